@@ -1,0 +1,48 @@
+# The two commands of the README are `make demo` and `make test`. Each makes .venv and installs what it needs.
+
+# The first Python on the path that is new enough; override with `make PYTHON=/path/to/python test`.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
+BIN := .venv/bin
+# Debian packages that tests use: the Fashion-MNIST images.
+DEBIAN := dataset-fashion-mnist
+
+.PHONY: demo test check format bench clean
+
+demo: .venv/demo
+	$(BIN)/python -m examples.sparse_submodel
+
+test: check
+	sh .ci/debian-packages $(DEBIAN)
+	$(BIN)/python -m pytest
+
+check: .venv/dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: .venv/dev
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: .venv/dev
+	$(BIN)/python -m benchmarks.masks
+	$(BIN)/python -m benchmarks.wire
+	$(BIN)/python -m benchmarks.startup
+
+clean:
+	rm -rf .venv build runs *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.venv/bin/python:
+	@test -n "$(PYTHON)" || { echo "EdgeFL needs Python 3.11 or later: install it, or name it with PYTHON=..." >&2; exit 2; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --upgrade pip
+
+.venv/demo: pyproject.toml | .venv/bin/python
+	$(BIN)/pip install --quiet --editable '.[data]'
+	@touch $@
+
+.venv/dev: pyproject.toml | .venv/bin/python
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	@touch $@

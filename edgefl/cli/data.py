@@ -1,0 +1,185 @@
+"""`edgefl data`: which data sets are here, and what a partition of one looks like.
+
+numpy and `edgefl.data` are imported by the run functions, so that building the parser costs nothing.
+"""
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from edgefl.data import Dataset, Partition
+
+__all__ = ["add_parser"]
+
+_EXAMPLES = """\
+examples:
+  edgefl data list
+  edgefl data show
+  edgefl data show fashion-mnist --partition dirichlet:0.3 --clients 100
+  edgefl data show cifar10 --folder ~/downloads --partition labels:3 --plot clients.png
+  edgefl data show mine.npz --partition owner --json
+
+ways to divide data (--partition):
+  iid              random samples, equally many a client
+  dirichlet:ALPHA  every label over the clients in proportions drawn from Dirichlet(ALPHA)
+  labels:K         K labels a client
+  owner            one client an owner (writer, subject, role), or owners grouped
+  two-class:RATE   two classes a client, the smaller RATE times the larger
+"""
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb `data` with its sub-verbs `list` and `show`."""
+    parser = verbs.add_parser(
+        "data",
+        help="list data sets, and show how one is divided among clients",
+        description="List the data sets that EdgeFL can read, and show how one is divided among clients.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    _add_list(actions)
+    _add_show(actions)
+
+
+def _add_list(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = actions.add_parser(
+        "list",
+        help="every known data set, whether it is here, and how to get it",
+        description="List every known data set, where it was found, and how to get those that are missing.",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON on stdout")
+    parser.set_defaults(run=run_list)
+
+
+def _add_show(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = actions.add_parser(
+        "show",
+        help="a data set, and a picture of how it is divided among clients",
+        description="Load a data set, divide it among clients, and show who holds what.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "name",
+        metavar="NAME|PATH",
+        nargs="?",
+        default="digits",
+        help="a known set, an .npz file, or the folder or archive of a known set (default: digits)",
+    )
+    parser.add_argument("--folder", metavar="DIR", help="where the named set is (default: $EDGEFL_DATA/NAME)")
+    parser.add_argument("--partition", metavar="SPEC", default="iid", help="how to divide it, see below (default: iid)")
+    parser.add_argument(
+        "--clients",
+        metavar="N",
+        type=int,
+        help="how many clients (default: 10, or one an owner for the partition 'owner')",
+    )
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of the random draw (default: 0)")
+    parser.add_argument("--plot", metavar="FILE", help="also draw it into a .png, .svg or .pdf file")
+    parser.add_argument("--json", action="store_true", help="print JSON on stdout")
+    parser.set_defaults(run=run_show)
+
+
+def run_list(args: argparse.Namespace) -> int:
+    """Print the catalogue."""
+    from edgefl.data import catalogue
+
+    entries = catalogue()
+    if args.json:
+        print(
+            json.dumps(
+                [
+                    {
+                        "name": entry.name,
+                        "title": entry.title,
+                        "found_at": None if entry.found_at is None else str(entry.found_at),
+                        "how_to_get": entry.how_to_get,
+                    }
+                    for entry in entries
+                ],
+                indent=2,
+            )
+        )
+        return 0
+    for entry in entries:
+        print(f"{entry.name:<15} {entry.title}")
+        print(f"{'':<15} {f'here: {entry.found_at}' if entry.found_at else f'missing. {entry.how_to_get}'}")
+    print(f"{'FILE.npz':<15} your own data: arrays x and y, and if you like x_test, y_test, owners, owners_test")
+    return 0
+
+
+def run_show(args: argparse.Namespace) -> int:
+    """Print a data set and a picture of its partition."""
+    from pathlib import Path
+
+    from edgefl.data import load, parse_scheme, partition, save_plot, text_picture
+
+    parse_scheme(args.partition)  # a misspelt scheme is said before a large file is read
+    dataset = load(args.name, args.folder)
+    divided = partition(dataset.train, args.partition, clients=args.clients, seed=args.seed)
+    counts = divided.label_counts(dataset.train.labels, dataset.classes)
+    if args.plot is not None:
+        title = f"{dataset.name}, {divided.scheme}, {len(divided)} clients, seed {divided.seed}"
+        save_plot(counts, Path(args.plot), title=title, class_names=dataset.class_names)
+        print(f"wrote {args.plot}", file=sys.stderr)
+    if args.json:
+        print(json.dumps(_as_json(dataset, divided, counts), indent=2))
+        return 0
+    print(_summary(dataset))
+    print(f"{divided.scheme}, {len(divided)} clients, seed {divided.seed}\n")
+    print(text_picture(counts, plain=not _can_print_shades()))
+    return 0
+
+
+def _summary(dataset: "Dataset") -> str:
+    features = dataset.train.features
+    shape = "x".join(map(str, features.shape[1:]))
+    lines = [
+        f"{dataset.name}: {len(dataset.train)} training and {len(dataset.test)} test samples of {shape} "
+        f"({features.dtype}), {dataset.classes} classes"
+    ]
+    if dataset.class_names is not None and dataset.class_names[:2] != ("0", "1"):
+        named = ", ".join(f"{number} {name}" for number, name in enumerate(dataset.class_names[:10]))
+        lines.append(f"classes: {named}{', ...' if dataset.classes > 10 else ''}")
+    if dataset.owner_names is not None:
+        lines.append(f"owners: {len(dataset.owner_names)}, each a {dataset.owner_kind}")
+    return "\n".join(lines)
+
+
+def _as_json(dataset: "Dataset", divided: "Partition", counts: "NDArray[Any]") -> dict[str, Any]:
+    scaling = dataset.normalisation
+    return {
+        "name": dataset.name,
+        "train_samples": len(dataset.train),
+        "test_samples": len(dataset.test),
+        "sample_shape": list(dataset.train.features.shape[1:]),
+        "dtype": str(dataset.train.features.dtype),
+        "classes": dataset.classes,
+        "class_names": dataset.class_names,
+        "owner_kind": dataset.owner_kind,
+        "owners": None if dataset.owner_names is None else len(dataset.owner_names),
+        "normalisation": None
+        if scaling is None
+        else {"mean": scaling.mean, "std": scaling.std, "scale": scaling.scale},
+        "partition": {
+            "scheme": divided.scheme,
+            "seed": divided.seed,
+            "digest": divided.digest(),
+            "clients": [{"samples": int(row.sum()), "label_counts": [int(count) for count in row]} for row in counts],
+        },
+    }
+
+
+def _can_print_shades() -> bool:
+    from edgefl.data.picture import SHADES
+
+    try:
+        SHADES.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,75 @@
+"""`edgefl`: the shell around the verbs.
+
+Exit codes: 0 done, 1 an error that EdgeFL explains, 2 wrong usage, 130 interrupted. A traceback is shown only when
+EDGEFL_DEBUG=1 is set.
+"""
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from edgefl import __version__
+from edgefl.cli import completion, data, inspect
+from edgefl.errors import EdgeFLError
+
+__all__ = ["main", "make_parser"]
+
+_DESCRIPTION = """\
+EdgeFL: federated training for phones and Raspberry Pis.
+Every device trains the part of the model it can afford.
+"""
+_EPILOG = """\
+Set EDGEFL_DEBUG=1 to see tracebacks. Every verb has its own --help.
+"""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="edgefl",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"edgefl {__version__}")
+    verbs = parser.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
+    for verb in (data, inspect, completion):
+        verb.add_parser(verbs)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    try:
+        args = make_parser().parse_args(argv)
+        code: int = args.run(args)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return _fail("interrupted", "", 130)
+    except EdgeFLError as error:
+        return _fail(error.problem, error.fix, 1)
+    except OSError as error:
+        return _fail(f"{error.strerror}: {error.filename}", "Check the path and its permissions.", 1)
+    except Exception as error:
+        fix = "This is a bug in EdgeFL: set EDGEFL_DEBUG=1, run it again, and report what it prints."
+        return _fail(f"{type(error).__name__}: {error}", fix, 1)
+
+
+def _fail(problem: str, fix: str, code: int) -> int:
+    if os.environ.get("EDGEFL_DEBUG") == "1":
+        traceback.print_exc()
+    print(f"edgefl: error: {problem}", file=sys.stderr)
+    if fix:
+        print(f"  {fix}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""Bytes out of files, gzip files, folders, tars and zips, with every damage turned into a `DataError`.
+
+The formats call this. It trusts no header: it reads in pieces up to a limit, so memory follows the bytes that
+are really there, and it never unpacks anything to disk. It knows nothing of what the bytes mean.
+"""
+
+import gzip
+import io
+import lzma
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from edgefl.errors import DataError
+
+__all__ = ["damaged", "reading", "read_file", "read_members", "is_archive"]
+
+# The largest file of any known set is under 200 MB; a gigabyte is a bomb or a mistake.
+MOST_BYTES = 1 << 30
+
+_PIECE = 1 << 20
+
+# What the standard library raises over bytes that are not what they claim to be.
+_DAMAGE = (
+    OSError,
+    EOFError,
+    ValueError,
+    OverflowError,
+    RuntimeError,  # an encrypted zip, and through NotImplementedError an unknown compression
+    struct.error,
+    zlib.error,
+    lzma.LZMAError,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+)
+
+
+def damaged(file: Path | str, what: str) -> DataError:
+    """The error for a file that is there but is not what it should be."""
+    return DataError(
+        f"{file} is damaged or of another kind: {what}",
+        fix="Get the file again (`edgefl data list` says where from), or point to the right one",
+    )
+
+
+@contextmanager
+def reading(file: Path | str) -> Iterator[None]:
+    """Turn whatever reading or parsing raises inside the block into a `DataError` that names the file."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataError(f"{file} does not exist", fix="Check the path") from error
+    except _DAMAGE as error:
+        raise damaged(file, (str(error) or type(error).__name__).splitlines()[0]) from error
+
+
+def _read_all(stream: IO[bytes] | gzip.GzipFile, file: Path | str) -> bytes:
+    pieces: list[bytes] = []
+    total = 0
+    while piece := stream.read(_PIECE):
+        total += len(piece)
+        if total > MOST_BYTES:
+            raise damaged(file, f"it holds more than {MOST_BYTES:,} bytes")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def read_file(path: Path) -> bytes:
+    """The content of a plain or gzip file, told apart by its first bytes and not by its name."""
+    with reading(path), path.open("rb") as raw:
+        packed = raw.read(2) == b"\x1f\x8b"
+        raw.seek(0)
+        if not packed:
+            return _read_all(raw, path)
+        with gzip.GzipFile(fileobj=raw) as unpacked:
+            return _read_all(unpacked, path)
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a path is a file whose name is that of a tar or a zip."""
+    return path.is_file() and path.name.lower().endswith((".tar.gz", ".tgz", ".tar", ".zip"))
+
+
+def _wanted(member: str, wanted: Collection[str]) -> str | None:
+    """The wanted path that a member's path ends with, part by part."""
+    parts = PurePosixPath(member).parts
+    if "__MACOSX" in parts:
+        return None
+    return next((name for name in wanted if parts[-len(PurePosixPath(name).parts) :] == tuple(name.split("/"))), None)
+
+
+def _from_tar(path: Path, wanted: Collection[str]) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    with tarfile.open(path, "r:*") as tar:
+        for member in tar:
+            name = _wanted(member.name, wanted) if member.isreg() else None
+            stream = tar.extractfile(member) if name is not None else None
+            if name is not None and stream is not None:
+                found[name] = _read_all(stream, f"{path}:{member.name}")
+    return found
+
+
+def _from_zip(path: Path, content: IO[bytes], wanted: Collection[str], depth: int = 0) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    with zipfile.ZipFile(content) as archive:
+        for member in archive.namelist():
+            name = _wanted(member, wanted)
+            # The UCI archive serves a zip that holds nothing but the old zip.
+            inner = depth == 0 and member.lower().endswith(".zip") and "__MACOSX" not in member
+            if name is None and not inner:
+                continue
+            with archive.open(member) as stream:
+                data = _read_all(stream, f"{path}:{member}")
+            if name is not None:
+                found[name] = data
+            else:
+                found.update(_from_zip(path, io.BytesIO(data), wanted, depth + 1))
+    return found
+
+
+def read_members(path: Path, wanted: Collection[str]) -> dict[str, bytes]:
+    """The wanted files of a folder, a tar or a zip, by their paths; those that are not there are left out.
+
+    A wanted path such as "train/X_train.txt" is matched with the end of a member's path.
+    """
+    with reading(path):
+        if path.is_dir():
+            return {name: read_file(path / name) for name in wanted if (path / name).is_file()}
+        if path.suffix.lower() in (".zip", ".npz"):
+            with path.open("rb") as content:
+                return _from_zip(path, content, wanted)
+        return _from_tar(path, wanted)

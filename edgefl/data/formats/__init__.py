@@ -1,0 +1,1 @@
+"""One published file format a file; each describes the sets it can read as `Source` values."""

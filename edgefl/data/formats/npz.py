@@ -1,0 +1,140 @@
+"""Your own data: any .npz file with the arrays x and y.
+
+    np.savez("mine.npz", x=images, y=labels)           # and if you have them: x_test, y_test
+    np.savez("mine.npz", x=..., y=..., owners=...)     # and owners_test; numbers or names
+    np.savez("mine.npz", ..., owner_kind="sensor", class_names=["cat", "dog"])
+
+Bytes (uint8) are taken for pixels and normalised by their own mean and deviation; floats are used as they
+are; other integers are tokens for an embedding. Images are NCHW. Without x_test, every fifth sample of each
+label (of each owner, if there are any) is the test part. Nothing is unpickled, and no header is believed
+before its array is there.
+"""
+
+import io
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgefl.data.archives import damaged, read_members, reading
+from edgefl.data.formats.fifth import every_fifth
+from edgefl.data.samples import MOST_CLASSES, Dataset, Normalisation, Samples
+from edgefl.errors import DataError
+
+__all__ = ["read_npz"]
+
+KEYS = ("x", "y", "owners", "x_test", "y_test", "owners_test", "owner_kind", "class_names")
+
+
+def _array(file: str, content: bytes) -> NDArray[Any]:
+    """An .npy file as a read-only view of its bytes. numpy's own reader allocates what the header says."""
+    stream = io.BytesIO(content)
+    shape, in_columns, dtype = _header(file, stream)
+    if dtype.hasobject:
+        raise damaged(file, "it holds Python objects, which would have to be unpickled")
+    expected = dtype.itemsize
+    for size in shape:
+        expected *= size
+    if expected != len(content) - stream.tell():
+        raise damaged(file, f"its header promises {expected:,} bytes, but {len(content) - stream.tell():,} follow it")
+    if min(shape, default=1) < 0 or dtype.itemsize == 0:
+        raise damaged(file, f"its header says the shape {shape} of {dtype}")
+    with reading(file):
+        flat: NDArray[Any] = np.frombuffer(content, dtype=dtype, offset=stream.tell())
+        shaped = flat.reshape(shape, order="F" if in_columns else "C")
+    return shaped.astype(dtype.newbyteorder("=")) if not dtype.isnative else shaped
+
+
+def _header(file: str, stream: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """The shape, order and type that an .npy file claims to have."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # numpy warns of the headers that Python 2 wrote
+            if np.lib.format.read_magic(stream) == (1, 0):
+                return np.lib.format.read_array_header_1_0(stream)
+            return np.lib.format.read_array_header_2_0(stream)
+    except Exception as error:  # the header is a Python literal: garbage can raise anything
+        raise damaged(file, f"its header cannot be read ({type(error).__name__})") from error
+
+
+def _owner_ids(
+    train: NDArray[Any] | None, test: NDArray[Any] | None
+) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None, tuple[str, ...] | None]:
+    """Numbers or names of owners as ids from 0, the same in both parts, and their names."""
+    if train is None:
+        return None, None, None
+    both = train if test is None else np.concatenate([train, test])
+    if both.ndim != 1 or both.dtype.kind not in "iuU":
+        raise DataError(
+            f"The owners have the type {both.dtype} and the shape {both.shape}",
+            fix="Give one whole number or one name a sample",
+        )
+    names, ids = np.unique(both, return_inverse=True)
+    ids = ids.astype(np.int64).reshape(-1)
+    return ids[: len(train)], None if test is None else ids[len(train) :], tuple(map(str, names.tolist()))
+
+
+def _labels(arrays: dict[str, NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any] | None, int]:
+    """The labels of both parts and the number of classes."""
+    labels = [arrays[key] for key in ("y", "y_test") if key in arrays]
+    for key, each in zip(("y", "y_test"), labels, strict=False):
+        if each.dtype.kind not in "iu" or each.ndim != 1:
+            raise DataError(
+                f"{key} has the type {each.dtype} and the shape {each.shape}",
+                fix="Give one whole number a sample, the classes numbered from 0",
+            )
+    classes = max((int(each.max()) + 1 for each in labels if len(each)), default=0)
+    if classes > MOST_CLASSES:
+        raise DataError(
+            f"A label is {classes - 1}", fix=f"Number the classes from 0 up, at most {MOST_CLASSES} of them"
+        )
+    return labels[0], labels[1] if len(labels) > 1 else None, classes
+
+
+def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    if not zipfile.is_zipfile(path):
+        raise damaged(path, "it is no .npz file")
+    members = read_members(path, [f"{key}.npy" for key in KEYS])
+    arrays = {name.removesuffix(".npy"): _array(f"{path}:{name}", content) for name, content in members.items()}
+    if "x" not in arrays or "y" not in arrays:
+        raise DataError(
+            f"{path} has no array 'x' or no array 'y'",
+            fix=f"Save it with numpy.savez('{path.name}', x=features, y=labels)",
+        )
+    if ("x_test" in arrays) != ("y_test" in arrays):
+        raise DataError(f"{path} has only one of 'x_test' and 'y_test'", fix="Give both or neither")
+    if ("owners" in arrays and "x_test" in arrays) != ("owners_test" in arrays):
+        raise DataError(f"{path} has owners of one part only", fix="Give 'owners' and 'owners_test', or neither")
+    return arrays
+
+
+def read_npz(path: Path) -> Dataset:
+    """A data set from an .npz file."""
+    arrays = _arrays(path)
+    y, y_test, classes = _labels(arrays)
+    owners, owners_test, owner_names = _owner_ids(arrays.get("owners"), arrays.get("owners_test"))
+    if y_test is None:
+        everything = Samples(arrays["x"], y, owners)
+        test_rows = every_fifth(everything.labels, everything.owners)
+        train, test = (
+            Samples(arrays["x"][rows], y[rows], None if owners is None else owners[rows])
+            for rows in (~test_rows, test_rows)
+        )
+    else:
+        train, test = Samples(arrays["x"], y, owners), Samples(arrays["x_test"], y_test, owners_test)
+    kind = str(arrays["owner_kind"]) if "owner_kind" in arrays else "owner"
+    names = arrays.get("class_names")
+    is_bytes = train.features.dtype == np.uint8 and len(train) > 0
+    return Dataset(
+        name=path.stem,
+        train=train,
+        test=test,
+        classes=classes,
+        class_names=None if names is None else tuple(map(str, names.reshape(-1).tolist())),
+        owner_kind=None if owner_names is None else kind,
+        owner_names=owner_names,
+        normalisation=Normalisation.measured(train.features) if is_bytes else None,
+    )

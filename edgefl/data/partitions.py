@@ -1,0 +1,181 @@
+"""A partition: which client holds which training samples; and the texts that ask for one.
+
+The simulator and the command line call `partition`. The schemes themselves are in `edgefl.data.schemes`; here
+a text is turned into one of them, and its result into a value that is checked to use every sample exactly
+once.
+"""
+
+import hashlib
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgefl.data.samples import Samples, read_only
+from edgefl.data.schemes.dirichlet import LEAST_ALPHA, MOST_ALPHA, dirichlet
+from edgefl.data.schemes.few_labels import few_labels
+from edgefl.data.schemes.two_class import two_class
+from edgefl.data.schemes.whole import by_owner, iid
+from edgefl.errors import DataError
+
+__all__ = ["SCHEMES", "DEFAULT_CLIENTS", "Scheme", "Partition", "parse_scheme", "partition"]
+
+DEFAULT_CLIENTS = 10
+
+SCHEMES = {
+    "iid": "random samples, equally many a client",
+    "dirichlet:ALPHA": "every label over the clients in proportions drawn from Dirichlet(ALPHA)",
+    "labels:K": "K labels a client",
+    "owner": "one client an owner (writer, subject, role), or owners grouped",
+    "two-class:RATE": "two classes a client, the smaller RATE times the larger, 0 < RATE <= 1",
+}
+
+
+_NUMBERS = {
+    "dirichlet": f"a number from {LEAST_ALPHA:g} to {MOST_ALPHA:g}, such as dirichlet:0.3",
+    "labels": "a whole number of at least 1, such as labels:3",
+    "two-class": "a number above 0 and at most 1, such as two-class:0.5",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """A way to divide samples: its kind, and the number that goes with it."""
+
+    kind: str
+    number: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in (name.partition(":")[0] for name in SCHEMES):
+            raise DataError(f"{self.kind!r} is no scheme to divide data", fix=f"Use one of: {', '.join(SCHEMES)}")
+        if self.kind not in _NUMBERS and self.number is not None:
+            raise DataError(f"The scheme {self.kind} takes no number", fix=f"Write just {self.kind}")
+        if self.kind in _NUMBERS and not _fits(self.kind, self.number):
+            raise DataError(f"The number of the scheme {self.kind} is {self.number}", fix=f"Use {_NUMBERS[self.kind]}")
+
+    def __str__(self) -> str:
+        if self.number is None:
+            return self.kind
+        whole = self.number == int(self.number)
+        return f"{self.kind}:{int(self.number) if whole else repr(self.number)}"
+
+
+def _fits(kind: str, number: float | None) -> bool:
+    if number is None or not math.isfinite(number):
+        return False
+    if kind == "dirichlet":
+        return LEAST_ALPHA <= number <= MOST_ALPHA
+    if kind == "labels":
+        return number >= 1 and number == int(number)
+    return 0 < number <= 1
+
+
+def parse_scheme(text: str) -> Scheme:
+    """The scheme that a text such as `iid` or `labels:3` asks for."""
+    kind, colon, value = text.strip().lower().partition(":")
+    try:
+        number = float(value) if colon else None
+    except ValueError as error:
+        raise DataError(
+            f"{value!r} in the scheme {text!r} is not a number",
+            fix="Use " + _NUMBERS.get(kind, f"one of: {', '.join(SCHEMES)}"),
+        ) from error
+    return Scheme(kind, number)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partition:
+    """For every client the sorted indices of its training samples; together every sample, once."""
+
+    scheme: str
+    seed: int
+    clients: tuple[NDArray[np.int64], ...]
+
+    def __post_init__(self) -> None:
+        clients = tuple(read_only(np.sort(np.asarray(client, dtype=np.int64))) for client in self.clients)
+        if not clients or not all(len(client) for client in clients):
+            raise DataError("A partition has no clients or an empty one", fix="Give every client a sample")
+        together = np.sort(np.concatenate(clients))
+        if not np.array_equal(together, np.arange(len(together))):
+            raise DataError(
+                "The clients of a partition do not hold every sample exactly once",
+                fix=f"Deal out the indices 0 to {len(together) - 1}, each to one client",
+            )
+        object.__setattr__(self, "clients", clients)
+
+    def __len__(self) -> int:
+        return len(self.clients)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many samples each client has."""
+        return np.array([len(client) for client in self.clients], dtype=np.int64)
+
+    def label_counts(self, labels: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
+        """How many samples of each class (columns) each client (rows) has."""
+        total = int(self.sizes.sum())
+        if len(labels) != total or int(labels.max()) >= classes:
+            raise DataError(
+                f"A partition of {total} samples does not go with {len(labels)} labels up to "
+                f"{labels.max(initial=0)}, counted as {classes} classes",
+                fix="Give the labels of the training samples that were divided, and their number of classes",
+            )
+        return np.stack([np.bincount(labels[client], minlength=classes) for client in self.clients])
+
+    def digest(self) -> str:
+        """A hash of who holds what: equal on two machines exactly if their clients are."""
+        state = hashlib.sha256()
+        for client in self.clients:
+            state.update(len(client).to_bytes(8, "little"))
+            state.update(client.astype("<i8").tobytes())
+        return state.hexdigest()
+
+
+def partition(
+    samples: Samples,
+    scheme: str | Scheme = "iid",
+    *,
+    clients: int | None = None,
+    seed: int = 0,
+    minimum: int | None = None,
+) -> Partition:
+    """Divide training samples among clients; the same arguments give the same clients on every machine.
+
+    Without a number of clients there are as many as owners for `owner`, and 10 otherwise. `minimum` is the
+    least number of samples a client has under `dirichlet` (by default a tenth of the average client, from 1
+    to 10).
+    """
+    wanted = parse_scheme(scheme) if isinstance(scheme, str) else scheme
+    if clients is None and wanted.kind != "owner":
+        clients = DEFAULT_CLIENTS
+    _check_numbers(len(samples), clients, seed)
+    client_of = _assignment(samples, wanted, clients, np.random.default_rng(seed), minimum)
+    order = np.argsort(client_of, kind="stable")
+    borders = np.cumsum(np.bincount(client_of))[:-1]
+    return Partition(str(wanted), seed, tuple(np.split(order, borders)))
+
+
+def _check_numbers(samples: int, clients: int | None, seed: int) -> None:
+    if clients is not None and not 1 <= clients <= samples:
+        raise DataError(
+            f"{samples} samples cannot be divided among {clients} clients",
+            fix=f"Ask for 1 to {samples} clients",
+        )
+    if seed < 0:
+        raise DataError(f"The seed is {seed}", fix="Use a whole number from 0 up")
+
+
+def _assignment(
+    samples: Samples, scheme: Scheme, clients: int | None, rng: np.random.Generator, minimum: int | None
+) -> NDArray[np.int64]:
+    """The client of every sample."""
+    if scheme.kind == "owner" or clients is None:
+        return by_owner(samples.owners, clients, rng)
+    if scheme.kind == "iid" or scheme.number is None:
+        return iid(len(samples), clients, rng)
+    if scheme.kind == "dirichlet":
+        return dirichlet(samples.labels, clients, scheme.number, rng, minimum)
+    if scheme.kind == "labels":
+        return few_labels(samples.labels, clients, int(scheme.number), rng)
+    return two_class(samples.labels, clients, scheme.number, rng)

@@ -1,0 +1,32 @@
+"""Masks: which part of a model a device has and trains, and how parts are cut, put back and combined.
+
+mask.py      the value and its digest
+checks.py    what a mask must obey
+slicing.py   gather a submodel, scatter it back
+algebra.py   holders, overlap and union of many masks
+choice.py    the plain ways to choose a mask
+"""
+
+from edgefl.masks.algebra import holders, overlap, union
+from edgefl.masks.choice import freeze, full_mask, kept_width, leading_channels, random_channels
+from edgefl.masks.mask import BoolArray, IndexArray, Mask
+from edgefl.masks.slicing import Array, Weights, add_at, gather, scatter
+
+__all__ = [
+    "Mask",
+    "Array",
+    "Weights",
+    "BoolArray",
+    "IndexArray",
+    "gather",
+    "scatter",
+    "add_at",
+    "holders",
+    "overlap",
+    "union",
+    "full_mask",
+    "leading_channels",
+    "random_channels",
+    "freeze",
+    "kept_width",
+]

@@ -1,0 +1,79 @@
+"""How several masks of one model relate: who holds what, what all share, what they cover together.
+
+Averaging by holders divides each coordinate by its count here; planners read the overlap. Pure functions over
+masks; no weights.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from edgefl.errors import MaskError
+from edgefl.masks.mask import BoolArray, IndexArray, Mask
+from edgefl.masks.slicing import add_at
+from edgefl.model_graph import ModelGraph
+
+__all__ = ["holders", "overlap", "union"]
+
+
+def holders(masks: Sequence[Mask], *, trained_only: bool = False) -> dict[str, npt.NDArray[np.int32]]:
+    """Return how many of the masks hold each coordinate of each tensor.
+
+    With `trained_only` a mask counts for the tensors of its trained layers alone: a frozen copy is held, but it
+    has nothing to say in an average.
+    """
+    graph = _one_model(masks)
+    counts = {tensor.name: np.zeros(tensor.shape, np.int32) for tensor in graph.tensors}
+    for mask in masks:
+        for name in mask.trained_tensors if trained_only else graph.tensor:
+            held = mask.held.get(name)
+            add_at(mask, name, counts[name], np.int32(1) if held is None else held.astype(np.int32))
+    return counts
+
+
+def overlap(masks: Sequence[Mask], *, trained_only: bool = False) -> dict[str, BoolArray]:
+    """Return where all of the masks hold a coordinate: the strict intersection.
+
+    It is no mask, because it may be empty.
+    """
+    return {name: count == len(masks) for name, count in holders(masks, trained_only=trained_only).items()}
+
+
+def union(masks: Sequence[Mask]) -> Mask:
+    """Return the smallest mask that contains every one of the masks.
+
+    It keeps a channel if one of them does and trains a layer if one of them does. It may hold coordinates that
+    none of them holds: channels are kept or lost as a whole, so the input channels of one mask meet the output
+    channels of another. In a tensor of which some mask does not hold every weight, exactly the coordinates that
+    some mask holds are held.
+    """
+    graph = _one_model(masks)
+    kept = {group.name: _merged(graph, masks, group.name) for group in graph.groups}
+    trained = frozenset().union(*(mask.trained for mask in masks))
+    whole = Mask(graph, trained, kept, {})
+    partly = {name for mask in masks for name in mask.held}
+    if not partly:
+        return whole
+    counts = holders(masks)
+    held = {name: counts[name][whole.index(name)] > 0 for name in partly}
+    return Mask(graph, trained, kept, held)
+
+
+def _merged(graph: ModelGraph, masks: Sequence[Mask], group: str) -> IndexArray:
+    channels = np.unique(np.concatenate([mask.kept[group] for mask in masks]))
+    multiple = graph.group[group].multiple_of
+    lacking = -channels.size % multiple
+    if lacking:
+        # The norm needs a multiple of its groups: fill up with the first channels that nobody kept.
+        others = np.setdiff1d(np.arange(graph.group[group].width), channels)
+        channels = np.sort(np.concatenate([channels, others[:lacking]]))
+    return channels
+
+
+def _one_model(masks: Sequence[Mask]) -> ModelGraph:
+    if not masks:
+        raise MaskError("no mask was given", fix="Give at least one mask.")
+    for mask in masks[1:]:
+        mask.check_model(masks[0].graph)
+    return masks[0].graph

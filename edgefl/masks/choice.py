@@ -1,0 +1,56 @@
+"""The plain ways to choose a mask: everything, the leading channels, random channels, frozen layers.
+
+HeteroFL keeps the leading channels, random masks are a baseline, and every planner starts from these. Choosing well
+is the planners' work, not this file's.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from edgefl.errors import MaskError
+from edgefl.masks.mask import IndexArray, Mask
+from edgefl.model_graph import ChannelGroup, ModelGraph
+
+__all__ = ["freeze", "full_mask", "kept_width", "leading_channels", "random_channels"]
+
+
+def full_mask(graph: ModelGraph) -> Mask:
+    """Return the mask that keeps, holds and trains everything."""
+    return Mask.of(graph)
+
+
+def leading_channels(graph: ModelGraph, fraction: float) -> Mask:
+    """Keep the first channels of every group: about `fraction` of its width (not of the parameters)."""
+    return Mask.of(graph, kept={g.name: range(kept_width(g, fraction)) for g in graph.groups})
+
+
+def random_channels(graph: ModelGraph, fraction: float, generator: np.random.Generator) -> Mask:
+    """Keep random channels of every group: about `fraction` of its width (not of the parameters)."""
+
+    def draw(group: ChannelGroup) -> IndexArray:
+        return generator.permutation(group.width)[: kept_width(group, fraction)]
+
+    return Mask.of(graph, kept={group.name: draw(group) for group in graph.groups})
+
+
+def freeze(mask: Mask, layers: Iterable[str]) -> Mask:
+    """Return the mask with these layers frozen too."""
+    frozen = frozenset(layers)
+    unknown = frozen - set(mask.graph.trainable_layers)
+    if unknown:
+        raise MaskError(
+            f"model {mask.graph.name!r} has no trainable layer {min(unknown)!r} to freeze",
+            fix=f"Its trainable layers are: {', '.join(mask.graph.trainable_layers)}.",
+        )
+    return Mask(mask.graph, mask.trained - frozen, mask.kept, mask.held)
+
+
+def kept_width(group: ChannelGroup, fraction: float) -> int:
+    """Return how many channels `fraction` of a group is: the nearest width that its norm allows, at least one."""
+    if not 0 < fraction <= 1:
+        raise MaskError(f"the kept fraction is {fraction}", fix="Give a number above 0 and at most 1.")
+    if group.fixed is not None:
+        return group.width
+    steps = round(group.width * fraction / group.multiple_of)
+    return max(1, steps) * group.multiple_of

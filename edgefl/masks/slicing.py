@@ -1,0 +1,90 @@
+"""Cut a submodel out of a model's weights, and put it back.
+
+A submodel is nothing but slices of the global weights, so this is the whole price of a personal model: a few numpy
+takes. The coordinator gathers before it sends; whoever combines updates scatters. Arrays in, new arrays out.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edgefl.errors import MaskError
+from edgefl.masks.mask import Mask, Selector
+
+__all__ = ["Array", "Weights", "add_at", "gather", "scatter"]
+
+Array = npt.NDArray[Any]
+"""A tensor of any dtype."""
+Weights = Mapping[str, Array]
+"""Tensors by name."""
+
+
+def gather(mask: Mask, weights: Weights, names: Iterable[str] | None = None) -> dict[str, Array]:
+    """Return the submodel's tensors: the kept channels, with zeros where weights are not held.
+
+    `names` limits it to some tensors, such as `mask.trained_tensors`; the default is all of them.
+    """
+    part: dict[str, Array] = {}
+    for name in _names(mask, names):
+        whole = _checked(weights, name, mask.graph.tensor[name].shape, "the model")
+        part[name] = _take(whole, mask.selectors[name])
+        if name in mask.held:
+            part[name][~mask.held[name]] = 0
+    return part
+
+
+def scatter(mask: Mask, part: Weights, base: Weights) -> dict[str, Array]:
+    """Return a copy of `base` in which the entries that the mask holds are those of `part`.
+
+    Tensors that `part` lacks keep their values, so an update of the trained layers alone can be scattered.
+    """
+    names = list(_names(mask, part))
+    result = dict(base)
+    for name in names:
+        shape = mask.graph.tensor[name].shape
+        result[name] = np.array(_checked(base, name, shape, "the model"), order="C")
+        _assign(mask, name, result[name], _checked(part, name, mask.shapes[name], "the submodel"))
+    return result
+
+
+def add_at(mask: Mask, name: str, whole: Array, part: Array | np.generic) -> None:
+    """Add `part` to the entries of tensor `name` that the mask keeps, in place: the step of a running sum."""
+    whole[mask.index(name)] += part
+
+
+def _assign(mask: Mask, name: str, whole: Array, part: Array) -> None:
+    if name in mask.held:
+        part = np.where(mask.held[name], part, _take(whole, mask.selectors[name]))
+    whole[mask.index(name)] = part
+
+
+def _take(whole: Array, selectors: tuple[Selector, ...]) -> Array:
+    """Return a copy of the outer product of the selectors; slices go first, because they cost nothing."""
+    view = whole[tuple(s if isinstance(s, slice) else slice(None) for s in selectors)]
+    for axis, selector in enumerate(selectors):
+        if isinstance(selector, np.ndarray):
+            view = view.take(selector, axis=axis)
+    return np.array(view, order="C", copy=None if view.base is None else True)
+
+
+def _names(mask: Mask, names: Iterable[str] | None) -> Iterable[str]:
+    if names is None:
+        return mask.graph.tensor
+    chosen = list(names)
+    unknown = set(chosen) - set(mask.graph.tensor)
+    if unknown:
+        raise MaskError(f"model {mask.graph.name!r} has no tensor {min(unknown)!r}", fix="Name tensors of the model.")
+    return chosen
+
+
+def _checked(weights: Weights, name: str, shape: tuple[int, ...], owner: str) -> Array:
+    if name not in weights:
+        raise MaskError(f"tensor {name!r} is missing from the weights", fix=f"Give every tensor of {owner}.")
+    if weights[name].shape != shape:
+        raise MaskError(
+            f"tensor {name!r} has shape {weights[name].shape}, but {owner} needs {shape}",
+            fix="Give the weights that this mask was made for.",
+        )
+    return weights[name]

@@ -1,0 +1,26 @@
+"""What a model is and what any part of it costs, without a machine-learning framework.
+
+graph.py     tensors, layers, blocks, channel groups: the description and its checks
+cost.py      parameters, bytes, multiply-adds and activations of any submodel
+builder.py   describing a model by hand
+"""
+
+from edgefl.model_graph.builder import GraphBuilder, Signal
+from edgefl.model_graph.cost import Cost, cost_of, kept_shape
+from edgefl.model_graph.graph import ChannelGroup, Fixed, Layer, ModelGraph, Role, Span, TensorSpec, Term
+
+__all__ = [
+    "ModelGraph",
+    "TensorSpec",
+    "Role",
+    "Layer",
+    "Term",
+    "ChannelGroup",
+    "Span",
+    "Fixed",
+    "Cost",
+    "cost_of",
+    "kept_shape",
+    "GraphBuilder",
+    "Signal",
+]

@@ -1,0 +1,197 @@
+"""Describe a model by hand, layer by layer, without a framework.
+
+The builder follows the channels: what an operation writes is a new channel group, what it reads joins the group
+of its source, and an addition makes two groups one. Use it for a model that no exporter has seen, in examples and
+in tests. It only describes (activations are those that layers with weights write); `ModelGraph` checks the result.
+
+    build = GraphBuilder("small", channels=1, positions=28 * 28)
+    x = build.conv("conv1", build.input, 32, kernel=3, positions=28 * 28)
+    x = build.pool(build.norm("norm1", x), positions=14 * 14)
+    build.linear("head", build.flatten(x), 10, head=True)
+    graph = build.finish()
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from edgefl.errors import MaskError
+from edgefl.model_graph.graph import ChannelGroup, Fixed, Layer, ModelGraph, Role, Span, TensorSpec, Term
+
+__all__ = ["GraphBuilder", "Signal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """What flows between layers: the channels of one or more groups, at a number of positions."""
+
+    groups: tuple[str, ...]
+    positions: int
+    repeat: int = 1
+    """Indices that one channel occupies: more than 1 after a flatten."""
+    layers: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Group:
+    width: int
+    spans: list[Span] = field(default_factory=list)
+    multiple_of: int = 1
+    fixed: Fixed | None = None
+
+
+class GraphBuilder:
+    """Collects layers, then `finish` gives the graph."""
+
+    def __init__(self, name: str, *, channels: int, positions: int = 1) -> None:
+        self._name, self._input_elements = name, channels * positions
+        self._tensors: list[TensorSpec] = []
+        self._layers: list[Layer] = []
+        self._groups: dict[str, _Group] = {"input": _Group(channels, fixed=Fixed.INPUT)}
+        self._joined: dict[str, str] = {}
+        self._block: str | None = None
+        self.input = Signal(("input",), positions)
+
+    def begin_block(self, name: str | None) -> None:
+        """Put the layers that follow into one block; None makes each its own block again."""
+        self._block = name
+
+    def conv(
+        self, name: str, source: Signal, channels: int, *, kernel: int, positions: int, bias: bool = False
+    ) -> Signal:
+        """Add a square convolution that writes `positions` output positions."""
+        out = Signal((self._new_group(name, channels),), positions)
+        shape = (channels, self._width(source), kernel, kernel)
+        names = [self._tensor(f"{name}.weight", shape, Role.WEIGHT, positions, {0: out, 1: source})]
+        if bias:
+            names.append(self._tensor(f"{name}.bias", (channels,), Role.BIAS, 0, {0: out}))
+        return self._layer(name, "conv", names, source, out)
+
+    def depthwise(self, name: str, source: Signal, *, kernel: int, positions: int) -> Signal:
+        """Add a depthwise convolution: its channels are its source's."""
+        out = replace(source, positions=positions)
+        shape = (self._width(source), 1, kernel, kernel)
+        weight = self._tensor(f"{name}.weight", shape, Role.WEIGHT, positions, {0: source})
+        return self._layer(name, "depthwise", [weight], source, out)
+
+    def linear(self, name: str, source: Signal, channels: int, *, bias: bool = True, head: bool = False) -> Signal:
+        """Add a linear layer; `head` marks the classifier, whose classes are never cut."""
+        fixed = Fixed.CLASSES if head else None
+        out = Signal((self._new_group(name, channels, fixed),), source.positions)
+        weight_role, bias_role = (Role.HEAD, Role.HEAD) if head else (Role.WEIGHT, Role.BIAS)
+        shape = (channels, self._width(source))
+        names = [self._tensor(f"{name}.weight", shape, weight_role, source.positions, {0: out, 1: source})]
+        if bias:
+            names.append(self._tensor(f"{name}.bias", (channels,), bias_role, 0, {0: out}))
+        return self._layer(name, "linear", names, source, out)
+
+    def norm(self, name: str, source: Signal, *, groups: int = 1, statistics: bool = False) -> Signal:
+        """Add a norm with scale and shift; `groups` of a group norm bind the widths, batch norm may track."""
+        for group in self._resolved(source):
+            group.multiple_of = math.lcm(group.multiple_of, groups)
+        parts = [("weight", Role.NORM, source.positions), ("bias", Role.NORM, 0)]
+        if statistics:
+            parts += [("running_mean", Role.STATISTIC, 0), ("running_var", Role.STATISTIC, 0)]
+        width = self._width(source)
+        names = [self._tensor(f"{name}.{part}", (width,), role, n, {0: source}) for part, role, n in parts]
+        return self._layer(name, "norm", names, source, source)
+
+    def embedding(self, name: str, words: int, channels: int, *, steps: int) -> Signal:
+        """Add an embedding that reads the model's input, a text of `steps` words."""
+        out = Signal((self._new_group(name, channels),), steps)
+        table = self._tensor(f"{name}.weight", (words, channels), Role.WEIGHT, 0, {1: out})
+        return self._layer(name, "embedding", [table], self.input, out)
+
+    def lstm(self, name: str, source: Signal, channels: int) -> Signal:
+        """Add one LSTM layer over the positions of its source; its four gates are stacked on the first axis."""
+        out = Signal((self._new_group(name, channels),), source.positions)
+        names = []
+        for part, inner in (("ih", source), ("hh", out)):
+            shape = (4 * channels, self._width(inner))
+            weight = f"{name}.weight_{part}"
+            names.append(self._tensor(weight, shape, Role.WEIGHT, source.positions, {1: inner}))
+            names.append(self._tensor(f"{name}.bias_{part}", (4 * channels,), Role.BIAS, 0, {}))
+        for tensor in names:
+            self._groups[out.groups[0]].spans.append(Span(tensor, 0, stacks=4, stride=channels))
+        return self._layer(name, "lstm", names, source, out)
+
+    def pool(self, source: Signal, *, positions: int) -> Signal:
+        """Reduce the positions."""
+        return replace(source, positions=positions)
+
+    def flatten(self, source: Signal) -> Signal:
+        """Turn C channels at P positions into C * P features, channel by channel."""
+        return replace(source, positions=1, repeat=source.repeat * source.positions)
+
+    def add(self, one: Signal, other: Signal) -> Signal:
+        """Add two signals, as a residual connection does: their channels become one group."""
+        if len(one.groups) != len(other.groups):
+            raise MaskError("two signals of different parts are added", fix="Add signals of equal channels.")
+        for left, right in zip(one.groups, other.groups, strict=True):
+            self._join(left, right)
+        return replace(one, layers=(*one.layers, *(name for name in other.layers if name not in one.layers)))
+
+    def concat(self, *signals: Signal) -> Signal:
+        """Put the channels of several signals one after the other."""
+        groups = tuple(group for signal in signals for group in signal.groups)
+        layers = tuple(dict.fromkeys(name for signal in signals for name in signal.layers))
+        return replace(signals[0], groups=groups, layers=layers)
+
+    def finish(self) -> ModelGraph:
+        """Return the graph."""
+        groups = tuple(
+            ChannelGroup(name, group.width, tuple(group.spans), group.multiple_of, group.fixed)
+            for name, group in self._groups.items()
+        )
+        layers = tuple(replace(layer, activations=tuple(self._settled(layer.activations))) for layer in self._layers)
+        return ModelGraph(self._name, tuple(self._tensors), layers, groups, self._input_elements)
+
+    def _tensor(self, name: str, shape: tuple[int, ...], role: Role, uses: int, axes: dict[int, Signal]) -> str:
+        """Add a tensor whose given axes carry the channels of the given signals."""
+        self._tensors.append(TensorSpec(name, shape, role, uses))
+        for axis, signal in axes.items():
+            offset = 0
+            for group in self._resolved(signal):
+                group.spans.append(Span(name, axis, offset, signal.repeat))
+                offset += group.width * signal.repeat
+        return name
+
+    def _layer(self, name: str, kind: str, tensors: list[str], source: Signal, out: Signal) -> Signal:
+        activations = tuple(Term(out.positions * out.repeat, (group,)) for group in out.groups)
+        block = self._block or name
+        self._layers.append(Layer(name, kind, block, tuple(tensors), source.layers, activations))
+        return replace(out, layers=(name,))
+
+    def _new_group(self, name: str, width: int, fixed: Fixed | None = None) -> str:
+        self._groups[name] = _Group(width, fixed=fixed)
+        return name
+
+    def _join(self, left: str, right: str) -> None:
+        keep, gone = self._name_now(left), self._name_now(right)
+        if keep == gone:
+            return
+        group, other = self._groups[keep], self._groups[gone]
+        if group.width != other.width:
+            raise MaskError(
+                f"{keep!r} with {group.width} channels is added to {gone!r} with {other.width}",
+                fix="Add signals of equal channels.",
+            )
+        group.spans += other.spans
+        group.multiple_of = math.lcm(group.multiple_of, other.multiple_of)
+        group.fixed = group.fixed or other.fixed
+        del self._groups[gone]
+        self._joined[gone] = keep
+
+    def _name_now(self, name: str) -> str:
+        while name in self._joined:
+            name = self._joined[name]
+        return name
+
+    def _resolved(self, signal: Signal) -> Iterator[_Group]:
+        return (self._groups[self._name_now(name)] for name in signal.groups)
+
+    def _width(self, signal: Signal) -> int:
+        return sum(group.width * signal.repeat for group in self._resolved(signal))
+
+    def _settled(self, terms: tuple[Term, ...]) -> Iterator[Term]:
+        return (replace(term, groups=tuple(map(self._name_now, term.groups))) for term in terms)

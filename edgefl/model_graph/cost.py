@@ -1,0 +1,120 @@
+"""What a submodel costs: parameters, bytes, multiply-adds and activations, from widths alone.
+
+Planners ask this for thousands of candidate masks, so it needs no mask: only how many channels each group keeps,
+which layers are trained, and how many weights are held. Compute and activations are counted for one sample.
+
+A layer's backward pass has two halves of about the forward's cost each. The gradient of its weights is needed if
+it is trained; the gradient of its input is needed if anything before it is trained. So freezing the first layers
+makes their whole backward pass vanish, and freezing a layer in the middle saves only half of its own.
+"""
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from edgefl.model_graph.graph import Layer, ModelGraph, Role, TensorSpec, Term
+
+__all__ = ["Cost", "cost_of", "kept_shape"]
+
+_ACTIVATION_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The cost of one submodel; compute and activations are of one sample."""
+
+    parameters: int
+    """Parameters that the device holds, running statistics not among them."""
+    trained_parameters: int
+    """Those of them in trained layers."""
+    parameter_bytes: int
+    """Bytes of everything the device holds, running statistics among them."""
+    forward_multiply_adds: int
+    """What an engine executes: dense arithmetic within the kept channels."""
+    backward_multiply_adds: int
+    held_multiply_adds: int
+    """Forward multiply-adds of held weights only: what an engine that skips zeros would execute."""
+    saved_activations: int
+    """Elements that the forward pass must remember for the backward pass."""
+    transient_activations: int
+    """Elements of the largest input and output that are alive at the same time."""
+
+    def activation_bytes(self, batch: int) -> int:
+        """Bytes of activations in one training step on a batch."""
+        return _ACTIVATION_BYTES * batch * (self.saved_activations + self.transient_activations)
+
+
+def cost_of(
+    graph: ModelGraph,
+    widths: Mapping[str, int] | None = None,
+    trained: Collection[str] | None = None,
+    held: Mapping[str, int] | None = None,
+) -> Cost:
+    """Count the cost of a submodel.
+
+    `widths` gives the kept channels of groups (a group that is missing is whole), `trained` the trained layers
+    (None means all), `held` the number of held weights of tensors (a tensor that is missing is held whole).
+    """
+    kept_widths = {group.name: group.width for group in graph.groups} | dict(widths or {})
+    training = set(graph.trainable_layers if trained is None else trained)
+    sizes = {tensor.name: math.prod(kept_shape(graph, tensor, kept_widths)) for tensor in graph.tensors}
+    holding = sizes | dict(held or {})
+    parameters = [tensor for tensor in graph.tensors if tensor.role is not Role.STATISTIC]
+    backward, saved = _backward(graph, training, sizes, kept_widths)
+    return Cost(
+        parameters=sum(holding[tensor.name] for tensor in parameters),
+        trained_parameters=sum(holding[t.name] for t in parameters if graph.layer_of[t.name] in training),
+        parameter_bytes=sum(holding[tensor.name] * tensor.item_bytes for tensor in graph.tensors),
+        forward_multiply_adds=_forward(graph, sizes, kept_widths),
+        backward_multiply_adds=backward,
+        held_multiply_adds=_forward(graph, holding, kept_widths),
+        saved_activations=saved,
+        transient_activations=max((_alive(graph, layer, kept_widths) for layer in graph.layers), default=0),
+    )
+
+
+def kept_shape(graph: ModelGraph, tensor: TensorSpec, widths: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the shape that a tensor has in the submodel of the given group widths."""
+    shape = list(tensor.shape)
+    for group, span in graph.spans_of.get(tensor.name, ()):
+        shape[span.axis] -= (group.width - widths[group.name]) * span.per_channel
+    return tuple(shape)
+
+
+def _forward(graph: ModelGraph, sizes: Mapping[str, int], widths: Mapping[str, int]) -> int:
+    return sum(_by_weights(graph, layer, sizes) + _total(layer.products, widths) for layer in graph.layers)
+
+
+def _by_weights(graph: ModelGraph, layer: Layer, sizes: Mapping[str, int]) -> int:
+    return sum(sizes[name] * graph.tensor[name].uses for name in layer.tensors)
+
+
+def _backward(
+    graph: ModelGraph, training: set[str], sizes: Mapping[str, int], widths: Mapping[str, int]
+) -> tuple[int, int]:
+    """Return the multiply-adds of the backward pass and the elements to remember for it."""
+    reached: set[str] = set()
+    remembered: set[str] = set()
+    multiply_adds = 0
+    saved_input = 0
+    for layer in graph.layers:
+        weights_wanted, input_wanted = layer.name in training, not reached.isdisjoint(layer.inputs)
+        if not (weights_wanted or input_wanted):
+            continue
+        reached.add(layer.name)
+        multiply_adds += (weights_wanted + input_wanted) * _by_weights(graph, layer, sizes)
+        multiply_adds += 2 * _total(layer.products, widths)  # a product of two activations has two gradients
+        if weights_wanted:
+            remembered.update(layer.inputs)
+            saved_input = saved_input if layer.inputs else graph.input_elements
+    saved = sum(_total(graph.layer[name].activations, widths) for name in reached | remembered)
+    return multiply_adds, saved + saved_input
+
+
+def _alive(graph: ModelGraph, layer: Layer, widths: Mapping[str, int]) -> int:
+    before = [_total(graph.layer[name].activations, widths) for name in layer.inputs]
+    return sum(before or [graph.input_elements]) + _total(layer.activations, widths)
+
+
+def _total(terms: tuple[Term, ...], widths: Mapping[str, int]) -> int:
+    return sum(term.coefficient * math.prod(widths[group] for group in term.groups) for term in terms)

@@ -1,0 +1,95 @@
+"""ClientPlan: what one device shall do in one round.
+
+Made by a strategy, sent by the coordinator, carried out by the device's runtime. It names graph, weights
+and mask by their digests; those travel as binary bodies.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from edgefl.values.quantities import Bytes, Count, Joules, Seconds
+from edgefl.values.records import check_fields
+from edgefl.values.schema import document
+from edgefl.values.texts import Digest, Identifier, Name, Seed
+
+__all__ = ["Setting", "RuleSettings", "Prediction", "ClientPlan"]
+
+Setting = bool | int | float | str
+"""What a local rule can be told. Python's JSON keeps 1 and 1.0 apart, but JavaScript writes both as 1: a rule
+that expects a float must take an integer too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleSettings:
+    """The local rule that the device shall train by."""
+
+    name: Identifier
+    """Name of the local rule, such as 'sgd'."""
+
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    """The rule's parameters by name, such as {'learning_rate': 0.1}. The rule itself checks them."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What the planner expects the round to take, to be compared with the telemetry afterwards."""
+
+    seconds: Seconds | None = None
+    """Seconds of the round on the device, or None if not predicted."""
+
+    peak_bytes: Bytes | None = None
+    """Peak memory in bytes, or None if not predicted."""
+
+    joules: Joules | None = None
+    """Energy in joules, or None if not predicted."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@document("client_plan", version=1)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientPlan:
+    """What one device shall do in one round."""
+
+    task_id: Identifier
+    """Names this piece of work. A result is accepted once for it, however often it is sent."""
+
+    device_id: Identifier
+    """The device that shall do it."""
+
+    round: Count
+    """Number of the round, from 0."""
+
+    model: Digest
+    """Digest of the model graph (its layers and channel groups) that the mask is for."""
+
+    mask: Digest
+    """Digest of the mask."""
+
+    rule: RuleSettings
+    """The local rule and its settings."""
+
+    codec: Name
+    """Name of the codec for the upload."""
+
+    deadline_seconds: Seconds
+    """Seconds from the moment the device gets the plan until the coordinator stops waiting for its result."""
+
+    seed: Seed
+    """Seed of all chance on the device, 0 to 2^64 - 1. In JSON a text of digits (see `UnsignedText`)."""
+
+    graph: Digest | None = None
+    """Digest of the training graph to run, or None if the device is to find it by the model."""
+
+    weights: Digest | None = None
+    """Digest of the weights to start from, or None if the device has them already."""
+
+    predicted: Prediction | None = None
+    """What the planner expects, or None if it predicts nothing."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)

@@ -1,0 +1,155 @@
+"""DeviceProfile: what a device can do, as measured on the device itself.
+
+Made by `edgefl profile`, sent when a device enrols, read by the planner, which turns it into a `Budget`.
+"""
+
+from dataclasses import dataclass
+
+from edgefl.values.labels import Provenance, Scope
+from edgefl.values.quantities import (
+    Bytes,
+    BytesPerSecond,
+    Celsius,
+    Count,
+    PositiveCount,
+    Ratio,
+    Seconds,
+    SecondsPerMultiplyAdd,
+    Watts,
+)
+from edgefl.values.records import check_fields, check_order
+from edgefl.values.schema import document
+from edgefl.values.texts import Name, Timestamp
+
+__all__ = ["Machine", "CostFit", "PowerSource", "DeviceProfile"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """The hardware and its system."""
+
+    architecture: Name
+    """Instruction set, such as 'aarch64'."""
+
+    system: Name
+    """Operating system, such as 'Linux 6.6' or 'Android 15'."""
+
+    cores: PositiveCount
+    """Processor cores that the process may use."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostFit:
+    """A linear model of one training step, fitted to measurements on this device."""
+
+    overhead_seconds: Seconds
+    """Seconds that every step takes, however small the model."""
+
+    forward_seconds_per_multiply_add: SecondsPerMultiplyAdd
+    """Seconds for one multiply-add of the forward pass."""
+
+    backward_seconds_per_multiply_add: SecondsPerMultiplyAdd
+    """Seconds for one multiply-add of the backward pass."""
+
+    memory_base_bytes: Bytes
+    """Bytes that the engine takes, however small the model."""
+
+    memory_bytes_per_activation_byte: Ratio
+    """Bytes of peak memory for each byte of activations that the backward pass keeps."""
+
+    relative_error: Ratio
+    """Typical error of the fitted step time, as a share of the measured one: 0.1 is one tenth."""
+
+    measurements: PositiveCount
+    """Number of measurements behind the fit."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def step_seconds(self, *, forward_multiply_adds: Count, backward_multiply_adds: Count) -> Seconds:
+        """Predicted seconds of one training step with this many multiply-adds."""
+        forward = self.forward_seconds_per_multiply_add * forward_multiply_adds
+        backward = self.backward_seconds_per_multiply_add * backward_multiply_adds
+        return self.overhead_seconds + forward + backward
+
+    def peak_bytes(self, *, activation_bytes: Bytes) -> Bytes:
+        """Predicted peak memory of a training step that keeps this many bytes of activations."""
+        return self.memory_base_bytes + round(self.memory_bytes_per_activation_byte * activation_bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerSource:
+    """What shows the power of the device. Busy may be below idle, where noise exceeds the load."""
+
+    source: Name
+    """The instrument, such as 'intel-rapl' or 'pmic', or what the estimate rests on."""
+
+    scope: Scope
+    """What the watts cover."""
+
+    provenance: Provenance
+    """Measured or estimated."""
+
+    idle_watts: Watts | None = None
+    """Watts while the device does nothing, or None if not known."""
+
+    busy_watts: Watts | None = None
+    """Watts while the device trains, or None if not known."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@document("device_profile", version=1)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceProfile:
+    """What a device can do."""
+
+    device_name: Name
+    """Name for a person, such as 'raspberry-pi-4'."""
+
+    machine: Machine
+    """The hardware and its system."""
+
+    engine: Name
+    """Training engine and its version, such as 'onnxruntime 1.23.0'."""
+
+    threads: PositiveCount
+    """Threads that the engine ran with while it was measured."""
+
+    cost: CostFit
+    """Fitted cost of a training step."""
+
+    memory_total_bytes: Bytes
+    """Memory of the device, or of the container that the process lives in."""
+
+    memory_free_bytes: Bytes
+    """Memory that a new process could get without swapping."""
+
+    storage_free_bytes: Bytes
+    """Free bytes where EdgeFL keeps its files."""
+
+    measured_at: Timestamp
+    """When the profile was made, in UTC."""
+
+    download_bytes_per_second: BytesPerSecond | None = None
+    """Data rate from the coordinator, or None if not measured."""
+
+    upload_bytes_per_second: BytesPerSecond | None = None
+    """Data rate to the coordinator, or None if not measured."""
+
+    power: PowerSource | None = None
+    """What shows the power of this device, or None where nothing does."""
+
+    temperature_celsius: Celsius | None = None
+    """Degrees Celsius at the end of the measurements, or None where the system does not show it."""
+
+    throttled: bool | None = None
+    """Whether the system slowed the processor down meanwhile, or None where it does not say."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_order(self, "memory_free_bytes", "memory_total_bytes")

@@ -1,0 +1,171 @@
+"""Records: a frozen dataclass as a shape, driven by its fields and their type hints.
+
+`check_fields` is what the `__post_init__` of every value calls, so the checks of JSON and those of Python are
+the same code and an invalid value cannot exist. Hints that are understood: `bool`, `int`, `float`, `str`, a
+`StrEnum`, another dataclass, `X | None`, a union of plain scalars, `tuple[X, ...]`, `Mapping[str, X]`, and
+`Annotated[X, shape]`.
+"""
+
+import dataclasses
+import functools
+import itertools
+import types
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+from edgefl.values.field_error import FieldError, shown
+from edgefl.values.quantities import REAL, WHOLE
+from edgefl.values.shapes import Choice, Flag, Maybe, Scalar, Series, Shape, Table
+from edgefl.values.texts import ANY_TEXT
+from edgefl.values.unknown_fields import unknown_field
+
+__all__ = ["Field", "Record", "fields_of", "shape_of", "check_fields", "check_order"]
+
+_PLAIN: dict[object, Shape] = {bool: Flag(), int: WHOLE, float: REAL, str: ANY_TEXT}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a record."""
+
+    name: str
+    shape: Shape
+    required: bool
+    absent: str
+    """What a person reads when the field is None: the field's metadata 'absent', or 'not known'."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Record:
+    """A dataclass; in JSON, an object with exactly its fields, written in the order of the class."""
+
+    cls: type
+
+    @property
+    def words(self) -> str:
+        """What the field is."""
+        return f"an object with the fields of {self.cls.__name__}"
+
+    @property
+    def example(self) -> str:
+        """What to write."""
+        required = [field for field in fields_of(self.cls).values() if field.required]
+        return "{" + ", ".join(f'"{field.name}": ...' for field in required) + "}"
+
+    def read(self, data: object) -> Any:
+        """From JSON: an object. Unknown fields come first: a misspelt field is also a missing one."""
+        if not isinstance(data, Mapping):
+            raise FieldError(f"is {self.words}, got {shown(data)}", fix=f"Write {self.example}")
+        fields = fields_of(self.cls)
+        for key in data:
+            if key not in fields:
+                raise unknown_field(key, data[key], {name: field.shape for name, field in fields.items()})
+        values = {}
+        for name, field in fields.items():
+            if name in data:
+                try:
+                    values[name] = field.shape.read(data[name])
+                except FieldError as error:
+                    raise error.under(name) from None
+            elif field.required:
+                raise FieldError("is missing", fix=_how_to_add(name, field.shape), path=(name,))
+        return self.cls(**values)
+
+    def check(self, value: object) -> Any:
+        """An instance; it was checked when it was made."""
+        if not isinstance(value, self.cls):
+            raise FieldError(f"is a {self.cls.__name__}, got {shown(value)}", fix=f"Pass a {self.cls.__name__}")
+        return value
+
+    def write(self, value: Any) -> dict[str, Any]:
+        """To JSON: every field, null included, in the order of the class."""
+        fields = fields_of(self.cls).items()
+        return {name: field.shape.write(getattr(value, name)) for name, field in fields}
+
+
+def _how_to_add(name: str, shape: Shape) -> str:
+    return f'Add "{name}": it is {shape.words}; write for example {shape.example}'
+
+
+def fields_of(cls: type) -> Mapping[str, Field]:
+    """The fields of a dataclass with their shapes, in order."""
+    return _compiled_fields(cls)
+
+
+@functools.cache
+def _compiled_fields(cls: type) -> Mapping[str, Field]:
+    hints = get_type_hints(cls, include_extras=True)
+    fields = {}
+    for field in dataclasses.fields(cls):
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        absent = field.metadata.get("absent", "not known")
+        fields[field.name] = Field(field.name, shape_of(hints[field.name]), required, absent)
+    return types.MappingProxyType(fields)
+
+
+def shape_of(hint: Any) -> Shape:
+    """The shape that a type hint asks for. A hint that is not understood is a bug, hence a `TypeError`."""
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return Choice(hint)
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return Record(hint)
+    shape = _shape_of_generic(get_origin(hint), get_args(hint))
+    if shape is None:
+        raise TypeError(f"the type hint {hint!r} has no JSON form")
+    return shape
+
+
+def _shape_of_generic(origin: Any, args: tuple[Any, ...]) -> Shape | None:
+    if origin is Annotated:
+        # The outermost annotation is the last one, and it wins: Annotated[Seconds, ...] refines Seconds.
+        own = [extra for extra in reversed(args[1:]) if isinstance(extra, Shape)]
+        return own[0] if own else shape_of(args[0])
+    if origin in (Union, types.UnionType):
+        return _shape_of_union(args)
+    if origin is tuple and len(args) == 2 and args[1] is Ellipsis:
+        return Series(shape_of(args[0]))
+    if origin is Mapping and args[0] is str:
+        return Table(shape_of(args[1]))
+    return None
+
+
+def _shape_of_union(args: tuple[Any, ...]) -> Shape | None:
+    members = tuple(arg for arg in args if arg is not types.NoneType)
+    if len(members) == 1:
+        inner = shape_of(members[0])
+    elif all(member in _PLAIN for member in members):
+        inner = Scalar(members)
+    else:
+        return None
+    return inner if len(members) == len(args) else Maybe(inner)
+
+
+def check_fields(value: object) -> None:
+    """Check every field of a dataclass instance against its hint. To be called from `__post_init__`.
+
+    Where the checked form differs from the given one (30 for a float field, a dict for a mapping field), the
+    field gets the checked form, so that equal values are written as equal texts.
+    """
+    for name, field in fields_of(type(value)).items():
+        given = getattr(value, name)
+        try:
+            checked = field.shape.check(given)
+        except FieldError as error:
+            raise error.under(name) from None
+        if checked is not given:
+            object.__setattr__(value, name, checked)  # the value is frozen, but not yet in anybody's hands
+
+
+def check_order(value: object, *names: str) -> None:
+    """Check that the fields never fall from one to the next: baseline <= peak, min <= p50 <= p90."""
+    for smaller, larger in itertools.pairwise(names):
+        low, high = getattr(value, smaller), getattr(value, larger)
+        if low > high:
+            raise FieldError(
+                f"is {shown(high)}, which is below '{smaller}', which is {shown(low)}",
+                fix=f"These fields must hold {' <= '.join(names)}",
+                path=(larger,),
+            )

@@ -1,0 +1,41 @@
+"""Bytes on the network: one safetensors envelope, five codecs, and no pickle anywhere.
+
+body.py        what travels: `encode`, `decode` and their inverse promise
+envelope.py    the safetensors file and its digest
+dense.py       whole tensors
+slices.py      kept channels with their axes
+sparse.py      single entries; positions.py holds their bitmaps and deltas
+bits.py        one bit an entry
+counts.py      small whole numbers
+mask_body.py   a mask as a body
+size.py        where the bytes go
+checks.py      what every codec checks
+"""
+
+from edgefl.wire.bits import Bits
+from edgefl.wire.body import MAX_BODY_BYTES, WIRE_VERSION, Body, Kind, Payload, decode, encode
+from edgefl.wire.counts import Counts
+from edgefl.wire.dense import Dense
+from edgefl.wire.mask_body import decode_mask, encode_mask
+from edgefl.wire.size import WireSize, measure
+from edgefl.wire.slices import Slice
+from edgefl.wire.sparse import Sparse
+
+__all__ = [
+    "Body",
+    "Kind",
+    "Payload",
+    "encode",
+    "decode",
+    "Dense",
+    "Slice",
+    "Sparse",
+    "Bits",
+    "Counts",
+    "encode_mask",
+    "decode_mask",
+    "WireSize",
+    "measure",
+    "MAX_BODY_BYTES",
+    "WIRE_VERSION",
+]

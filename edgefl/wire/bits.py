@@ -1,0 +1,60 @@
+"""Codec `bits`: one bit an entry. FedMRN's masks travel like this.
+
+Entry: ["bits", shape]. Part: the tensor's name, U8. Entry i of the tensor (last axis fastest) is bit i % 8 of byte
+i // 8; the bits after the last entry are zero.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from edgefl.wire.checks import Packed, check_packed, checked_shape, claim, count_ones, frozen, refuse
+from edgefl.wire.envelope import Parts
+
+__all__ = ["Bits"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bits:
+    """A tensor of booleans, kept packed until somebody asks for them."""
+
+    codec: ClassVar[str] = "bits"
+    shape: tuple[int, ...]
+    packed: Packed
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "packed", frozen(self.packed))
+
+    @classmethod
+    def of(cls, flags: npt.NDArray[np.bool_]) -> "Bits":
+        """Pack an array of booleans."""
+        return cls(flags.shape, np.packbits(flags, bitorder="little"))
+
+    def to_bool(self) -> npt.NDArray[np.bool_]:
+        """Unpack to an array of booleans."""
+        count = math.prod(self.shape)
+        flags = np.unpackbits(self.packed, count=count, bitorder="little")
+        return flags.view(np.bool_).reshape(self.shape)
+
+    def ones(self) -> int:
+        """Return how many entries are True."""
+        return count_ones(self.packed)
+
+    def pack(self, name: str, parts: Parts) -> list[Any]:
+        """Add the tensor's part and return its entry."""
+        check_packed(name, self.packed, math.prod(self.shape))
+        parts[name] = self.packed
+        return [self.codec, list(self.shape)]
+
+    @classmethod
+    def unpack(cls, name: str, entry: list[Any], parts: Parts) -> "Bits":
+        """Read the tensor back from its entry and part."""
+        if len(entry) != 2:
+            raise refuse(name, f"the entry {entry} is not [codec, shape]")
+        shape = checked_shape(name, entry[1])
+        packed = claim(name, name, parts, np.uint8)
+        check_packed(name, packed, math.prod(shape))
+        return cls(shape, packed)

@@ -1,0 +1,98 @@
+"""Checks that every codec makes on what it reads: shapes, packed bits, finite numbers.
+
+All of them work on pieces, so that checking a body takes little memory beyond the body itself.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edgefl.errors import WireFormatError
+from edgefl.wire.envelope import Array, Parts
+
+__all__ = [
+    "Packed",
+    "check_finite",
+    "check_packed",
+    "checked_shape",
+    "claim",
+    "count_ones",
+    "frozen",
+    "pieces",
+    "refuse",
+]
+
+Packed = npt.NDArray[np.uint8]
+
+MAX_AXES = 16
+MAX_SIZE = 2**31 - 1
+"""The largest axis and the largest tensor: what a Java array can index."""
+
+
+def refuse(name: str, problem: str) -> WireFormatError:
+    """Return the error for a tensor that breaks its codec's rules."""
+    return WireFormatError(
+        f"tensor {name!r}: {problem}", fix="The sender's encoder is at fault, or the body is damaged."
+    )
+
+
+def checked_shape(name: str, shape: Any) -> tuple[int, ...]:
+    """Return a shape from a stranger's JSON as a tuple of sane sizes."""
+    if not isinstance(shape, list) or len(shape) > MAX_AXES:
+        raise refuse(name, f"the shape {str(shape)[:80]} is not a list of at most {MAX_AXES} sizes")
+    if any(type(size) is not int or not 0 <= size <= MAX_SIZE for size in shape):
+        raise refuse(name, f"the shape {str(shape)[:80]} has a size that is not from 0 to {MAX_SIZE}")
+    if math.prod(max(size, 1) for size in shape) > MAX_SIZE:
+        raise refuse(name, f"the shape {shape} has more than {MAX_SIZE} entries")
+    return tuple(shape)
+
+
+def claim(name: str, part: str, parts: Parts, dtype: type[np.generic] | None = None) -> Array:
+    """Take a one-dimensional part out of the parts that are still unread."""
+    found = parts.pop(part, None)
+    if found is None:
+        raise refuse(name, f"its part {part!r} is missing")
+    if dtype is not None and (found.dtype != dtype or found.ndim != 1):
+        raise refuse(name, f"its part {part!r} is {found.dtype} with {found.ndim} axes")
+    return found
+
+
+def check_packed(name: str, packed: Packed, bits: int) -> None:
+    """Check that packed bits have the right length and that the bits after the last are zero."""
+    if packed.size != -(-bits // 8):
+        raise refuse(name, f"{packed.size} bytes do not hold {bits} bits")
+    if bits % 8 and int(packed[-1]) >> (bits % 8):
+        raise refuse(name, "the bits after the last one are not zero")
+
+
+def count_ones(packed: Packed) -> int:
+    """Return how many bits are set."""
+    return sum(int(np.bitwise_count(piece).sum()) for piece in pieces(packed))
+
+
+def check_finite(name: str, array: Array) -> None:
+    """Refuse infinities and not-a-number."""
+    if np.issubdtype(array.dtype, np.floating):
+        for piece in pieces(array.reshape(-1)):
+            if not np.isfinite(piece).all():
+                raise WireFormatError(
+                    f"tensor {name!r} holds a number that is not finite",
+                    fix="Training diverged on the sender's side: lower the learning rate or clip the gradients.",
+                )
+
+
+def pieces(array: Array) -> Iterator[Array]:
+    """Yield consecutive pieces of a flat array, small beside the array itself."""
+    step = min(max(array.size // 16, 512), 1 << 16)
+    return (array[begin : begin + step] for begin in range(0, array.size, step))
+
+
+def frozen(array: Array) -> Array:
+    """Return the array itself if nobody can write to it, else a read-only copy in row-major order."""
+    if array.flags.writeable or not array.flags.c_contiguous:
+        array = np.array(array, order="C")
+        array.flags.writeable = False
+    return array

@@ -1,0 +1,37 @@
+"""Codec `dense`: a tensor as it is. Any safetensors reader can read these."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from edgefl.wire.checks import check_finite, checked_shape, frozen
+from edgefl.wire.envelope import Array, Parts
+
+__all__ = ["Dense"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dense:
+    """A whole tensor, or a whole submodel tensor whose mask the receiver knows."""
+
+    codec: ClassVar[str] = "dense"
+    array: Array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "array", frozen(self.array))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The tensor's shape."""
+        return self.array.shape
+
+    def pack(self, name: str, parts: Parts) -> None:
+        """Add the tensor's part. It needs no further description: the header has its shape."""
+        check_finite(name, self.array)
+        parts[name] = self.array
+
+    @classmethod
+    def unpack(cls, name: str, array: Array) -> "Dense":
+        """Read the tensor back from its part."""
+        checked_shape(name, list(array.shape))
+        check_finite(name, array)
+        return cls(array)

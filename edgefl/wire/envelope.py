@@ -1,0 +1,131 @@
+"""The envelope of everything that moves: one safetensors file with one metadata entry and a digest.
+
+    8 bytes   length of the header, little-endian
+    header    JSON: {"__metadata__": {"edgefl": "<sha256> <text>"}, "<part>": {dtype, shape, data_offsets}, ...}
+    data      the parts
+
+Any safetensors reader opens it. `<text>` is the JSON that `body.py` writes and reads; `<sha256>` is 64 lower-case
+hexadecimal digits, SHA-256 over the UTF-8 bytes of `<text>`, then for every part, in ascending order of the UTF-8
+bytes of its name: name, a zero byte, dtype, a zero byte, the sizes in decimal joined by commas, a zero byte, and the
+part's data. So neither a flipped bit nor two exchanged parts go unseen.
+
+This file knows bytes and parts, not what they mean. There is one metadata entry because safetensors writes several
+in an order that differs from run to run, and equal bodies must be equal bytes.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError, deserialize
+from safetensors.numpy import save
+
+from edgefl.errors import SchemaError, WireFormatError
+from edgefl.values.json_text import parse
+
+__all__ = ["DTYPES", "MAX_HEADER_BYTES", "Array", "Parts", "header_bytes", "parse_json", "seal", "unseal"]
+
+Array = npt.NDArray[Any]
+Parts = dict[str, Array]
+
+MAX_HEADER_BYTES = 4 * 1024 * 1024
+"""A header describes tensors, it does not hold them: ten thousand tensors need about two megabytes."""
+
+DTYPES: dict[str, np.dtype[Any]] = {
+    "F64": np.dtype("<f8"),
+    "F32": np.dtype("<f4"),
+    "F16": np.dtype("<f2"),
+    "I64": np.dtype("<i8"),
+    "I32": np.dtype("<i4"),
+    "U8": np.dtype("u1"),
+}
+_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+_KEY = "edgefl"
+_DAMAGED = "Ask the sender for the body again."
+
+
+def seal(text: str, parts: Mapping[str, Array]) -> bytes:
+    """Return the body that holds `text` and `parts`."""
+    ready = {name: np.ascontiguousarray(part).reshape(part.shape) for name, part in parts.items()}
+    for name, part in ready.items():
+        if part.dtype not in _NAMES:
+            raise WireFormatError(
+                f"tensor {name!r} is of dtype {part.dtype}",
+                fix=f"Convert it to one of {', '.join(map(str, _NAMES))}.",
+            )
+    return save(ready, {_KEY: f"{_digest(text, ready)} {text}"})
+
+
+def unseal(body: bytes) -> tuple[str, Parts]:
+    """Return the text and the read-only parts of a body whose digest is right."""
+    _check_length(body)
+    try:
+        found = deserialize(body)  # type: ignore[no-untyped-call]
+    except SafetensorError as error:
+        raise WireFormatError(f"the body is not a sound safetensors file ({error})", fix=_DAMAGED) from None
+    parts = {name: _part(name, part) for name, part in found}
+    digest, _, text = _metadata(body).partition(" ")
+    if digest != _digest(text, parts):
+        raise WireFormatError("the body does not match its own digest", fix=_DAMAGED)
+    return text, parts
+
+
+def header_bytes(body: bytes) -> int:
+    """Return how many bytes of a body are not data."""
+    return 8 + int.from_bytes(body[:8], "little")
+
+
+def parse_json(text: str | bytes, what: str) -> Any:
+    """Parse JSON from a stranger, strictly."""
+    try:
+        return parse(text)
+    except SchemaError as error:
+        raise WireFormatError(f"the {what} is not sound ({error.problem})", fix=_DAMAGED) from None
+
+
+def _check_length(body: bytes) -> None:
+    if len(body) < 8:
+        raise WireFormatError(f"the body ends after {len(body)} bytes, within its length field", fix=_DAMAGED)
+    length = header_bytes(body) - 8
+    if length > MAX_HEADER_BYTES or length > len(body) - 8:
+        raise WireFormatError(
+            f"the header claims {length} bytes of a body of {len(body)}, of which {MAX_HEADER_BYTES} are allowed",
+            fix="Check that this is an EdgeFL body and that it arrived whole.",
+        )
+
+
+def _metadata(body: bytes) -> str:
+    """Return our entry; the library has checked the header by now, but it does not give the metadata out."""
+    metadata = parse_json(body[8 : header_bytes(body)], "header").get("__metadata__")
+    if not isinstance(metadata, dict) or metadata.keys() != {_KEY}:
+        raise WireFormatError(
+            "the file carries no EdgeFL metadata, or more than that",
+            fix="Only bodies written by EdgeFL can be read; plain safetensors weights need their own loader.",
+        )
+    return str(metadata[_KEY])
+
+
+def _part(name: str, part: dict[str, Any]) -> Array:
+    dtype = DTYPES.get(part["dtype"])
+    if dtype is None:
+        raise WireFormatError(
+            f"part {name!r} is of dtype {part['dtype']}", fix=f"Only {', '.join(DTYPES)} are known here."
+        )
+    try:
+        array: Array = np.frombuffer(part["data"], dtype).reshape(part["shape"])
+    except (ValueError, OverflowError):
+        raise WireFormatError(f"part {name!r} claims the shape {part['shape']}", fix=_DAMAGED) from None
+    array.flags.writeable = False
+    return array
+
+
+def _digest(text: str, parts: Mapping[str, Array]) -> str:
+    hasher = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
+    for name in sorted(parts, key=lambda name: name.encode("utf-8", "surrogatepass")):
+        part = parts[name]
+        label = f"{name}\0{_NAMES[part.dtype]}\0{','.join(map(str, part.shape))}\0"
+        hasher.update(label.encode("utf-8", "surrogatepass"))
+        hasher.update(part.reshape(-1).view(np.uint8).data)
+    return hasher.hexdigest()

@@ -1,0 +1,93 @@
+"""Codec `sparse`: the entries that are there, and where they are. Unstructured masks and Top-k updates use it.
+
+Entry: ["bitmap", shape] or ["deltas", shape], after the form of the positions (see `positions.py`). Parts: the
+tensor's name, the values in ascending order of position; the name with "#at" after it, U8, the positions.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from edgefl.errors import WireFormatError
+from edgefl.wire.checks import Packed, check_finite, checked_shape, claim, frozen, refuse
+from edgefl.wire.envelope import Array, Parts
+from edgefl.wire.positions import check_positions, encode_positions, indices_of
+
+__all__ = ["Sparse"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sparse:
+    """Some entries of a tensor; the others are not said. Positions stay packed until somebody asks for them."""
+
+    codec: ClassVar[str] = "sparse"
+    shape: tuple[int, ...]
+    values: Array
+    form: str
+    packed: Packed
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", frozen(self.values))
+        object.__setattr__(self, "packed", frozen(self.packed))
+
+    @classmethod
+    def where(cls, array: Array, held: npt.NDArray[np.bool_] | None = None) -> "Sparse":
+        """Take the entries of an array that are held; by default those that are not zero."""
+        flags = (array != 0) if held is None else held
+        return cls.at(array.shape, np.flatnonzero(flags), array[flags])
+
+    @classmethod
+    def at(cls, shape: tuple[int, ...], indices: npt.NDArray[np.int64], values: Array) -> "Sparse":
+        """Take values at ascending, distinct flat indices."""
+        size = math.prod(shape)
+        if indices.shape != values.shape or indices.ndim != 1:
+            raise WireFormatError(
+                f"indices of shape {indices.shape} meet values of shape {values.shape}",
+                fix="Give one flat index for every value.",
+            )
+        if indices.size and (indices[0] < 0 or indices[-1] >= size or np.any(np.diff(indices) <= 0)):
+            raise WireFormatError(
+                f"the indices of a sparse tensor of {size} entries do not ascend within it",
+                fix="Sort them, and name each entry once.",
+            )
+        form, packed = encode_positions(indices.astype(np.int64), size)
+        return cls(shape, values, form, packed)
+
+    def indices(self) -> npt.NDArray[np.int64]:
+        """Return the flat indices of the values."""
+        return indices_of(self.form, self.packed, math.prod(self.shape))
+
+    def to_dense(self) -> Array:
+        """Return the whole tensor, with zeros where nothing is said.
+
+        The shape is the sender's claim: decode with the shapes you expect before you ask for this.
+        """
+        dense = np.zeros(math.prod(self.shape), self.values.dtype)
+        dense[self.indices()] = self.values
+        return dense.reshape(self.shape)
+
+    def pack(self, name: str, parts: Parts) -> list[Any]:
+        """Add the tensor's parts and return its entry."""
+        self._check(name)
+        parts[name] = self.values
+        parts[f"{name}#at"] = self.packed
+        return [self.form, list(self.shape)]
+
+    @classmethod
+    def unpack(cls, name: str, entry: list[Any], parts: Parts) -> "Sparse":
+        """Read the tensor back from its entry and parts."""
+        if len(entry) != 2:
+            raise refuse(name, f"the entry {str(entry)[:80]} is not [form, shape]")
+        values, packed = claim(name, name, parts), claim(name, f"{name}#at", parts, np.uint8)
+        sparse = cls(checked_shape(name, entry[1]), values, entry[0], packed)
+        sparse._check(name)
+        return sparse
+
+    def _check(self, name: str) -> None:
+        if self.values.ndim != 1:
+            raise refuse(name, f"its values have {self.values.ndim} axes")
+        check_finite(name, self.values)
+        check_positions(name, self.form, self.packed, math.prod(self.shape), self.values.size)

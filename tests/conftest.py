@@ -1,0 +1,23 @@
+"""What every test shares: steady property tests, and no skipped test in CI."""
+
+import os
+from collections.abc import Generator
+
+import pytest
+from hypothesis import settings
+
+IN_CI = os.environ.get("CI") == "true"
+
+# Machines are shared and slow at times, so a single example has no deadline; in CI the examples are always the same.
+settings.register_profile("edgefl", deadline=None, derandomize=IN_CI)
+settings.load_profile("edgefl")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn a skip into a failure in CI, where everything that tests need must be installed."""
+    report = yield
+    if IN_CI and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} was skipped in CI: {report.longrepr}"
+    return report

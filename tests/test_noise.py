@@ -1,0 +1,111 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgefl import noise
+from edgefl.errors import SchemaError
+
+GOLDEN = json.loads((Path(__file__).parent / "golden" / "noise.json").read_text())
+WORDS = st.integers(0, 2**64 - 1)
+
+
+def slow_bits(seed: int, index: int) -> int:
+    """The specification, word by word, in unbounded integers."""
+    mask = 2**64 - 1
+    z = (seed + (index + 1) * 0x9E3779B97F4A7C15) & mask
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+    return z ^ (z >> 31)
+
+
+def test_bits_equal_the_published_splitmix64_sequence() -> None:
+    # The first outputs of SplitMix64 seeded with 1234567, as several independent implementations print them.
+    assert noise.bits(1234567, 0, 3).tolist() == [
+        6457827717110365317,
+        3203168211198807973,
+        9817491932198370423,
+    ]
+
+
+@given(WORDS, WORDS, st.integers(0, 40))
+def test_bits_follow_the_specification_at_any_index(seed: int, start: int, count: int) -> None:
+    expected = [slow_bits(seed, (start + i) % 2**64) for i in range(count)]
+    assert noise.bits(seed, start, count).tolist() == expected
+
+
+def test_a_stream_is_the_same_whole_or_in_parts() -> None:
+    whole = noise.symmetric(7, 0, 100_000, 0.01)
+    parts = [noise.symmetric(7, start, 12_500, 0.01) for start in range(0, 100_000, 12_500)]
+    assert np.array_equal(whole, np.concatenate(parts))
+
+
+def test_bits_at_picks_from_the_stream() -> None:
+    indices = np.array([[5, 0], [99_999, 5]])
+    assert np.array_equal(noise.bits_at(3, indices), noise.bits(3, 0, 100_000)[indices])
+
+
+@given(WORDS, st.floats(1e-30, 1e30))
+def test_symmetric_stays_below_its_bound(seed: int, bound: float) -> None:
+    values = noise.symmetric(seed, 0, 100, bound)
+    assert np.all(values >= -np.float32(bound))
+    assert np.all(values < np.float32(bound))
+
+
+def test_the_extreme_words_give_the_ends_of_the_range() -> None:
+    low, high = np.array([0], np.uint64), np.array([2**64 - 1], np.uint64)
+    for bound in (0.01, 0.005, 1.0, np.float32(1) + np.finfo(np.float32).eps):
+        scale = np.float32(bound)
+        ends = [(noise._top_24_bits(word)[0] - np.float32(2**23)) * np.float32(2**-23) for word in (low, high)]
+        assert ends[0] * scale == -scale
+        assert ends[1] * scale < scale
+
+
+def test_unit_is_uniform() -> None:
+    values = noise.unit(1, 0, 200_000)
+    counts, _ = np.histogram(values, bins=20, range=(0, 1))
+    assert values.min() >= 0
+    assert values.max() < 1
+    assert np.abs(counts - 10_000).max() < 6 * np.sqrt(10_000)
+
+
+def test_derived_seeds_follow_the_specification() -> None:
+    word = int.from_bytes(bytes.fromhex("ca978112ca1bbdca"), "little")  # SHA-256 of "a" begins like this
+    assert noise.derive(9, "a", 4) == slow_bits(slow_bits(9, word), 4)
+    assert noise.derive(9) == 9
+
+
+def test_golden_values_are_reproduced() -> None:
+    for case in GOLDEN["bits"]:
+        words = noise.bits(int(case["seed"]), int(case["start"]), len(case["words"]))
+        assert [f"{word:016x}" for word in words.tolist()] == case["words"]
+    for case in GOLDEN["symmetric"]:
+        values = noise.symmetric(int(case["seed"]), int(case["start"]), len(case["floats"]), case["bound"])
+        assert [f"{word:08x}" for word in values.view(np.uint32).tolist()] == case["floats"]
+    for case in GOLDEN["unit"]:
+        values = noise.unit(int(case["seed"]), int(case["start"]), len(case["floats"]))
+        assert [f"{word:08x}" for word in values.view(np.uint32).tolist()] == case["floats"]
+    for case in GOLDEN["derive"]:
+        assert noise.derive(int(case["seed"]), *case["parts"]) == int(case["derived"])
+
+
+@pytest.mark.parametrize("bound", [0.0, -1.0, float("nan"), float("inf"), 1e-40, 1e39])
+def test_a_bound_that_is_no_normal_float32_is_refused(bound: float) -> None:
+    with pytest.raises(SchemaError, match="bound"):
+        noise.symmetric(0, 0, 1, bound)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64])
+def test_a_seed_beyond_64_bits_is_refused(seed: int) -> None:
+    with pytest.raises(SchemaError, match="seed"):
+        noise.bits(seed, 0, 1)
+
+
+def test_a_negative_index_or_count_is_refused() -> None:
+    with pytest.raises(SchemaError, match="-3"):
+        noise.bits_at(0, np.array([-3]))
+    with pytest.raises(SchemaError, match="-3"):
+        noise.unit(0, 0, -3)

@@ -1,0 +1,255 @@
+"""Documents: schema tags, kinds, and the fields of JSON objects."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+
+from edgefl.errors import SchemaError
+from edgefl.values import (
+    Budget,
+    Count,
+    DeviceProfile,
+    Dimension,
+    FieldError,
+    FrozenMapping,
+    LocalResult,
+    Quantity,
+    RuleSettings,
+    Seconds,
+    check_fields,
+    document,
+    dumps,
+    from_json,
+    kinds,
+    loads,
+    read,
+    schema,
+    to_json,
+)
+from tests.values.samples import BUDGET, PROFILE, RESULT, SAMPLES
+
+
+@pytest.fixture
+def private_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers is forgotten afterwards."""
+    monkeypatch.setattr(schema, "_kinds", dict(schema._kinds))
+
+
+def changed(value: Any, change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(dumps(value))
+    change(data)
+    return data
+
+
+@pytest.mark.parametrize("kind", SAMPLES)
+def test_read_picks_the_class_by_the_tag(kind: str) -> None:
+    assert type(read(dumps(SAMPLES[kind]))) is type(SAMPLES[kind]) is kinds()[kind].cls
+
+
+def test_a_document_without_a_tag_is_refused() -> None:
+    with pytest.raises(FieldError, match=r"field 'schema' is missing\. Add \"schema\": 'edgefl.budget/1'"):
+        from_json(Budget, {"round_seconds": 3})
+
+
+@pytest.mark.parametrize("tag", [None, 1, "", "budget", "edgefl.budget", "edgefl.budget/0", "edgefl.budget/1 "])
+def test_a_malformed_tag_is_refused(tag: object) -> None:
+    with pytest.raises(FieldError, match="field 'schema' is not a schema tag"):
+        read(json.dumps({"schema": tag}))
+
+
+def test_another_kind_than_asked_for_is_refused_by_name() -> None:
+    with pytest.raises(SchemaError, match=r"is a 'budget' .* where a 'device_profile' is needed"):
+        loads(DeviceProfile, dumps(BUDGET))
+
+
+def test_an_unknown_kind_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(SchemaError, match=r"'bugdet' .* not a known kind of document. Did you mean 'budget'"):
+        read('{"schema": "edgefl.bugdet/1"}')
+
+
+def test_a_newer_version_asks_for_an_upgrade() -> None:
+    with pytest.raises(SchemaError, match=r"made by a newer EdgeFL .*Upgrade"):
+        read('{"schema": "edgefl.budget/2"}')
+
+
+@pytest.mark.usefixtures("private_kinds")
+def test_an_older_version_is_refused() -> None:
+    document("budget", version=2)(Budget)
+    with pytest.raises(SchemaError, match="made by an older EdgeFL"):
+        read('{"schema": "edgefl.budget/1"}')
+    assert read(dumps(BUDGET)) == BUDGET
+
+
+@pytest.mark.parametrize("text", ["[]", "null", "3", '"edgefl.budget/1"'])
+def test_a_document_is_an_object(text: str) -> None:
+    with pytest.raises(FieldError, match="the document is a JSON object"):
+        read(text)
+
+
+def test_a_missing_field_is_named_with_its_path_and_what_to_write() -> None:
+    data = changed(RESULT, lambda data: data["telemetry"]["energy"].pop("joules"))
+    with pytest.raises(FieldError) as caught:
+        from_json(LocalResult, data)
+    assert "field 'telemetry.energy.joules' is missing" in caught.value.problem
+    assert "an energy in joules" in caught.value.fix
+
+
+def test_a_field_with_a_default_may_be_missing() -> None:
+    assert from_json(Budget, {"schema": "edgefl.budget/1"}) == Budget()
+
+
+def test_a_result_never_lacks_its_payload_by_accident() -> None:
+    data = changed(RESULT, lambda data: data.pop("payload"))
+    with pytest.raises(FieldError, match="field 'payload' is missing"):
+        from_json(LocalResult, data)
+    assert from_json(LocalResult, data | {"payload": None}).payload is None
+
+
+@pytest.mark.parametrize(
+    ("path", "wrong", "expected"),
+    [
+        (["machine"], "aarch64", "field 'machine' is an object with the fields of Machine, got 'aarch64'"),
+        (["machine", "cores"], "4", "field 'machine.cores' is a count.*got the text '4'"),
+        (["machine", "cores"], 4.5, "field 'machine.cores' .* got 4.5, which is not whole"),
+        (["device_name"], 3, "field 'device_name' is a name .* got 3, which is not a text"),
+        (["throttled"], 0, "field 'throttled' is true or false, got 0"),
+        (
+            ["power", "scope"],
+            "cpu",
+            "field 'power.scope' is one of 'process', 'package', 'device', got 'cpu'",
+        ),
+        (["power", "provenance"], "mesured", "got 'mesured'. Did you mean 'measured'"),
+        (["cost"], None, "field 'cost' is an object with the fields of CostFit, got null"),
+        (["measured_at"], "2026-02-30T00:00:00Z", "field 'measured_at' is a point in time in UTC"),
+    ],
+)
+def test_a_wrong_type_is_named_with_its_path(path: list[str], wrong: object, expected: str) -> None:
+    def put(data: dict[str, Any]) -> None:
+        for part in path[:-1]:
+            data = data[part]
+        data[path[-1]] = wrong
+
+    with pytest.raises(FieldError, match=expected) as caught:
+        from_json(DeviceProfile, changed(PROFILE, put))
+    assert caught.value.path == tuple(path)
+
+
+def test_a_check_across_fields_has_its_path_too() -> None:
+    data = changed(RESULT, lambda data: data["telemetry"]["memory"].update(peak_bytes=1))
+    with pytest.raises(FieldError, match=r"field 'telemetry.memory.peak_bytes' is 1, which is below"):
+        from_json(LocalResult, data)
+
+
+def test_a_setting_keeps_its_type_and_refuses_what_json_cannot_keep() -> None:
+    rule = from_json(RuleSettings, {"name": "sgd", "settings": {"a": 1, "b": 1.0, "c": True, "d": "1"}})
+    assert [type(item) for item in rule.settings.values()] == [int, float, bool, str]
+    refused: list[object] = [None, [], {}, float("nan"), 2**60, "\ud800"]
+    for wrong in refused:
+        with pytest.raises(FieldError, match=r"field 'settings.a' "):
+            from_json(RuleSettings, {"name": "sgd", "settings": {"a": wrong}})
+
+
+def test_settings_take_numpy_scalars_as_plain_numbers() -> None:
+    given: Any = {"a": np.int64(3), "b": np.float32(0.5)}
+    assert dumps(RuleSettings(name="sgd", settings=given)) == '{"name":"sgd","settings":{"a":3,"b":0.5}}'
+
+
+def test_a_mapping_refuses_an_odd_key() -> None:
+    with pytest.raises(FieldError, match=r"field 'settings' has the key 'a\\nb'; a key is a name"):
+        from_json(RuleSettings, {"name": "sgd", "settings": {"a\nb": 1}})
+
+
+@pytest.mark.usefixtures("private_kinds")
+def test_another_room_can_register_a_kind() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Layer:
+        sizes: tuple[Count, ...]
+
+        def __post_init__(self) -> None:
+            check_fields(self)
+
+    @document("test_graph", version=3)
+    @dataclass(frozen=True, slots=True)
+    class Graph:
+        layers: Mapping[str, Layer]
+        order: tuple[Layer, ...] = ()
+
+        def __post_init__(self) -> None:
+            check_fields(self)
+
+    graph = Graph(layers={"b": Layer((2, 3)), "a": Layer(())}, order=(Layer((1,)),))
+    assert dumps(graph) == (
+        '{"schema":"edgefl.test_graph/3","layers":{"a":{"sizes":[]},"b":{"sizes":[2,3]}},"order":[{"sizes":[1]}]}'
+    )
+    assert read(dumps(graph)) == graph
+    with pytest.raises(FieldError) as caught:
+        read('{"schema":"edgefl.test_graph/3","layers":{},"order":[{"sizes":[1, -1]}]}')
+    assert "field 'order[0].sizes[1]' " in caught.value.problem
+
+
+@pytest.mark.usefixtures("private_kinds")
+def test_a_kind_cannot_be_claimed_twice() -> None:
+    @dataclass(frozen=True)
+    class Other:
+        size: int
+
+    with pytest.raises(TypeError, match="two classes claim to be the document 'budget'"):
+        document("budget", version=1)(Other)
+    assert kinds()["budget"].cls is Budget
+
+
+@pytest.mark.usefixtures("private_kinds")
+def test_a_kind_needs_a_plain_name_and_leaves_room_for_the_tag() -> None:
+    @dataclass(frozen=True)
+    class Tagged:
+        schema: str
+
+    with pytest.raises(TypeError, match="has a field named schema"):
+        document("tagged", version=1)(Tagged)
+    with pytest.raises(TypeError, match="cannot be the document 'Bad name'"):
+        document("Bad name", version=1)(Tagged)
+    assert not {"tagged", "Bad name"} & set(kinds())
+
+
+def test_the_outermost_annotation_of_a_hint_wins() -> None:
+    refined = Annotated[Seconds, Quantity(Dimension.TIME, "a short time in seconds", "1", high=2)]
+
+    @dataclass(frozen=True)
+    class Blink:
+        length_seconds: refined
+
+    with pytest.raises(FieldError, match="is a short time in seconds and cannot be above 2"):
+        from_json(Blink, {"length_seconds": 3})
+
+
+def test_only_top_level_documents_carry_a_tag() -> None:
+    data = to_json(RESULT)
+    assert data["schema"] == "edgefl.local_result/1"
+    assert "schema" not in data["telemetry"]
+    assert "schema" not in to_json(PROFILE.machine)
+
+
+def test_a_hint_without_a_json_form_is_a_bug_and_not_an_input_error() -> None:
+    @dataclass(frozen=True)
+    class Odd:
+        things: set[int]
+
+    with pytest.raises(TypeError, match="no JSON form"):
+        to_json(Odd({1}))
+
+
+def test_a_frozen_mapping_cannot_change_and_equals_any_equal_mapping() -> None:
+    mapping = FrozenMapping({"b": 2, "a": 1})
+    assert list(mapping) == ["a", "b"]
+    assert mapping == {"a": 1, "b": 2}
+    assert hash(mapping) == hash(FrozenMapping({"a": 1, "b": 2}))
+    with pytest.raises(TypeError):
+        mapping["a"] = 2  # type: ignore[index]
+    with pytest.raises(AttributeError):
+        mapping._items = {}
+    with pytest.raises(AttributeError):
+        del mapping._items

@@ -1,0 +1,236 @@
+"""The envelope: versions, digests, limits, expectations."""
+
+import json
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgefl.errors import WireFormatError
+from edgefl.masks import full_mask
+from edgefl.wire import Bits, Body, Dense, Kind, Sparse, decode, decode_mask, encode, encode_mask, measure
+from edgefl.wire.envelope import MAX_HEADER_BYTES, seal
+from examples.networks import cnn4
+
+BODY = Body(
+    Kind.UPDATE,
+    {"w": Dense(np.arange(4, dtype=np.float32)), "m": Bits.of(np.array([[True, False, True]]))},
+    seed=5,
+    about={"task": "t1"},
+)
+
+
+def with_header(data: bytes, change: "object") -> bytes:
+    """The body with its header replaced by `change(header)`."""
+    length = int.from_bytes(data[:8], "little")
+    header = json.dumps(change(json.loads(data[8 : 8 + length]))).encode()  # type: ignore[operator]
+    return len(header).to_bytes(8, "little") + header + data[8 + length :]
+
+
+def test_any_safetensors_reader_reads_the_dense_tensors() -> None:
+    tensors = safetensors.numpy.load(encode(BODY))
+    assert tensors["w"].tolist() == [0, 1, 2, 3]
+    assert tensors["m"].dtype == np.uint8
+
+
+def test_bytes_are_counted_as_sent() -> None:
+    data = encode(BODY)
+    size = measure(data)
+    assert size.total_bytes == len(data)
+    assert size.tensor_bytes == {"w": 16, "m": 1}
+    assert size.header_bytes == len(data) - 17
+    assert size.bits_per_parameter(7) == 8 * len(data) / 7
+
+
+@given(st.permutations(["a", "b", "c"]), st.permutations(["x", "y"]))
+def test_the_bytes_do_not_depend_on_dict_order(names: list[str], keys: list[str]) -> None:
+    def body(names: list[str], keys: list[str]) -> Body:
+        tensors = {name: Dense(np.full(3, ord(name), np.float32)) for name in names}
+        return Body(Kind.UPDATE, tensors, about={key: key for key in keys})
+
+    assert encode(body(names, keys)) == encode(body(["a", "b", "c"], ["x", "y"]))
+
+
+def test_a_body_that_is_not_what_was_expected_is_refused() -> None:
+    data = encode(BODY)
+    shapes: dict[str, tuple[int, ...]] = {"w": (4,), "m": (1, 3)}
+    assert decode(data, kind=Kind.UPDATE, shapes=shapes).seed == 5
+    with pytest.raises(WireFormatError, match=r"'w' has shape \(4,\), and the plan says \(5,\)"):
+        decode(data, shapes=shapes | {"w": (5,)})
+    with pytest.raises(WireFormatError, match="'more' is missing"):
+        decode(data, shapes=shapes | {"more": (5,)})
+    with pytest.raises(WireFormatError, match="'m' is not expected"):
+        decode(data, shapes={"w": (4,)})
+    with pytest.raises(WireFormatError, match="kind 'update'"):
+        decode(data, kind=Kind.MASK)
+
+
+def test_a_body_above_the_limit_is_refused_before_it_is_read() -> None:
+    data = encode(BODY)
+    assert decode(data, limit=len(data)).seed == 5
+    with pytest.raises(WireFormatError, match=f"{len(data)} bytes, and {len(data) - 1} are allowed"):
+        decode(data, limit=len(data) - 1)
+
+
+def test_a_huge_claimed_tensor_costs_nothing_and_is_refused_by_its_shape() -> None:
+    huge = Sparse.at((2**31 - 1,), np.array([5]), np.ones(1, np.float32))
+    data = encode(Body(Kind.UPDATE, {"w": huge}))
+    assert len(data) < 500
+    with pytest.raises(WireFormatError, match="the plan says"):
+        decode(data, shapes={"w": (10,)})
+
+
+@pytest.mark.parametrize("cut", [0, 1, 7, 8, 9, 50, -1])
+def test_a_truncated_body_is_refused(cut: int) -> None:
+    with pytest.raises(WireFormatError):
+        decode(encode(BODY)[:cut])
+
+
+def test_bytes_after_the_end_are_refused() -> None:
+    with pytest.raises(WireFormatError, match="safetensors"):
+        decode(encode(BODY) + b"\0")
+
+
+def test_a_flipped_bit_is_noticed_by_the_digest() -> None:
+    data = bytearray(encode(BODY))
+    data[-3] ^= 1
+    with pytest.raises(WireFormatError, match="digest"):
+        decode(bytes(data))
+
+
+def test_exchanged_parts_are_noticed_by_the_digest() -> None:
+    body = Body(Kind.UPDATE, {name: Dense(np.full(2, i, np.float32)) for i, name in enumerate("ab")})
+
+    def exchange(header: dict[str, dict[str, object]]) -> dict[str, dict[str, object]]:
+        header["a"]["data_offsets"], header["b"]["data_offsets"] = (
+            header["b"]["data_offsets"],
+            header["a"]["data_offsets"],
+        )
+        return header
+
+    with pytest.raises(WireFormatError, match="digest"):
+        decode(with_header(encode(body), exchange))
+
+
+def test_a_reshaped_tensor_is_noticed_by_the_digest() -> None:
+    def reshape(header: dict[str, dict[str, object]]) -> dict[str, dict[str, object]]:
+        header["w"]["shape"] = [2, 2]
+        return header
+
+    with pytest.raises(WireFormatError, match="digest"):
+        decode(with_header(encode(BODY), reshape))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"kind":"update","wire":2}', "wire version 2"),
+        ('{"kind":"update","wire":true}', "no version"),
+        ('{"kind":"update"}', "no version"),
+        ('{"kind":"gossip","wire":1}', "unknown kind 'gossip'"),
+        ('{"kind":["update"],"wire":1}', "unknown kind"),
+        ('{"kind":"update","wire":1,"more":1}', "unknown field 'more'"),
+        ('{"kind":"update","wire":1,"about":{"a":1}}', "texts by name"),
+        ('{"kind":"update","wire":1,"about":[]}', "texts by name"),
+        ('{"kind":"update","wire":1,"seed":5}', "seed is '5'"),
+        ('{"kind":"update","wire":1,"seed":"05"}', "leading zeros"),
+        ('{"kind":"update","wire":1,"seed":"-5"}', "seed is '-5'"),
+        ('{"kind":"update","wire":1,"seed":"18446744073709551616"}', "2.64"),
+        ('{"kind":"update","wire":1,"seed":"٣"}', "seed is"),
+        ('{"kind":"update","wire":1,"wire":1}', "more than once"),
+        ('{"kind":"update","wire":1e999}', "no version"),
+        ('{"kind":"update","wire":NaN}', "no version"),
+        ("[" * 100_000, "nested"),
+        ("1" * 5000, "integer of 5000"),
+        ("{", "not valid JSON"),
+        ("", "not valid JSON"),
+        ("[]", "no version"),
+    ],
+)
+def test_a_description_that_is_not_ours_is_refused(text: str, message: str) -> None:
+    with pytest.raises(WireFormatError, match=message):
+        decode(seal(text, {}))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xff" * 8,
+        b"\xff\xff\xff\xff\xff\xff\xff\x7f" + b"{}",
+        (MAX_HEADER_BYTES + 1).to_bytes(8, "little") + b"{" * (MAX_HEADER_BYTES + 1),
+        (2).to_bytes(8, "little") + b"[]",
+        (2).to_bytes(8, "little") + b"{}",
+        (24).to_bytes(8, "little") + b'{"__metadata__":"edgefl"}',
+        (60).to_bytes(8, "little") + b'{"w":{"dtype":"F32","shape":[18446744073709551615,4],"data_',
+    ],
+)
+def test_headers_that_lie_are_refused(data: bytes) -> None:
+    with pytest.raises(WireFormatError):
+        decode(data)
+
+
+@pytest.mark.parametrize("shape", [[2**62, 4], [2**64, 0], [-1, -4], [2**63, 2], [1e9, 4], ["4"], [4, 2**63]])
+def test_overflowing_sizes_in_the_header_are_refused(shape: list[object]) -> None:
+    def lie(header: dict[str, dict[str, object]]) -> dict[str, dict[str, object]]:
+        header["w"]["shape"] = shape
+        return header
+
+    with pytest.raises(WireFormatError):
+        decode(with_header(encode(BODY), lie))
+
+
+def test_plain_safetensors_files_are_told_apart() -> None:
+    with pytest.raises(WireFormatError, match="no EdgeFL metadata"):
+        decode(safetensors.numpy.save({"w": np.zeros(3, np.float32)}))
+    with pytest.raises(WireFormatError, match="no EdgeFL metadata"):
+        decode(safetensors.numpy.save({"w": np.zeros(3, np.float32)}, {"edgefl": "x", "more": "y"}))
+
+
+def test_dtypes_that_numpy_or_java_lack_are_refused() -> None:
+    with pytest.raises(WireFormatError, match="complex64"):
+        encode(Body(Kind.WEIGHTS, {"w": Dense(np.zeros(3, np.complex64))}))
+    with pytest.raises(WireFormatError, match="dtype U16"):
+        decode(safetensors.numpy.save({"w": np.zeros(3, np.uint16)}, {"edgefl": "x"}))
+
+
+@pytest.mark.parametrize("name", ["", "a#b", "a\nb", "x" * 201, "__metadata__", "\ud800"])
+def test_names_that_cannot_travel_are_refused(name: str) -> None:
+    with pytest.raises(WireFormatError, match="cannot name a tensor"):
+        encode(Body(Kind.WEIGHTS, {name: Dense(np.zeros(1, np.float32))}))
+
+
+def test_a_seed_beyond_64_bits_is_refused() -> None:
+    with pytest.raises(WireFormatError, match="seed"):
+        encode(Body(Kind.WEIGHTS, {}, seed=2**64))
+
+
+def test_a_mask_comes_back_from_its_body() -> None:
+    from edgefl.masks import Mask
+
+    held = {"head.weight": np.arange(2560).reshape(10, 256) % 7 > 0}
+    mask = Mask.of(cnn4(), trained=["conv1", "head"], kept={"conv2": [1, 5, 60]}, held=held)
+    again = decode_mask(encode_mask(mask), cnn4())
+    assert again.digest == mask.digest
+    assert again.trained == mask.trained
+    assert decode_mask(encode_mask(full_mask(cnn4())), cnn4()).digest == full_mask(cnn4()).digest
+
+
+def test_masks_that_do_not_fit_are_refused() -> None:
+    mask = full_mask(cnn4())
+    with pytest.raises(WireFormatError, match="Ask for a mask of this model"):
+        decode_mask(encode_mask(mask), cnn4(classes=11))
+    about = {"model": mask.graph.digest, "mask": mask.digest, "trained": "conv1"}
+    cases: list[tuple[dict[str, Bits | Dense], str]] = [
+        ({}, "does not match its digest"),
+        ({"kept/conv1": Bits.of(np.zeros(32, np.bool_))}, "keeps no channel"),
+        ({"kept/conv1": Bits.of(np.ones(31, np.bool_))}, r"marks \(31,\) channels of group 'conv1'"),
+        ({"kept/conv9": Bits.of(np.ones(32, np.bool_))}, "group 'conv9'"),
+        ({"held/conv9": Bits.of(np.ones(32, np.bool_))}, "no tensor 'conv9'"),
+        ({"kept/conv1": Dense(np.ones(32, np.float32))}, "tensor that is no mask"),
+        ({"other": Bits.of(np.ones(32, np.bool_))}, "tensor that is no mask"),
+    ]
+    for tensors, message in cases:
+        with pytest.raises(WireFormatError, match=message):
+            decode_mask(encode(Body(Kind.MASK, tensors, about=about)), cnn4())
