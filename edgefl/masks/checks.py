@@ -1,6 +1,7 @@
 """What a mask must obey, and the messages when it does not. Called by `Mask` alone."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,22 +35,22 @@ def checked_channels(graph: ModelGraph, kept: Mapping[str, npt.NDArray[np.int64]
             fix=f"Its channel groups are: {', '.join(graph.group)}.",
         )
     whole = {group.name: np.arange(group.width) for group in graph.groups if group.name not in kept}
-    chosen = {group.name: whole.get(group.name, kept.get(group.name)) for group in graph.groups}
-    return {name: _checked_group(graph.group[name], indices) for name, indices in chosen.items()}
+    chosen = {**whole, **kept}
+    return {group.name: _checked_group(group, chosen[group.name]) for group in graph.groups}
 
 
-def _checked_group(group: ChannelGroup, indices: npt.NDArray[np.int64] | None) -> npt.NDArray[np.int64]:
-    channels = np.sort(np.asarray(indices))
-    if channels.size == 0:
+def _checked_group(group: ChannelGroup, indices: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    if indices.size == 0:
         raise MaskError(
             f"channel group {group.name!r} keeps no channel",
             fix=f"Keep at least {group.multiple_of} of its {group.width} channels.",
         )
-    if channels.ndim != 1 or not np.issubdtype(channels.dtype, np.integer):
+    if indices.ndim != 1 or not np.issubdtype(indices.dtype, np.integer):
         raise MaskError(
-            f"the channels of group {group.name!r} are an array of {channels.dtype} with {channels.ndim} axes",
+            f"the channels of group {group.name!r} are an array of {indices.dtype} with {indices.ndim} axes",
             fix="Give a flat list of whole numbers.",
         )
+    channels = np.sort(indices)
     if channels[0] < 0 or channels[-1] >= group.width or np.any(channels[1:] == channels[:-1]):
         raise MaskError(
             f"group {group.name!r} keeps channels from {channels[0]} to {channels[-1]}, some perhaps twice",

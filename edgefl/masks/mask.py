@@ -62,7 +62,7 @@ class Mask:
         return cls(
             graph,
             frozenset(graph.trainable_layers if trained is None else trained),
-            {name: np.fromiter(channels, np.int64) for name, channels in (kept or {}).items()},
+            {name: _array_of(channels) for name, channels in (kept or {}).items()},
             {name: np.asarray(where) for name, where in (held or {}).items()},
         )
 
@@ -159,6 +159,11 @@ class Mask:
                 flags[_span_indices(span, group.width)] = _flags(self.kept[group.name], group.width)[:, None]
                 keeping[span.axis] = flags
         return tuple(slice(None) if flags is None else _selector(flags) for flags in keeping)
+
+
+def _array_of(channels: Iterable[int]) -> npt.NDArray[Any]:
+    # Not np.fromiter, which would quietly turn 1.5 into 1.
+    return np.asarray(channels if isinstance(channels, np.ndarray) else list(channels))
 
 
 def _flags(indices: IndexArray, width: int) -> BoolArray:

@@ -7,12 +7,13 @@ builder.py   describing a model by hand
 
 from edgefl.model_graph.builder import GraphBuilder, Signal
 from edgefl.model_graph.cost import Cost, cost_of, kept_shape
-from edgefl.model_graph.graph import ChannelGroup, Fixed, Layer, ModelGraph, Role, Span, TensorSpec, Term
+from edgefl.model_graph.graph import ChannelGroup, Dtype, Fixed, Layer, ModelGraph, Role, Span, TensorSpec, Term
 
 __all__ = [
     "ModelGraph",
     "TensorSpec",
     "Role",
+    "Dtype",
     "Layer",
     "Term",
     "ChannelGroup",

@@ -19,6 +19,7 @@ which covers the four layouts that occur, and their mixtures:
 Indices of an axis that no span covers are always kept.
 """
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -26,9 +27,14 @@ from enum import StrEnum
 from functools import cached_property
 
 from edgefl.errors import MaskError
-from edgefl.values import Digest, digest_of, document, dumps
+from edgefl.values import Count, Digest, Name, PositiveCount, check_fields, digest_of, document, dumps
 
-__all__ = ["ChannelGroup", "Fixed", "Layer", "ModelGraph", "Role", "Span", "TensorSpec", "Term"]
+__all__ = ["ChannelGroup", "Dtype", "Fixed", "Layer", "ModelGraph", "Role", "Span", "TensorSpec", "Term"]
+
+
+MAX_SIZE = 2**31 - 1
+"""The most entries of a tensor: what a Java array can index."""
+MAX_STACKS = 2**20
 
 
 class Role(StrEnum):
@@ -39,6 +45,16 @@ class Role(StrEnum):
     NORM = "norm"
     HEAD = "head"
     STATISTIC = "statistic"
+
+
+class Dtype(StrEnum):
+    """How the entries of a tensor are stored."""
+
+    FLOAT32 = "float32"
+    FLOAT16 = "float16"
+    FLOAT64 = "float64"
+    INT64 = "int64"
+    INT32 = "int32"
 
 
 class Fixed(StrEnum):
@@ -52,13 +68,21 @@ class Fixed(StrEnum):
 class TensorSpec:
     """One tensor of the model."""
 
-    name: str
-    shape: tuple[int, ...]
+    name: Name
+    shape: tuple[PositiveCount, ...]
     role: Role
-    uses: int = 0
+    uses: Count = 0
     """Multiply-adds that each entry takes part in for one sample: output positions of a convolution, 1 in a
     linear layer, time steps in an LSTM, 0 in an embedding."""
-    dtype: str = "float32"
+    dtype: Dtype = Dtype.FLOAT32
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.size > MAX_SIZE:
+            raise MaskError(
+                f"tensor {self.name!r} of shape {self.shape} has {self.size:,} entries",
+                fix=f"A tensor has at most {MAX_SIZE:,}.",
+            )
 
     @property
     def size(self) -> int:
@@ -68,47 +92,57 @@ class TensorSpec:
     @property
     def item_bytes(self) -> int:
         """Bytes of one entry."""
-        return _ITEM_BYTES[self.dtype]
-
-
-_ITEM_BYTES = {"float32": 4, "float16": 2, "float64": 8, "int64": 8, "int32": 4}
+        return int(self.dtype.removeprefix("float").removeprefix("int")) // 8
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
     """A count that shrinks with the model: `coefficient` times the kept width of each named group."""
 
-    coefficient: int
-    groups: tuple[str, ...] = ()
+    coefficient: Count
+    groups: tuple[Name, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
     """A step of the forward pass that is trained or frozen as a whole."""
 
-    name: str
-    kind: str
-    block: str
+    name: Name
+    kind: Name
+    block: Name
     """The block it belongs to; layers of a block stand next to each other."""
-    tensors: tuple[str, ...]
-    inputs: tuple[str, ...] = ()
+    tensors: tuple[Name, ...]
+    inputs: tuple[Name, ...] = ()
     """The earlier layers whose outputs it reads; none means that it reads the model's input."""
     activations: tuple[Term, ...] = ()
     """Elements of its output for one sample: what training has to remember of it."""
     products: tuple[Term, ...] = ()
     """Multiply-adds for one sample between activations, such as attention scores."""
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """Where the channels of a group lie on one axis of one tensor (see the top of this file)."""
 
-    tensor: str
-    axis: int
-    offset: int = 0
-    repeat: int = 1
-    stacks: int = 1
-    stride: int = 0
+    tensor: Name
+    axis: Count
+    offset: Count = 0
+    repeat: PositiveCount = 1
+    stacks: PositiveCount = 1
+    stride: Count = 0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.stacks > MAX_STACKS:
+            raise MaskError(
+                f"a span of {self.tensor!r} has {self.stacks:,} stacks", fix=f"It has at most {MAX_STACKS:,}."
+            )
 
     @property
     def per_channel(self) -> int:
@@ -116,7 +150,7 @@ class Span:
         return self.repeat * self.stacks
 
     def last_index(self, width: int) -> int:
-        """Return the largest index that `width` channels reach."""
+        """The largest index that `width` channels reach."""
         return self.offset + (self.stacks - 1) * self.stride + width * self.repeat - 1
 
 
@@ -124,12 +158,15 @@ class Span:
 class ChannelGroup:
     """Axes that keep or lose the same channels."""
 
-    name: str
-    width: int
+    name: Name
+    width: PositiveCount
     spans: tuple[Span, ...]
-    multiple_of: int = 1
+    multiple_of: PositiveCount = 1
     """A kept width must be a multiple of this: the number of groups of a group norm that reads the channels."""
     fixed: Fixed | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @document("model_graph", version=1)
@@ -137,14 +174,15 @@ class ChannelGroup:
 class ModelGraph:
     """The framework-free description of a model. Anything inconsistent is refused when it is made."""
 
-    name: str
+    name: Name
     tensors: tuple[TensorSpec, ...]
     layers: tuple[Layer, ...]
     groups: tuple[ChannelGroup, ...]
-    input_elements: int = 0
+    input_elements: Count = 0
     """Elements of one input sample."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         _check_tensors(self)
         _check_layers(self)
         _check_groups(self)
@@ -212,12 +250,6 @@ def _check_tensors(graph: ModelGraph) -> None:
             f"model {graph.name!r}: tensor {min(missing)!r} is not both described and owned by a layer",
             fix="List every tensor once in `tensors` and once in the layer it belongs to.",
         )
-    for tensor in graph.tensors:
-        if min(tensor.shape, default=1) < 1 or tensor.uses < 0 or tensor.dtype not in _ITEM_BYTES:
-            raise MaskError(
-                f"tensor {tensor.name!r} has shape {tensor.shape}, uses {tensor.uses}, dtype {tensor.dtype}",
-                fix=f"Sizes must be at least 1, uses at least 0, and the dtype one of {sorted(_ITEM_BYTES)}.",
-            )
 
 
 def _check_layers(graph: ModelGraph) -> None:
@@ -251,23 +283,25 @@ def _check_layers(graph: ModelGraph) -> None:
 
 def _check_groups(graph: ModelGraph) -> None:
     _refuse_twins("channel group", (group.name for group in graph.groups))
-    taken: dict[tuple[str, int], set[int]] = {}
+    runs: dict[tuple[str, int], list[tuple[int, int]]] = {}
     for group in graph.groups:
-        if group.width < 1 or group.multiple_of < 1 or group.width % group.multiple_of:
+        if group.width % group.multiple_of:
             raise MaskError(
                 f"channel group {group.name!r} has {group.width} channels in multiples of {group.multiple_of}",
-                fix="Its width must be at least 1 and a multiple of its norm's groups.",
+                fix="Its width must be a multiple of its norm's groups.",
             )
         for span in group.spans:
             _check_span(graph, group, span)
-            indices = _indices(span, group.width)
-            seen = taken.setdefault((span.tensor, span.axis), set())
-            if len(indices) != group.width * span.per_channel or seen & indices:
-                raise MaskError(
-                    f"group {group.name!r} claims indices of {span.tensor!r} axis {span.axis} that are taken",
-                    fix="Spans of one axis must not overlap: check offset, repeat, stacks and stride.",
-                )
-            seen |= indices
+            starts = (span.offset + stack * span.stride for stack in range(span.stacks))
+            taken = runs.setdefault((span.tensor, span.axis), [])
+            taken.extend((start, start + group.width * span.repeat) for start in starts)
+    for (tensor, axis), taken in runs.items():
+        taken.sort()
+        if any(end > start for (_, end), (start, _) in itertools.pairwise(taken)):
+            raise MaskError(
+                f"channels of axis {axis} of tensor {tensor!r} are claimed twice",
+                fix="Spans of one axis must not overlap: check offset, repeat, stacks and stride.",
+            )
 
 
 def _check_span(graph: ModelGraph, group: ChannelGroup, span: Span) -> None:
@@ -277,23 +311,19 @@ def _check_span(graph: ModelGraph, group: ChannelGroup, span: Span) -> None:
             f"group {group.name!r} names axis {span.axis} of tensor {span.tensor!r}, which does not exist",
             fix="Name an axis of a tensor of this model.",
         )
-    numbers = (span.offset, span.stride, span.repeat - 1, span.stacks - 1)
-    if min(numbers) < 0 or span.last_index(group.width) >= shape[span.axis]:
+    if span.last_index(group.width) >= shape[span.axis]:
         raise MaskError(
             f"group {group.name!r} does not fit axis {span.axis} of {span.tensor!r}, which has {shape[span.axis]}",
             fix="Check the group's width and the span's offset, repeat, stacks and stride.",
         )
 
 
-def _indices(span: Span, width: int) -> set[int]:
-    run = width * span.repeat
-    starts = (span.offset + stack * span.stride for stack in range(span.stacks))
-    return {index for start in starts for index in range(start, start + run)}
-
-
 def _refuse_twins(what: str, names: Iterable[str]) -> None:
     seen: set[str] = set()
     for name in names:
-        if name in seen or not name:
-            raise MaskError(f"the {what} {name!r} is listed twice or has no name", fix="Give each its own name.")
+        if name in seen or "#" in name:
+            raise MaskError(
+                f"the {what} {name!r} is listed twice or has a '#' in its name",
+                fix="Give each its own name; '#' is kept for parts of tensors on the wire.",
+            )
         seen.add(name)

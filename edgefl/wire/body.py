@@ -9,7 +9,7 @@ disk. The text within the envelope is a JSON object in ASCII with sorted keys an
     seed     an unsigned 64-bit number in decimal, as a text (JavaScript's numbers end at 2^53); may be absent
     codecs   for every tensor that is not dense its entry, a list that begins with the form (see the codecs)
 
-Every part of the envelope that no entry claims is a dense tensor. Tensor names are 1 to 200 printable characters
+Every part of the envelope that no entry claims is a dense tensor. Tensor names are 1 to 256 printable characters
 without "#", which marks the parts that belong to a codec.
 """
 
@@ -34,7 +34,7 @@ __all__ = ["MAX_BODY_BYTES", "WIRE_VERSION", "Body", "Kind", "Payload", "decode"
 WIRE_VERSION = 1
 MAX_BODY_BYTES = 2**30
 """What `decode` takes unless told otherwise: a gigabyte, twice the largest model in the papers."""
-MAX_NAME = 200
+MAX_NAME = 256
 
 Payload = Dense | Slice | Sparse | Bits | Counts
 

@@ -48,7 +48,7 @@ _DAMAGED = "Ask the sender for the body again."
 
 def seal(text: str, parts: Mapping[str, Array]) -> bytes:
     """Return the body that holds `text` and `parts`."""
-    ready = {name: np.ascontiguousarray(part).reshape(part.shape) for name, part in parts.items()}
+    ready = {name: np.asarray(part, part.dtype.newbyteorder("<"), order="C") for name, part in parts.items()}
     for name, part in ready.items():
         if part.dtype not in _NAMES:
             raise WireFormatError(

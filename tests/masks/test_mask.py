@@ -3,6 +3,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -127,12 +128,14 @@ def test_a_mask_cannot_be_changed() -> None:
         ({"conv1": [0, 0]}, "twice"),
         ({"conv1": [32]}, "from 0 to 31"),
         ({"conv1": [-1]}, "from 0 to 31"),
+        ({"conv1": [1.5]}, "whole numbers"),
+        ({"conv1": [True, False]}, "whole numbers"),
         ({"input": []}, "keeps no channel"),
         ({"head": range(9)}, "classes of the head and keeps 9 of 10"),
         ({"nowhere": [0]}, "no channel group 'nowhere'.*conv1"),
     ],
 )
-def test_channels_that_cannot_be_are_refused(kept: dict[str, list[int]], message: str) -> None:
+def test_channels_that_cannot_be_are_refused(kept: dict[str, Any], message: str) -> None:
     with pytest.raises(MaskError, match=message):
         Mask.of(cnn4(), kept=kept)
 

@@ -195,7 +195,7 @@ def test_dtypes_that_numpy_or_java_lack_are_refused() -> None:
         decode(safetensors.numpy.save({"w": np.zeros(3, np.uint16)}, {"edgefl": "x"}))
 
 
-@pytest.mark.parametrize("name", ["", "a#b", "a\nb", "x" * 201, "__metadata__", "\ud800"])
+@pytest.mark.parametrize("name", ["", "a#b", "a\nb", "x" * 257, "__metadata__", "\ud800"])
 def test_names_that_cannot_travel_are_refused(name: str) -> None:
     with pytest.raises(WireFormatError, match="cannot name a tensor"):
         encode(Body(Kind.WEIGHTS, {name: Dense(np.zeros(1, np.float32))}))

@@ -196,3 +196,11 @@ def test_payloads_do_not_change_with_the_callers_arrays() -> None:
 def test_any_printable_name_travels(name: str) -> None:
     body = Body(Kind.WEIGHTS, {name: Dense(np.zeros(2, np.float32))})
     assert list(decode(encode(body)).tensors) == [name]
+
+
+def test_big_endian_arrays_travel_as_little_endian_ones() -> None:
+    array = np.arange(3, dtype=">f4")
+    payload = decode(encode(Body(Kind.WEIGHTS, {"w": Dense(array)}))).tensors["w"]
+    assert isinstance(payload, Dense)
+    assert payload.array.dtype.str == "<f4"
+    assert payload.array.tolist() == [0, 1, 2]
