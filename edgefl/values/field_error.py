@@ -34,15 +34,6 @@ class FieldError(SchemaError):
         """The same error, seen from one level further out."""
         return FieldError(self.says, fix=self.fix, path=(part, *self.path))
 
-    # Errors cross process boundaries when a fleet is simulated on many cores. The inherited way would call
-    # the class with two positional arguments, which it does not take.
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuilt, (self.says, self.fix, self.path))
-
-
-def _rebuilt(says: str, fix: str, path: Path) -> FieldError:
-    return FieldError(says, fix=fix, path=path)
-
 
 def path_text(path: Path) -> str:
     """A path as a person writes it: `telemetry.energy.joules`, `layers[3].name`, `settings["a b"]`."""

@@ -10,7 +10,7 @@ from edgefl.errors import SchemaError
 from edgefl.values import dumps, from_json, read, to_json
 from tests.values.samples import SAMPLES
 
-thorough = settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+thorough = settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 
 scalars = st.one_of(
     st.none(),

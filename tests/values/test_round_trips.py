@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from edgefl.values import dumps, from_json, loads, read, to_json
 from tests.values.samples import SAMPLES, documents
 
-quick = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+quick = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 
 
 @quick
