@@ -36,8 +36,8 @@ clean:
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "EdgeFL needs Python 3.11 or later: install it, or name it with PYTHON=..." >&2; exit 2; }
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --upgrade pip
+	# Debian keeps venv in a package of its own; without it, half a .venv would be left behind.
+	$(PYTHON) -m venv .venv && $(BIN)/pip install --quiet --upgrade pip || { rm -rf .venv; exit 1; }
 
 .venv/demo: pyproject.toml | .venv/bin/python
 	$(BIN)/pip install --quiet --editable '.[data]'

@@ -77,5 +77,5 @@ class MissingDependencyError(EdgeFLError):
     def __init__(self, package: str, *, action: str, extra: str) -> None:
         super().__init__(
             f"{action} needs the package {package!r}, which is not installed",
-            fix=f"Install it with: pip install 'edgefl[{extra}]'",
+            fix=f"Install it with: pip install 'edgefl-toolkit[{extra}]'",
         )

@@ -14,7 +14,7 @@ def test_every_error_says_what_happened_and_what_to_do(name: str) -> None:
 
 def test_a_missing_package_names_its_extra() -> None:
     error = errors.MissingDependencyError("shtab", action="Completion", extra="completion")
-    assert "pip install 'edgefl[completion]'" in str(error)
+    assert "pip install 'edgefl-toolkit[completion]'" in str(error)
 
 
 def test_errors_can_be_copied_and_so_sent_between_processes() -> None:

@@ -58,7 +58,7 @@ def test_help_is_shown_without_importing_numpy() -> None:
     assert run(sys.executable, "-c", code).stdout.strip() == "[]"
 
 
-def test_every_module_names_what_is_public_in_order() -> None:
+def test_every_module_says_what_it_is_for_and_what_is_public() -> None:
     for module in pkgutil.walk_packages([str(ROOT / "edgefl")], "edgefl."):
         if module.name.endswith("__main__"):
             continue
@@ -89,7 +89,7 @@ def test_a_bare_install_shows_help_and_inspects_files(tmp_path: Path) -> None:
     assert install.returncode == 0, install.stderr
 
     installed = json.loads(run(str(tools / "pip"), "list", "--format=json", "--disable-pip-version-check").stdout)
-    assert {package["name"] for package in installed} - {"pip", "setuptools"} == {"edgefl", "numpy", "safetensors"}
+    assert {package["name"] for package in installed} - {"pip", "setuptools"} == {"edgefl-toolkit", "numpy", "safetensors"}
 
     tool = str(tools / "edgefl")
     assert run(tool, "--version").stdout == f"edgefl {edgefl.__version__}\n"
@@ -101,7 +101,7 @@ def test_a_bare_install_shows_help_and_inspects_files(tmp_path: Path) -> None:
 
     missing = run(tool, "completion", "bash")
     assert missing.returncode == 1
-    assert "pip install 'edgefl[completion]'" in missing.stderr
+    assert "pip install 'edgefl-toolkit[completion]'" in missing.stderr
     missing = run(tool, "data", "show")
     assert missing.returncode == 1
-    assert "pip install 'edgefl[data]'" in missing.stderr
+    assert "pip install 'edgefl-toolkit[data]'" in missing.stderr

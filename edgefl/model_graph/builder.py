@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from edgefl.errors import MaskError
-from edgefl.model_graph.graph import ChannelGroup, Fixed, Layer, ModelGraph, Role, Span, TensorSpec, Term
+from edgefl.model_graph.graph import ModelGraph
+from edgefl.model_graph.parts import ChannelGroup, Fixed, Layer, Role, Span, TensorSpec, Term
 
 __all__ = ["GraphBuilder", "Signal"]
 

@@ -12,7 +12,8 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from edgefl.model_graph.graph import Layer, ModelGraph, Role, TensorSpec, Term
+from edgefl.model_graph.graph import ModelGraph
+from edgefl.model_graph.parts import Layer, Role, TensorSpec, Term
 
 __all__ = ["Cost", "cost_of", "kept_shape"]
 

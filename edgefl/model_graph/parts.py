@@ -1,0 +1,162 @@
+"""What a model graph is made of: tensors, layers, channel groups, and the spans of their channels.
+
+A *channel group* is a set of tensor axes that keep or lose the same channels: the outputs of a convolution, its
+norm, and the inputs of whatever reads it. A *span* says where the channels of a group lie on one axis. Channel c
+occupies the indices
+
+    offset + s * stride + c * repeat + j        for s in 0..stacks-1 and j in 0..repeat-1
+
+which covers the four layouts that occur, and their mixtures:
+
+    plain                                 offset 0, repeat 1, stacks 1
+    repeated, after a flatten of C,H,W    repeat = H * W
+    stacked, as the gates of an LSTM      stacks = 4, stride = hidden width
+    offset, after a concatenation         offset = channels before it
+
+Indices of an axis that no span covers are always kept.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from edgefl.errors import MaskError
+from edgefl.values import Count, Name, PositiveCount, check_fields
+
+__all__ = ["ChannelGroup", "Dtype", "Fixed", "Layer", "Role", "Span", "TensorSpec", "Term"]
+
+MAX_SIZE = 2**31 - 1
+"""The most entries of a tensor: what a Java array can index."""
+MAX_STACKS = 2**20
+
+
+class Role(StrEnum):
+    """What a tensor is for. Strategies treat roles differently (FedMRN masks weights, PerFedMask freezes heads)."""
+
+    WEIGHT = "weight"
+    BIAS = "bias"
+    NORM = "norm"
+    HEAD = "head"
+    STATISTIC = "statistic"
+
+
+class Dtype(StrEnum):
+    """How the entries of a tensor are stored."""
+
+    FLOAT32 = "float32"
+    FLOAT16 = "float16"
+    FLOAT64 = "float64"
+    INT64 = "int64"
+    INT32 = "int32"
+
+
+class Fixed(StrEnum):
+    """Why the channels of a group can never be cut."""
+
+    INPUT = "input"
+    CLASSES = "classes"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """One tensor of the model."""
+
+    name: Name
+    shape: tuple[PositiveCount, ...]
+    role: Role
+    uses: Count = 0
+    """Multiply-adds that each entry takes part in for one sample: output positions of a convolution, 1 in a
+    linear layer, time steps in an LSTM, 0 in an embedding."""
+    dtype: Dtype = Dtype.FLOAT32
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.size > MAX_SIZE:
+            raise MaskError(
+                f"tensor {self.name!r} of shape {self.shape} has {self.size:,} entries",
+                fix=f"A tensor has at most {MAX_SIZE:,}.",
+            )
+
+    @property
+    def size(self) -> int:
+        """How many numbers the tensor holds."""
+        return math.prod(self.shape)
+
+    @property
+    def item_bytes(self) -> int:
+        """Bytes of one entry."""
+        return int(self.dtype.removeprefix("float").removeprefix("int")) // 8
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A count that shrinks with the model: `coefficient` times the kept width of each named group."""
+
+    coefficient: Count
+    groups: tuple[Name, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A step of the forward pass that is trained or frozen as a whole."""
+
+    name: Name
+    kind: Name
+    block: Name
+    """The block it belongs to; layers of a block stand next to each other."""
+    tensors: tuple[Name, ...]
+    inputs: tuple[Name, ...] = ()
+    """The earlier layers whose outputs it reads; none means that it reads the model's input."""
+    activations: tuple[Term, ...] = ()
+    """Elements of its output for one sample: what training has to remember of it."""
+    products: tuple[Term, ...] = ()
+    """Multiply-adds for one sample between activations, such as attention scores."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where the channels of a group lie on one axis of one tensor (see the top of this file)."""
+
+    tensor: Name
+    axis: Count
+    offset: Count = 0
+    repeat: PositiveCount = 1
+    stacks: PositiveCount = 1
+    stride: Count = 0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.stacks > MAX_STACKS:
+            raise MaskError(
+                f"a span of {self.tensor!r} has {self.stacks:,} stacks", fix=f"It has at most {MAX_STACKS:,}."
+            )
+
+    @property
+    def per_channel(self) -> int:
+        """How many indices of the axis one channel occupies."""
+        return self.repeat * self.stacks
+
+    def last_index(self, width: int) -> int:
+        """The largest index that `width` channels reach."""
+        return self.offset + (self.stacks - 1) * self.stride + width * self.repeat - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelGroup:
+    """Axes that keep or lose the same channels."""
+
+    name: Name
+    width: PositiveCount
+    spans: tuple[Span, ...]
+    multiple_of: PositiveCount = 1
+    """A kept width must be a multiple of this: the number of groups of a group norm that reads the channels."""
+    fixed: Fixed | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
