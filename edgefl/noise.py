@@ -29,6 +29,7 @@ finite normal float32 above zero.
 """
 
 import hashlib
+import operator
 from collections.abc import Iterator
 
 import numpy as np
@@ -58,7 +59,7 @@ def bits_at(seed: int, indices: npt.NDArray[np.integer]) -> npt.NDArray[np.uint6
     """Return the 64-bit words of the stream `seed` at the given indices, in the shape of `indices`."""
     if indices.size and int(indices.min()) < 0:
         raise SchemaError(f"a noise index is {int(indices.min())}", fix="Indices count from 0.")
-    words = indices.astype(np.uint64)
+    words = np.array(indices, np.uint64)  # always an array: a scalar could not be changed in place
     _finalise(words, _checked_word(seed, "seed"))
     return words
 
@@ -119,9 +120,13 @@ def _top_24_bits(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:
 
 
 def _checked_word(value: int, what: str) -> int:
-    if not 0 <= value < _WORD:
-        raise SchemaError(f"a {what} is {value}", fix="It must be from 0 to 2^64 - 1.")
-    return value
+    try:
+        word = operator.index(value)  # a plain integer from any kind of integer; 1.7 is none
+    except TypeError:
+        raise SchemaError(f"a {what} is {value!r}", fix="It must be a whole number.") from None
+    if not 0 <= word < _WORD:
+        raise SchemaError(f"a {what} is {word}", fix="It must be from 0 to 2^64 - 1.")
+    return word
 
 
 def _checked_count(count: int) -> int:

@@ -1,10 +1,14 @@
-"""What every test shares: steady property tests, and no skipped test in CI."""
+"""What every test shares: steady property tests, nothing of the caller's settings, and no skipped test in CI."""
 
 import os
 from collections.abc import Generator
 
 import pytest
 from hypothesis import settings
+
+# Here and not in a fixture, so that commands that tests start do not see them either.
+for variable in [name for name in os.environ if name.startswith("EDGEFL_")]:
+    del os.environ[variable]
 
 IN_CI = os.environ.get("CI") == "true"
 

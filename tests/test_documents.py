@@ -1,4 +1,6 @@
-"""The documents say what is true: their sessions are run, their numbers checked, their links followed.
+"""The documents say what is true: their sessions and the Python example are run, their links followed.
+
+The numbers of the README's measured table are not checked here; `make bench` makes them.
 
 `python -m tests.test_documents` writes the output of the README's commands anew.
 """

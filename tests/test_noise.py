@@ -109,3 +109,11 @@ def test_a_negative_index_or_count_is_refused() -> None:
         noise.bits_at(0, np.array([-3]))
     with pytest.raises(SchemaError, match="-3"):
         noise.unit(0, 0, -3)
+
+
+def test_numpy_integers_are_integers_and_fractions_are_not() -> None:
+    assert noise.bits_at(3, np.int64(5)) == noise.bits(3, 0, 6)[5]  # type: ignore[arg-type]
+    assert noise.bits(np.uint64(3), np.int64(5), 1) == noise.bits(3, 5, 1)  # type: ignore[arg-type]
+    assert noise.derive(7, np.int64(5)) == noise.derive(7, 5)  # type: ignore[arg-type]
+    with pytest.raises(SchemaError, match="whole number"):
+        noise.bits(1.7, 0, 1)  # type: ignore[arg-type]

@@ -89,7 +89,11 @@ def test_a_bare_install_shows_help_and_inspects_files(tmp_path: Path) -> None:
     assert install.returncode == 0, install.stderr
 
     installed = json.loads(run(str(tools / "pip"), "list", "--format=json", "--disable-pip-version-check").stdout)
-    assert {package["name"] for package in installed} - {"pip", "setuptools"} == {"edgefl-toolkit", "numpy", "safetensors"}
+    assert {package["name"] for package in installed} - {"pip", "setuptools"} == {
+        "edgefl-toolkit",
+        "numpy",
+        "safetensors",
+    }
 
     tool = str(tools / "edgefl")
     assert run(tool, "--version").stdout == f"edgefl {edgefl.__version__}\n"

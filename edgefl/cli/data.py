@@ -5,7 +5,9 @@ numpy and `edgefl.data` are imported by the run functions, so that building the 
 
 import argparse
 import json
+import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,7 +30,8 @@ ways to divide data (--partition):
   dirichlet:ALPHA  every label over the clients in proportions drawn from Dirichlet(ALPHA)
   labels:K         K labels a client
   owner            one client an owner (writer, subject, role), or owners grouped
-  two-class:RATE   two classes a client, the smaller RATE times the larger
+  two-class:RATE   two classes a client, the smaller RATE times the larger, 0 < RATE <= 1;
+                   the clients must be a multiple of the classes
 """
 
 
@@ -115,28 +118,32 @@ def run_list(args: argparse.Namespace) -> int:
 
 def run_show(args: argparse.Namespace) -> int:
     """Print a data set and a picture of its partition."""
-    from pathlib import Path
+    from edgefl.data import load, parse_scheme, partition, plot_format, save_plot, text_picture
+    from edgefl.data.picture import WIDTH
 
-    from edgefl.data import load, parse_scheme, partition, save_plot, text_picture
-
-    parse_scheme(args.partition)  # a misspelt scheme is said before a large file is read
+    # What is wrong with the words is said before a large file is read.
+    parse_scheme(args.partition)
+    if args.plot is not None:
+        plot_format(Path(args.plot))
     dataset = load(args.name, args.folder)
     divided = partition(dataset.train, args.partition, clients=args.clients, seed=args.seed)
     counts = divided.label_counts(dataset.train.labels, dataset.classes)
+    how = f"{divided.scheme}, {len(divided)} client{'s' if len(divided) > 1 else ''}, seed {divided.seed}"
     if args.plot is not None:
-        title = f"{dataset.name}, {divided.scheme}, {len(divided)} clients, seed {divided.seed}"
-        save_plot(counts, Path(args.plot), title=title, class_names=dataset.class_names)
+        save_plot(counts, Path(args.plot), title=f"{dataset.name}, {how}", class_names=dataset.class_names)
         print(f"wrote {args.plot}", file=sys.stderr)
     if args.json:
         print(json.dumps(_as_json(dataset, divided, counts), indent=2))
         return 0
-    print(_summary(dataset))
-    print(f"{divided.scheme}, {len(divided)} clients, seed {divided.seed}\n")
-    print(text_picture(counts, plain=not _can_print_shades()))
+    width = min(WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else WIDTH
+    print(f"{_summary(dataset)}\n{how}\n")
+    print(text_picture(counts, plain=not _can_print_shades(), width=width))
     return 0
 
 
 def _summary(dataset: "Dataset") -> str:
+    from edgefl.values import printable
+
     features = dataset.train.features
     shape = "x".join(map(str, features.shape[1:]))
     lines = [
@@ -148,7 +155,7 @@ def _summary(dataset: "Dataset") -> str:
         lines.append(f"classes: {named}{', ...' if dataset.classes > 10 else ''}")
     if dataset.owner_names is not None:
         lines.append(f"owners: {len(dataset.owner_names)}, each a {dataset.owner_kind}")
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def _as_json(dataset: "Dataset", divided: "Partition", counts: "NDArray[Any]") -> dict[str, Any]:

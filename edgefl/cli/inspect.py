@@ -1,14 +1,16 @@
 """`edgefl inspect FILE`: say in words what a file is: a wire body, a mask, a profile or any other document."""
 
 import argparse
+import codecs
+import itertools
 import json
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from edgefl.errors import SchemaError
+from edgefl.errors import EdgeFLError, SchemaError
 
 if TYPE_CHECKING:
     from edgefl.model_graph import ModelGraph
@@ -22,6 +24,9 @@ examples:
   edgefl inspect update.safetensors
   edgefl inspect --json mask.safetensors
 """
+
+_GIVE = "Give a file that EdgeFL wrote."
+_PIECE = 2**20
 
 Rows = list[tuple[str, str]]
 
@@ -43,14 +48,58 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run(args: argparse.Namespace) -> int:
     """Read the file, whatever it is, and print what it is."""
-    data = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
     name = "standard input" if args.file == "-" else args.file
-    if not data:
-        raise SchemaError(f"{name} is empty", fix="Give a file that EdgeFL wrote.")
-    # A body begins with a header length of eight bytes, the upper ones zero; no JSON text holds a zero byte.
-    show = _show_body if 0 in data[:8] else _show_document
-    show(name, data, args.json)
+    try:
+        data = _read(args.file)
+        show = _reader(data)
+        show(name, data, args.json)
+    except EdgeFLError as error:
+        raise EdgeFLError(f"{name}: {error.problem}", fix=error.fix) from error
     return 0
+
+
+def _read(file: str) -> bytes:
+    if file == "-":
+        return _read_all(sys.stdin.buffer)
+    with Path(file).open("rb") as stream:
+        return _read_all(stream)
+
+
+def _read_all(stream: IO[bytes]) -> bytes:
+    """The whole stream; a stream without an end, such as /dev/zero, is left where no body goes on."""
+    from edgefl.wire import MAX_BODY_BYTES
+
+    pieces = iter(lambda: stream.read(_PIECE), b"")
+    held = list(itertools.islice(pieces, MAX_BODY_BYTES // _PIECE + 1))
+    if sum(map(len, held)) > MAX_BODY_BYTES:
+        raise SchemaError(f"it has over {MAX_BODY_BYTES:,} bytes, more than any file of EdgeFL", fix=_GIVE)
+    return b"".join(held)
+
+
+def _reader(data: bytes) -> Callable[[str, bytes, bool], None]:
+    """What shows data of this kind, told by its first bytes."""
+    if not data:
+        raise SchemaError("it is empty", fix=_GIVE)
+    # A body begins with the length of its header, eight bytes of which the upper ones are zero, and a JSON object.
+    if data[4:8] == bytes(4) and data[8:9] == b"{":
+        return _show_body
+    if _is_text(data):
+        return _show_document
+    raise SchemaError(
+        "it is not an EdgeFL file, neither a body nor UTF-8 text", fix=f"{_GIVE} If it is JSON, save it as UTF-8."
+    )
+
+
+def _is_text(data: bytes) -> bool:
+    if b"\0" in data:
+        return False
+    if data.removeprefix(codecs.BOM_UTF8).startswith((b"{", b"[")):
+        return True  # and if it is no UTF-8, the JSON reader says where
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _show_document(name: str, data: bytes, as_json: bool) -> None:
@@ -144,14 +193,19 @@ def _body_json(body: "Body", size: "WireSize", digest: str) -> dict[str, Any]:
 
 
 def _print_rows(title: str, rows: Rows) -> None:
-    width = max((len(label) for label, _ in rows), default=0)
-    print(title)
-    for label, text in rows:
+    from edgefl.values import printable
+
+    shown = [(printable(label), printable(text)) for label, text in rows]
+    width = max((len(label) for label, _ in shown), default=0)
+    print(printable(title))
+    for label, text in shown:
         print(f"  {label:<{width}}  {text}")
 
 
 def _print_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    lines = [head, *rows]
+    from edgefl.values import printable
+
+    lines = [[printable(cell) for cell in line] for line in (head, *rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     for line in lines:
         cells = [text.ljust(width) for text, width in zip(line[:-1], widths[:-1], strict=True)]

@@ -1,14 +1,16 @@
-"""`edgefl`: the shell around the verbs.
+"""`edgefl`: the shell around the verbs, and all that can happen to its streams.
 
 Exit codes: 0 done, 1 an error that EdgeFL explains, 2 wrong usage, 130 interrupted. A traceback is shown only when
 EDGEFL_DEBUG=1 is set.
 """
 
 import argparse
+import io
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 from edgefl import __version__
 from edgefl.cli import completion, data, inspect
@@ -42,32 +44,52 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    _mend_streams()
     try:
         args = make_parser().parse_args(argv)
         code: int = args.run(args)
         sys.stdout.flush()
         return code
-    except BrokenPipeError:
-        # The reader (head, less) has seen enough. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader (head, less) has seen enough
+        _drop_output()
         return 0
     except KeyboardInterrupt:
         return _fail("interrupted", "", 130)
     except EdgeFLError as error:
         return _fail(error.problem, error.fix, 1)
     except OSError as error:
-        return _fail(f"{error.strerror}: {error.filename}", "Check the path and its permissions.", 1)
+        problem = error.strerror or str(error)
+        if error.filename is not None:
+            return _fail(f"{problem}: {error.filename}", "Check the path and its permissions.", 1)
+        _drop_output()
+        return _fail(problem, "Check where the data comes from and where it goes.", 1)
     except Exception as error:
         fix = "This is a bug in EdgeFL: set EDGEFL_DEBUG=1, run it again, and report what it prints."
         return _fail(f"{type(error).__name__}: {error}", fix, 1)
 
 
+def _mend_streams() -> None:
+    """Give closed streams (`>&-`) something to write to, and let no character be too much for a terminal."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 (open until the end)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
+def _drop_output() -> None:
+    """Forget what could not be written: Python would try, and complain, once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _fail(problem: str, fix: str, code: int) -> int:
+    from edgefl.values.words import printable
+
     if os.environ.get("EDGEFL_DEBUG") == "1":
         traceback.print_exc()
-    print(f"edgefl: error: {problem}", file=sys.stderr)
+    print(f"edgefl: error: {printable(problem)}", file=sys.stderr)
     if fix:
-        print(f"  {fix}", file=sys.stderr)
+        print(f"  {printable(fix)}", file=sys.stderr)
     return code
 
 

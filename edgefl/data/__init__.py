@@ -6,11 +6,13 @@ and test samples, and `text_picture` and `save_plot` show the result. numpy is a
 of the default set comes with scikit-learn, which is never imported.
 """
 
+from edgefl.data.dataset import Dataset
 from edgefl.data.known import CatalogueEntry, catalogue, load
+from edgefl.data.normalisation import Normalisation
 from edgefl.data.partitions import SCHEMES, Partition, Scheme, parse_scheme, partition
 from edgefl.data.picture import text_picture
-from edgefl.data.plot import save_plot
-from edgefl.data.samples import Dataset, Normalisation, Samples
+from edgefl.data.plot import plot_format, save_plot
+from edgefl.data.samples import Samples
 from edgefl.data.splits import ClientSplit, matched_test, split_clients
 
 __all__ = [
@@ -30,4 +32,5 @@ __all__ = [
     "matched_test",
     "text_picture",
     "save_plot",
+    "plot_format",
 ]

@@ -4,6 +4,7 @@ The formats call this. It trusts no header: it reads in pieces up to a limit, so
 are really there, and it never unpacks anything to disk. It knows nothing of what the bytes mean.
 """
 
+import errno
 import gzip
 import io
 import lzma
@@ -53,10 +54,13 @@ def reading(file: Path | str) -> Iterator[None]:
     """Turn whatever reading or parsing raises inside the block into a `DataError` that names the file."""
     try:
         yield
-    except FileNotFoundError as error:
-        raise DataError(f"{file} does not exist", fix="Check the path") from error
     except _DAMAGE as error:
-        raise damaged(file, (str(error) or type(error).__name__).splitlines()[0]) from error
+        # The system's own errors have a number; EINVAL is what it says to a place that a damaged header points to.
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise DataError(
+                f"{file} cannot be read: {error.strerror}", fix="Check the path and its permissions"
+            ) from error
+        raise damaged(file, (str(error) or type(error).__name__).splitlines()[0].rstrip(":")) from error
 
 
 def _read_all(stream: IO[bytes] | gzip.GzipFile, file: Path | str) -> bytes:
@@ -86,52 +90,67 @@ def is_archive(path: Path) -> bool:
     return path.is_file() and path.name.lower().endswith((".tar.gz", ".tgz", ".tar", ".zip"))
 
 
-def _wanted(member: str, wanted: Collection[str]) -> str | None:
-    """The wanted path that a member's path ends with, part by part."""
+def _wanted(member: str, wanted: Collection[str], exact: bool = False) -> str | None:
+    """The wanted path that a member's path ends with, part by part, or which it is."""
+    if exact:
+        return member if member in wanted else None
     parts = PurePosixPath(member).parts
     if "__MACOSX" in parts:
         return None
     return next((name for name in wanted if parts[-len(PurePosixPath(name).parts) :] == tuple(name.split("/"))), None)
 
 
-def _from_tar(path: Path, wanted: Collection[str]) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
+Found = dict[str, tuple[str, bytes]]
+"""By wanted path, the path of the member that was found for it, and its content."""
+
+
+def _keep(found: Found, path: Path, name: str, member: str, content: bytes) -> None:
+    if name in found:
+        raise damaged(path, f"{name} is in it twice, as {found[name][0]} and as {member}")
+    found[name] = (member, content)
+
+
+def _from_tar(path: Path, wanted: Collection[str]) -> Found:
+    found: Found = {}
     with tarfile.open(path, "r:*") as tar:
         for member in tar:
             name = _wanted(member.name, wanted) if member.isreg() else None
             stream = tar.extractfile(member) if name is not None else None
             if name is not None and stream is not None:
-                found[name] = _read_all(stream, f"{path}:{member.name}")
+                _keep(found, path, name, member.name, _read_all(stream, f"{path}:{member.name}"))
     return found
 
 
-def _from_zip(path: Path, content: IO[bytes], wanted: Collection[str], depth: int = 0) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
+def _from_zip(path: Path, content: IO[bytes], wanted: Collection[str], found: Found, within: str = "") -> Found:
+    is_npz = path.suffix.lower() == ".npz"
     with zipfile.ZipFile(content) as archive:
         for member in archive.namelist():
-            name = _wanted(member, wanted)
+            name = _wanted(member, wanted, exact=is_npz)
             # The UCI archive serves a zip that holds nothing but the old zip.
-            inner = depth == 0 and member.lower().endswith(".zip") and "__MACOSX" not in member
+            inner = not (is_npz or within) and member.lower().endswith(".zip") and "__MACOSX" not in member
             if name is None and not inner:
                 continue
             with archive.open(member) as stream:
                 data = _read_all(stream, f"{path}:{member}")
             if name is not None:
-                found[name] = data
+                _keep(found, path, name, within + member, data)
             else:
-                found.update(_from_zip(path, io.BytesIO(data), wanted, depth + 1))
+                _from_zip(path, io.BytesIO(data), wanted, found, f"{member}:")
     return found
 
 
 def read_members(path: Path, wanted: Collection[str]) -> dict[str, bytes]:
     """The wanted files of a folder, a tar or a zip, by their paths; those that are not there are left out.
 
-    A wanted path such as "train/X_train.txt" is matched with the end of a member's path.
+    A wanted path such as "train/X_train.txt" is matched with the end of a member's path, and must be there once;
+    in an .npz it is the whole path.
     """
     with reading(path):
         if path.is_dir():
             return {name: read_file(path / name) for name in wanted if (path / name).is_file()}
         if path.suffix.lower() in (".zip", ".npz"):
             with path.open("rb") as content:
-                return _from_zip(path, content, wanted)
-        return _from_tar(path, wanted)
+                found = _from_zip(path, content, wanted, {})
+        else:
+            found = _from_tar(path, wanted)
+    return {name: content for name, (_, content) in found.items()}

@@ -7,13 +7,13 @@ add it to `KNOWN`.
 from dataclasses import dataclass
 from pathlib import Path
 
+from edgefl.data.dataset import Dataset
 from edgefl.data.formats.cifar import CIFAR10, CIFAR100
 from edgefl.data.formats.digits import DIGITS
 from edgefl.data.formats.har import HAR
 from edgefl.data.formats.idx import EMNIST_LETTERS, FASHION_MNIST, MNIST
 from edgefl.data.formats.npz import read_npz
 from edgefl.data.formats.shakespeare import SHAKESPEARE
-from edgefl.data.samples import Dataset
 from edgefl.data.sources import Source
 from edgefl.errors import DataError
 
@@ -78,7 +78,13 @@ def load(name_or_path: str | Path = "digits", folder: str | Path | None = None) 
             return _load_path(path)
     except OSError as error:  # no permission, a name too long, a disk that fails
         raise DataError(f"{path} cannot be read: {error}", fix="Check the path and its permissions") from error
+    names = ", ".join(each.name for each in KNOWN)
+    if folder is not None:
+        raise DataError(
+            f"{str(name_or_path)!r} is not the name of a known set, and a folder goes with a name only",
+            fix=f"Give the path alone, without --folder, or one of: {names}",
+        )
     raise DataError(
-        f"There is no data set {str(name_or_path)!r}" + ("" if folder else ", nor a file or folder of that name"),
-        fix=f"Known sets are: {', '.join(each.name for each in KNOWN)}; or give the path of an .npz file",
+        f"There is no data set {str(name_or_path)!r}, nor a file or folder of that name",
+        fix=f"Known sets are: {names}; or give the path of an .npz file",
     )

@@ -6,13 +6,15 @@ once.
 """
 
 import hashlib
-import math
+import operator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgefl.data.samples import Samples, read_only
+from edgefl.data.dataset import MOST_CLASSES
+from edgefl.data.samples import Samples, frozen
+from edgefl.data.schemes.dealing import generator
 from edgefl.data.schemes.dirichlet import LEAST_ALPHA, MOST_ALPHA, dirichlet
 from edgefl.data.schemes.few_labels import few_labels
 from edgefl.data.schemes.two_class import two_class
@@ -23,18 +25,12 @@ __all__ = ["SCHEMES", "DEFAULT_CLIENTS", "Scheme", "Partition", "parse_scheme", 
 
 DEFAULT_CLIENTS = 10
 
-SCHEMES = {
-    "iid": "random samples, equally many a client",
-    "dirichlet:ALPHA": "every label over the clients in proportions drawn from Dirichlet(ALPHA)",
-    "labels:K": "K labels a client",
-    "owner": "one client an owner (writer, subject, role), or owners grouped",
-    "two-class:RATE": "two classes a client, the smaller RATE times the larger, 0 < RATE <= 1",
-}
-
+SCHEMES = ("iid", "dirichlet:ALPHA", "labels:K", "owner", "two-class:RATE")
+"""What a scheme's text looks like. `edgefl data show --help` describes each."""
 
 _NUMBERS = {
     "dirichlet": f"a number from {LEAST_ALPHA:g} to {MOST_ALPHA:g}, such as dirichlet:0.3",
-    "labels": "a whole number of at least 1, such as labels:3",
+    "labels": f"a whole number from 1 to {MOST_CLASSES}, such as labels:3",
     "two-class": "a number above 0 and at most 1, such as two-class:0.5",
 }
 
@@ -51,7 +47,9 @@ class Scheme:
             raise DataError(f"{self.kind!r} is no scheme to divide data", fix=f"Use one of: {', '.join(SCHEMES)}")
         if self.kind not in _NUMBERS and self.number is not None:
             raise DataError(f"The scheme {self.kind} takes no number", fix=f"Write just {self.kind}")
-        if self.kind in _NUMBERS and not _fits(self.kind, self.number):
+        if self.kind in _NUMBERS and self.number is None:
+            raise DataError(f"The scheme {self.kind} needs a number", fix=f"Use {_NUMBERS[self.kind]}")
+        if self.number is not None and not _fits(self.kind, self.number):
             raise DataError(f"The number of the scheme {self.kind} is {self.number}", fix=f"Use {_NUMBERS[self.kind]}")
 
     def __str__(self) -> str:
@@ -61,13 +59,11 @@ class Scheme:
         return f"{self.kind}:{int(self.number) if whole else repr(self.number)}"
 
 
-def _fits(kind: str, number: float | None) -> bool:
-    if number is None or not math.isfinite(number):
-        return False
+def _fits(kind: str, number: float) -> bool:
     if kind == "dirichlet":
         return LEAST_ALPHA <= number <= MOST_ALPHA
     if kind == "labels":
-        return number >= 1 and number == int(number)
+        return 1 <= number <= MOST_CLASSES and number == int(number)
     return 0 < number <= 1
 
 
@@ -93,7 +89,7 @@ class Partition:
     clients: tuple[NDArray[np.int64], ...]
 
     def __post_init__(self) -> None:
-        clients = tuple(read_only(np.sort(np.asarray(client, dtype=np.int64))) for client in self.clients)
+        clients = tuple(frozen(np.sort(np.asarray(client, dtype=np.int64))) for client in self.clients)
         if not clients or not all(len(client) for client in clients):
             raise DataError("A partition has no clients or an empty one", fix="Give every client a sample")
         together = np.sort(np.concatenate(clients))
@@ -140,7 +136,7 @@ def partition(
     seed: int = 0,
     minimum: int | None = None,
 ) -> Partition:
-    """Divide training samples among clients; the same arguments give the same clients on every machine.
+    """Divide training samples among clients; the same arguments give the same clients (see `schemes.dealing`).
 
     Without a number of clients there are as many as owners for `owner`, and 10 otherwise. `minimum` is the
     least number of samples a client has under `dirichlet` (by default a tenth of the average client, from 1
@@ -149,21 +145,24 @@ def partition(
     wanted = parse_scheme(scheme) if isinstance(scheme, str) else scheme
     if clients is None and wanted.kind != "owner":
         clients = DEFAULT_CLIENTS
-    _check_numbers(len(samples), clients, seed)
-    client_of = _assignment(samples, wanted, clients, np.random.default_rng(seed), minimum)
+    if clients is not None:
+        _check_clients(clients, len(samples))
+    client_of = _assignment(samples, wanted, clients, generator(seed), minimum)
     order = np.argsort(client_of, kind="stable")
     borders = np.cumsum(np.bincount(client_of))[:-1]
     return Partition(str(wanted), seed, tuple(np.split(order, borders)))
 
 
-def _check_numbers(samples: int, clients: int | None, seed: int) -> None:
-    if clients is not None and not 1 <= clients <= samples:
+def _check_clients(clients: int, samples: int) -> None:
+    try:
+        possible = 1 <= operator.index(clients) <= samples
+    except TypeError:
+        possible = False
+    if not possible:
         raise DataError(
-            f"{samples} samples cannot be divided among {clients} clients",
-            fix=f"Ask for 1 to {samples} clients",
+            f"{samples} samples cannot be divided among {clients!r} clients",
+            fix=f"Ask for 1 to {samples} clients, a whole number",
         )
-    if seed < 0:
-        raise DataError(f"The seed is {seed}", fix="Use a whole number from 0 up")
 
 
 def _assignment(

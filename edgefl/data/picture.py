@@ -1,9 +1,11 @@
 """A picture of a partition for the terminal: clients down, classes across, a shade for every share.
 
 The command line prints it. A shade says how much of a client's data has that label, next to the client's
-size; so uneven labels and uneven sizes are both seen. It is at most 100 columns wide: neighbouring classes
-share a column and later clients are left out where there are too many, and a note says so.
+size; so uneven labels and uneven sizes are both seen. It keeps to a width: neighbouring classes share a column
+and later clients are left out where there are too many, and a note says so.
 """
+
+import textwrap
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +15,14 @@ from edgefl.errors import DataError
 __all__ = ["text_picture", "distance_from_whole"]
 
 WIDTH = 100
+LEAST_WIDTH = 30
 MOST_ROWS = 24
 
 SHADES = "·░▒▓█"
 PLAIN_SHADES = ".-+*#"
 
 _BAR = 12
-_LEFT = len("client   samples ") + _BAR + 2
+_NARROW = 60  # below this the bars of sizes give their room to the classes
 
 
 def distance_from_whole(counts: NDArray[np.int64]) -> float:
@@ -33,31 +36,37 @@ def distance_from_whole(counts: NDArray[np.int64]) -> float:
     return float((each * sizes).sum() / sizes.sum())
 
 
-def text_picture(counts: NDArray[np.int64], *, plain: bool = False) -> str:
-    """Lines of text that show a table of clients by classes; `plain` keeps to ASCII."""
+def text_picture(counts: NDArray[np.int64], *, plain: bool = False, width: int = WIDTH) -> str:
+    """Lines of text that show a table of clients by classes; `plain` keeps to ASCII.
+
+    No line is longer than `width`, which is at least 30.
+    """
     if counts.ndim != 2 or counts.size == 0 or counts.sum(axis=1).min() < 1:
         raise DataError(
             f"A table of the shape {counts.shape} shows no clients, or one of them has no samples",
             fix="Give Partition.label_counts(labels, classes)",
         )
-    together, cell = _columns(counts.shape[1])
+    width = max(width, LEAST_WIDTH)
+    bar_width = _BAR if width >= _NARROW else 0
+    left = f"{'client':>6} {'samples':>9} {'':<{bar_width}} "
+    together, cell = _columns(counts.shape[1], width - len(left) - 1)
     shown = counts[:MOST_ROWS]
     shares = _grouped(counts, together) / counts.sum(axis=1)[:, None]
     levels = _levels(shares)
     shades = PLAIN_SHADES if plain else SHADES
     largest = int(counts.sum(axis=1).max())
-    lines = [_header(counts.shape[1], together, cell)]
+    lines = [left + _heads(counts.shape[1], together, cell)]
     for client, row in enumerate(shown):
         size = int(row.sum())
-        bar = ("#" if plain else "█") * max(1, round(_BAR * size / largest))
+        bar = ("#" if plain else "█") * (bar_width and max(1, round(bar_width * size / largest)))
         cells = "".join((shades[level] * max(1, cell - 1)).rjust(cell) for level in levels[client])
-        lines.append(f"{client:>6} {size:>9} {bar:<{_BAR}} {cells}".rstrip())
-    return "\n".join([*lines, *_notes(counts, together, shares, shades)])
+        lines.append(f"{client:>6} {size:>9} {bar:<{bar_width}} {cells}".rstrip())
+    notes = [textwrap.fill(note, width) for note in _notes(counts, together, shares, shades)]
+    return "\n".join([*lines, *notes])
 
 
-def _columns(classes: int) -> tuple[int, int]:
+def _columns(classes: int, room: int) -> tuple[int, int]:
     """How many classes share a column, and how wide a column is."""
-    room = WIDTH - _LEFT
     together = -(-classes // room)
     columns = -(-classes // together)
     return together, max(1, min(3, room // columns))
@@ -73,24 +82,25 @@ def _levels(shares: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.where(shares > 0, np.clip(quarters, 1, 4), 0)
 
 
-def _header(classes: int, together: int, cell: int) -> str:
+def _heads(classes: int, together: int, cell: int) -> str:
     """Column heads: every class's number where there is room, and otherwise every tenth column's."""
-    left = f"{'client':>6} {'samples':>9} {'':<{_BAR}} "
     if cell == 3:
-        return left + "".join(f"{column:>3}" for column in range(classes))
+        return "".join(f"{column:>3}" for column in range(classes))
     columns = -(-classes // together)
-    heads = [" "] * (columns * cell + 4)
+    heads = [" "] * (columns * cell)
     for column in range(0, columns, 10):
-        text = str(column * together)
-        heads[column * cell + cell - 1 : column * cell + cell - 1 + len(text)] = text
-    return (left + "".join(heads)).rstrip()
+        text, end = str(column * together), column * cell + cell - 1
+        if end + len(text) <= len(heads):
+            heads[end : end + len(text)] = text
+    return "".join(heads).rstrip()
 
 
 def _notes(counts: NDArray[np.int64], together: int, shares: NDArray[np.float64], shades: str) -> list[str]:
     sizes, held = counts.sum(axis=1), (counts > 0).sum(axis=1)
     notes = []
     if len(counts) > MOST_ROWS:
-        notes.append(f"   ... and {len(counts) - MOST_ROWS} more clients")
+        more = len(counts) - MOST_ROWS
+        notes.append(f"   ... and {more} more client{'s' if more > 1 else ''}")
     notes.append("")
     steps = ", ".join(f"{shade} to {shares.max() * level / 4:.0%}" for level, shade in enumerate(shades[1:], start=1))
     notes.append(f"share of a client's samples: {shades[0]} none, {steps}")

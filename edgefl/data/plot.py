@@ -4,6 +4,7 @@ matplotlib is imported when a plot is asked for, drawn by its Agg canvas, and ne
 needs no screen and leaves no global state behind.
 """
 
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,27 +12,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgefl.errors import DataError, MissingDependencyError
+from edgefl.values import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["save_plot", "SUFFIXES"]
+__all__ = ["save_plot", "plot_format", "SUFFIXES"]
 
 SUFFIXES = (".png", ".svg", ".pdf")
 
 _MOST_TICKS = 26
 
 
-def save_plot(counts: NDArray[np.int64], file: Path, *, title: str, class_names: tuple[str, ...] | None = None) -> None:
-    """Draw a table of clients by classes into a .png, .svg or .pdf file."""
+def plot_format(file: Path) -> str:
+    """The format that a file's name asks for, such as "png"."""
     if file.suffix.lower() not in SUFFIXES:
         raise DataError(
             f"A plot cannot be written as {file.name!r}", fix=f"Use a name that ends in {', '.join(SUFFIXES)}"
         )
+    return file.suffix.lower()[1:]
+
+
+def save_plot(counts: NDArray[np.int64], file: Path, *, title: str, class_names: tuple[str, ...] | None = None) -> None:
+    """Draw a table of clients by classes into a .png, .svg or .pdf file."""
+    form = plot_format(file)
     figure = _figure(counts, title, class_names)
     try:
-        figure.savefig(file, format=file.suffix.lower()[1:])
+        figure.savefig(file, format=form)
     except OSError as error:
         raise DataError(
             f"The plot {file} cannot be written: {error.strerror or error}",
@@ -55,13 +63,14 @@ def _figure(counts: NDArray[np.int64], title: str, class_names: tuple[str, ...] 
     image = table.imshow(shares, aspect="auto", cmap="Blues", vmin=0, interpolation="nearest")
     figure.colorbar(image, ax=table, label="% of a client's samples", pad=0.02, fraction=0.05)
     _label_table(table, counts.shape, class_names)
-    sizes.barh(np.arange(clients), counts.sum(axis=1), color="#4a7fb5", height=0.8)
+    # One outline: a bar a client would be an object a client, which takes minutes for many.
+    sizes.stairs(counts.sum(axis=1), np.arange(clients + 1) - 0.5, orientation="horizontal", fill=True, color="#4a7fb5")
     sizes.set_xlabel("samples a client")
     sizes.locator_params(axis="x", nbins=3)
     sizes.tick_params(axis="y", left=False, labelleft=False)
     for side in ("top", "right"):
         sizes.spines[side].set_visible(False)
-    figure.suptitle(title)
+    figure.suptitle(printable(title), parse_math=False)
     return figure
 
 
@@ -70,14 +79,14 @@ def _label_table(axes: "Axes", shape: tuple[int, ...], class_names: tuple[str, .
     axes.set_xlabel("class")
     axes.set_ylabel("client")
     ticks = _ticks(classes)
-    # A class name is text from a file; a lone $ in it would otherwise start a formula.
-    names = [class_names[tick].replace("$", r"\$") if class_names else str(tick) for tick in ticks]
-    longest = max(map(len, names))
-    axes.set_xticks(ticks, names, rotation=45 if longest > 3 else 0, ha="right" if longest > 3 else "center")
+    names = [printable(class_names[tick]) if class_names else str(tick) for tick in ticks]
+    turned = max(map(len, names)) > 3
+    # A class name is text from a file, in which a $ starts no formula.
+    axes.set_xticks(ticks, names, rotation=45 if turned else 0, ha="right" if turned else "center", parse_math=False)
     axes.set_yticks(_ticks(clients))
 
 
 def _ticks(count: int) -> list[int]:
     """Round numbers below `count`, as many as are readable."""
-    step = next(step for step in (1, 2, 5, 10, 20, 50, 100, 10 ** len(str(count))) if count <= _MOST_TICKS * step)
-    return list(range(0, count, step))
+    steps = (digit * 10**power for power in itertools.count() for digit in (1, 2, 5))
+    return list(range(0, count, next(step for step in steps if count <= _MOST_TICKS * step)))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgefl.data.samples import Dataset
+from edgefl.data.dataset import Dataset
 from edgefl.errors import DataError, EdgeFLError
 
 __all__ = ["Source", "ENVIRONMENT_VARIABLE", "no_places"]
@@ -45,7 +45,13 @@ class Source:
         if folder is not None:
             return (folder, folder / self.name)
         root = os.environ.get(ENVIRONMENT_VARIABLE)
-        own = (Path(root).expanduser() / self.name,) if root else ()
+        try:
+            own = (Path(root).expanduser() / self.name,) if root else ()
+        except RuntimeError as error:
+            raise DataError(
+                f"${ENVIRONMENT_VARIABLE} is {root!r}, whose user has no home here",
+                fix="Set it to a folder, or unset it",
+            ) from error
         return (*own, *self.usual_places())
 
     def locate(self, folder: Path | None = None) -> Path | None:
@@ -70,8 +76,8 @@ class Source:
         if self.needs_package is not None and folder is None:
             return self.needs_package()
         places = ", ".join(map(str, self.places(folder))) or f"no folder, as ${ENVIRONMENT_VARIABLE} is not set"
-        return DataError(
-            f"The data set {self.name!r} is not here: looked for {self.looks_for} in {places}",
-            fix=f"{self.how_to_get}. Then give that folder (--folder DIR), or keep it as "
-            f"${ENVIRONMENT_VARIABLE}/{self.name}",
-        )
+        problem = f"The data set {self.name!r} is not here: looked for {self.looks_for} in {places}"
+        if self.needs_package is not None:
+            return DataError(problem, fix=f"Leave --folder out. {self.how_to_get}")
+        where = f"Then give that folder (--folder DIR), or keep it as ${ENVIRONMENT_VARIABLE}/{self.name}"
+        return DataError(problem, fix=f"{self.how_to_get}. {where}")

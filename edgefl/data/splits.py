@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgefl.data.partitions import Partition
-from edgefl.data.samples import read_only
-from edgefl.data.schemes.dealing import apportion
+from edgefl.data.samples import frozen
+from edgefl.data.schemes.dealing import apportion, generator
 from edgefl.errors import DataError
 
 __all__ = ["ClientSplit", "split_clients", "matched_test"]
@@ -28,7 +28,7 @@ class ClientSplit:
 
     def __post_init__(self) -> None:
         for part in ("train", "validation", "test"):
-            object.__setattr__(self, part, read_only(np.sort(getattr(self, part))))
+            object.__setattr__(self, part, frozen(np.sort(getattr(self, part))))
 
 
 def split_clients(
@@ -51,7 +51,7 @@ def split_clients(
             fix="Use fractions from 0 up whose sum is below 1",
         )
     partition.label_counts(labels, 1 + int(labels.max(initial=0)))  # refuses labels of another data set
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     return tuple(_split(client, labels[client], validation, test, rng) for client in partition.clients)
 
 
@@ -69,7 +69,9 @@ def _split(
 ) -> ClientSplit:
     values, counts = np.unique(labels, return_counts=True)
     spare = counts.astype(np.int64) - 1
-    for_test = apportion(_part_size(len(client), test, int(spare.sum())), counts.astype(np.float64), spare)
+    to_give = int(spare.sum())
+    most_tests = to_give - 1 if validation > 0 and to_give > 1 else to_give  # one is left to validate with
+    for_test = apportion(_part_size(len(client), test, most_tests), counts.astype(np.float64), spare)
     spare = spare - for_test
     for_validation = apportion(_part_size(len(client), validation, int(spare.sum())), counts.astype(np.float64), spare)
     train, held_out, tested = [], [], []
@@ -99,7 +101,7 @@ def matched_test(
         raise DataError(f"{samples} test samples a client were asked for", fix="Ask for at least 1")
     classes = 1 + max(int(train_labels.max(initial=0)), int(test_labels.max(initial=0)))
     available = np.bincount(test_labels, minlength=classes)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     by_label = [np.flatnonzero(test_labels == label) for label in range(classes)]
     chosen = []
     for number, counts in enumerate(partition.label_counts(train_labels, classes)):
@@ -111,7 +113,7 @@ def matched_test(
             )
         wanted = _matched_counts(usable, available, samples)
         drawn = [rng.permutation(by_label[label])[: wanted[label]] for label in np.flatnonzero(wanted)]
-        chosen.append(read_only(np.sort(np.concatenate(drawn))))
+        chosen.append(frozen(np.sort(np.concatenate(drawn))))
     return tuple(chosen)
 
 

@@ -27,8 +27,7 @@ def holders(masks: Sequence[Mask], *, trained_only: bool = False) -> dict[str, n
     counts = {tensor.name: np.zeros(tensor.shape, np.int32) for tensor in graph.tensors}
     for mask in masks:
         for name in mask.trained_tensors if trained_only else graph.tensor:
-            held = mask.held.get(name)
-            add_at(mask, name, counts[name], np.int32(1) if held is None else held.astype(np.int32))
+            add_at(mask, name, counts[name], np.int32(1))
     return counts
 
 

@@ -11,7 +11,6 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ import numpy.typing as npt
 from edgefl.errors import MaskError
 from edgefl.masks.checks import checked_channels, checked_held, checked_layers
 from edgefl.model_graph import Cost, ModelGraph, Span, cost_of, kept_shape
-from edgefl.values import Digest
+from edgefl.values import Digest, FrozenMapping
 
 __all__ = ["BoolArray", "IndexArray", "Mask", "Selector"]
 
@@ -46,8 +45,8 @@ class Mask:
     def __post_init__(self) -> None:
         trained, kept = checked_layers(self.graph, self.trained), checked_channels(self.graph, self.kept)
         object.__setattr__(self, "trained", trained)
-        object.__setattr__(self, "kept", MappingProxyType(kept))
-        object.__setattr__(self, "held", MappingProxyType(checked_held(self.graph, self.shapes, self.held)))
+        object.__setattr__(self, "kept", FrozenMapping(kept))
+        object.__setattr__(self, "held", FrozenMapping(checked_held(self.graph, self.shapes, self.held)))
 
     @classmethod
     def of(
@@ -96,12 +95,12 @@ class Mask:
     def digest(self) -> Digest:
         """The content address of this mask: equal for equal masks of equal models, on every platform.
 
-        SHA-256 over the fields below, each as a little-endian 64-bit length and its bytes: the text
-        "edgefl.mask/1", the model graph's digest, how many layers are trained in decimal and their sorted names,
-        then for every cut group in order of name the text "group " with its name and its channels as a bitmap, then
-        for every tensor that is not held whole, in order of name, the text "tensor " with its name and its weights
-        as a bitmap. Bit i of a bitmap is bit i % 8 of byte
-        i // 8; entries of a tensor are counted with the last axis running fastest.
+        SHA-256 over the fields below, each as a little-endian 64-bit length and its bytes. Texts are UTF-8, and names
+        come in ascending order of their UTF-8 bytes. First the text "edgefl.mask/1", the model graph's digest, how
+        many layers are trained in decimal, and their names. Then for every cut group the text "group " with its name,
+        and its channels as a bitmap. Then for every tensor that is not held whole the text "tensor " with its name,
+        and its weights as a bitmap. Bit i of a bitmap is bit i % 8 of byte i // 8; entries of a tensor are counted
+        with the last axis running fastest.
         """
         hasher = hashlib.sha256()
 

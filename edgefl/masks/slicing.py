@@ -36,9 +36,9 @@ def gather(mask: Mask, weights: Weights, names: Iterable[str] | None = None) -> 
 
 
 def scatter(mask: Mask, part: Weights, base: Weights) -> dict[str, Array]:
-    """Return a copy of `base` in which the entries that the mask holds are those of `part`.
+    """Return `base` with the entries that the mask holds replaced by those of `part`; `base` itself is unchanged.
 
-    Tensors that `part` lacks keep their values, so an update of the trained layers alone can be scattered.
+    Tensors that `part` lacks are those of `base`, not copies, so an update of the trained layers alone is cheap.
     """
     names = list(_names(mask, part))
     result = dict(base)
@@ -50,8 +50,13 @@ def scatter(mask: Mask, part: Weights, base: Weights) -> dict[str, Array]:
 
 
 def add_at(mask: Mask, name: str, whole: Array, part: Array | np.generic) -> None:
-    """Add `part` to the entries of tensor `name` that the mask keeps, in place: the step of a running sum."""
-    whole[mask.index(name)] += part
+    """Add `part` to the entries of tensor `name` that the mask holds, in place: the step of a running sum."""
+    if isinstance(part, np.ndarray) and part.shape != mask.shapes[name]:
+        raise MaskError(
+            f"tensor {name!r} has shape {part.shape}, but the submodel needs {mask.shapes[name]}",
+            fix="Give the tensor as it was gathered with this mask.",
+        )
+    whole[mask.index(name)] += np.where(mask.held[name], part, 0) if name in mask.held else part
 
 
 def _assign(mask: Mask, name: str, whole: Array, part: Array) -> None:

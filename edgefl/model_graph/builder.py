@@ -12,7 +12,7 @@ in tests. It only describes (activations are those that layers with weights writ
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from edgefl.errors import MaskError
@@ -26,11 +26,12 @@ __all__ = ["GraphBuilder", "Signal"]
 class Signal:
     """What flows between layers: the channels of one or more groups, at a number of positions."""
 
-    groups: tuple[str, ...]
+    parts: tuple[tuple[str, int], ...]
+    """Group after group, with the indices that one channel occupies: more than 1 after a flatten."""
     positions: int
-    repeat: int = 1
-    """Indices that one channel occupies: more than 1 after a flatten."""
     layers: tuple[str, ...] = ()
+    from_input: bool = False
+    """Whether the model's input is part of it."""
 
 
 @dataclass(slots=True)
@@ -51,7 +52,7 @@ class GraphBuilder:
         self._groups: dict[str, _Group] = {"input": _Group(channels, fixed=Fixed.INPUT)}
         self._joined: dict[str, str] = {}
         self._block: str | None = None
-        self.input = Signal(("input",), positions)
+        self.input = Signal((("input", 1),), positions, from_input=True)
 
     def begin_block(self, name: str | None) -> None:
         """Put the layers that follow into one block; None makes each its own block again."""
@@ -61,7 +62,7 @@ class GraphBuilder:
         self, name: str, source: Signal, channels: int, *, kernel: int, positions: int, bias: bool = False
     ) -> Signal:
         """Add a square convolution that writes `positions` output positions."""
-        out = Signal((self._new_group(name, channels),), positions)
+        out = self._new_signal(name, channels, positions)
         shape = (channels, self._width(source), kernel, kernel)
         names = [self._tensor(f"{name}.weight", shape, Role.WEIGHT, positions, {0: out, 1: source})]
         if bias:
@@ -78,7 +79,7 @@ class GraphBuilder:
     def linear(self, name: str, source: Signal, channels: int, *, bias: bool = True, head: bool = False) -> Signal:
         """Add a linear layer; `head` marks the classifier, whose classes are never cut."""
         fixed = Fixed.CLASSES if head else None
-        out = Signal((self._new_group(name, channels, fixed),), source.positions)
+        out = self._new_signal(name, channels, source.positions, fixed)
         weight_role, bias_role = (Role.HEAD, Role.HEAD) if head else (Role.WEIGHT, Role.BIAS)
         shape = (channels, self._width(source))
         names = [self._tensor(f"{name}.weight", shape, weight_role, source.positions, {0: out, 1: source})]
@@ -88,7 +89,7 @@ class GraphBuilder:
 
     def norm(self, name: str, source: Signal, *, groups: int = 1, statistics: bool = False) -> Signal:
         """Add a norm with scale and shift; `groups` of a group norm bind the widths, batch norm may track."""
-        for group in self._resolved(source):
+        for group, _ in self._resolved(source):
             group.multiple_of = math.lcm(group.multiple_of, groups)
         parts = [("weight", Role.NORM, source.positions), ("bias", Role.NORM, 0)]
         if statistics:
@@ -99,13 +100,13 @@ class GraphBuilder:
 
     def embedding(self, name: str, words: int, channels: int, *, steps: int) -> Signal:
         """Add an embedding that reads the model's input, a text of `steps` words."""
-        out = Signal((self._new_group(name, channels),), steps)
+        out = self._new_signal(name, channels, steps)
         table = self._tensor(f"{name}.weight", (words, channels), Role.WEIGHT, 0, {1: out})
         return self._layer(name, "embedding", [table], self.input, out)
 
     def lstm(self, name: str, source: Signal, channels: int) -> Signal:
         """Add one LSTM layer over the positions of its source; its four gates are stacked on the first axis."""
-        out = Signal((self._new_group(name, channels),), source.positions)
+        out = self._new_signal(name, channels, source.positions)
         names = []
         for part, inner in (("ih", source), ("hh", out)):
             shape = (4 * channels, self._width(inner))
@@ -113,7 +114,7 @@ class GraphBuilder:
             names.append(self._tensor(weight, shape, Role.WEIGHT, source.positions, {1: inner}))
             names.append(self._tensor(f"{name}.bias_{part}", (4 * channels,), Role.BIAS, 0, {}))
         for tensor in names:
-            self._groups[out.groups[0]].spans.append(Span(tensor, 0, stacks=4, stride=channels))
+            self._groups[name].spans.append(Span(tensor, 0, stacks=4, stride=channels))
         return self._layer(name, "lstm", names, source, out)
 
     def pool(self, source: Signal, *, positions: int) -> Signal:
@@ -122,21 +123,25 @@ class GraphBuilder:
 
     def flatten(self, source: Signal) -> Signal:
         """Turn C channels at P positions into C * P features, channel by channel."""
-        return replace(source, positions=1, repeat=source.repeat * source.positions)
+        parts = tuple((group, repeat * source.positions) for group, repeat in source.parts)
+        return replace(source, positions=1, parts=parts)
 
     def add(self, one: Signal, other: Signal) -> Signal:
         """Add two signals, as a residual connection does: their channels become one group."""
-        if len(one.groups) != len(other.groups):
-            raise MaskError("two signals of different parts are added", fix="Add signals of equal channels.")
-        for left, right in zip(one.groups, other.groups, strict=True):
+        repeats = [[repeat for _, repeat in signal.parts] for signal in (one, other)]
+        if repeats[0] != repeats[1] or one.positions != other.positions:
+            raise MaskError(
+                "two signals of different shapes are added", fix="Add signals of equal channels and positions."
+            )
+        for (left, _), (right, _) in zip(one.parts, other.parts, strict=True):
             self._join(left, right)
-        return replace(one, layers=(*one.layers, *(name for name in other.layers if name not in one.layers)))
+        return self._merged(one.parts, [one, other])
 
     def concat(self, *signals: Signal) -> Signal:
         """Put the channels of several signals one after the other."""
-        groups = tuple(group for signal in signals for group in signal.groups)
-        layers = tuple(dict.fromkeys(name for signal in signals for name in signal.layers))
-        return replace(signals[0], groups=groups, layers=layers)
+        if len({signal.positions for signal in signals}) != 1:
+            raise MaskError("signals of different positions are concatenated", fix="Pool them to the same size first.")
+        return self._merged(tuple(part for signal in signals for part in signal.parts), signals)
 
     def finish(self) -> ModelGraph:
         """Return the graph."""
@@ -152,20 +157,28 @@ class GraphBuilder:
         self._tensors.append(TensorSpec(name, shape, role, uses))
         for axis, signal in axes.items():
             offset = 0
-            for group in self._resolved(signal):
-                group.spans.append(Span(name, axis, offset, signal.repeat))
-                offset += group.width * signal.repeat
+            for group, repeat in self._resolved(signal):
+                group.spans.append(Span(name, axis, offset, repeat))
+                offset += group.width * repeat
         return name
 
     def _layer(self, name: str, kind: str, tensors: list[str], source: Signal, out: Signal) -> Signal:
-        activations = tuple(Term(out.positions * out.repeat, (group,)) for group in out.groups)
-        block = self._block or name
-        self._layers.append(Layer(name, kind, block, tuple(tensors), source.layers, activations))
-        return replace(out, layers=(name,))
+        activations = tuple(Term(out.positions * repeat, (group,)) for group, repeat in out.parts)
+        layer = Layer(
+            name, kind, self._block or name, tuple(tensors), source.layers, activations, reads_input=source.from_input
+        )
+        self._layers.append(layer)
+        return replace(out, layers=(name,), from_input=False)
 
-    def _new_group(self, name: str, width: int, fixed: Fixed | None = None) -> str:
+    def _new_signal(self, name: str, width: int, positions: int, fixed: Fixed | None = None) -> Signal:
+        if name in self._groups or name in self._joined:
+            raise MaskError(f"there is a group {name!r} already", fix="Give the layer another name.")
         self._groups[name] = _Group(width, fixed=fixed)
-        return name
+        return Signal(((name, 1),), positions)
+
+    def _merged(self, parts: tuple[tuple[str, int], ...], signals: Sequence[Signal]) -> Signal:
+        layers = tuple(dict.fromkeys(name for signal in signals for name in signal.layers))
+        return Signal(parts, signals[0].positions, layers, any(signal.from_input for signal in signals))
 
     def _join(self, left: str, right: str) -> None:
         keep, gone = self._name_now(left), self._name_now(right)
@@ -188,11 +201,11 @@ class GraphBuilder:
             name = self._joined[name]
         return name
 
-    def _resolved(self, signal: Signal) -> Iterator[_Group]:
-        return (self._groups[self._name_now(name)] for name in signal.groups)
+    def _resolved(self, signal: Signal) -> Iterator[tuple[_Group, int]]:
+        return ((self._groups[self._name_now(name)], repeat) for name, repeat in signal.parts)
 
     def _width(self, signal: Signal) -> int:
-        return sum(group.width * signal.repeat for group in self._resolved(signal))
+        return sum(group.width * repeat for group, repeat in self._resolved(signal))
 
     def _settled(self, terms: tuple[Term, ...]) -> Iterator[Term]:
         return (replace(term, groups=tuple(map(self._name_now, term.groups))) for term in terms)

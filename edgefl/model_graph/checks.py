@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 from edgefl.errors import MaskError
-from edgefl.model_graph.parts import ChannelGroup, Layer, Span, TensorSpec
+from edgefl.model_graph.parts import MAX_STACKS, ChannelGroup, Layer, Span, TensorSpec
 
 __all__ = ["check_groups", "check_layers", "check_tensors"]
 
@@ -55,6 +55,8 @@ def check_layers(layers: Sequence[Layer], groups: Sequence[ChannelGroup]) -> Non
 def check_groups(tensors: Mapping[str, TensorSpec], groups: Sequence[ChannelGroup]) -> None:
     """Groups lie on axes that are there, and no two of them claim the same indices."""
     _refuse_twins("channel group", (group.name for group in groups))
+    if sum(span.stacks for group in groups for span in group.spans) > MAX_STACKS:
+        raise MaskError("the spans of the groups have too many stacks", fix=f"Use at most {MAX_STACKS:,} in all.")
     runs: dict[tuple[str, int], list[tuple[int, int]]] = {}
     for group in groups:
         if group.width % group.multiple_of:

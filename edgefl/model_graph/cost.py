@@ -12,6 +12,7 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from edgefl.errors import MaskError
 from edgefl.model_graph.graph import ModelGraph
 from edgefl.model_graph.parts import Layer, Role, TensorSpec, Term
 
@@ -58,6 +59,7 @@ def cost_of(
     """
     kept_widths = {group.name: group.width for group in graph.groups} | dict(widths or {})
     training = set(graph.trainable_layers if trained is None else trained)
+    _check(graph, widths or {}, training, held or {})
     sizes = {tensor.name: math.prod(kept_shape(graph, tensor, kept_widths)) for tensor in graph.tensors}
     holding = sizes | dict(held or {})
     parameters = [tensor for tensor in graph.tensors if tensor.role is not Role.STATISTIC]
@@ -102,19 +104,42 @@ def _backward(
         weights_wanted, input_wanted = layer.name in training, not reached.isdisjoint(layer.inputs)
         if not (weights_wanted or input_wanted):
             continue
-        reached.add(layer.name)
         multiply_adds += (weights_wanted + input_wanted) * _by_weights(graph, layer, sizes)
-        multiply_adds += 2 * _total(layer.products, widths)  # a product of two activations has two gradients
-        if weights_wanted:
+        # A product of two activations has a gradient for each of them that one is wanted for.
+        wanted_sides = 2 if weights_wanted else min(2, len(reached.intersection(layer.inputs)))
+        multiply_adds += wanted_sides * _total(layer.products, widths)
+        reached.add(layer.name)
+        if weights_wanted or layer.products:
             remembered.update(layer.inputs)
-            saved_input = saved_input if layer.inputs else graph.input_elements
+            saved_input = graph.input_elements if _reads_input(layer) else saved_input
     saved = sum(_total(graph.layer[name].activations, widths) for name in reached | remembered)
     return multiply_adds, saved + saved_input
 
 
 def _alive(graph: ModelGraph, layer: Layer, widths: Mapping[str, int]) -> int:
-    before = [_total(graph.layer[name].activations, widths) for name in layer.inputs]
-    return sum(before or [graph.input_elements]) + _total(layer.activations, widths)
+    before = sum(_total(graph.layer[name].activations, widths) for name in layer.inputs)
+    return before + _reads_input(layer) * graph.input_elements + _total(layer.activations, widths)
+
+
+def _reads_input(layer: Layer) -> bool:
+    return layer.reads_input or not layer.inputs
+
+
+def _check(graph: ModelGraph, widths: Mapping[str, int], training: set[str], held: Mapping[str, int]) -> None:
+    """Refuse what is not of this model: a typing error must not look like a cheap submodel."""
+    for name, width in widths.items():
+        if name not in graph.group or not 1 <= width <= graph.group[name].width:
+            raise MaskError(
+                f"group {name!r} cannot keep {width} channels", fix="Name groups of the model and their widths."
+            )
+    unknown = training - set(graph.trainable_layers)
+    if unknown:
+        raise MaskError(f"there is no trainable layer {min(unknown)!r}", fix="Name trainable layers of the model.")
+    for name, count in held.items():
+        if name not in graph.tensor or not 0 <= count <= graph.tensor[name].size:
+            raise MaskError(
+                f"tensor {name!r} cannot hold {count} weights", fix="Name tensors and counts up to their sizes."
+            )
 
 
 def _total(terms: tuple[Term, ...], widths: Mapping[str, int]) -> int:

@@ -61,19 +61,19 @@ class ModelGraph:
     @cached_property
     def blocks(self) -> Mapping[str, tuple[str, ...]]:
         """The layers of each block, in order."""
-        found: dict[str, tuple[str, ...]] = {}
+        found: dict[str, list[str]] = {}
         for layer in self.layers:
-            found[layer.block] = (*found.get(layer.block, ()), layer.name)
-        return found
+            found.setdefault(layer.block, []).append(layer.name)
+        return {block: tuple(layers) for block, layers in found.items()}
 
     @cached_property
     def spans_of(self) -> Mapping[str, tuple[tuple[ChannelGroup, Span], ...]]:
         """The spans that lie on each tensor, with their groups."""
-        found: dict[str, tuple[tuple[ChannelGroup, Span], ...]] = {}
+        found: dict[str, list[tuple[ChannelGroup, Span]]] = {}
         for group in self.groups:
             for span in group.spans:
-                found[span.tensor] = (*found.get(span.tensor, ()), (group, span))
-        return found
+                found.setdefault(span.tensor, []).append((group, span))
+        return {tensor: tuple(spans) for tensor, spans in found.items()}
 
     @cached_property
     def parameters(self) -> int:

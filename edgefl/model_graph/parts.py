@@ -27,7 +27,9 @@ __all__ = ["ChannelGroup", "Dtype", "Fixed", "Layer", "Role", "Span", "TensorSpe
 
 MAX_SIZE = 2**31 - 1
 """The most entries of a tensor: what a Java array can index."""
+MAX_AXES = 16
 MAX_STACKS = 2**20
+"""The most stacks of all spans of a model: a description of a few lines must not take gigabytes to check."""
 
 
 class Role(StrEnum):
@@ -71,10 +73,10 @@ class TensorSpec:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.size > MAX_SIZE:
+        if len(self.shape) > MAX_AXES or self.size > MAX_SIZE:
             raise MaskError(
-                f"tensor {self.name!r} of shape {self.shape} has {self.size:,} entries",
-                fix=f"A tensor has at most {MAX_SIZE:,}.",
+                f"tensor {self.name!r} has {len(self.shape)} axes, or too many entries",
+                fix=f"A tensor has at most {MAX_AXES} axes and {MAX_SIZE:,} entries.",
             )
 
     @property
@@ -109,11 +111,13 @@ class Layer:
     """The block it belongs to; layers of a block stand next to each other."""
     tensors: tuple[Name, ...]
     inputs: tuple[Name, ...] = ()
-    """The earlier layers whose outputs it reads; none means that it reads the model's input."""
+    """The earlier layers whose outputs it reads."""
     activations: tuple[Term, ...] = ()
     """Elements of its output for one sample: what training has to remember of it."""
     products: tuple[Term, ...] = ()
     """Multiply-adds for one sample between activations, such as attention scores."""
+    reads_input: bool = False
+    """Whether it reads the model's input too; a layer without `inputs` reads nothing else."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -132,10 +136,6 @@ class Span:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.stacks > MAX_STACKS:
-            raise MaskError(
-                f"a span of {self.tensor!r} has {self.stacks:,} stacks", fix=f"It has at most {MAX_STACKS:,}."
-            )
 
     @property
     def per_channel(self) -> int:

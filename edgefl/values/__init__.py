@@ -8,7 +8,8 @@ plain Python: it knows no numpy, no tensors, no files and no network.
     units, quantities  what '250 ms' is; `Seconds`, `Bytes`, `Fraction`, ... as types
     texts              names, identifiers, digests, timestamps, seeds as types
     frozen_mapping     a mapping that cannot change
-    shapes, records    from type hints to checks and JSON
+    shapes, containers, records
+                       from type hints to checks and JSON
     unknown_fields     advice on a field that does not exist
     json_text, schema  strict JSON, documents with a schema tag
     labels             measured or estimated; process, package or device
@@ -62,6 +63,7 @@ from edgefl.values.words import (
     bytes_in_words,
     count_in_words,
     fraction_in_words,
+    printable,
     quantity_in_words,
     seconds_in_words,
 )
@@ -130,6 +132,7 @@ __all__ = [
     "timestamp_of",
     # for a person
     "describe",
+    "printable",
     "bytes_in_words",
     "seconds_in_words",
     "count_in_words",

@@ -14,6 +14,8 @@ from edgefl.values.texts import Digest, Identifier, Name, Seed
 
 __all__ = ["Setting", "RuleSettings", "Prediction", "ClientPlan"]
 
+_NOT_PREDICTED = {"absent": "not predicted"}
+
 Setting = bool | int | float | str
 """What a local rule can be told. Python's JSON keeps 1 and 1.0 apart, but JavaScript writes both as 1: a rule
 that expects a float must take an integer too."""
@@ -37,13 +39,13 @@ class RuleSettings:
 class Prediction:
     """What the planner expects the round to take, to be compared with the telemetry afterwards."""
 
-    seconds: Seconds | None = None
+    seconds: Seconds | None = field(default=None, metadata=_NOT_PREDICTED)
     """Seconds of the round on the device, or None if not predicted."""
 
-    peak_bytes: Bytes | None = None
+    peak_bytes: Bytes | None = field(default=None, metadata=_NOT_PREDICTED)
     """Peak memory in bytes, or None if not predicted."""
 
-    joules: Joules | None = None
+    joules: Joules | None = field(default=None, metadata=_NOT_PREDICTED)
     """Energy in joules, or None if not predicted."""
 
     def __post_init__(self) -> None:
@@ -82,13 +84,13 @@ class ClientPlan:
     seed: Seed
     """Seed of all chance on the device, 0 to 2^64 - 1. In JSON a text of digits (see `UnsignedText`)."""
 
-    graph: Digest | None = None
+    graph: Digest | None = field(default=None, metadata={"absent": "the device finds it by the model"})
     """Digest of the training graph to run, or None if the device is to find it by the model."""
 
-    weights: Digest | None = None
+    weights: Digest | None = field(default=None, metadata={"absent": "the device has them"})
     """Digest of the weights to start from, or None if the device has them already."""
 
-    predicted: Prediction | None = None
+    predicted: Prediction | None = field(default=None, metadata=_NOT_PREDICTED)
     """What the planner expects, or None if it predicts nothing."""
 
     def __post_init__(self) -> None:

@@ -7,9 +7,10 @@ form.
 from collections.abc import Mapping
 from typing import Any
 
+from edgefl.values.containers import Maybe, Series, Table
 from edgefl.values.quantities import Quantity
 from edgefl.values.records import Record, fields_of
-from edgefl.values.shapes import Flag, Maybe, Series, Shape, Table
+from edgefl.values.shapes import Flag, Shape
 from edgefl.values.unknown_fields import split_unit
 from edgefl.values.words import quantity_in_words
 
@@ -24,9 +25,8 @@ def describe(value: object) -> list[tuple[str, str]]:
 def _record_lines(value: object, prefix: str) -> list[tuple[str, str]]:
     lines = []
     for name, field in fields_of(type(value)).items():
-        lines += _lines(
-            f"{prefix} {_label(name, field.shape)}".strip(), getattr(value, name), field.shape, field.absent
-        )
+        label = f"{prefix} {field.label or _label(name, field.shape)}".strip()
+        lines += _lines(label, getattr(value, name), field.shape, field.absent)
     return lines
 
 

@@ -3,7 +3,7 @@
 Made by `edgefl profile`, sent when a device enrols, read by the planner, which turns it into a `Budget`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from edgefl.values.labels import Provenance, Scope
 from edgefl.values.quantities import (
@@ -135,10 +135,10 @@ class DeviceProfile:
     measured_at: Timestamp
     """When the profile was made, in UTC."""
 
-    download_bytes_per_second: BytesPerSecond | None = None
+    download_bytes_per_second: BytesPerSecond | None = field(default=None, metadata={"absent": "not measured"})
     """Data rate from the coordinator, or None if not measured."""
 
-    upload_bytes_per_second: BytesPerSecond | None = None
+    upload_bytes_per_second: BytesPerSecond | None = field(default=None, metadata={"absent": "not measured"})
     """Data rate to the coordinator, or None if not measured."""
 
     power: PowerSource | None = None

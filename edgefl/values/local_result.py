@@ -36,7 +36,11 @@ class PayloadReference:
 @document("local_result", version=1)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalResult:
-    """What one device reports after a round."""
+    """What one device reports after a round that it finished.
+
+    Training that diverged has no result, as its loss is no number and its tensors are of no use: the device
+    refuses the task instead, with a reason.
+    """
 
     task_id: Identifier
     """The work that this answers, from the plan."""
@@ -54,7 +58,7 @@ class LocalResult:
     """Number of training steps that were done."""
 
     loss: Real
-    """Mean training loss over the round's last pass. Finite: training that diverged has no result."""
+    """Mean training loss over the round's last pass. Always finite."""
 
     payload: PayloadReference | None = field(metadata={"absent": "nothing uploaded"})
     """The tensors, or None where they stay on the device, as personal models do. Never so by default."""
@@ -62,7 +66,7 @@ class LocalResult:
     telemetry: Telemetry
     """What the round cost."""
 
-    accuracy: Fraction | None = None
+    accuracy: Fraction | None = field(default=None, metadata={"absent": "not evaluated"})
     """Share of right answers, 0 to 1, on the device's held-out data, or None if not evaluated."""
 
     metrics: Mapping[str, Real] = field(default_factory=dict)

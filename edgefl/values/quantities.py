@@ -60,7 +60,11 @@ class Quantity:
     def check(self, value: object) -> float | int:
         """A Python number of the right kind and range. numpy scalars become Python numbers."""
         if isinstance(value, bool) or not isinstance(value, (int, float, numbers.Real)):
-            raise FieldError(f"is {self.words}, got {shown(value)}, which is not a number", fix=self._advice)
+            # `read` has converted the texts of JSON by now, so a text here comes from Python.
+            fix = (
+                "Pass a plain number; a text with a unit works in JSON only" if isinstance(value, str) else self._advice
+            )
+            raise FieldError(f"is {self.words}, got {shown(value)}, which is not a number", fix=fix)
         number = self._whole_number(value) if self.whole else _as_float(value)
         too_small = self.low is not None and number < self.low
         too_large = self.high is not None and number > self.high
@@ -109,7 +113,7 @@ class Quantity:
             )
         fix = self._advice
         if self.whole:
-            fix += "; integers above 2^53 - 1 lose digits in many JSON readers, so such a field must be a text"
+            fix += "; integers above 2^53 - 1 lose digits in many JSON readers"
         return FieldError(f"is {self.words} and cannot be above {self.high}, got {got}", fix=fix)
 
 

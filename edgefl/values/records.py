@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
+from edgefl.values.containers import Maybe, Series, Table
 from edgefl.values.field_error import FieldError, shown
 from edgefl.values.quantities import REAL, WHOLE
-from edgefl.values.shapes import Choice, Flag, Maybe, Scalar, Series, Shape, Table
+from edgefl.values.shapes import Choice, Flag, Scalar, Shape
 from edgefl.values.texts import ANY_TEXT
 from edgefl.values.unknown_fields import unknown_field
 
@@ -34,6 +35,9 @@ class Field:
     required: bool
     absent: str
     """What a person reads when the field is None: the field's metadata 'absent', or 'not known'."""
+
+    label: str | None
+    """What a person reads for the field's name: its metadata 'label', or None for the name itself in words."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -99,8 +103,8 @@ def _compiled_fields(cls: type) -> Mapping[str, Field]:
     fields = {}
     for field in dataclasses.fields(cls):
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-        absent = field.metadata.get("absent", "not known")
-        fields[field.name] = Field(field.name, shape_of(hints[field.name]), required, absent)
+        absent, label = field.metadata.get("absent", "not known"), field.metadata.get("label")
+        fields[field.name] = Field(field.name, shape_of(hints[field.name]), required, absent, label)
     return types.MappingProxyType(fields)
 
 

@@ -147,13 +147,13 @@ def _matching_kind(name: str, version: int, expected: Kind | None) -> Kind:
         near = "".join(f"Did you mean '{match}'? " for match in difflib.get_close_matches(name, _kinds, n=1))
         raise SchemaError(
             f"'{name}' (field 'schema') is not a known kind of document",
-            fix=f"{near}Known: {', '.join(sorted(_kinds))}. If a newer EdgeFL made it, upgrade this one",
+            fix=f"{near}Known: {', '.join(sorted(_kinds))}. If a newer EdgeFL made it, get that one",
         )
     if version > kind.version:
         raise SchemaError(
             f"this '{name}' was made by a newer EdgeFL (schema version {version}; this one reads version "
             f"{kind.version})",
-            fix="Upgrade this one with: pip install --upgrade edgefl",
+            fix="Get the newer EdgeFL from where you got this one",
         )
     if version < kind.version:
         raise SchemaError(

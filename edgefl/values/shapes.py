@@ -1,22 +1,21 @@
 """Shapes: how one kind of field is read from JSON, checked in Python, and written to JSON.
 
-`edgefl.values.records` picks the shape of a field by its type hint. Quantities and texts are shapes too, and
-another room can add its own: any object with these members, put into `Annotated[X, shape]`.
+`edgefl.values.records` picks the shape of a field by its type hint. Here are the plain ones; `containers` has
+those that hold others. Quantities and texts are shapes too, and another room can add its own: any object with
+these members, put into `Annotated[X, shape]`.
 """
 
 import difflib
 import numbers
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
 from edgefl.values.field_error import FieldError, shown
-from edgefl.values.frozen_mapping import FrozenMapping
 from edgefl.values.quantities import REAL, WHOLE
-from edgefl.values.texts import ANY_TEXT, NAME
+from edgefl.values.texts import ANY_TEXT
 
-__all__ = ["Shape", "Flag", "Choice", "Scalar", "Maybe", "Series", "Table"]
+__all__ = ["Shape", "Flag", "Choice", "Scalar"]
 
 
 @runtime_checkable
@@ -139,116 +138,3 @@ class Scalar:
     def write(self, value: bool | int | float | str) -> bool | int | float | str:
         """To JSON: the same scalar."""
         return value
-
-
-@dataclass(frozen=True, slots=True)
-class Maybe:
-    """`X | None`; in JSON, null stands for None."""
-
-    inner: Shape
-
-    @property
-    def words(self) -> str:
-        """What the field is."""
-        return f"{self.inner.words}, or null"
-
-    @property
-    def example(self) -> str:
-        """What to write."""
-        return f"{self.inner.example}, or null"
-
-    def read(self, data: object) -> Any:
-        """From JSON: null, or the inner shape."""
-        return None if data is None else self.inner.read(data)
-
-    def check(self, value: object) -> Any:
-        """None, or the inner shape."""
-        return None if value is None else self.inner.check(value)
-
-    def write(self, value: Any) -> Any:
-        """To JSON: null, or the inner shape."""
-        return None if value is None else self.inner.write(value)
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """`tuple[X, ...]`; in JSON, a list."""
-
-    item: Shape
-
-    @property
-    def words(self) -> str:
-        """What the field is."""
-        return f"a list, of which each is {self.item.words}"
-
-    @property
-    def example(self) -> str:
-        """What to write."""
-        return f"[{self.item.example}]"
-
-    def read(self, data: object) -> tuple[Any, ...]:
-        """From JSON: a list."""
-        return self._each(data, self.item.read)
-
-    def check(self, value: object) -> tuple[Any, ...]:
-        """A tuple; a list becomes one, so that the value cannot change afterwards."""
-        return self._each(value, self.item.check)
-
-    def write(self, value: tuple[Any, ...]) -> list[Any]:
-        """To JSON: a list."""
-        return [self.item.write(item) for item in value]
-
-    def _each(self, items: object, take: Any) -> tuple[Any, ...]:
-        if not isinstance(items, list | tuple):
-            raise FieldError(f"is {self.words}; got {shown(items)}", fix=f"Write for example {self.example}")
-        taken = []
-        for index, item in enumerate(items):
-            try:
-                taken.append(take(item))
-            except FieldError as error:
-                raise error.under(index) from None
-        return tuple(taken)
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """`Mapping[str, X]`; in JSON, an object with free keys, which are written in sorted order."""
-
-    item: Shape
-
-    @property
-    def words(self) -> str:
-        """What the field is."""
-        return f"an object, in which each value is {self.item.words}"
-
-    @property
-    def example(self) -> str:
-        """What to write."""
-        return f"{{'name': {self.item.example}}}"
-
-    def read(self, data: object) -> FrozenMapping[Any]:
-        """From JSON: an object."""
-        return self._each(data, self.item.read)
-
-    def check(self, value: object) -> FrozenMapping[Any]:
-        """A mapping, of which the value keeps a copy that cannot change."""
-        return self._each(value, self.item.check)
-
-    def write(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        """To JSON: an object with sorted keys."""
-        return {key: self.item.write(value[key]) for key in sorted(value)}
-
-    def _each(self, items: object, take: Any) -> FrozenMapping[Any]:
-        if not isinstance(items, Mapping):
-            raise FieldError(f"is {self.words}; got {shown(items)}", fix=f"Write for example {self.example}")
-        taken = {}
-        for key, item in items.items():
-            try:
-                NAME.check(key)
-            except FieldError as error:
-                raise FieldError(f"has the key {shown(key)}; a key {error.says}", fix=error.fix) from None
-            try:
-                taken[key] = take(item)
-            except FieldError as error:
-                raise error.under(key) from None
-        return FrozenMapping(taken)

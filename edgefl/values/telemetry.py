@@ -4,7 +4,7 @@ Made by the device's runtime during a round, sent inside `LocalResult`, read by 
 Each part says whether it was measured or estimated, by which source, and in which scope.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from edgefl.values.field_error import FieldError
 from edgefl.values.labels import Provenance, Scope
@@ -95,7 +95,7 @@ class Energy:
     provenance: Provenance
     """Measured or estimated."""
 
-    sample_hertz: Hertz | None = None
+    sample_hertz: Hertz | None = field(default=None, metadata={"label": "sample rate", "absent": "not sampled"})
     """Samples a second, where joules are summed from power samples; None where the source counts joules."""
 
     idle_watts: Watts | None = None

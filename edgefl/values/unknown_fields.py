@@ -9,9 +9,10 @@ import difflib
 import fractions
 from collections.abc import Mapping
 
+from edgefl.values.containers import Maybe
 from edgefl.values.field_error import FieldError, path_text, shown
 from edgefl.values.quantities import Quantity
-from edgefl.values.shapes import Maybe, Shape
+from edgefl.values.shapes import Shape
 from edgefl.values.units import UNITS, Dimension, Unit
 
 __all__ = ["unknown_field", "split_unit"]

@@ -1,4 +1,4 @@
-"""Quantities in words for a person: '1.5 MiB', '12.3 ms', '2 h 5 min'.
+"""Quantities in words for a person: '1.5 MiB', '12.3 ms', '2 h 5 min'; and texts of strangers, fit to be shown.
 
 The one place that formats for people; `describe` and the command line call it. Nothing here is ever parsed
 again: three digits are shown, and the rest is lost.
@@ -7,11 +7,28 @@ again: three digits are shown, and the rest is lost.
 from edgefl.values.quantities import Quantity
 from edgefl.values.units import Dimension
 
-__all__ = ["bytes_in_words", "seconds_in_words", "count_in_words", "fraction_in_words", "quantity_in_words"]
+__all__ = [
+    "printable",
+    "bytes_in_words",
+    "seconds_in_words",
+    "count_in_words",
+    "fraction_in_words",
+    "quantity_in_words",
+]
 
 _SI_PREFIXES = ["p", "n", "µ", "m", "", "k", "M", "G", "T"]
 _NO_PREFIX = _SI_PREFIXES.index("")
 _IEC_PREFIXES = ["", "Ki", "Mi", "Gi", "Ti", "Pi"]
+
+
+def printable(text: str) -> str:
+    """The text on one line: line ends, control sequences and whatever else is not printed as itself, escaped.
+
+    For every text that comes from a file: it could clear the screen of who looks at it, or forge a row of a table.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def bytes_in_words(count: float, unit: str = "B") -> str:

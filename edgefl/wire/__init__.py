@@ -2,6 +2,7 @@
 
 body.py        what travels: `encode`, `decode` and their inverse promise
 envelope.py    the safetensors file and its digest
+parts.py       what an envelope holds
 dense.py       whole tensors
 slices.py      kept channels with their axes
 sparse.py      single entries; positions.py holds their bitmaps and deltas
@@ -13,7 +14,7 @@ checks.py      what every codec checks
 """
 
 from edgefl.wire.bits import Bits
-from edgefl.wire.body import MAX_BODY_BYTES, WIRE_VERSION, Body, Kind, Payload, decode, encode
+from edgefl.wire.body import MAX_BODY_BYTES, WIRE_VERSION, Body, Expected, Kind, Payload, decode, encode
 from edgefl.wire.counts import Counts
 from edgefl.wire.dense import Dense
 from edgefl.wire.mask_body import decode_mask, encode_mask
@@ -24,6 +25,7 @@ from edgefl.wire.sparse import Sparse
 __all__ = [
     "Body",
     "Kind",
+    "Expected",
     "Payload",
     "encode",
     "decode",

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from edgefl.wire.checks import Packed, check_packed, checked_shape, claim, count_ones, frozen, refuse
-from edgefl.wire.envelope import Parts
+from edgefl.errors import WireFormatError
+from edgefl.wire.checks import Packed, check_packed, checked_shape, claim, frozen, refuse
+from edgefl.wire.parts import Parts, count_ones
 
 __all__ = ["Bits"]
 
@@ -31,6 +32,8 @@ class Bits:
     @classmethod
     def of(cls, flags: npt.NDArray[np.bool_]) -> "Bits":
         """Pack an array of booleans."""
+        if flags.dtype != np.bool_:
+            raise WireFormatError(f"bits are made of an array of {flags.dtype}", fix="Give booleans.")
         return cls(flags.shape, np.packbits(flags, bitorder="little"))
 
     def to_bool(self) -> npt.NDArray[np.bool_]:
@@ -45,7 +48,7 @@ class Bits:
 
     def pack(self, name: str, parts: Parts) -> list[Any]:
         """Add the tensor's part and return its entry."""
-        check_packed(name, self.packed, math.prod(self.shape))
+        check_packed(name, self.packed, math.prod(checked_shape(name, self.shape)))
         parts[name] = self.packed
         return [self.codec, list(self.shape)]
 
@@ -53,7 +56,7 @@ class Bits:
     def unpack(cls, name: str, entry: list[Any], parts: Parts) -> "Bits":
         """Read the tensor back from its entry and part."""
         if len(entry) != 2:
-            raise refuse(name, f"the entry {entry} is not [codec, shape]")
+            raise refuse(name, f"the entry {str(entry)[:80]} is not [codec, shape]")
         shape = checked_shape(name, entry[1])
         packed = claim(name, name, parts, np.uint8)
         check_packed(name, packed, math.prod(shape))

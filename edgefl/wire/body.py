@@ -10,31 +10,39 @@ disk. The text within the envelope is a JSON object in ASCII with sorted keys an
     codecs   for every tensor that is not dense its entry, a list that begins with the form (see the codecs)
 
 Every part of the envelope that no entry claims is a dense tensor. Tensor names are 1 to 256 printable characters
-without "#", which marks the parts that belong to a codec.
+without "#", which marks the parts that belong to a codec. There are at most 64 texts in `about`, of at most 256 Ki
+characters each.
+
+`encode` writes one form of a body; `decode` also reads others that mean the same, such as other spaces in the JSON.
 """
 
 import json
+import operator
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any
 
 from edgefl.errors import WireFormatError
+from edgefl.values import FrozenMapping
 from edgefl.wire.bits import Bits
 from edgefl.wire.counts import Counts
 from edgefl.wire.dense import Dense
-from edgefl.wire.envelope import MAX_HEADER_BYTES, Parts, parse_json, seal, unseal
+from edgefl.wire.envelope import MAX_HEADER_BYTES, MAX_PARTS, header_bytes, parse_json, seal, unseal
+from edgefl.wire.parts import Parts, axis_part
 from edgefl.wire.positions import BITMAP, DELTAS
-from edgefl.wire.slices import Slice, axis_part
+from edgefl.wire.slices import Slice
 from edgefl.wire.sparse import Sparse
 
-__all__ = ["MAX_BODY_BYTES", "WIRE_VERSION", "Body", "Kind", "Payload", "decode", "encode"]
+__all__ = ["MAX_BODY_BYTES", "WIRE_VERSION", "Body", "Expected", "Kind", "Payload", "decode", "encode"]
 
 WIRE_VERSION = 1
 MAX_BODY_BYTES = 2**30
 """What `decode` takes unless told otherwise: a gigabyte, twice the largest model in the papers."""
 MAX_NAME = 256
+MAX_TEXTS = 64
+MAX_TEXT = 2**18
 
 Payload = Dense | Slice | Sparse | Bits | Counts
 
@@ -66,16 +74,30 @@ class Body:
     about: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tensors", MappingProxyType(dict(self.tensors)))
-        object.__setattr__(self, "about", MappingProxyType(dict(self.about)))
+        object.__setattr__(self, "kind", _kind(self.kind))
+        object.__setattr__(self, "seed", None if self.seed is None else _seed(self.seed))
+        object.__setattr__(self, "about", FrozenMapping(_about(self.about)))
+        for name in self.tensors:
+            _check_name(name)
+        object.__setattr__(self, "tensors", FrozenMapping(self.tensors))
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a plan says of a tensor; None leaves it open."""
+
+    shape: tuple[int, ...]
+    """The tensor's shape; of a slice, the shape of the whole tensor."""
+    codec: str | None = None
+    dtype: str | None = None
+    """The dtype of its values, such as "float32"."""
 
 
 def encode(body: Body) -> bytes:
     """Return the bytes of a body. Equal bodies give equal bytes."""
-    parts: Parts = {}
+    parts = Parts()
     codecs: dict[str, list[Any]] = {}
     for name in sorted(body.tensors):
-        _check_name(name)
         entry = body.tensors[name].pack(name, parts)
         if entry is not None:
             codecs[name] = entry
@@ -83,13 +105,13 @@ def encode(body: Body) -> bytes:
     if body.about:
         text["about"] = dict(body.about)
     if body.seed is not None:
-        text["seed"] = _seed_text(body.seed)
+        text["seed"] = str(body.seed)
     if codecs:
         text["codecs"] = codecs
     sealed = seal(json.dumps(text, sort_keys=True, separators=(",", ":")), parts)
-    if int.from_bytes(sealed[:8], "little") > MAX_HEADER_BYTES:
+    if header_bytes(sealed) - 8 > MAX_HEADER_BYTES or len(parts) > MAX_PARTS:
         raise WireFormatError(
-            f"{len(body.tensors)} tensors need a header above {MAX_HEADER_BYTES} bytes",
+            f"{len(body.tensors)} tensors need {len(parts)} parts and a header of {header_bytes(sealed)} bytes",
             fix="Send fewer tensors in one body, or shorten their names and what is said about them.",
         )
     return sealed
@@ -99,14 +121,15 @@ def decode(
     data: bytes,
     *,
     kind: Kind | None = None,
-    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    expected: Mapping[str, Expected] | None = None,
     limit: int = MAX_BODY_BYTES,
 ) -> Body:
     """Read a body from bytes that nobody vouches for; anything wrong with them is a `WireFormatError`.
 
-    `kind` and `shapes` say what is expected: another kind, a missing, an additional or a differently shaped tensor
-    is refused. Without `shapes`, a small body may claim a huge sparse tensor, which costs nothing until it is
-    expanded: give `shapes` before you call `to_dense` on a stranger's tensor.
+    `kind` and `expected` say what the plan says: another kind, a missing, an additional or a different tensor is
+    refused. Without `expected`, a small body may claim a huge sparse tensor, which costs nothing until it is
+    expanded: say what you expect before you call `to_dense` on a stranger's tensor. Decoding takes memory for at most
+    twice the body and about two kilobytes for each tensor.
     """
     if len(data) > limit:
         raise WireFormatError(
@@ -114,14 +137,18 @@ def decode(
             fix="Send a smaller update, or raise the limit of the receiver.",
         )
     text, parts = unseal(bytes(data))
-    about = _checked_text(parse_json(text, "description of the body"))
-    tensors = _tensors(about.get("codecs", {}), parts)
-    body = Body(Kind(about["kind"]), tensors, _seed(about.get("seed")), about.get("about", {}))
-    if kind is not None and body.kind is not kind:
-        raise WireFormatError(f"the body is of kind {body.kind.value!r}", fix=f"Send the kind {kind.value!r}.")
-    if shapes is not None:
-        _check_shapes(body, shapes)
-    return body
+    said = _checked_text(parse_json(text, "description of the body"))
+    found = _kind(said.get("kind"))
+    if kind is not None and found is not kind:
+        raise WireFormatError(f"the body is of kind {found.value!r}", fix=f"Send the kind {kind.value!r}.")
+    codecs = said.get("codecs", {})
+    if expected is not None:
+        # Before anything is unpacked: a stranger's body must not cost more than looking at it.
+        _check_names({*codecs, *(name for name in parts if "#" not in name)}, expected)
+    tensors = _tensors(codecs, parts)
+    for name, wanted in (expected or {}).items():
+        _check_expected(name, tensors[name], wanted)
+    return Body(found, tensors, _read_seed(said.get("seed")), said.get("about", {}))
 
 
 def _checked_text(text: Any) -> dict[str, Any]:
@@ -135,13 +162,6 @@ def _checked_text(text: Any) -> dict[str, Any]:
     unknown = set(text) - _KEYS
     if unknown:
         raise WireFormatError(f"the body has the unknown field {min(unknown)[:80]!r}", fix="Upgrade the receiver.")
-    if text.get("kind") not in list(Kind):
-        raise WireFormatError(
-            f"the body is of the unknown kind {str(text.get('kind'))[:80]!r}", fix=f"Known are {', '.join(Kind)}."
-        )
-    about = text.get("about", {})
-    if not isinstance(about, dict) or not all(isinstance(value, str) for value in about.values()):
-        raise WireFormatError("what the body says about itself is not texts by name", fix="Send texts.")
     if not isinstance(text.get("codecs", {}), dict):
         raise WireFormatError("the codecs of the body are not entries by name", fix="Send an EdgeFL body.")
     return text
@@ -176,34 +196,69 @@ def _check_name(name: str) -> None:
         )
 
 
-def _check_shapes(body: Body, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    different = shapes.keys() ^ body.tensors.keys()
+def _check_names(found: set[str], expected: Mapping[str, Expected]) -> None:
+    different = expected.keys() ^ found
     if different:
         name = min(different)
         raise WireFormatError(
-            f"tensor {name!r} is {'missing from' if name in shapes else 'not expected in'} the body",
-            fix=f"Send exactly the {len(shapes)} tensors that the plan names.",
+            f"tensor {name[:MAX_NAME]!r} is {'missing from' if name in expected else 'not expected in'} the body",
+            fix=f"Send exactly the {len(expected)} tensors that the plan names.",
         )
-    for name, payload in body.tensors.items():
-        if payload.shape != tuple(shapes[name]):
+
+
+def _check_expected(name: str, payload: Payload, wanted: Expected) -> None:
+    values = payload.array if isinstance(payload, Dense) else getattr(payload, "values", None)
+    claims = {
+        "shape": (payload.shape, tuple(wanted.shape)),
+        "codec": (payload.codec, wanted.codec),
+        "dtype": (None if values is None else str(values.dtype), wanted.dtype),
+    }
+    for what, (found, planned) in claims.items():
+        if planned is not None and found != planned:
             raise WireFormatError(
-                f"tensor {name!r} has shape {payload.shape}, and the plan says {tuple(shapes[name])}",
-                fix="Send the tensors in the shapes of the plan's mask.",
+                f"tensor {name!r} has {what} {found}, and the plan says {planned}",
+                fix="Send the tensors as the plan says.",
             )
 
 
-def _seed_text(seed: int) -> str:
-    if not 0 <= seed < 2**64:
-        raise WireFormatError(f"the seed is {seed}", fix="A seed is from 0 to 2^64 - 1.")
-    return str(seed)
+def _kind(kind: Any) -> Kind:
+    if kind not in list(Kind):
+        raise WireFormatError(
+            f"the body is of the unknown kind {str(kind)[:80]!r}", fix=f"Known are {', '.join(Kind)}."
+        )
+    return Kind(kind)
 
 
-def _seed(text: Any) -> int | None:
+def _about(about: Any) -> dict[str, str]:
+    """Check what a body says about itself: a few texts that can be printed and sent on."""
+    if not isinstance(about, Mapping) or len(about) > MAX_TEXTS:
+        raise WireFormatError(
+            "what the body says about itself is not a few texts by name", fix=f"Send at most {MAX_TEXTS}."
+        )
+    for text in (*about, *about.values()):
+        if not isinstance(text, str) or len(text) > MAX_TEXT or any("\ud800" <= c <= "\udfff" for c in text):
+            raise WireFormatError(
+                f"the body says about itself {str(text)[:80]!r}",
+                fix=f"Send Unicode texts of at most {MAX_TEXT} characters.",
+            )
+    return dict(about)
+
+
+def _seed(seed: Any) -> int:
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        number = -1
+    if isinstance(seed, bool) or not 0 <= number < 2**64:
+        raise WireFormatError(f"the seed is {str(seed)[:80]!r}", fix="A seed is a whole number from 0 to 2^64 - 1.")
+    return number
+
+
+def _read_seed(text: Any) -> int | None:
     if text is None:
         return None
-    if not isinstance(text, str) or not text.isascii() or not text.isdigit() or len(text) > 20:
-        raise WireFormatError(f"the seed is {str(text)[:80]!r}", fix="A seed is an unsigned number in a text.")
-    seed = int(text)
-    if _seed_text(seed) != text:
-        raise WireFormatError(f"the seed is written as {text!r}", fix="Write it without leading zeros.")
-    return seed
+    if not isinstance(text, str) or re.fullmatch("0|[1-9][0-9]{0,19}", text) is None:
+        raise WireFormatError(
+            f"the seed is {str(text)[:80]!r}", fix="Write it in decimal, without leading zeros, as a text."
+        )
+    return _seed(int(text))

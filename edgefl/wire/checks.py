@@ -4,14 +4,14 @@ All of them work on pieces, so that checking a body takes little memory beyond t
 """
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from edgefl.errors import WireFormatError
-from edgefl.wire.envelope import Array, Parts
+from edgefl.model_graph.parts import MAX_AXES, MAX_SIZE
+from edgefl.wire.parts import Array, Parts, pieces
 
 __all__ = [
     "Packed",
@@ -19,17 +19,11 @@ __all__ = [
     "check_packed",
     "checked_shape",
     "claim",
-    "count_ones",
     "frozen",
-    "pieces",
     "refuse",
 ]
 
 Packed = npt.NDArray[np.uint8]
-
-MAX_AXES = 16
-MAX_SIZE = 2**31 - 1
-"""The largest axis and the largest tensor: what a Java array can index."""
 
 
 def refuse(name: str, problem: str) -> WireFormatError:
@@ -41,7 +35,7 @@ def refuse(name: str, problem: str) -> WireFormatError:
 
 def checked_shape(name: str, shape: Any) -> tuple[int, ...]:
     """Return a shape from a stranger's JSON as a tuple of sane sizes."""
-    if not isinstance(shape, list) or len(shape) > MAX_AXES:
+    if not isinstance(shape, list | tuple) or len(shape) > MAX_AXES:
         raise refuse(name, f"the shape {str(shape)[:80]} is not a list of at most {MAX_AXES} sizes")
     if any(type(size) is not int or not 0 <= size <= MAX_SIZE for size in shape):
         raise refuse(name, f"the shape {str(shape)[:80]} has a size that is not from 0 to {MAX_SIZE}")
@@ -68,11 +62,6 @@ def check_packed(name: str, packed: Packed, bits: int) -> None:
         raise refuse(name, "the bits after the last one are not zero")
 
 
-def count_ones(packed: Packed) -> int:
-    """Return how many bits are set."""
-    return sum(int(np.bitwise_count(piece).sum()) for piece in pieces(packed))
-
-
 def check_finite(name: str, array: Array) -> None:
     """Refuse infinities and not-a-number."""
     if np.issubdtype(array.dtype, np.floating):
@@ -84,15 +73,12 @@ def check_finite(name: str, array: Array) -> None:
                 )
 
 
-def pieces(array: Array) -> Iterator[Array]:
-    """Yield consecutive pieces of a flat array, small beside the array itself."""
-    step = min(max(array.size // 16, 512), 1 << 16)
-    return (array[begin : begin + step] for begin in range(0, array.size, step))
-
-
 def frozen(array: Array) -> Array:
     """Return the array itself if nobody can write to it, else a read-only copy in row-major order."""
-    if array.flags.writeable or not array.flags.c_contiguous:
+    owner = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    if array.flags.writeable or owner.flags.writeable or not array.flags.c_contiguous:
         array = np.array(array, order="C")
         array.flags.writeable = False
     return array

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from edgefl.errors import WireFormatError
-from edgefl.wire.checks import Packed, check_packed, checked_shape, claim, frozen, pieces, refuse
-from edgefl.wire.envelope import Parts
+from edgefl.wire.checks import Packed, check_packed, checked_shape, claim, frozen, refuse
+from edgefl.wire.parts import Parts, pieces
 
 __all__ = ["Counts"]
 
@@ -36,6 +36,8 @@ class Counts:
     @classmethod
     def of(cls, numbers: npt.NDArray[np.integer], limit: int) -> "Counts":
         """Pack whole numbers from 0 to `limit`."""
+        if not np.issubdtype(numbers.dtype, np.integer):
+            raise WireFormatError(f"counts are made of an array of {numbers.dtype}", fix="Give whole numbers.")
         if not 1 <= limit <= MAX_LIMIT:
             raise WireFormatError(f"the limit of counts is {limit}", fix=f"It must be from 1 to {MAX_LIMIT}.")
         if numbers.size and not 0 <= int(numbers.min()) <= int(numbers.max()) <= limit:
@@ -73,7 +75,7 @@ class Counts:
         return np.split(self.packed, self.limit.bit_length())
 
     def _check(self, name: str) -> None:
-        bits, planes = math.prod(self.shape), self.limit.bit_length()
+        bits, planes = math.prod(checked_shape(name, self.shape)), self.limit.bit_length()
         if self.packed.size != planes * -(-bits // 8):
             raise refuse(name, f"{self.packed.size} bytes do not hold {planes} planes of {bits} bits")
         for plane in self._planes():

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from edgefl.wire.checks import check_finite, checked_shape, frozen
-from edgefl.wire.envelope import Array, Parts
+from edgefl.wire.parts import Array, Parts
 
 __all__ = ["Dense"]
 
@@ -26,12 +26,13 @@ class Dense:
 
     def pack(self, name: str, parts: Parts) -> None:
         """Add the tensor's part. It needs no further description: the header has its shape."""
+        checked_shape(name, self.shape)
         check_finite(name, self.array)
         parts[name] = self.array
 
     @classmethod
     def unpack(cls, name: str, array: Array) -> "Dense":
         """Read the tensor back from its part."""
-        checked_shape(name, list(array.shape))
+        checked_shape(name, array.shape)
         check_finite(name, array)
         return cls(array)

@@ -1,37 +1,39 @@
 """The envelope of everything that moves: one safetensors file with one metadata entry and a digest.
 
     8 bytes   length of the header, little-endian
-    header    JSON: {"__metadata__": {"edgefl": "<sha256> <text>"}, "<part>": {dtype, shape, data_offsets}, ...}
+    header    {"__metadata__":{"edgefl":"<sha256> <text>"},"<part>":{dtype, shape, data_offsets},...} and spaces
     data      the parts
 
-Any safetensors reader opens it. `<text>` is the JSON that `body.py` writes and reads; `<sha256>` is 64 lower-case
-hexadecimal digits, SHA-256 over the UTF-8 bytes of `<text>`, then for every part, in ascending order of the UTF-8
-bytes of its name: name, a zero byte, dtype, a zero byte, the sizes in decimal joined by commas, a zero byte, and the
-part's data. So neither a flipped bit nor two exchanged parts go unseen.
+Any safetensors reader opens it. The header begins with exactly these characters, without spaces between them.
+`<text>` is the JSON that `body.py` writes and reads; `<sha256>` is 64 lower-case hexadecimal digits: SHA-256 over the
+UTF-8 bytes of `<text>` and a zero byte, then for every part, in ascending order of the UTF-8 bytes of its name: name,
+a zero byte, dtype, a zero byte, the sizes in decimal joined by commas, a zero byte, and the part's data. So neither a
+flipped bit nor two exchanged parts go unseen.
 
 This file knows bytes and parts, not what they mean. There is one metadata entry because safetensors writes several
-in an order that differs from run to run, and equal bodies must be equal bytes.
+in an order that differs from run to run, and equal bodies must be equal bytes. The library checks the header but does
+not give the metadata out, so that entry alone is read here.
 """
 
 import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
 from edgefl.errors import SchemaError, WireFormatError
 from edgefl.values.json_text import parse
+from edgefl.wire.parts import Array, Parts
 
-__all__ = ["DTYPES", "MAX_HEADER_BYTES", "Array", "Parts", "header_bytes", "parse_json", "seal", "unseal"]
+__all__ = ["DTYPES", "MAX_HEADER_BYTES", "MAX_PARTS", "header_bytes", "parse_json", "seal", "unseal"]
 
-Array = npt.NDArray[Any]
-Parts = dict[str, Array]
-
-MAX_HEADER_BYTES = 4 * 1024 * 1024
-"""A header describes tensors, it does not hold them: ten thousand tensors need about two megabytes."""
+MAX_HEADER_BYTES = 2**20
+MAX_PARTS = 2**13
+"""A header describes tensors, it does not hold them: a thousand need about 150 kilobytes. Reading one takes about two
+kilobytes of memory for each part, so these bound what a small hostile body can cost."""
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype("<f8"),
@@ -43,6 +45,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
 }
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _KEY = "edgefl"
+_BEGIN = '{"__metadata__":{"edgefl":'
 _DAMAGED = "Ask the sender for the body again."
 
 
@@ -65,7 +68,9 @@ def unseal(body: bytes) -> tuple[str, Parts]:
         found = deserialize(body)  # type: ignore[no-untyped-call]
     except SafetensorError as error:
         raise WireFormatError(f"the body is not a sound safetensors file ({error})", fix=_DAMAGED) from None
-    parts = {name: _part(name, part) for name, part in found}
+    if len(found) > MAX_PARTS:
+        raise WireFormatError(f"the body has {len(found)} parts", fix=f"Send at most {MAX_PARTS} in one body.")
+    parts = Parts({name: _part(name, part) for name, part in found})
     digest, _, text = _metadata(body).partition(" ")
     if digest != _digest(text, parts):
         raise WireFormatError("the body does not match its own digest", fix=_DAMAGED)
@@ -77,7 +82,7 @@ def header_bytes(body: bytes) -> int:
     return 8 + int.from_bytes(body[:8], "little")
 
 
-def parse_json(text: str | bytes, what: str) -> Any:
+def parse_json(text: str, what: str) -> Any:
     """Parse JSON from a stranger, strictly."""
     try:
         return parse(text)
@@ -97,32 +102,35 @@ def _check_length(body: bytes) -> None:
 
 
 def _metadata(body: bytes) -> str:
-    """Return our entry; the library has checked the header by now, but it does not give the metadata out."""
-    metadata = parse_json(body[8 : header_bytes(body)], "header").get("__metadata__")
-    if not isinstance(metadata, dict) or metadata.keys() != {_KEY}:
-        raise WireFormatError(
-            "the file carries no EdgeFL metadata, or more than that",
-            fix="Only bodies written by EdgeFL can be read; plain safetensors weights need their own loader.",
-        )
-    return str(metadata[_KEY])
+    """Return our metadata entry; the library has checked by now that the header is sound JSON."""
+    header = body[8 : header_bytes(body)].decode()
+    if header.startswith(_BEGIN):
+        entry, end = json.JSONDecoder().raw_decode(header, len(_BEGIN))
+        if isinstance(entry, str) and header[end : end + 2] in ("},", "}}"):
+            return entry
+    raise WireFormatError(
+        "the file carries no EdgeFL metadata, or more than that",
+        fix="Only bodies written by EdgeFL can be read; plain safetensors weights need their own loader.",
+    )
 
 
 def _part(name: str, part: dict[str, Any]) -> Array:
     dtype = DTYPES.get(part["dtype"])
     if dtype is None:
         raise WireFormatError(
-            f"part {name!r} is of dtype {part['dtype']}", fix=f"Only {', '.join(DTYPES)} are known here."
+            f"part {name[:80]!r} is of dtype {part['dtype']}", fix=f"Only {', '.join(DTYPES)} are known here."
         )
+    flat: Array = np.frombuffer(part["data"], dtype)
+    flat.flags.writeable = False
     try:
-        array: Array = np.frombuffer(part["data"], dtype).reshape(part["shape"])
+        return flat.reshape(part["shape"])
     except (ValueError, OverflowError):
-        raise WireFormatError(f"part {name!r} claims the shape {part['shape']}", fix=_DAMAGED) from None
-    array.flags.writeable = False
-    return array
+        shape = str(part["shape"])[:80]
+        raise WireFormatError(f"part {name[:80]!r} claims the shape {shape}", fix=_DAMAGED) from None
 
 
 def _digest(text: str, parts: Mapping[str, Array]) -> str:
-    hasher = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
+    hasher = hashlib.sha256(text.encode("utf-8", "surrogatepass") + b"\0")
     for name in sorted(parts, key=lambda name: name.encode("utf-8", "surrogatepass")):
         part = parts[name]
         label = f"{name}\0{_NAMES[part.dtype]}\0{','.join(map(str, part.shape))}\0"

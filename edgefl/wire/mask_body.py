@@ -6,13 +6,15 @@ tensors   "kept/<group>"    bits, one a channel, for every group that is cut
           "held/<tensor>"   bits, one a weight of the submodel, for every tensor that is not held whole
 """
 
+import math
+
 import numpy as np
 
 from edgefl.errors import MaskError, WireFormatError
-from edgefl.masks import Mask
+from edgefl.masks import BoolArray, Mask
 from edgefl.model_graph import ModelGraph
 from edgefl.wire.bits import Bits
-from edgefl.wire.body import Body, Kind, decode, encode
+from edgefl.wire.body import MAX_BODY_BYTES, Body, Kind, decode, encode
 
 __all__ = ["HELD", "KEPT", "decode_mask", "encode_mask", "trained_layers"]
 
@@ -28,24 +30,15 @@ def encode_mask(mask: Mask) -> bytes:
     return encode(Body(Kind.MASK, kept | held, about=about))
 
 
-def decode_mask(data: bytes, graph: ModelGraph) -> Mask:
+def decode_mask(data: bytes, graph: ModelGraph, *, limit: int = MAX_BODY_BYTES) -> Mask:
     """Read a mask of the given model from bytes that nobody vouches for."""
-    body = decode(data, kind=Kind.MASK)
+    body = decode(data, kind=Kind.MASK, limit=limit)
     if body.about.get("model") != graph.digest:
         raise WireFormatError(
-            f"the mask is for the model {body.about.get('model')}, not for {graph.name!r} ({graph.digest})",
+            f"the mask is for the model {body.about.get('model')!r}, not for {graph.name!r} ({graph.digest})",
             fix="Ask for a mask of this model.",
         )
-    flags = {name: bits.to_bool() for name, bits in body.tensors.items() if isinstance(bits, Bits)}
-    kept = {n.removeprefix(KEPT): where for n, where in flags.items() if n.startswith(KEPT)}
-    held = {n.removeprefix(HELD): where for n, where in flags.items() if n.startswith(HELD)}
-    if len(kept) + len(held) != len(body.tensors):
-        raise WireFormatError("the mask holds a tensor that is no mask", fix="Send kept and held bits alone.")
-    for name, where in kept.items():
-        if name not in graph.group or where.shape != (graph.group[name].width,):
-            raise WireFormatError(
-                f"the mask marks {where.shape} channels of group {name!r}", fix="Ask for a mask of this model."
-            )
+    kept, held = _flags(body, graph)
     try:
         mask = Mask.of(
             graph,
@@ -58,6 +51,24 @@ def decode_mask(data: bytes, graph: ModelGraph) -> Mask:
     if body.about.get("mask") != mask.digest:
         raise WireFormatError("the mask does not match its digest", fix="Ask the sender for it again.")
     return mask
+
+
+def _flags(body: Body, graph: ModelGraph) -> tuple[dict[str, BoolArray], dict[str, BoolArray]]:
+    """Return the kept channels and the held weights, unpacked only once it is clear that they are the model's."""
+    kept: dict[str, BoolArray] = {}
+    held: dict[str, BoolArray] = {}
+    for name, bits in body.tensors.items():
+        group, tensor = graph.group.get(name.removeprefix(KEPT)), graph.tensor.get(name.removeprefix(HELD))
+        if isinstance(bits, Bits) and name.startswith(KEPT) and group and bits.shape == (group.width,):
+            kept[group.name] = bits.to_bool()
+        elif isinstance(bits, Bits) and name.startswith(HELD) and tensor and math.prod(bits.shape) <= tensor.size:
+            held[tensor.name] = bits.to_bool()
+        else:
+            raise WireFormatError(
+                f"the mask holds {name!r} of shape {bits.shape}, which is nothing of model {graph.name!r}",
+                fix="Ask for a mask of this model.",
+            )
+    return kept, held
 
 
 def trained_layers(body: Body) -> list[str]:

@@ -5,6 +5,7 @@ part "#n", U8, marks the kept indices of the axis, packed as in `bits`. Axes of 
 so equal bitmaps are sent once. Part: the tensor's name, the kept entries.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,15 +14,10 @@ import numpy.typing as npt
 
 from edgefl.errors import WireFormatError
 from edgefl.masks import Mask
-from edgefl.wire.checks import Packed, check_finite, check_packed, checked_shape, claim, count_ones, frozen, refuse
-from edgefl.wire.envelope import Array, Parts
+from edgefl.wire.checks import Packed, check_finite, check_packed, checked_shape, claim, frozen, refuse
+from edgefl.wire.parts import Array, Parts, axis_part
 
-__all__ = ["Slice", "axis_part"]
-
-
-def axis_part(number: int) -> str:
-    """Return the name of a part that marks kept indices."""
-    return f"#{number}"
+__all__ = ["Slice"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,14 +38,18 @@ class Slice:
     @classmethod
     def of(cls, mask: Mask, name: str, values: Array) -> "Slice":
         """Make the slice of a tensor that was gathered with a mask."""
-        shape = mask.graph.tensor[name].shape
-        axes = tuple(_marks(selector, size) for selector, size in zip(mask.selectors[name], shape, strict=True))
         if values.shape != mask.shapes[name]:
             raise WireFormatError(
                 f"tensor {name!r} has shape {values.shape}, but its mask keeps {mask.shapes[name]}",
                 fix="Give the tensor as it was gathered with this mask.",
             )
-        return cls(shape, axes, values)
+        return cls(mask.graph.tensor[name].shape, _axes_of(mask, name), values)
+
+    def check_mask(self, mask: Mask, name: str) -> None:
+        """Raise unless this slice was cut by the given mask."""
+        same = all(_same(one, two) for one, two in zip(self.axes, _axes_of(mask, name), strict=False))
+        if self.shape != mask.graph.tensor[name].shape or not same:
+            raise WireFormatError(f"tensor {name!r} was cut by another mask", fix="Send the part that the plan names.")
 
     def kept(self) -> tuple[npt.NDArray[np.int64], ...]:
         """Return the kept indices of every axis."""
@@ -69,9 +69,10 @@ class Slice:
 
     def pack(self, name: str, parts: Parts) -> list[Any]:
         """Add the tensor's parts, sharing equal axes with other tensors, and return its entry."""
-        self._check(name)
+        numbers = [None if axis is None else parts.share_axis(axis) for axis in self.axes]
+        self._check(name, [None if number is None else parts.ones(number) for number in numbers])
         parts[name] = self.values
-        return [self.codec, list(self.shape), [_shared(axis, parts) for axis in self.axes]]
+        return [self.codec, list(self.shape), numbers]
 
     @classmethod
     def unpack(cls, name: str, entry: list[Any], parts: Parts) -> "Slice":
@@ -81,18 +82,29 @@ class Slice:
         values = claim(name, name, parts)
         axes = tuple(_axis(name, number, parts) for number in entry[2])
         slices = cls(checked_shape(name, entry[1]), axes, values)
-        slices._check(name)
+        slices._check(name, [None if number is None else parts.ones(number) for number in entry[2]])
         return slices
 
-    def _check(self, name: str) -> None:
+    def _check(self, name: str, marked: Sequence[int | None]) -> None:
+        """Check against how many indices each axis marks, which is counted once for all tensors that share it."""
+        checked_shape(name, self.shape)
         if not len(self.axes) == len(self.shape) == self.values.ndim:
             raise refuse(name, f"{len(self.axes)} axes and {self.values.ndim} of its values meet {self.shape}")
-        for axis, size, kept in zip(self.axes, self.shape, self.values.shape, strict=True):
+        for axis, ones, size, kept in zip(self.axes, marked, self.shape, self.values.shape, strict=True):
             if axis is not None:
                 check_packed(name, axis, size)
-            if kept != (size if axis is None else count_ones(axis)):
+            if kept != (size if ones is None else ones):
                 raise refuse(name, f"an axis of {size} keeps another number than the {kept} it has values for")
         check_finite(name, self.values)
+
+
+def _axes_of(mask: Mask, name: str) -> tuple[Packed | None, ...]:
+    sizes = zip(mask.selectors[name], mask.graph.tensor[name].shape, strict=True)
+    return tuple(_marks(selector, size) for selector, size in sizes)
+
+
+def _same(one: Packed | None, other: Packed | None) -> bool:
+    return one is other if one is None or other is None else np.array_equal(one, other)
 
 
 def _marks(selector: slice | npt.NDArray[np.int64], size: int) -> Packed | None:
@@ -103,23 +115,10 @@ def _marks(selector: slice | npt.NDArray[np.int64], size: int) -> Packed | None:
     return np.packbits(flags, bitorder="little")
 
 
-def _shared(axis: Packed | None, parts: Parts) -> int | None:
-    """Return the number of the part that marks this axis, adding it if no tensor before had it."""
-    if axis is None:
-        return None
-    number = 0
-    while (part := parts.get(axis_part(number))) is not None:
-        if np.array_equal(part, axis):
-            return number
-        number += 1
-    parts[axis_part(number)] = axis
-    return number
-
-
 def _axis(name: str, number: Any, parts: Parts) -> Packed | None:
     if number is None:
         return None
-    if type(number) is not int or axis_part(number) not in parts:
+    if type(number) is not int or number < 0 or axis_part(number) not in parts:
         raise refuse(name, f"there is no axis {str(number)[:40]}")
     part = parts[axis_part(number)]
     if part.dtype != np.uint8 or part.ndim != 1:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from edgefl.errors import WireFormatError
 from edgefl.wire.checks import Packed, check_finite, checked_shape, claim, frozen, refuse
-from edgefl.wire.envelope import Array, Parts
+from edgefl.wire.parts import Array, Parts
 from edgefl.wire.positions import check_positions, encode_positions, indices_of
 
 __all__ = ["Sparse"]
@@ -37,6 +37,11 @@ class Sparse:
     def where(cls, array: Array, held: npt.NDArray[np.bool_] | None = None) -> "Sparse":
         """Take the entries of an array that are held; by default those that are not zero."""
         flags = (array != 0) if held is None else held
+        if flags.shape != array.shape or flags.dtype != np.bool_:
+            raise WireFormatError(
+                f"{flags.dtype} of shape {flags.shape} say which entries of {array.shape} are held",
+                fix="Give booleans of the tensor's shape.",
+            )
         return cls.at(array.shape, np.flatnonzero(flags), array[flags])
 
     @classmethod
@@ -48,12 +53,13 @@ class Sparse:
                 f"indices of shape {indices.shape} meet values of shape {values.shape}",
                 fix="Give one flat index for every value.",
             )
+        indices = indices.astype(np.int64)  # differences of unsigned numbers would wrap around
         if indices.size and (indices[0] < 0 or indices[-1] >= size or np.any(np.diff(indices) <= 0)):
             raise WireFormatError(
                 f"the indices of a sparse tensor of {size} entries do not ascend within it",
                 fix="Sort them, and name each entry once.",
             )
-        form, packed = encode_positions(indices.astype(np.int64), size)
+        form, packed = encode_positions(indices, size)
         return cls(shape, values, form, packed)
 
     def indices(self) -> npt.NDArray[np.int64]:
@@ -89,5 +95,6 @@ class Sparse:
     def _check(self, name: str) -> None:
         if self.values.ndim != 1:
             raise refuse(name, f"its values have {self.values.ndim} axes")
+        size = math.prod(checked_shape(name, self.shape))
         check_finite(name, self.values)
-        check_positions(name, self.form, self.packed, math.prod(self.shape), self.values.size)
+        check_positions(name, self.form, self.packed, size, self.values.size)

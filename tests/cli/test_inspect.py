@@ -11,6 +11,7 @@ from edgefl.masks import leading_channels
 from edgefl.values import Budget, dumps
 from edgefl.wire import Body, Dense, Kind, encode, encode_mask
 from examples.networks import cnn4
+from tests.values.samples import PLAN
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -73,12 +74,53 @@ def test_standard_input_is_read_for_a_dash(monkeypatch: pytest.MonkeyPatch, caps
     assert "standard input: weights body" in shown(capsys, "-")
 
 
+def test_what_a_file_says_cannot_clear_the_screen_or_forge_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    about = {"note": "\x1b[2J\x9b1A", "model\n  digest": "sha256:0\r"}
+    body = Body(Kind.WEIGHTS, {"w": Dense(np.zeros(2, np.float32))}, about=about)
+    (tmp_path / "a\x1b[2Jb").write_bytes(encode(body))
+    text = shown(capsys, str(tmp_path / "a\x1b[2Jb"))
+    assert r"\x1b[2J\x9b1A" in text
+    assert r"model\n  digest  sha256:0\r" in text
+    assert text.replace("\n", "").isprintable()
+
+    plan = dumps(PLAN).replace('"mode":"a"', r'"mode":"a\u001b[2J\n\u202e"')
+    (tmp_path / "plan.json").write_text(plan)
+    assert r"a\x1b[2J\n\u202e" in shown(capsys, str(tmp_path / "plan.json"))
+
+
+def test_an_error_says_what_a_file_says_without_control_characters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a\x1b[2Jb").write_text("hello")
+    assert main(["inspect", str(tmp_path / "a\x1b[2Jb")]) == 1
+    error = capsys.readouterr().err
+    assert r"a\x1b[2Jb: this is not valid JSON" in error
+    assert error.replace("\n", "").isprintable()
+
+
+def test_a_file_without_an_end_is_not_read_to_its_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("edgefl.wire.MAX_BODY_BYTES", 10_000)
+    assert main(["inspect", "/dev/zero"]) == 1
+    assert "/dev/zero: it has over 10,000 bytes" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"", "is empty"),
         (b"hello", "not valid JSON"),
-        (b"\x00" * 30, "error"),
+        (b"\xef\xbb\xbf[1]", "a JSON object with a schema tag"),
+        (b'{"a": "\xff"}', "byte 7 is not UTF-8"),
+        (b"\x00" * 30, "not an EdgeFL file"),
+        ('{"schema": "edgefl.budget/1"}'.encode("utf-16"), "save it as UTF-8"),
+        ('{"schema": "edgefl.budget/1"}'.encode("utf-16-le"), "save it as UTF-8"),
+        (b"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x03\x00>\x00", "not an EdgeFL file"),
+        (b"PK\x03\x04\x2d\x00\x00\x00\x00\x00x.npy", "not an EdgeFL file"),
+        (b"\x89PNG\r\n\x1a\n", "not an EdgeFL file"),
         (b"{}", "schema"),
         (b'{"schema": "edgefl.unicorn/1"}', "not a known kind"),
         (safetensors.numpy.save({"w": np.zeros(2, np.float32)}), "no EdgeFL metadata"),
@@ -91,6 +133,7 @@ def test_a_file_that_is_not_ours_is_refused(
     (tmp_path / "file").write_bytes(content)
     assert main(["inspect", str(tmp_path / "file")]) == 1
     captured = capsys.readouterr()
+    assert captured.err.startswith(f"edgefl: error: {tmp_path / 'file'}: ")
     assert message in captured.err
     assert "Traceback" not in captured.err
     assert captured.out == ""

@@ -6,6 +6,7 @@ import pytest
 
 from edgefl.data import archives
 from edgefl.data.archives import read_file, read_members
+from edgefl.data.formats.npz import read_npz
 from edgefl.errors import DataError
 from tests.data.files import tar, zipped
 
@@ -46,6 +47,32 @@ def test_a_link_in_a_tar_is_not_followed(tmp_path: Path) -> None:
     assert read_members(path, ["train.bin"]) == {}
 
 
-def test_a_file_that_does_not_exist_is_said_so(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="does not exist"):
+@pytest.mark.parametrize("form", ["tar.gz", "zip"])
+def test_a_file_that_is_there_twice_is_refused(tmp_path: Path, form: str) -> None:
+    members = {"a/train.bin": b"1", "b/train.bin": b"2"}
+    path = tmp_path / f"some.{form}"
+    path.write_bytes(tar(members) if form == "tar.gz" else zipped(members))
+    with pytest.raises(DataError, match=r"twice, as a/train\.bin and as b/train\.bin"):
+        read_members(path, ["train.bin"])
+
+
+def test_a_garbage_tar_is_named_in_a_whole_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "garbage.tar.gz"
+    path.write_bytes(b"garbage" * 100)
+    with pytest.raises(DataError, match=r"of another kind: file could not be opened successfully\. Get"):
+        read_members(path, ["train.bin"])
+
+
+def test_a_file_that_is_not_there_or_may_not_be_read_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(DataError, match="absent cannot be read: No such file or directory"):
         read_file(tmp_path / "absent")
+
+    def refuse(path: Path, *_: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    for read in (lambda: read_file(tmp_path / "mine"), lambda: read_npz(tmp_path / "mine.npz")):
+        with pytest.raises(DataError, match=r"mine(\.npz)? cannot be read: Permission denied"):
+            read()

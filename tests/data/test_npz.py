@@ -67,6 +67,22 @@ def test_columns_first_and_big_endian_arrays_are_read_right(tmp_path: Path) -> N
     np.testing.assert_array_equal(dataset.pooled().train.features[:4], X[:4])
 
 
+def test_bytes_in_three_dimensions_are_grey_images(tmp_path: Path) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (20, 4, 5), dtype=np.uint8)
+    dataset = load(save(tmp_path, x=images, y=Y, x_test=images[:3], y_test=Y[:3]))
+    np.testing.assert_array_equal(dataset.train.features, images[:, np.newaxis])
+    assert dataset.test.features.shape == (3, 1, 4, 5)
+    assert dataset.normalisation is not None
+    assert len(dataset.normalisation.mean) == 1
+
+
+def test_an_array_is_meant_only_by_its_whole_name(tmp_path: Path) -> None:
+    nested = {"train/x": X, "train/y": Y, "test/x": X, "test/y": Y}
+    with pytest.raises(DataError, match="no array 'x'"):
+        load(save(tmp_path, **nested))
+    assert len(load(save(tmp_path, **nested, x=X[:10], y=Y[:10])).pooled().train) == 10
+
+
 def test_compressed_files_are_read_too(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "small.npz", x=X, y=Y)
     assert len(load(tmp_path / "small.npz").train) == 16
@@ -82,6 +98,7 @@ def test_compressed_files_are_read_too(tmp_path: Path) -> None:
         ({"x": X, "y": Y - 1}, "-1"),
         ({"x": X, "y": Y * 10**9}, "A label is"),
         ({"x": X * np.nan, "y": Y}, "NaN"),
+        ({"x": X.astype(np.float64) * 1e300, "y": Y}, "float32"),
         ({"x": np.array(["a"] * 20), "y": Y}, "type"),
         ({"x": X, "y": Y, "x_test": X}, "only one"),
         ({"x": X, "y": Y, "x_test": X[:, :1], "y_test": Y}, "shape"),

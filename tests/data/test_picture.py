@@ -8,6 +8,7 @@ import pytest
 
 from edgefl.data import save_plot, text_picture
 from edgefl.data.picture import distance_from_whole
+from edgefl.data.plot import _figure, _ticks
 from edgefl.errors import DataError, MissingDependencyError
 
 
@@ -33,9 +34,21 @@ def test_a_single_sample_among_very_many_is_seen() -> None:
 def test_a_picture_is_at_most_100_columns_wide_and_says_what_it_leaves_out(clients: int, classes: int) -> None:
     picture = text_picture(np.ones((clients, classes), dtype=np.int64))
     assert max(map(len, picture.splitlines())) <= 100
-    assert ("more clients" in picture) == (clients > 24)
+    assert ("more client" in picture) == (clients > 24)
     columns = len(re.findall("█", picture.splitlines()[1])) - 12
     assert ("every column stands for" in picture) == (classes > columns)
+
+
+@pytest.mark.parametrize("width", [30, 40, 59, 60, 80, 100])
+@pytest.mark.parametrize("classes", [1, 10, 40, 1000])
+def test_a_picture_fits_a_narrow_terminal(width: int, classes: int) -> None:
+    counts = np.ones((30, classes), dtype=np.int64)
+    assert max(map(len, text_picture(counts, width=width).splitlines())) <= width
+    assert text_picture(counts, width=1) == text_picture(counts, width=30)
+
+
+def test_one_client_that_is_left_out_is_one_client() -> None:
+    assert "... and 1 more client\n" in text_picture(np.ones((25, 2), dtype=np.int64))
 
 
 def test_the_header_numbers_stand_over_their_classes() -> None:
@@ -63,8 +76,22 @@ def test_the_distance_from_the_whole_by_hand() -> None:
 def test_a_plot_is_written_in_the_format_of_its_suffix(tmp_path: Path, suffix: str, magic: bytes) -> None:
     file = tmp_path / f"plot{suffix.upper()}"
     counts = np.random.default_rng(0).integers(1, 50, (130, 40))
-    save_plot(counts, file, title="a $ title", class_names=tuple(f"${n}" for n in range(40)))
+    save_plot(counts, file, title=r"a $\foo{$ title", class_names=tuple(rf"$\x{{${n}\x1b" for n in range(40)))
     assert file.read_bytes().startswith(magic)
+
+
+def test_a_plot_of_very_many_clients_has_few_ticks_and_few_objects() -> None:
+    figure = _figure(np.ones((30_000, 10), dtype=np.int64), "many", None)
+    table, sizes = figure.axes[:2]
+    assert table.get_yticks().tolist() == list(range(0, 30_000, 2000))
+    assert len(sizes.patches) == 1
+
+
+@pytest.mark.parametrize(("count", "step"), [(1, 1), (26, 1), (27, 2), (53, 5), (2601, 200), (10**9, 50_000_000)])
+def test_ticks_are_round_numbers_without_an_end(count: int, step: int) -> None:
+    ticks = _ticks(count)
+    assert ticks == list(range(0, count, step))
+    assert len(ticks) <= 26
 
 
 def test_plotting_does_not_touch_pyplot(tmp_path: Path) -> None:
@@ -90,5 +117,5 @@ def test_a_plot_into_a_folder_that_is_not_there_is_an_error_and_no_traceback(tmp
 
 def test_without_matplotlib_the_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingDependencyError, match=r"edgefl\[plot\]"):
+    with pytest.raises(MissingDependencyError, match=r"pip install '.*\[plot\]'"):
         save_plot(np.ones((2, 2), dtype=np.int64), tmp_path / "plot.png", title="plot")

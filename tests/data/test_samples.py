@@ -1,9 +1,14 @@
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from edgefl.data import Dataset, Normalisation, Samples
+from edgefl.data import Dataset, Normalisation, Samples, load
+from edgefl.data.samples import read_only
 from edgefl.errors import DataError
+from tests.data.files import cifar10_members, har_members, idx_folder, tar, unpack
 
 
 def samples(count: int = 4, owners: NDArray[np.int64] | None = None) -> Samples:
@@ -29,6 +34,38 @@ def test_a_read_only_array_is_taken_without_a_copy() -> None:
     assert np.shares_memory(Samples(features, np.array([0, 1])).features, features)
 
 
+def test_a_read_only_view_of_an_array_that_can_change_is_copied() -> None:
+    features = np.zeros((2, 3))
+    view = features[:]
+    view.flags.writeable = False
+    value = Samples(view, np.array([0, 1]))
+    features[0, 0] = 9
+    assert value.features[0, 0] == 0
+    buffer = bytearray(6)
+    over_buffer = np.frombuffer(memoryview(buffer).toreadonly(), dtype=np.uint8).reshape(2, 3)
+    assert not np.shares_memory(Samples(over_buffer, np.array([0, 1])).features, over_buffer)
+
+
+def test_loaders_hand_their_arrays_over_without_a_second_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[bool] = []
+
+    def watched(array: NDArray[Any]) -> NDArray[Any]:
+        taken.append(read_only(array) is array)
+        return read_only(array)
+
+    monkeypatch.setattr("edgefl.data.samples.read_only", watched)
+    idx_folder(tmp_path / "mnist")
+    (tmp_path / "cifar-10-binary.tar.gz").write_bytes(tar(cifar10_members()))
+    unpack(tmp_path, har_members())
+    np.savez(tmp_path / "mine.npz", x=np.zeros((20, 3, 4), dtype=np.uint8), y=np.arange(20) % 2)
+    for name in ("mnist", "cifar10", "har"):
+        load(name, tmp_path)
+    load(tmp_path / "mine.npz").pooled()
+    load("digits")
+    assert len(taken) >= 10
+    assert all(taken)
+
+
 @pytest.mark.parametrize(
     ("features", "labels", "owners", "word"),
     [
@@ -39,6 +76,7 @@ def test_a_read_only_array_is_taken_without_a_copy() -> None:
         (np.array(["a", "b"]), np.array([0, 1]), None, "features"),
         (np.zeros(2), np.array([0, 1]), None, "shape"),
         (np.array([[np.nan], [1.0]]), np.array([0, 1]), None, "NaN"),
+        (np.array([[-1e300], [1.0]]), np.array([0, 1]), None, "float32"),
     ],
 )
 def test_samples_that_do_not_fit_together_are_refused(
@@ -67,6 +105,12 @@ def test_a_batch_of_the_test_part_comes_from_the_test_part() -> None:
     dataset = Dataset("toy", samples(4), samples(2), 2)
     features, _ = dataset.batch(np.array([1]), "test")
     np.testing.assert_array_equal(features[0], dataset.test.features[1])
+
+
+def test_a_part_that_a_data_set_does_not_have_is_refused() -> None:
+    part: Any = "validation"
+    with pytest.raises(DataError, match="no part 'validation'"):
+        Dataset("toy", samples(), samples(), 2).batch([0], part)
 
 
 def test_without_normalisation_integers_stay_tokens_and_floats_become_float32() -> None:
@@ -137,3 +181,8 @@ def test_pooling_moves_every_test_sample_and_its_owner_into_the_training_part() 
     assert pooled.train.owners.tolist() == [0, 0, 1, 1, 2, 2]
     assert len(pooled.test) == 0
     np.testing.assert_array_equal(pooled.train.features[4:], test.features)
+
+
+def test_pooling_an_empty_test_part_changes_nothing() -> None:
+    dataset = Dataset("toy", samples(4, np.zeros(4, int)), samples(0), 2, owner_kind="subject", owner_names=("a",))
+    assert dataset.pooled() is dataset

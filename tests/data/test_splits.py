@@ -36,10 +36,11 @@ def test_splits_are_disjoint_and_complete_and_training_knows_every_label(
         together = np.concatenate([split.train, split.validation, split.test])
         assert np.sort(together).tolist() == client.tolist()
         assert set(known[client].tolist()) == set(known[split.train].tolist())
-        if test == 0:
-            assert len(split.test) == 0
-        if validation == 0:
-            assert len(split.validation) == 0
+        # What training can spare goes to the test part first, and then both parts that are wanted have a sample.
+        spare = len(client) - len(set(known[client].tolist()))
+        wanted = (test > 0) + (validation > 0)
+        assert (len(split.test) > 0) == (test > 0 and spare > 0)
+        assert (len(split.validation) > 0) == (validation > 0 and spare >= wanted)
 
 
 @QUICK
@@ -73,6 +74,7 @@ def test_a_split_by_hand() -> None:
         ([0, 0, 0], (1, 1, 1)),
         ([0, 1], (2, 0, 0)),
         ([0, 0, 1], (2, 0, 1)),
+        ([0, 0, 1, 1, 2, 3, 4, 5, 6, 7], (8, 1, 1)),
     ],
 )
 def test_a_small_client_trains_first_then_tests_then_validates(labels: list[int], sizes: tuple[int, int, int]) -> None:
@@ -84,6 +86,12 @@ def test_a_seed_gives_the_same_split_and_another_seed_another() -> None:
     labels = np.arange(200) % 4
     splits = [split_clients(one_client(labels), labels, seed=seed)[0].test.tolist() for seed in (0, 0, 1)]
     assert splits[0] == splits[1] != splits[2]
+
+
+def test_a_seed_that_is_no_whole_number_is_refused() -> None:
+    labels = np.zeros(9, dtype=np.int64)
+    with pytest.raises(DataError, match="The seed is -1"):
+        split_clients(one_client(labels), labels, seed=-1)
 
 
 @pytest.mark.parametrize(("validation", "test"), [(0.5, 0.5), (-0.1, 0.2), (0.1, -0.2), (float("nan"), 0.1)])

@@ -1,3 +1,4 @@
+import copy
 import hashlib
 import random
 import subprocess
@@ -16,7 +17,7 @@ from edgefl.model_graph import ModelGraph
 from examples.networks import cnn4
 from tests.strategies import masked_models
 
-GOLDEN_DIGEST = "sha256:5f39541bc6af8d6a6a541ccffec20da5a0502aafcabc000817a4872096e3fe13"
+GOLDEN_DIGEST = "sha256:8a70cc8c0672fdbfbabe77146879576ea8adb6e58def83d13263ee9cbda43bfc"
 
 
 def test_a_full_mask_keeps_trains_and_holds_everything() -> None:
@@ -106,6 +107,12 @@ def test_different_masks_have_different_digests() -> None:
         full_mask(cnn4(classes=11)),
     ]
     assert len({mask.digest for mask in masks}) == len(masks)
+
+
+def test_a_mask_can_be_copied_and_so_sent_between_processes() -> None:
+    mask = Mask.of(cnn4(), kept={"conv2": [1, 2]}, held={"conv1.weight": np.zeros((32, 1, 3, 3), np.bool_)})
+    assert mask.selectors
+    assert copy.deepcopy(mask).digest == mask.digest
 
 
 def test_a_mask_cannot_be_changed() -> None:

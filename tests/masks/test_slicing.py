@@ -139,3 +139,14 @@ def test_weights_of_another_model_are_refused() -> None:
         scatter(mask, weights, weights)
     with pytest.raises(MaskError, match="no tensor 'conv9'"):
         scatter(mask, {"conv9": np.zeros(3)}, weights)
+
+
+def test_add_at_leaves_alone_what_is_not_held_and_checks_shapes() -> None:
+    graph = cnn4()
+    held = np.arange(2560).reshape(10, 256) % 2 == 0
+    mask = Mask.of(graph, held={"head.weight": held})
+    total = np.zeros((10, 256))
+    add_at(mask, "head.weight", total, np.ones((10, 256)))
+    assert np.array_equal(total, held)
+    with pytest.raises(MaskError, match=r"\(1,\), but the submodel needs \(10, 256\)"):
+        add_at(mask, "head.weight", total, np.ones(1))

@@ -1,11 +1,14 @@
 """Costs, computed by hand."""
 
 import dataclasses
+from typing import Any
 
+import pytest
 from hypothesis import given
 
+from edgefl.errors import MaskError
 from edgefl.masks import Mask
-from edgefl.model_graph import GraphBuilder, ModelGraph, Role, Term, cost_of
+from edgefl.model_graph import GraphBuilder, Layer, ModelGraph, Role, TensorSpec, Term, cost_of
 from examples.networks import cnn4, preresnet18
 from tests.strategies import masked_models
 
@@ -89,6 +92,39 @@ def test_products_of_activations_have_two_gradients() -> None:
     assert cost_of(attention).forward_multiply_adds == 38 + 160
     assert cost_of(attention).backward_multiply_adds == 56 + 320
     assert cost_of(attention, trained={"head"}).backward_multiply_adds == 6
+
+
+def test_a_product_with_one_trained_side_has_one_gradient_and_remembers_the_other() -> None:
+    graph = ModelGraph(
+        "attention",
+        (TensorSpec("q", (3, 3), Role.WEIGHT, 1), TensorSpec("k", (3, 3), Role.WEIGHT, 1)),
+        (
+            Layer("q", "linear", "q", ("q",), (), (Term(10),)),
+            Layer("k", "linear", "k", ("k",), (), (Term(1000),)),
+            Layer("qk", "attention", "qk", (), ("q", "k"), (Term(7),), (Term(100),)),
+        ),
+        (),
+        5,
+    )
+    cost = cost_of(graph, trained={"q"})
+    assert cost.backward_multiply_adds == 9 + 100
+    assert cost.saved_activations == 5 + 10 + 1000 + 7
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"widths": {"oen": 1}},
+        {"widths": {"one": 0}},
+        {"widths": {"one": 5}},
+        {"trained": {"oen"}},
+        {"held": {"one.weight": 21}},
+        {"held": {"oen.weight": 1}},
+    ],
+)
+def test_what_is_not_of_the_model_is_refused(arguments: dict[str, Any]) -> None:
+    with pytest.raises(MaskError):
+        cost_of(chain(), **arguments)
 
 
 def test_half_width_is_about_a_quarter_of_the_compute() -> None:

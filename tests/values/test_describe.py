@@ -1,5 +1,6 @@
 """Values in words."""
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,10 +25,12 @@ from edgefl.values import (
     count_in_words,
     describe,
     fraction_in_words,
+    printable,
     quantity_in_words,
     seconds_in_words,
 )
-from tests.values.samples import BUDGET, PLAN, PROFILE, RESULT, documents
+from tests.values.samples import BUDGET, PLAN, PROFILE, RESULT
+from tests.values.strategies import documents
 
 
 @pytest.mark.parametrize(
@@ -45,6 +48,20 @@ from tests.values.samples import BUDGET, PLAN, PROFILE, RESULT, documents
 )
 def test_bytes_in_words(size: float, words: str) -> None:
     assert bytes_in_words(size) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ("größer °C", "größer °C"),
+        ("a\nb\t", r"a\nb\t"),
+        ("\x1b[2J\x9b", r"\x1b[2J\x9b"),
+        ("\u202e\ud800", r"\u202e\ud800"),
+    ],
+)
+def test_a_text_of_a_stranger_is_printed_on_one_line_and_moves_no_cursor(text: str, safe: str) -> None:
+    assert printable(text) == safe
+    assert safe.isprintable()
 
 
 @pytest.mark.parametrize(
@@ -109,8 +126,19 @@ def test_parts_are_told_under_the_name_of_their_whole() -> None:
     assert lines["telemetry energy joules"] == "7.5 J"
     assert lines["telemetry energy provenance"] == "estimated"
     assert lines["telemetry energy idle"] == "not known"
+    assert lines["telemetry energy sample rate"] == "not sampled"
     assert lines["metrics gradient_norm"] == "1.25"
     assert lines["payload size"] == "57.6 KiB"
+
+
+def test_what_is_absent_for_a_reason_is_told_with_the_reason() -> None:
+    plan = dict(describe(dataclasses.replace(PLAN, graph=None, predicted=None)))
+    assert plan["graph"] == "the device finds it by the model"
+    assert plan["weights"] == "the device has them"
+    assert plan["predicted"] == "not predicted"
+    assert dict(describe(PLAN))["predicted joules"] == "not predicted"
+    assert dict(describe(dataclasses.replace(RESULT, accuracy=None)))["accuracy"] == "not evaluated"
+    assert dict(describe(PROFILE))["upload"] == "not measured"
 
 
 def test_settings_and_flags_are_told() -> None:

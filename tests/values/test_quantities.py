@@ -139,8 +139,15 @@ def test_negative_zero_is_written_as_zero() -> None:
 
 def test_a_unit_text_is_for_json_and_not_for_python() -> None:
     wrong: Any = "30 s"
-    with pytest.raises(FieldError, match="got '30 s', which is not a number"):
+    with pytest.raises(FieldError, match="got '30 s', which is not a number") as caught:
         Budget(round_seconds=wrong)
+    assert caught.value.fix == "Pass a plain number; a text with a unit works in JSON only"
+
+
+def test_a_size_that_is_too_large_is_not_told_to_be_the_text_that_it_is() -> None:
+    with pytest.raises(FieldError, match="cannot be above 9007199254740991") as caught:
+        budget(peak_bytes="9007199254740992 B")
+    assert "must be a text" not in caught.value.fix
 
 
 def test_a_positive_count_is_at_least_one() -> None:

@@ -9,7 +9,9 @@ from hypothesis.extra import numpy as arrays
 from edgefl.wire import Bits, Body, Counts, Dense, Kind, Payload, Slice, Sparse
 
 SHAPES = arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=9)
-NAMES = st.text(st.characters(exclude_characters="#", exclude_categories=["C", "Z"]), min_size=1, max_size=20)
+NAMES = st.text(st.characters(exclude_characters="#", exclude_categories=["C", "Z"]), min_size=1, max_size=20).filter(
+    lambda name: name != "__metadata__"
+)
 WIDTHS: dict[int, Literal[16, 32, 64]] = {2: 16, 4: 32, 8: 64}
 DTYPES = st.sampled_from([np.float32, np.float16, np.float64, np.int64, np.int32, np.uint8])
 

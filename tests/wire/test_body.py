@@ -1,6 +1,8 @@
 """The envelope: versions, digests, limits, expectations."""
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +12,9 @@ from hypothesis import strategies as st
 
 from edgefl.errors import WireFormatError
 from edgefl.masks import full_mask
-from edgefl.wire import Bits, Body, Dense, Kind, Sparse, decode, decode_mask, encode, encode_mask, measure
-from edgefl.wire.envelope import MAX_HEADER_BYTES, seal
+from edgefl.wire import Bits, Body, Dense, Expected, Kind, Sparse, decode, decode_mask, encode, encode_mask, measure
+from edgefl.wire import parts as wire_parts
+from edgefl.wire.envelope import MAX_HEADER_BYTES, MAX_PARTS, seal
 from examples.networks import cnn4
 
 BODY = Body(
@@ -22,10 +25,11 @@ BODY = Body(
 )
 
 
-def with_header(data: bytes, change: "object") -> bytes:
+def with_header(data: bytes, change: Callable[[Any], Any]) -> bytes:
     """The body with its header replaced by `change(header)`."""
     length = int.from_bytes(data[:8], "little")
-    header = json.dumps(change(json.loads(data[8 : 8 + length]))).encode()  # type: ignore[operator]
+    changed = change(json.loads(data[8 : 8 + length]))
+    header = json.dumps(changed, separators=(",", ":")).encode()
     return len(header).to_bytes(8, "little") + header + data[8 + length :]
 
 
@@ -55,14 +59,18 @@ def test_the_bytes_do_not_depend_on_dict_order(names: list[str], keys: list[str]
 
 def test_a_body_that_is_not_what_was_expected_is_refused() -> None:
     data = encode(BODY)
-    shapes: dict[str, tuple[int, ...]] = {"w": (4,), "m": (1, 3)}
-    assert decode(data, kind=Kind.UPDATE, shapes=shapes).seed == 5
+    plan = {"w": Expected((4,), "dense", "float32"), "m": Expected((1, 3), "bits")}
+    assert decode(data, kind=Kind.UPDATE, expected=plan).seed == 5
     with pytest.raises(WireFormatError, match=r"'w' has shape \(4,\), and the plan says \(5,\)"):
-        decode(data, shapes=shapes | {"w": (5,)})
+        decode(data, expected=plan | {"w": Expected((5,))})
+    with pytest.raises(WireFormatError, match="'m' has codec bits, and the plan says dense"):
+        decode(data, expected=plan | {"m": Expected((1, 3), "dense")})
+    with pytest.raises(WireFormatError, match="'w' has dtype float32, and the plan says float16"):
+        decode(data, expected=plan | {"w": Expected((4,), dtype="float16")})
     with pytest.raises(WireFormatError, match="'more' is missing"):
-        decode(data, shapes=shapes | {"more": (5,)})
+        decode(data, expected=plan | {"more": Expected((5,))})
     with pytest.raises(WireFormatError, match="'m' is not expected"):
-        decode(data, shapes={"w": (4,)})
+        decode(data, expected={"w": Expected((4,))})
     with pytest.raises(WireFormatError, match="kind 'update'"):
         decode(data, kind=Kind.MASK)
 
@@ -79,7 +87,7 @@ def test_a_huge_claimed_tensor_costs_nothing_and_is_refused_by_its_shape() -> No
     data = encode(Body(Kind.UPDATE, {"w": huge}))
     assert len(data) < 500
     with pytest.raises(WireFormatError, match="the plan says"):
-        decode(data, shapes={"w": (10,)})
+        decode(data, expected={"w": Expected((10,))})
 
 
 @pytest.mark.parametrize("cut", [0, 1, 7, 8, 9, 50, -1])
@@ -132,16 +140,17 @@ def test_a_reshaped_tensor_is_noticed_by_the_digest() -> None:
         ('{"kind":"gossip","wire":1}', "unknown kind 'gossip'"),
         ('{"kind":["update"],"wire":1}', "unknown kind"),
         ('{"kind":"update","wire":1,"more":1}', "unknown field 'more'"),
-        ('{"kind":"update","wire":1,"about":{"a":1}}', "texts by name"),
-        ('{"kind":"update","wire":1,"about":[]}', "texts by name"),
+        ('{"kind":"update","wire":1,"about":{"a":1}}', "says about itself '1'"),
+        ('{"kind":"update","wire":1,"about":[]}', "a few texts by name"),
         ('{"kind":"update","wire":1,"seed":5}', "seed is '5'"),
-        ('{"kind":"update","wire":1,"seed":"05"}', "leading zeros"),
+        ('{"kind":"update","wire":1,"seed":"05"}', "seed is '05'"),
         ('{"kind":"update","wire":1,"seed":"-5"}', "seed is '-5'"),
-        ('{"kind":"update","wire":1,"seed":"18446744073709551616"}', "2.64"),
+        ('{"kind":"update","wire":1,"seed":"18446744073709551616"}', "seed is '18446744073709551616'"),
         ('{"kind":"update","wire":1,"seed":"٣"}', "seed is"),
         ('{"kind":"update","wire":1,"wire":1}', "more than once"),
         ('{"kind":"update","wire":1e999}', "no version"),
         ('{"kind":"update","wire":NaN}', "no version"),
+        ('{"kind":"update","wire":1,"about":{"a":"\\ud800"}}', "says about itself"),
         ("[" * 100_000, "nested"),
         ("1" * 5000, "integer of 5000"),
         ("{", "not valid JSON"),
@@ -202,8 +211,62 @@ def test_names_that_cannot_travel_are_refused(name: str) -> None:
 
 
 def test_a_seed_beyond_64_bits_is_refused() -> None:
-    with pytest.raises(WireFormatError, match="seed"):
-        encode(Body(Kind.WEIGHTS, {}, seed=2**64))
+    for seed in (2**64, -1, True, 5.0):
+        with pytest.raises(WireFormatError, match="seed"):
+            Body(Kind.WEIGHTS, {}, seed=seed)  # type: ignore[arg-type]
+    assert decode(encode(Body(Kind.WEIGHTS, {}, seed=2**64 - 1))).seed == 2**64 - 1
+
+
+@pytest.mark.parametrize(
+    "about", [{"a": 1}, {"a": "\ud800"}, {"a": "x" * (2**18 + 1)}, {str(i): "" for i in range(65)}, ["a"]]
+)
+def test_what_could_not_be_read_again_is_never_written(about: Any) -> None:
+    with pytest.raises(WireFormatError, match="about itself"):
+        Body(Kind.WEIGHTS, {}, about=about)
+
+
+def test_bodies_beyond_the_bounds_are_never_written() -> None:
+    with pytest.raises(WireFormatError, match="unknown kind 'gossip'"):
+        Body("gossip", {})  # type: ignore[arg-type]
+    with pytest.raises(WireFormatError, match="at most 16"):
+        encode(Body(Kind.WEIGHTS, {"w": Dense(np.zeros((1,) * 17, np.float32))}))
+    many = {f"{i}": Dense(np.zeros(0, np.float32)) for i in range(MAX_PARTS + 1)}
+    with pytest.raises(WireFormatError, match="8193 parts"):
+        encode(Body(Kind.WEIGHTS, many))
+    with pytest.raises(WireFormatError, match="8193 parts"):
+        decode(seal('{"kind":"update","wire":1}', {name: payload.array for name, payload in many.items()}))
+
+
+def test_a_header_above_its_limit_is_neither_written_nor_read() -> None:
+    names = [f"{i:04}" + "x" * 250 for i in range(4000)]
+    with pytest.raises(WireFormatError, match="header of"):
+        encode(Body(Kind.WEIGHTS, {name: Dense(np.zeros(0, np.float32)) for name in names}))
+    data = seal('{"kind":"update","wire":1}', {name: np.zeros(0, np.float32) for name in names})
+    with pytest.raises(WireFormatError, match="header claims"):
+        decode(data)
+
+
+def test_metadata_is_read_at_the_start_of_the_header_alone() -> None:
+    def later(header: dict[str, object]) -> dict[str, object]:
+        return {"w": header.pop("w"), **header}
+
+    with pytest.raises(WireFormatError, match="no EdgeFL metadata"):
+        decode(with_header(encode(BODY), later))
+
+
+def test_an_axis_that_many_slices_share_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[int] = []
+
+    def count(packed: Any) -> int:
+        counted.append(packed.size)
+        return 0
+
+    monkeypatch.setattr(wire_parts, "count_ones", count)
+    codecs = {f"{i}": ["slice", [800], [0]] for i in range(50)}
+    empty = {f"{i}": np.zeros(0, np.uint8) for i in range(50)}
+    text = json.dumps({"kind": "update", "wire": 1, "codecs": codecs})
+    decode(seal(text, {**empty, "#0": np.zeros(100, np.uint8)}))
+    assert counted == [100]
 
 
 def test_a_mask_comes_back_from_its_body() -> None:
@@ -225,11 +288,13 @@ def test_masks_that_do_not_fit_are_refused() -> None:
     cases: list[tuple[dict[str, Bits | Dense], str]] = [
         ({}, "does not match its digest"),
         ({"kept/conv1": Bits.of(np.zeros(32, np.bool_))}, "keeps no channel"),
-        ({"kept/conv1": Bits.of(np.ones(31, np.bool_))}, r"marks \(31,\) channels of group 'conv1'"),
-        ({"kept/conv9": Bits.of(np.ones(32, np.bool_))}, "group 'conv9'"),
-        ({"held/conv9": Bits.of(np.ones(32, np.bool_))}, "no tensor 'conv9'"),
-        ({"kept/conv1": Dense(np.ones(32, np.float32))}, "tensor that is no mask"),
-        ({"other": Bits.of(np.ones(32, np.bool_))}, "tensor that is no mask"),
+        ({"kept/conv1": Bits.of(np.ones(31, np.bool_))}, r"'kept/conv1' of shape \(31,\), which is nothing of"),
+        ({"kept/conv9": Bits.of(np.ones(32, np.bool_))}, "'kept/conv9'"),
+        ({"held/conv9": Bits.of(np.ones(32, np.bool_))}, "'held/conv9'"),
+        ({"held/conv1.weight": Bits.of(np.ones(289, np.bool_))}, "'held/conv1.weight'"),
+        ({"held/conv1.weight": Bits.of(np.ones(288, np.bool_))}, "breaks a rule"),
+        ({"kept/conv1": Dense(np.ones(32, np.float32))}, "which is nothing of"),
+        ({"other": Bits.of(np.ones(32, np.bool_))}, "which is nothing of"),
     ]
     for tensors, message in cases:
         with pytest.raises(WireFormatError, match=message):

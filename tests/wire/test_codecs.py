@@ -204,3 +204,37 @@ def test_big_endian_arrays_travel_as_little_endian_ones() -> None:
     assert isinstance(payload, Dense)
     assert payload.array.dtype.str == "<f4"
     assert payload.array.tolist() == [0, 1, 2]
+
+
+def test_unsigned_indices_that_descend_are_refused_too() -> None:
+    with pytest.raises(WireFormatError, match="do not ascend"):
+        Sparse.at((1000,), np.array([5, 3], np.uint64), np.ones(2))
+
+
+def test_arrays_of_the_wrong_kind_are_refused() -> None:
+    with pytest.raises(WireFormatError, match="bits are made of an array of float64"):
+        Bits.of(np.ones(3))  # type: ignore[arg-type]
+    with pytest.raises(WireFormatError, match="counts are made of an array of float64"):
+        Counts.of(np.ones(3), 3)  # type: ignore[arg-type]
+    with pytest.raises(WireFormatError, match="booleans of the tensor's shape"):
+        Sparse.where(np.ones(3), np.ones(4, np.bool_))
+
+
+def test_a_read_only_view_of_a_writable_array_is_copied() -> None:
+    array = np.zeros(3, np.float32)
+    view = array.view()
+    view.flags.writeable = False
+    payload = Dense(view)
+    array[0] = 9
+    assert payload.array.tolist() == [0, 0, 0]
+
+
+def test_a_slice_of_another_mask_is_told_apart() -> None:
+    one, two = (random_channels(cnn4(), 0.5, np.random.default_rng(seed)) for seed in (1, 2))
+    part = gather(one, numbered(one.graph))
+    payload = Slice.of(one, "conv2.weight", part["conv2.weight"])
+    payload.check_mask(one, "conv2.weight")
+    with pytest.raises(WireFormatError, match="cut by another mask"):
+        payload.check_mask(two, "conv2.weight")
+    with pytest.raises(WireFormatError, match="cut by another mask"):
+        payload.check_mask(one, "conv3.weight")

@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from edgefl.data.archives import damaged, is_archive, read_members
-from edgefl.data.samples import Dataset, Normalisation, Samples
+from edgefl.data.dataset import Dataset
+from edgefl.data.normalisation import Normalisation
+from edgefl.data.samples import Samples, frozen
 from edgefl.data.sources import Source
 
 __all__ = ["CIFAR10", "CIFAR100"]
@@ -83,8 +85,7 @@ def _samples(variant: _Variant, contents: list[tuple[str, bytes]]) -> Samples:
     labels = np.concatenate([table[:, variant.label_bytes - 1] for table in tables]).astype(np.int64)
     if int(labels.max()) >= variant.classes:
         raise damaged(contents[0][0], f"a label is {labels.max()}, but the classes end at {variant.classes - 1}")
-    images.flags.writeable = False
-    return Samples(images.reshape(-1, *IMAGE_SHAPE), labels)
+    return Samples(frozen(images).reshape(-1, *IMAGE_SHAPE), labels)
 
 
 def _class_names(variant: _Variant, content: bytes | None) -> tuple[str, ...] | None:

@@ -13,8 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from edgefl.data.archives import damaged, read_file, reading
+from edgefl.data.dataset import Dataset
 from edgefl.data.formats.fifth import every_fifth
-from edgefl.data.samples import Dataset, Normalisation, Samples
+from edgefl.data.normalisation import Normalisation
+from edgefl.data.samples import Samples, frozen
 from edgefl.data.sources import Source
 from edgefl.errors import MissingDependencyError
 
@@ -53,21 +55,25 @@ def _read(path: Path) -> Dataset:
     test = every_fifth(digits)
     return Dataset(
         name="digits",
-        train=Samples(images[~test], digits[~test]),
-        test=Samples(images[test], digits[test]),
+        train=Samples(frozen(images[~test]), digits[~test]),
+        test=Samples(frozen(images[test]), digits[test]),
         classes=10,
         class_names=tuple("0123456789"),
         normalisation=Normalisation.measured(images[~test], scale=DARKEST),
     )
 
 
+def _package() -> MissingDependencyError:
+    return MissingDependencyError("scikit-learn", action="Loading the digits", extra="data")
+
+
 DIGITS = Source(
     name="digits",
     title="scikit-learn digits: 1,797 handwritten digits, 8x8, 10 classes",
     looks_for=FILE,
-    how_to_get="It comes with scikit-learn: run `pip install 'edgefl[data]'`",
+    how_to_get=f"It comes with scikit-learn. {_package().fix}",
     find=_find,
     read=_read,
     usual_places=_usual_places,
-    needs_package=lambda: MissingDependencyError("scikit-learn", action="Loading the digits", extra="data"),
+    needs_package=_package,
 )

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgefl.data.archives import damaged, is_archive, read_members, reading
-from edgefl.data.samples import Dataset, Samples
+from edgefl.data.dataset import Dataset
+from edgefl.data.samples import Samples, frozen
 from edgefl.data.sources import Source
 
 __all__ = ["HAR"]
@@ -47,8 +48,7 @@ def _table(file: str, content: bytes, columns: int) -> NDArray[np.float32]:
         raise damaged(file, f"a line has {table.shape[1]} numbers, not {columns}")
     if not np.isfinite(table).all():
         raise damaged(file, "a number is NaN or infinite")
-    table.flags.writeable = False
-    return table
+    return frozen(table)
 
 
 def _numbers(file: str, content: bytes, most: int) -> NDArray[np.int64]:

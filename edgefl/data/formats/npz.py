@@ -5,14 +5,14 @@
     np.savez("mine.npz", ..., owner_kind="sensor", class_names=["cat", "dog"])
 
 Bytes (uint8) are taken for pixels and normalised by their own mean and deviation; floats are used as they
-are; other integers are tokens for an embedding. Images are NCHW. Without x_test, every fifth sample of each
+are; other integers are tokens for an embedding. Images are NCHW; bytes in three dimensions are grey images, and
+become (N, 1, H, W). Without x_test, every fifth sample of each
 label (of each owner, if there are any) is the test part. Nothing is unpickled, and no header is believed
 before its array is there.
 """
 
 import io
 import warnings
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgefl.data.archives import damaged, read_members, reading
+from edgefl.data.dataset import MOST_CLASSES, Dataset
 from edgefl.data.formats.fifth import every_fifth
-from edgefl.data.samples import MOST_CLASSES, Dataset, Normalisation, Samples
+from edgefl.data.normalisation import Normalisation
+from edgefl.data.samples import Samples, frozen
 from edgefl.errors import DataError
 
 __all__ = ["read_npz"]
@@ -45,7 +47,7 @@ def _array(file: str, content: bytes) -> NDArray[Any]:
     with reading(file):
         flat: NDArray[Any] = np.frombuffer(content, dtype=dtype, offset=stream.tell())
         shaped = flat.reshape(shape, order="F" if in_columns else "C")
-    return shaped.astype(dtype.newbyteorder("=")) if not dtype.isnative else shaped
+    return shaped if dtype.isnative else frozen(shaped.astype(dtype.newbyteorder("=")))
 
 
 def _header(file: str, stream: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -95,8 +97,6 @@ def _labels(arrays: dict[str, NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]
 
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
-    if not zipfile.is_zipfile(path):
-        raise damaged(path, "it is no .npz file")
     members = read_members(path, [f"{key}.npy" for key in KEYS])
     arrays = {name.removesuffix(".npy"): _array(f"{path}:{name}", content) for name, content in members.items()}
     if "x" not in arrays or "y" not in arrays:
@@ -108,6 +108,9 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
         raise DataError(f"{path} has only one of 'x_test' and 'y_test'", fix="Give both or neither")
     if ("owners" in arrays and "x_test" in arrays) != ("owners_test" in arrays):
         raise DataError(f"{path} has owners of one part only", fix="Give 'owners' and 'owners_test', or neither")
+    for key in ("x", "x_test"):
+        if key in arrays and arrays[key].dtype == np.uint8 and arrays[key].ndim == 3:
+            arrays[key] = arrays[key][:, np.newaxis]
     return arrays
 
 
@@ -120,7 +123,7 @@ def read_npz(path: Path) -> Dataset:
         everything = Samples(arrays["x"], y, owners)
         test_rows = every_fifth(everything.labels, everything.owners)
         train, test = (
-            Samples(arrays["x"][rows], y[rows], None if owners is None else owners[rows])
+            Samples(frozen(arrays["x"][rows]), y[rows], None if owners is None else owners[rows])
             for rows in (~test_rows, test_rows)
         )
     else:

@@ -14,10 +14,11 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from edgefl.data.archives import damaged
+from edgefl.data.dataset import Dataset
 from edgefl.data.formats.alphabet import ALPHABET, WINDOW, as_class_names, encode
 from edgefl.data.formats.leaf import has_leaf_parts, users_of
 from edgefl.data.formats.plays import read_play
-from edgefl.data.samples import Dataset, Samples
+from edgefl.data.samples import Samples, frozen
 from edgefl.data.sources import Source
 
 __all__ = ["SHAKESPEARE"]
@@ -49,10 +50,8 @@ class _Windows:
 
     def samples(self) -> Samples:
         """All of it as one value."""
-        features = np.concatenate(self.windows)
-        features.flags.writeable = False
         labels = np.concatenate(self.labels).astype(np.int64)
-        return Samples(features, labels, np.concatenate(self.roles))
+        return Samples(frozen(np.concatenate(self.windows)), labels, np.concatenate(self.roles))
 
 
 def _dataset(train: _Windows, test: _Windows, roles: list[str]) -> Dataset:

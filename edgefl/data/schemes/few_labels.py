@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 from edgefl.data.schemes.dealing import apportion, deal
 from edgefl.errors import DataError
 
-__all__ = ["few_labels", "draw_holders"]
+__all__ = ["few_labels"]
 
 
 def few_labels(labels: NDArray[np.int64], clients: int, k: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """The client of every sample; every client has samples of exactly k labels."""
     values, sizes = np.unique(labels, return_counts=True)
-    holds = draw_holders(sizes, clients, k, rng)
+    holds = _draw_holders(sizes, clients, k, rng)
     columns = [apportion(int(size), held.astype(np.float64)) for size, held in zip(sizes, holds.T, strict=True)]
     return deal(labels, values, np.stack(columns, axis=1), rng)
 
 
-def draw_holders(sizes: NDArray[np.int64], clients: int, k: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+def _draw_holders(sizes: NDArray[np.int64], clients: int, k: int, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Which client holds which label: k a row, balanced columns.
 
     Client by client, labels are drawn with weights that follow how many holders each still lacks. A label

@@ -2,7 +2,7 @@
 
 Hermes (section 5.1, and the balance rate of figure 9), made so that every sample is used exactly once.
 
-When the clients are a multiple of the classes, they form rings, each a random order of all the classes.
+The clients are a multiple of the classes, so that they form rings, each a random order of all the classes.
 Client j of a ring has the j-th class as its large one and the next class as its small one, so a class of s
 samples is cut once, into t for the client that has it large and s - t for the client before. With the wanted
 rate r,
@@ -11,17 +11,13 @@ rate r,
 
 which has one solution; rounded, it hits the rate as nearly as whole samples can. Where it has none (classes
 too unlike in size, or r = 1 with unlike sizes), every class is cut at s / (1 + r), which is exact for classes
-of one size.
-
-With any other number of clients no such ring exists: two labels a client are drawn as for `labels:2`, every
-client asks for its classes with weights 1 and r, and the rate is hit only roughly.
+of one size. With any other number of clients no such ring exists and the rate could not be kept: that is refused.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgefl.data.schemes.dealing import apportion, deal, with_at_least_one
-from edgefl.data.schemes.few_labels import draw_holders
+from edgefl.data.schemes.dealing import deal
 from edgefl.errors import DataError
 
 __all__ = ["two_class"]
@@ -30,29 +26,33 @@ __all__ = ["two_class"]
 def two_class(labels: NDArray[np.int64], clients: int, rate: float, rng: np.random.Generator) -> NDArray[np.int64]:
     """The client of every sample; every client has samples of exactly two classes."""
     values, sizes = np.unique(labels, return_counts=True)
-    if len(sizes) < 2:
+    _check(sizes, clients)
+    return deal(labels, values, _rings(sizes, clients // len(sizes), rate, rng), rng)
+
+
+def _check(sizes: NDArray[np.int64], clients: int) -> None:
+    classes, fewest = len(sizes), int(sizes.min())
+    if classes < 2:
+        raise DataError("Two classes a client cannot be had from one class", fix="Use iid")
+    if fewest < 2:
         raise DataError(
-            "Two classes a client cannot be had from one class",
-            fix="Use iid",
+            "Two clients at least share a class, but one class has one sample",
+            fix="Leave that class out, or use labels:2",
         )
-    if clients % len(sizes):
-        table = _pairs(sizes, clients, rate, rng)
-    else:
-        table = _rings(sizes, clients // len(sizes), rate, rng)
-    return deal(labels, values, table, rng)
+    most = fewest // 2 * classes
+    if clients % classes or clients > most:
+        below = clients // classes * classes
+        good = sorted({min(max(number, classes), most) for number in (below, below + classes)})
+        raise DataError(
+            f"{clients} clients cannot have two classes each at one rate: {classes} classes of at least {fewest} "
+            f"samples need a multiple of {classes} clients, at most {most}",
+            fix=f"Ask for {' or '.join(map(str, good))} clients",
+        )
 
 
 def _rings(sizes: NDArray[np.int64], rings: int, rate: float, rng: np.random.Generator) -> NDArray[np.int64]:
     """Clients by classes, where every `classes` clients are one ring over an even share of every class."""
     classes = len(sizes)
-    if int(sizes.min()) < 2 * rings:
-        raise DataError(
-            f"{rings * classes} clients with two classes each need {2 * rings} samples of every class, but "
-            f"one has {sizes.min()}",
-            fix=f"Ask for at most {int(sizes.min()) // 2 * classes} clients"
-            if sizes.min() > 1
-            else "Leave that class out, or use labels:2",
-        )
     table = np.zeros((rings * classes, classes), dtype=np.int64)
     for ring in range(rings):
         share = sizes // rings + (ring < sizes % rings)
@@ -79,20 +79,3 @@ def _cuts(share: NDArray[np.int64], rate: float) -> NDArray[np.int64]:
         if all(0 < cut < size for cut, size in zip(exact, share, strict=True)):
             cuts = np.array(exact)
     return np.clip(np.floor(cuts + 0.5).astype(np.int64), 1, share - 1)
-
-
-def _pairs(sizes: NDArray[np.int64], clients: int, rate: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Clients by classes for any number of clients: two drawn classes each, weighted 1 and rate."""
-    holds = draw_holders(sizes, clients, 2, rng)
-    weights = holds.astype(np.float64)
-    times_large = np.zeros(len(sizes), dtype=np.int64)
-    for client, held in enumerate(holds):
-        first, second = np.flatnonzero(held)
-        large, small = (first, second) if times_large[first] <= times_large[second] else (second, first)
-        times_large[large] += 1
-        weights[client, small] = rate
-    table = np.zeros((clients, len(sizes)), dtype=np.int64)
-    for column, size in enumerate(sizes):
-        held = np.flatnonzero(holds[:, column])
-        table[held, column] = with_at_least_one(apportion(int(size), weights[held, column]))
-    return table

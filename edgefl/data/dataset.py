@@ -1,0 +1,135 @@
+"""A data set: training and test samples, and what their classes and owners are called.
+
+Loaders build it, partitions and trainers read it. Features stay as raw as their file had them (a Raspberry Pi
+then holds bytes and not floats); `Dataset.batch` makes the float32 of one batch when it is wanted. Nothing
+here knows a file format or a way to divide data.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgefl.data.normalisation import Normalisation
+from edgefl.data.samples import Samples, frozen
+from edgefl.errors import DataError
+
+__all__ = ["Dataset", "Part", "MOST_CLASSES"]
+
+Part = Literal["train", "test"]
+
+# Above this a "label" is an id, a year or a measurement; tables of clients times classes would not fit
+# anyway.
+MOST_CLASSES = 65_536
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dataset:
+    """A data set with its published (or fixed) division into training and test samples.
+
+    `owner_kind` says what an owner is, "writer", "subject" or "role", and `owner_names[i]` who owner i is.
+    Without a normalisation, float features are used as they are, and integer features are tokens for an
+    embedding.
+    """
+
+    name: str
+    train: Samples
+    test: Samples
+    classes: int
+    class_names: tuple[str, ...] | None = None
+    owner_kind: str | None = None
+    owner_names: tuple[str, ...] | None = None
+    normalisation: Normalisation | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.train) == 0:
+            raise DataError(f"The data set {self.name!r} has no training samples", fix="Give at least one")
+        if self.train.features.shape[1:] != self.test.features.shape[1:]:
+            raise DataError(
+                f"In {self.name!r} a training sample has the shape {self.train.features.shape[1:]} and a "
+                f"test sample {self.test.features.shape[1:]}",
+                fix="Give both parts samples of one shape",
+            )
+        if not 1 <= self.classes <= MOST_CLASSES:
+            raise DataError(
+                f"{self.name!r} would have {self.classes} classes",
+                fix=f"Number the classes from 0 up, at most {MOST_CLASSES} of them",
+            )
+        self._check_ids("labels", self.classes)
+        if self.class_names is not None and len(self.class_names) != self.classes:
+            raise DataError(
+                f"{self.name!r} has {self.classes} classes but {len(self.class_names)} class names",
+                fix="Give one name a class, or none at all",
+            )
+        has_owners = (self.train.owners is not None, self.test.owners is not None or len(self.test) == 0)
+        known = self.owner_names is not None and self.owner_kind is not None
+        if known != has_owners[0] or (known and not has_owners[1]):
+            raise DataError(
+                f"{self.name!r} says who owns its samples in one place and not in another",
+                fix="Give owners of both parts, owner_kind and owner_names, or none of them",
+            )
+        if self.owner_names is not None:
+            self._check_ids("owners", len(self.owner_names))
+        self._check_channels()
+
+    def _check_ids(self, field: Literal["labels", "owners"], limit: int) -> None:
+        for part, samples in (("training", self.train), ("test", self.test)):
+            ids = samples.labels if field == "labels" else samples.owners
+            if ids is not None and len(ids) and int(ids.max()) >= limit:
+                raise DataError(
+                    f"The {part} {field} of {self.name!r} reach {int(ids.max())}, beyond {limit - 1}",
+                    fix=f"Number the {field} from 0 to {limit - 1}",
+                )
+
+    def _check_channels(self) -> None:
+        shape = self.train.features.shape[1:]
+        if self.normalisation is not None and len(self.normalisation.mean) not in (1, shape[0]):
+            raise DataError(
+                f"{self.name!r} has samples of the shape {shape} and a normalisation of "
+                f"{len(self.normalisation.mean)} channels",
+                fix="Give one mean and std, or one a channel",
+            )
+
+    def batch(
+        self, indices: NDArray[np.int64] | Sequence[int], part: Part = "train"
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Model-ready features of some samples (float32, or int64 tokens) and their labels."""
+        if part not in ("train", "test"):
+            raise DataError(
+                f"A data set has no part {part!r}",
+                fix="Ask for 'train' or 'test'; validation samples are indices of training samples (split_clients)",
+            )
+        samples = self.train if part == "train" else self.test
+        chosen = np.asarray(indices, dtype=np.int64 if len(indices) == 0 else None)
+        if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
+            raise DataError(
+                f"Indices of the type {chosen.dtype} and the shape {chosen.shape} choose no samples",
+                fix="Give a list of whole numbers",
+            )
+        if len(chosen) and (int(chosen.min()) < 0 or int(chosen.max()) >= len(samples)):
+            raise DataError(
+                f"Indices from {chosen.min()} to {chosen.max()} leave the {len(samples)} {part} samples",
+                fix=f"Give indices from 0 to {len(samples) - 1}",
+            )
+        raw = samples.features[chosen]
+        if self.normalisation is not None:
+            return self.normalisation.apply(raw), samples.labels[chosen]
+        return raw.astype(np.float32 if raw.dtype.kind == "f" else np.int64), samples.labels[chosen]
+
+    def pooled(self) -> "Dataset":
+        """The same data with its test samples moved into the training part, which leaves the test part empty.
+
+        For sets whose published test part has other owners than the training part (UCI HAR): every owner
+        becomes a client, and `split_clients` then gives each its own test samples.
+        """
+        if len(self.test) == 0:
+            return self
+        owners = None
+        if self.train.owners is not None and self.test.owners is not None:
+            owners = np.concatenate([self.train.owners, self.test.owners])
+        features = frozen(np.concatenate([self.train.features, self.test.features]))
+        everything = Samples(features, np.concatenate([self.train.labels, self.test.labels]), owners)
+        nothing = Samples(features[:0], everything.labels[:0], None if owners is None else owners[:0])
+        return replace(self, train=everything, test=nothing)

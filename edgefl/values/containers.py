@@ -1,0 +1,128 @@
+"""Shapes that hold other shapes: a value or none, a list, a mapping.
+
+`edgefl.values.records` makes them from type hints. An error inside of one gets the place of the item in its path.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from edgefl.values.field_error import FieldError, shown
+from edgefl.values.frozen_mapping import FrozenMapping
+from edgefl.values.shapes import Shape
+from edgefl.values.texts import NAME
+
+__all__ = ["Maybe", "Series", "Table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Maybe:
+    """`X | None`; in JSON, null stands for None."""
+
+    inner: Shape
+
+    @property
+    def words(self) -> str:
+        """What the field is."""
+        return f"{self.inner.words}, or null"
+
+    @property
+    def example(self) -> str:
+        """What to write."""
+        return f"{self.inner.example}, or null"
+
+    def read(self, data: object) -> Any:
+        """From JSON: null, or the inner shape."""
+        return None if data is None else self.inner.read(data)
+
+    def check(self, value: object) -> Any:
+        """None, or the inner shape."""
+        return None if value is None else self.inner.check(value)
+
+    def write(self, value: Any) -> Any:
+        """To JSON: null, or the inner shape."""
+        return None if value is None else self.inner.write(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """`tuple[X, ...]`; in JSON, a list."""
+
+    item: Shape
+
+    @property
+    def words(self) -> str:
+        """What the field is."""
+        return f"a list, of which each is {self.item.words}"
+
+    @property
+    def example(self) -> str:
+        """What to write."""
+        return f"[{self.item.example}]"
+
+    def read(self, data: object) -> tuple[Any, ...]:
+        """From JSON: a list."""
+        return self._each(data, self.item.read)
+
+    def check(self, value: object) -> tuple[Any, ...]:
+        """A tuple; a list becomes one, so that the value cannot change afterwards."""
+        return self._each(value, self.item.check)
+
+    def write(self, value: tuple[Any, ...]) -> list[Any]:
+        """To JSON: a list."""
+        return [self.item.write(item) for item in value]
+
+    def _each(self, items: object, take: Callable[[object], Any]) -> tuple[Any, ...]:
+        if not isinstance(items, list | tuple):
+            raise FieldError(f"is {self.words}; got {shown(items)}", fix=f"Write for example {self.example}")
+        taken = []
+        for index, item in enumerate(items):
+            try:
+                taken.append(take(item))
+            except FieldError as error:
+                raise error.under(index) from None
+        return tuple(taken)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`Mapping[str, X]`; in JSON, an object with free keys, which are written in sorted order."""
+
+    item: Shape
+
+    @property
+    def words(self) -> str:
+        """What the field is."""
+        return f"an object, in which each value is {self.item.words}"
+
+    @property
+    def example(self) -> str:
+        """What to write."""
+        return f"{{'name': {self.item.example}}}"
+
+    def read(self, data: object) -> FrozenMapping[Any]:
+        """From JSON: an object."""
+        return self._each(data, self.item.read)
+
+    def check(self, value: object) -> FrozenMapping[Any]:
+        """A mapping, of which the value keeps a copy that cannot change."""
+        return self._each(value, self.item.check)
+
+    def write(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        """To JSON: an object with sorted keys."""
+        return {key: self.item.write(value[key]) for key in sorted(value)}
+
+    def _each(self, items: object, take: Callable[[object], Any]) -> FrozenMapping[Any]:
+        if not isinstance(items, Mapping):
+            raise FieldError(f"is {self.words}; got {shown(items)}", fix=f"Write for example {self.example}")
+        taken = {}
+        for key, item in items.items():
+            try:
+                NAME.check(key)
+            except FieldError as error:
+                raise FieldError(f"has the key {shown(key)}; a key {error.says}", fix=error.fix) from None
+            try:
+                taken[key] = take(item)
+            except FieldError as error:
+                raise error.under(key) from None
+        return FrozenMapping(taken)

@@ -1,0 +1,163 @@
+"""The hypothesis strategies that make any document whatever."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from edgefl.values import (
+    LARGEST_INTEGER,
+    Budget,
+    ClientPlan,
+    CostFit,
+    DeviceProfile,
+    Energy,
+    Latency,
+    LocalResult,
+    Machine,
+    Memory,
+    PayloadReference,
+    PowerSource,
+    Prediction,
+    Provenance,
+    RuleSettings,
+    Scope,
+    Telemetry,
+    Thermal,
+    Transfer,
+    digest_of,
+)
+
+counts = st.integers(0, LARGEST_INTEGER)
+positive_counts = st.integers(1, LARGEST_INTEGER)
+amounts = st.floats(0, allow_nan=False, allow_infinity=False)
+reals = st.floats(allow_nan=False, allow_infinity=False)
+shares = st.floats(0, 1)
+celsius = st.floats(-273.15, 1e6)
+flags = st.booleans()
+names = st.text(min_size=1, max_size=30).map(str.strip).filter(lambda text: text != "" and text.isprintable())
+identifiers = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,30}", fullmatch=True)
+digests = st.binary(max_size=8).map(digest_of)
+scopes = st.sampled_from(Scope)
+provenances = st.sampled_from(Provenance)
+timestamps = st.datetimes().map(lambda moment: moment.isoformat(timespec="microseconds") + "Z")
+settings = st.one_of(flags, st.integers(-LARGEST_INTEGER, LARGEST_INTEGER), reals, st.text(max_size=20))
+
+
+def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.none() | strategy
+
+
+@st.composite
+def rising(draw: st.DrawFn, strategy: st.SearchStrategy[Any], *fields: str) -> dict[str, Any]:
+    """As many draws as there are fields, from the smallest to the largest."""
+    drawn = sorted(draw(st.lists(strategy, min_size=len(fields), max_size=len(fields))))
+    return dict(zip(fields, drawn, strict=True))
+
+
+labels = {"source": names, "scope": scopes, "provenance": provenances}
+
+machines = st.builds(Machine, architecture=names, system=names, cores=positive_counts)
+cost_fits = st.builds(
+    CostFit,
+    overhead_seconds=amounts,
+    forward_seconds_per_multiply_add=amounts,
+    backward_seconds_per_multiply_add=amounts,
+    memory_base_bytes=counts,
+    memory_bytes_per_activation_byte=amounts,
+    relative_error=amounts,
+    measurements=positive_counts,
+)
+power_sources = st.builds(PowerSource, **labels, idle_watts=maybe(amounts), busy_watts=maybe(amounts))
+profiles = rising(counts, "memory_free_bytes", "memory_total_bytes").flatmap(
+    lambda memory: st.builds(
+        DeviceProfile,
+        **{name: st.just(size) for name, size in memory.items()},
+        device_name=names,
+        machine=machines,
+        engine=names,
+        threads=positive_counts,
+        cost=cost_fits,
+        storage_free_bytes=counts,
+        measured_at=timestamps,
+        download_bytes_per_second=maybe(amounts),
+        upload_bytes_per_second=maybe(amounts),
+        power=maybe(power_sources),
+        temperature_celsius=maybe(celsius),
+        throttled=maybe(flags),
+    )
+)
+budgets = st.builds(
+    Budget,
+    trainable_parameters=maybe(counts),
+    kept_fraction=maybe(shares),
+    weight_density=maybe(shares),
+    round_seconds=maybe(amounts),
+    peak_bytes=maybe(counts),
+    joules=maybe(amounts),
+)
+rules = st.builds(RuleSettings, name=identifiers, settings=st.dictionaries(names, settings, max_size=4))
+predictions = st.builds(Prediction, seconds=maybe(amounts), peak_bytes=maybe(counts), joules=maybe(amounts))
+plans = st.builds(
+    ClientPlan,
+    task_id=identifiers,
+    device_id=identifiers,
+    round=counts,
+    model=digests,
+    mask=digests,
+    graph=maybe(digests),
+    weights=maybe(digests),
+    rule=rules,
+    codec=names,
+    deadline_seconds=amounts,
+    seed=st.integers(0, 2**64 - 1),
+    predicted=maybe(predictions),
+)
+latencies = rising(amounts, "min_step_seconds", "p50_step_seconds", "p90_step_seconds", "round_seconds").flatmap(
+    lambda times: st.builds(
+        Latency,
+        **{name: st.just(time) for name, time in times.items()},
+        load_seconds=amounts,
+        first_step_seconds=amounts,
+        steps_measured=positive_counts,
+        **labels,
+    )
+)
+memories = rising(counts, "baseline_bytes", "peak_bytes").flatmap(
+    lambda sizes: st.builds(Memory, **{name: st.just(size) for name, size in sizes.items()}, **labels)
+)
+energies = st.builds(
+    Energy,
+    joules=amounts,
+    **labels,
+    sample_hertz=maybe(amounts),
+    idle_watts=maybe(amounts),
+    plugged=maybe(flags),
+)
+thermals = st.one_of(
+    st.builds(Thermal, start_celsius=celsius, end_celsius=maybe(celsius), throttled=maybe(flags)),
+    st.builds(Thermal, throttled=flags),
+)
+telemetries = st.builds(
+    Telemetry,
+    latency=latencies,
+    memory=memories,
+    transfer=st.builds(Transfer, down_bytes=counts, up_bytes=counts),
+    threads=positive_counts,
+    energy=maybe(energies),
+    thermal=maybe(thermals),
+)
+payloads = st.builds(PayloadReference, codec=names, digest=digests, size_bytes=counts)
+results = st.builds(
+    LocalResult,
+    task_id=identifiers,
+    device_id=identifiers,
+    round=counts,
+    samples=counts,
+    steps=counts,
+    loss=reals,
+    accuracy=maybe(shares),
+    metrics=st.dictionaries(names, reals, max_size=3),
+    payload=maybe(payloads),
+    telemetry=telemetries,
+)
+documents = st.one_of(budgets, profiles, plans, telemetries, results)
