@@ -1,0 +1,118 @@
+"""A bundle: everything that was exported of a model, in a folder or a zip file, with a manifest of digests.
+
+    manifest.json         what is here, of which model, made with which versions
+    model_graph.json      the model graph
+    train.onnx            the training graph, for every mask (see export.training_graph)
+    infer.onnx            the inference graph, weights as inputs
+    weights.safetensors   the weights, a body of kind `weights`
+
+The coordinator and the command line read bundles; the exporter writes them. Reading checks every digest.
+"""
+
+import io
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from edgefl.artifacts.store import write_whole
+from edgefl.errors import SchemaError
+from edgefl.model_graph import Dtype, ModelGraph
+from edgefl.values import Digest, Name, PositiveCount, check_fields, digest_of, document, dumps, loads
+
+__all__ = ["GRAPH", "INFER", "MANIFEST", "TRAIN", "WEIGHTS", "Bundle", "Manifest", "read_bundle", "write_bundle"]
+
+MANIFEST = "manifest.json"
+GRAPH = "model_graph.json"
+TRAIN = "train.onnx"
+INFER = "infer.onnx"
+WEIGHTS = "weights.safetensors"
+
+# A zip file keeps the time of its files; a fixed one keeps equal bundles equal bytes.
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_LARGEST_FILE = 4 * 2**30
+
+
+@document("bundle", version=1)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a bundle holds."""
+
+    model: Name
+    """The model's name."""
+    graph: Digest
+    """The digest of the model graph: what masks and plans refer to."""
+    input_shape: tuple[PositiveCount, ...]
+    """The shape of one sample."""
+    input_dtype: Dtype
+    outputs: PositiveCount
+    """How many numbers the model gives for a sample: the classes."""
+    loss: Name
+    files: Mapping[str, Digest]
+    """The digest of every other file."""
+    made_with: Mapping[str, str]
+    """Versions of what made it."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A bundle in memory."""
+
+    manifest: Manifest
+    graph: ModelGraph
+    files: Mapping[str, bytes]
+
+
+def write_bundle(bundle: Bundle, path: Path) -> None:
+    """Write a bundle to a folder, or to a zip file if the path ends in .zip."""
+    files = {MANIFEST: dumps(bundle.manifest, indent=2).encode(), **bundle.files}
+    if path.suffix == ".zip":
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name in sorted(files):
+                entry = zipfile.ZipInfo(name, _EPOCH)
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                archive.writestr(entry, files[name])
+        write_whole(path, buffer.getvalue())
+        return
+    for name, data in files.items():
+        write_whole(path / name, data)
+
+
+def read_bundle(path: Path) -> Bundle:
+    """Read a bundle from a folder or a zip file, and check it."""
+    read = _zip_files if path.is_file() else _folder_files
+    manifest = loads(Manifest, _only(read(path, [MANIFEST]), MANIFEST, path))
+    unsafe = [name for name in manifest.files if Path(name).name != name]
+    if unsafe:
+        raise SchemaError(f"the bundle names the file {min(unsafe)!r}", fix="A bundle's files lie side by side.")
+    files = read(path, list(manifest.files))
+    for name, digest in manifest.files.items():
+        if digest_of(_only(files, name, path)) != digest:
+            raise SchemaError(f"{name} of {path} does not match its digest", fix="Export or copy the bundle again.")
+    graph = loads(ModelGraph, _only(files, GRAPH, path))
+    if graph.digest != manifest.graph:
+        raise SchemaError(f"{path} describes another model graph than it holds", fix="Export the bundle again.")
+    return Bundle(manifest, graph, files)
+
+
+def _only(files: Mapping[str, bytes], name: str, path: Path) -> bytes:
+    if name not in files:
+        raise SchemaError(f"{path} has no {name}", fix="Give a folder or zip file that `edgefl export` wrote.")
+    return files[name]
+
+
+def _folder_files(path: Path, names: list[str]) -> dict[str, bytes]:
+    return {name: (path / name).read_bytes() for name in names if (path / name).is_file()}
+
+
+def _zip_files(path: Path, names: list[str]) -> dict[str, bytes]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            known = {info.filename: info for info in archive.infolist() if info.file_size <= _LARGEST_FILE}
+            return {name: archive.read(known[name]) for name in names if name in known}
+    except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError) as error:
+        raise SchemaError(f"{path} is no readable zip file ({error})", fix="Export or copy the bundle again.") from None

@@ -1,0 +1,72 @@
+"""Files named by what they hold, and results kept by what they were made from.
+
+The coordinator makes the cut graph of a mask once and serves it by digest; a device keeps what it downloaded. A file
+is written whole or not at all, and read only if it still matches its digest: a damaged one counts as missing.
+"""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from edgefl.errors import SchemaError
+from edgefl.values import Digest, check_digest, digest_of
+
+__all__ = ["Store", "write_whole"]
+
+
+class Store:
+    """A folder of content-addressed files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def put(self, data: bytes) -> Digest:
+        """Keep data, and return its digest."""
+        digest = digest_of(data)
+        path = self._content(digest)
+        if not path.exists():
+            write_whole(path, data)
+        return digest
+
+    def get(self, digest: Digest) -> bytes | None:
+        """Return what a digest names, or None. A file that was damaged is removed."""
+        path = self._content(check_digest(digest))
+        with contextlib.suppress(FileNotFoundError):
+            data = path.read_bytes()
+            if digest_of(data) == digest:
+                return data
+            path.unlink(missing_ok=True)
+        return None
+
+    def made_from(self, *sources: str, make: Callable[[], bytes]) -> bytes:
+        """Return what was made from these sources (digests and settings) before, or make and keep it now."""
+        recipe = digest_of("\0".join(sources).encode())
+        note = self.folder / "made" / recipe.removeprefix("sha256:")
+        with contextlib.suppress(OSError, ValueError, SchemaError):
+            known = self.get(note.read_text())
+            if known is not None:
+                return known
+        data = make()
+        write_whole(note, self.put(data).encode())
+        return data
+
+    def _content(self, digest: Digest) -> Path:
+        name = digest.removeprefix("sha256:")
+        return self.folder / "content" / name[:2] / name
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file so that nobody ever sees half of it, even if the power fails."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
