@@ -16,6 +16,16 @@ from edgefl.values import Digest, check_digest, digest_of
 __all__ = ["Store", "write_whole"]
 
 
+def _umask() -> int:
+    """Return the mask for new files, which can only be read by setting it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+_UMASK = _umask()
+
+
 class Store:
     """A folder of content-addressed files."""
 
@@ -66,6 +76,7 @@ def write_whole(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+            os.fchmod(file.fileno(), 0o666 & ~_UMASK)  # a temporary file is for its owner alone
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

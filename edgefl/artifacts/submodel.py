@@ -1,0 +1,52 @@
+"""A personal submodel, ready to send: the weights of a mask, the training graph cut for it, a model to infer with.
+
+This is all that a mask costs once a model was exported: a few numpy takes and some protobuf editing, no torch. The
+coordinator makes these for devices, `edgefl export` for a person.
+"""
+
+from dataclasses import dataclass
+
+import onnx
+
+from edgefl.artifacts.bake import bake
+from edgefl.artifacts.bundle import INFER, TRAIN, WEIGHTS, Bundle
+from edgefl.artifacts.cut import GRADIENT, cut
+from edgefl.masks import Array, Mask, Weights, gather
+from edgefl.wire import Body, Dense, Kind, decode, encode
+
+__all__ = ["Submodel", "bundle_weights", "make_submodel"]
+
+
+@dataclass(frozen=True, slots=True)
+class Submodel:
+    """What one device gets."""
+
+    mask: Mask
+    weights: bytes
+    """A body of kind `weights`: the kept channels of every tensor."""
+    training_graph: bytes
+    """The ONNX training graph without the gradients of frozen layers."""
+    inference_model: bytes
+    """An ONNX model with the weights inside."""
+
+
+def make_submodel(bundle: Bundle, mask: Mask, weights: Weights | None = None) -> Submodel:
+    """Cut a mask's part out of a bundle; `weights` are the model's newest, the bundle's own by default."""
+    mask.check_model(bundle.graph)
+    part = gather(mask, bundle_weights(bundle) if weights is None else weights)
+    graph = onnx.load_from_string(bundle.files[TRAIN])
+    offered = {output.name for output in graph.graph.output}
+    trained = [name for name in mask.trained_tensors if GRADIENT + name in offered]
+    about = {"model": bundle.graph.digest, "mask": mask.digest}
+    return Submodel(
+        mask,
+        encode(Body(Kind.WEIGHTS, {name: Dense(array) for name, array in part.items()}, about=about)),
+        cut(graph, trained).SerializeToString(deterministic=True),
+        bake(onnx.load_from_string(bundle.files[INFER]), part).SerializeToString(deterministic=True),
+    )
+
+
+def bundle_weights(bundle: Bundle) -> dict[str, Array]:
+    """Return the weights that were exported with the model."""
+    body = decode(bundle.files[WEIGHTS], kind=Kind.WEIGHTS)
+    return {name: payload.array for name, payload in body.tensors.items() if isinstance(payload, Dense)}

@@ -1,0 +1,26 @@
+"""The inference graph of a model: a batch and weights in, logits out, at any width and batch size.
+
+Like the training graph it holds no weights; `edgefl.artifacts.bake` puts a submodel's weights in. Norms use their
+running statistics where the model keeps them, dropout is gone.
+"""
+
+import onnx
+import torch
+from torch import nn
+
+from export.trace import declared_shape
+from export.walk import walk
+
+__all__ = ["OUTPUT", "inference_graph"]
+
+OUTPUT = "logits"
+
+
+def inference_graph(model: nn.Module, example: torch.Tensor) -> onnx.ModelProto:
+    """Export the forward pass of a model in evaluation mode."""
+    walked = walk(model, example, training=False)
+    stored = walked.parameters | walked.buffers
+    inputs = {"x": (walked.input.dtype, declared_shape(walked.input))}
+    inputs |= {name: (value.dtype, declared_shape(value)) for name, value in stored.items()}
+    outputs = {OUTPUT: (walked.output.name, walked.output.dtype, declared_shape(walked.output))}
+    return walked.trace.emit.finish(type(model).__name__, inputs, outputs)

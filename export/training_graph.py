@@ -1,0 +1,49 @@
+"""One ONNX graph that trains every submodel: batch and weights in, loss, correctness and gradients out.
+
+    inputs    x, y, then what the loss and dropout need (label_mask, seed), then parameters and running statistics
+              by their names in the model
+    outputs   loss; correct, one flag a sample; grad:<parameter>; new:<running statistic>
+
+The batch and all channels that masks may cut are symbolic. `edgefl.artifacts.cut` removes gradients of frozen layers.
+"""
+
+import onnx
+import torch
+from torch import nn
+
+from edgefl.artifacts.cut import GRADIENT
+from export.emitter import Shape
+from export.losses import Loss, emit_loss
+from export.trace import Value, declared_shape
+from export.walk import Walked, walk
+
+__all__ = ["NEW", "training_graph"]
+
+NEW = "new:"
+"""What the name of a new running statistic begins with; the buffer's name follows."""
+
+
+def training_graph(
+    model: nn.Module, example: torch.Tensor, loss: Loss = Loss.CROSS_ENTROPY
+) -> tuple[onnx.ModelProto, Walked]:
+    """Export the training step of a model, traced on an example batch."""
+    walked = walk(model, example, training=True)
+    t = walked.trace
+    emitted = emit_loss(t, walked.output, loss)
+    t.run_backward()
+    outputs: dict[str, tuple[str, str, Shape]] = {"loss": (emitted.value, "float32", [])}
+    if emitted.correct is not None:
+        outputs["correct"] = (emitted.correct, "bool", ["batch"])
+    for name, value in walked.parameters.items():
+        gradient = t.gradient(value)
+        if gradient is not None:
+            outputs[GRADIENT + name] = (gradient, "float32", declared_shape(value))
+    for name, value in t.statistics.items():
+        outputs[NEW + name] = (value.name, value.dtype, declared_shape(value))
+    inputs = {"x": _declared(walked.input)} | emitted.inputs | t.inputs
+    inputs |= {name: _declared(value) for name, value in (walked.parameters | walked.buffers).items()}
+    return t.emit.finish(type(model).__name__, inputs, outputs), walked
+
+
+def _declared(value: Value) -> tuple[str, Shape]:
+    return value.dtype, declared_shape(value)

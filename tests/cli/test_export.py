@@ -1,0 +1,103 @@
+"""`edgefl export` as a person meets it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+
+from edgefl.artifacts.bundle import INFER, TRAIN, read_bundle
+from edgefl.artifacts.submodel import bundle_weights, make_submodel
+from edgefl.cli.main import main
+from edgefl.masks import gather, leading_channels
+from edgefl.wire import Dense, decode, decode_mask
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(["export", *words]) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+def test_a_bundle_and_a_personal_part_are_written_and_described(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = told(capsys, "--model", "cnn4", "--keep", "0.5", "--freeze", "block1", "--out", str(tmp_path / "out"))
+    assert "gradients differ from PyTorch's by at most" in text
+    assert "25.2%" in text
+    bundle = read_bundle(tmp_path / "out")
+    assert bundle.manifest.input_shape == (1, 28, 28)
+    assert bundle.graph.parameters == 390_880
+    folder = tmp_path / "out" / "personal"
+    mask = decode_mask((folder / "mask.safetensors").read_bytes(), bundle.graph)
+    assert not {"block1.conv", "block1.norm"} & mask.trained
+    weights = decode((folder / "weights.safetensors").read_bytes())
+    assert {name: payload.shape for name, payload in weights.tensors.items()} == dict(mask.shapes)
+    names = {output.name for output in ort.InferenceSession(folder / TRAIN).get_outputs()}
+    assert "grad:block1.conv.weight" not in names
+    assert "grad:block2.conv.weight" in names
+    (logits,) = ort.InferenceSession(folder / INFER).run(None, {"x": np.zeros((3, 1, 28, 28), np.float32)})
+    assert logits.shape == (3, 10)
+
+
+def test_json_tells_digests_and_costs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = (
+        json.loads(told(capsys, "--json", "--no-check", "--model", "mlp", "--out", str(tmp_path / name)))
+        for name in ("a.zip", "b.zip")
+    )
+    assert first == second
+    assert first["costs"]["dense"]["parameters"] == 1_103_366
+    assert first["gradient_error"] is None
+    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
+
+
+def test_a_model_of_ones_own_is_exported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_models.py").write_text(
+        "from torch import nn\ndef tiny():\n    return nn.Sequential(nn.Linear(6, 8), nn.GELU(), nn.Linear(8, 3))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    text = told(capsys, "--model", "my_models:tiny", "--input", "6", "--keep", "0.25", "--out", "out")
+    assert "tiny: sha256:" in text
+    assert read_bundle(tmp_path / "out").graph.group["0"].width == 8
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--model", "cnn5"], "no model 'cnn5' in the zoo"),
+        (["--model", "a.b:c"], "--input 3,32,32"),
+        (["--model", "nowhere_to_be_found:c", "--input", "3"], "nowhere_to_be_found"),
+        (["--model", "json:loads", "--input", "x"], "no shape"),
+        (["--model", "mlp", "--input", "3"], "--input is for models of your own"),
+        (["--model", "mlp", "--keep", "1.5"], "kept fraction is 1.5"),
+        (["--model", "mlp", "--keep", "0.5", "--mask", "m"], "Give one of them"),
+        (["--model", "mlp", "--freeze", "attic"], "no trainable layer 'attic'"),
+    ],
+)
+def test_what_cannot_be_exported_is_explained(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", "--no-check", "--out", str(tmp_path / "out"), *words]) == 1
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "Traceback" not in captured.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_submodel_infers_what_its_weights_say(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told(capsys, "--no-check", "--model", "mlp", "--out", str(tmp_path / "out"))
+    bundle = read_bundle(tmp_path / "out")
+    mask = leading_channels(bundle.graph, 0.5)
+    submodel = make_submodel(bundle, mask)
+    x = np.random.default_rng(0).standard_normal((4, 561)).astype(np.float32)
+    (found,) = ort.InferenceSession(submodel.inference_model).run(None, {"x": x})
+    part = gather(mask, bundle_weights(bundle))
+    for layer in ("fc1.linear", "fc2.linear", "head"):
+        x = x @ part[f"{layer}.weight"].T + part[f"{layer}.bias"]
+        x = x if layer == "head" else np.maximum(x, 0)
+    assert np.allclose(found, x, atol=1e-4)
+    sent = decode(submodel.weights).tensors["head.weight"]
+    assert isinstance(sent, Dense)
+    assert np.array_equal(sent.array, part["head.weight"])

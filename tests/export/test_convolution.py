@@ -1,0 +1,106 @@
+"""Convolutions of every geometry against PyTorch, whole and at random masks."""
+
+import pytest
+import torch
+from torch import nn
+
+from edgefl.errors import ExportError
+from tests.export.parity import check
+
+
+class Probe(nn.Module):
+    """A layer between two 1 x 1 convolutions, so that its input's gradient is seen and its channels can be cut."""
+
+    def __init__(self, layer: nn.Module, before: int, after: int) -> None:
+        super().__init__()
+        self.before = nn.Conv2d(3, before, 1)
+        self.layer = layer
+        self.after = nn.Conv2d(after, 4, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = self.after(self.layer(self.before(x))).mean((2, 3))
+        return out
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding", "dilation"),
+    [
+        (3, 1, 1, 1),
+        (3, 2, 1, 1),
+        (1, 1, 0, 1),
+        (1, 2, 0, 1),
+        (5, 1, 2, 1),
+        (3, 3, 0, 1),
+        (3, 1, 2, 2),
+        ((3, 1), (1, 2), (1, 0), 1),
+        (2, 2, 1, 1),
+        (3, 2, 4, 2),
+    ],
+)
+def test_convolutions_match(kernel: int, stride: int, padding: int, dilation: int, bias: bool) -> None:
+    layer = nn.Conv2d(6, 8, kernel, stride, padding, dilation, bias=bias)
+    check(Probe(layer, 6, 8), torch.randn(13, 3, 9, 10), classes=4)
+
+
+def test_few_input_channels_take_the_unfolded_form_and_match() -> None:
+    check(Probe(nn.Conv2d(2, 8, 3, padding=1), 2, 8), torch.randn(13, 3, 9, 10), classes=4)
+
+
+@pytest.mark.parametrize(
+    ("stride", "padding", "dilation"), [(1, 1, 1), (2, 1, 1), (1, 2, 2), ((2, 3), (0, 1), 1), (2, 0, 2)]
+)
+def test_grouped_convolutions_match(stride: int, padding: int, dilation: int) -> None:
+    layer = nn.Conv2d(6, 12, 3, stride, padding, dilation, groups=3)
+    exported = check(Probe(layer, 6, 12), torch.randn(13, 3, 9, 10), classes=4, masks=3)
+    assert {group.name: group.width for group in exported.graph.groups} == {"before": 2, "layer": 4}
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding", "dilation"),
+    [
+        (3, 1, 1, 1),
+        (3, 2, 1, 1),
+        (5, 2, 2, 1),
+        (3, 1, 2, 2),
+        ((1, 3), (1, 2), (0, 1), 1),
+        (1, 1, 0, 1),
+        (3, 2, 0, 1),
+        (1, 2, 1, 1),
+    ],
+)
+def test_depthwise_convolutions_match_at_any_width(
+    kernel: int, stride: int, padding: int, dilation: int, bias: bool
+) -> None:
+    layer = nn.Conv2d(6, 6, kernel, stride, padding, dilation, groups=6, bias=bias)
+    exported = check(Probe(layer, 6, 6), torch.randn(13, 3, 9, 10), classes=4, masks=3)
+    (group,) = exported.graph.groups
+    assert {span.tensor for span in group.spans} >= {"before.weight", "layer.weight", "after.weight"}
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding", "extra", "dilation"),
+    [(2, 2, 0, 0, 1), (3, 2, 1, 1, 1), (3, 1, 1, 0, 1), (4, 2, 1, 0, 1), (3, 2, 0, 1, 2)],
+)
+def test_transposed_convolutions_match(
+    kernel: int, stride: int, padding: int, extra: int, dilation: int, bias: bool
+) -> None:
+    layer = nn.ConvTranspose2d(6, 8, kernel, stride, padding, extra, bias=bias, dilation=dilation)
+    check(Probe(layer, 6, 8), torch.randn(13, 3, 5, 6), classes=4)
+
+
+def test_padding_by_name_matches() -> None:
+    for padding in ("same", "valid"):
+        check(Probe(nn.Conv2d(6, 8, 3, padding=padding), 6, 8), torch.randn(13, 3, 5, 6), classes=4, masks=1)
+    with pytest.raises(ExportError, match="uneven for a kernel"):
+        check(Probe(nn.Conv2d(6, 8, 2, padding="same"), 6, 8), torch.randn(13, 3, 5, 6), classes=4)
+
+
+def test_what_cannot_be_exported_names_the_operation_and_the_module() -> None:
+    layer = nn.ConvTranspose2d(6, 8, 2, groups=2)
+    with pytest.raises(
+        ExportError, match=r"aten.conv_transpose2d.input in module 'layer' \(ConvTranspose2d\).*2 groups"
+    ):
+        check(Probe(layer, 6, 8), torch.randn(13, 3, 5, 6), classes=4)
