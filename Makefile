@@ -14,7 +14,7 @@ demo: .venv/demo
 
 test: check
 	sh .ci/debian-packages $(DEBIAN)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4
 
 check: .venv/dev
 	$(BIN)/ruff check
@@ -30,6 +30,7 @@ bench: .venv/dev
 	$(BIN)/python -m benchmarks.masks
 	$(BIN)/python -m benchmarks.wire
 	$(BIN)/python -m benchmarks.startup
+	$(BIN)/python -m benchmarks.training
 
 clean:
 	rm -rf .venv build runs *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
