@@ -5,6 +5,7 @@ Every engine runs in a process of its own, because they slow each other down in 
 """
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
@@ -59,7 +60,11 @@ class _Racer:
     def __init__(self, engine: str, model: str, batch: int) -> None:
         command = [sys.executable, "-W", "ignore", "-m", "benchmarks.training", model, "--engine", engine]
         self._process = subprocess.Popen(
-            [*command, "--batch", str(batch)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [*command, "--batch", str(batch)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"OMP_WAIT_POLICY": "PASSIVE"},
         )
         self._pipe(self._process.stdout).readline()  # ready
 
@@ -129,6 +134,8 @@ def _onnx_step(graph: bytes, weights: bytes, x: object, y: object) -> Callable[[
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = THREADS
     options.add_session_config_entry("session.set_denormal_as_zero", "1")
+    # Threads that spin between steps would steal the cores from whoever's turn it is; devices run without them too.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     session = onnxruntime.InferenceSession(graph, options)
     tensors = decode(weights).tensors
     feed = {"x": x, "y": y} | {n: p.array for n, p in tensors.items() if isinstance(p, Dense)}
