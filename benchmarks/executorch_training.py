@@ -1,0 +1,142 @@
+"""A training step on ExecuTorch: EdgeFL's program, ExecuTorch's own joint graph, and PyTorch eager, in turns.
+
+    python -m benchmarks.executorch_training [--batch 32] [--rounds 5] [--threads 2]
+
+The network is CNN4 with group norm in place of batch norm, which ExecuTorch's own path refuses to train. Its gradients
+before a max pool are wrong (see `export.executorch.pooling`), so its time is compared, not its values. PyTorch and
+EdgeFL run five steps for each of ExecuTorch's, which takes seconds.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch  # noqa: TID251  the benchmark is about it
+from torch import nn  # noqa: TID251
+
+from edgefl.masks import Mask
+from export.describe import describe
+from export.executorch import Runner, TrainingProgram, training_program
+from export.executorch.quiet import quiet
+from export.walk import walk
+from export.zoo import build
+from export.zoo.seeding import seeded
+
+OURS, THEIRS, EAGER = "EdgeFL on ExecuTorch", "ExecuTorch's own path", "PyTorch eager"
+STEPS_A_ROUND = {EAGER: 5, OURS: 5, THEIRS: 1}
+
+
+def main() -> None:
+    """Print the table."""
+    options = _options()
+    torch.set_num_threads(options.threads)
+    with seeded(0):
+        x, y = torch.randn(options.batch, 1, 28, 28), torch.randint(0, 10, (options.batch,))
+    model = with_group_norm(build("cnn4")).train()
+    start = time.perf_counter()
+    program = training_program(model, x, Mask.of(describe(walk(model, x, training=True), "cnn4")))
+    seconds = time.perf_counter() - start
+    print(f"CNN4 with group norm, batch {options.batch}, {options.threads} threads, {options.rounds} rounds in turns")
+    print(f"EdgeFL's program: {len(program.pte):,} bytes, exported in {seconds:.1f} s\n")
+    tasks = {EAGER: eager(model, x, y), OURS: ours(program, model, x, y), THEIRS: theirs(model, x, y)}
+    times = measured(tasks, options.rounds)
+    print(f"{'':<22} {'median ms':>10} {'fastest ms':>11} {'median / eager':>15} {'fastest / eager':>16}")
+    for name, values in times.items():
+        middle, best = statistics.median(values), min(values)
+        against = middle / statistics.median(times[EAGER]), best / min(times[EAGER])
+        print(f"{name:<22} {middle * 1e3:>10.1f} {best * 1e3:>11.1f} {against[0]:>15.2f} {against[1]:>16.2f}")
+    faster = statistics.median(times[THEIRS]) / statistics.median(times[OURS]), min(times[THEIRS]) / min(times[OURS])
+    print(f"\nfaster than ExecuTorch's own path: {faster[0]:.1f}x by medians, {faster[1]:.1f}x by the fastest steps")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    return parser.parse_args()
+
+
+def with_group_norm(model: nn.Module) -> nn.Module:
+    """Put a group norm of four groups in the place of every batch norm."""
+    for module in list(model.modules()):
+        for name, child in module.named_children():
+            if isinstance(child, nn.BatchNorm2d):
+                setattr(module, name, nn.GroupNorm(4, child.num_features))
+    return model
+
+
+def eager(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Callable[[], object]:
+    """PyTorch's step: loss and gradients, no optimiser."""
+
+    def step() -> None:
+        model.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()  # type: ignore[no-untyped-call]
+
+    return step
+
+
+def ours(program: TrainingProgram, model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Callable[[], object]:
+    """EdgeFL's step, checked against PyTorch first."""
+    runner = Runner(program.pte)
+    inputs = [x, y, *(parameter.detach() for parameter in model.parameters())]
+    eager(model, x, y)()
+    gradients = [parameter.grad for parameter in model.parameters()]
+    for name, found, expected in zip(program.outputs[2:], runner.run(inputs)[2:], gradients, strict=True):
+        assert expected is not None
+        error = float((found - expected).abs().max() / expected.abs().max())
+        if error > 1e-4:
+            raise SystemExit(f"{name} is wrong by {error:.1e}: the times would mean nothing")
+    return lambda: runner.run(inputs)
+
+
+class WithLoss(nn.Module):
+    """What ExecuTorch's own path exports: a module that returns its loss."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the loss, and the predictions."""
+        logits = self.model(x)
+        return nn.functional.cross_entropy(logits, y), logits.detach().argmax(1)
+
+
+def theirs(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Callable[[], object]:
+    """ExecuTorch's own way: one exported graph of the forward and the backward pass, weights inside the program."""
+    with quiet():
+        from executorch.exir import to_edge  # noqa: TID251
+        from executorch.extension.training import (  # noqa: TID251
+            _load_for_executorch_for_training_from_buffer,
+        )
+        from torch.export.experimental import _export_forward_backward  # noqa: TID251
+
+        joint = _export_forward_backward(torch.export.export(WithLoss(model), (x, y), strict=True))
+        pte = to_edge(joint).to_executorch().buffer
+        module: Any = _load_for_executorch_for_training_from_buffer(pte)
+
+    def step() -> object:
+        assert pte  # the module points into these bytes
+        return module.forward_backward("forward", (x, y))
+
+    return step
+
+
+def measured(tasks: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """Return the seconds of every step, after one round to warm up; in turns, so that noise hits all alike."""
+    seconds: dict[str, list[float]] = {name: [] for name in tasks}
+    for turn in range(rounds + 1):
+        for name, task in tasks.items():
+            for _ in range(STEPS_A_ROUND[name]):
+                start = time.perf_counter()
+                task()
+                if turn:
+                    seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+if __name__ == "__main__":
+    main()

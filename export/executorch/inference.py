@@ -1,0 +1,68 @@
+"""The inference program of one mask: its channels really removed, batch norm folded, delegated to XNNPACK.
+
+input     x, a batch of the size of the example, one sample unless another is asked for
+output    what the model returns
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from edgefl.errors import EdgeFLError, ExportError
+from edgefl.masks import Mask, Weights
+from edgefl.values import Digest
+from export.executorch.blame import first_line, where
+from export.executorch.folding import fold_batch_norms
+from export.executorch.quiet import quiet
+from export.executorch.submodel import submodel
+from export.executorch.toolchain import compile_delegated, quantised
+
+__all__ = ["InferenceProgram", "inference_program"]
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceProgram:
+    """An ExecuTorch program that predicts. Its method `forward` takes x and returns the prediction."""
+
+    pte: bytes
+    batch: int
+    """How many samples x must have."""
+    mask: Digest
+    """The mask it was made for."""
+    int8: bool
+    """Whether its layers work on 8-bit integers."""
+
+
+def inference_program(
+    model: nn.Module,
+    example: Tensor,
+    mask: Mask,
+    weights: Weights,
+    *,
+    batch: int = 1,
+    calibration: Tensor | None = None,
+) -> InferenceProgram:
+    """Compile a mask's submodel for inference, with the weights of the whole model that it keeps inside.
+
+    The example tells the shape of a sample. With a calibration batch the program is quantised to 8-bit integers: it
+    should be some tens of real samples, from which the ranges of activations are taken.
+    """
+    if batch < 1:
+        raise ExportError(f"the batch size is {batch}", fix="Give a number of at least 1.")
+    sample = example[:1].expand(batch, *example.shape[1:]).contiguous()
+    small = submodel(model, mask, weights).eval()
+    small.requires_grad_(False)
+    with quiet(), torch.no_grad():
+        try:
+            small = fold_batch_norms(small, sample)
+            ready = small if calibration is None else quantised(small, calibration, sample)
+        except EdgeFLError:
+            raise
+        except Exception as error:
+            raise ExportError(
+                f"torch.export cannot trace {type(model).__name__}: {first_line(error)}",
+                fix="Remove control flow that depends on data from its forward method.",
+            ) from error
+        pte = compile_delegated(ready, (sample,), lambda operation: where(small, sample, operation))
+    return InferenceProgram(pte, batch, mask.digest, calibration is not None)

@@ -1,0 +1,162 @@
+"""Batch norm and group norm in training mode, on matrices with one row for a sample and channel.
+
+Both standardise: they subtract a mean m, multiply by r = 1 / sqrt(variance + eps), then scale by w and add b. With
+c = x - m over n entries that share their statistics, the gradient of the input is
+
+    w r (g - mean(g)) - c r^2 * mean(w r g c)
+
+(Ioffe & Szegedy, "Batch Normalization", ICML 2015, section 3). Everything that is full-sized is a sum along rows or a
+product with a column; the rest is small. Layer norm and instance norm reach these, or torch's own decomposition.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+__all__ = ["batch_norm", "batch_norm_backward", "group_norm", "group_norm_backward"]
+
+
+def _rows(x: Tensor) -> Tensor:
+    """View N x C x ... as a matrix with a row for each sample and channel; N x C as its transpose would waste rows."""
+    return x.reshape(x.shape[0] * x.shape[1], -1)
+
+
+def _of_channels(values: Tensor, count: int) -> Tensor:
+    """Spread one value a channel to a column with one for each sample and channel."""
+    return values.reshape(1, -1).expand(count, -1).reshape(-1, 1)
+
+
+def _over_channels(column: Tensor, channels: int) -> Tensor:
+    """Sum a column with one value for each sample and channel to one for each channel."""
+    return column.reshape(-1, channels).sum(0)
+
+
+def batch_norm(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Lower `aten.native_batch_norm`; running statistics are updated in place, as torch does."""
+    count, channels = x.shape[:2]
+    rows = _rows(x)
+    size = x.numel() // channels
+    if training:
+        average = _over_channels(rows.sum(1, keepdim=True), channels) / size
+        centred = rows - _of_channels(average, count)
+        variance = _over_channels((centred * centred).sum(1, keepdim=True), channels) / size
+        if running_mean is not None and running_var is not None:
+            running_mean.copy_(running_mean * (1 - momentum) + average * momentum)
+            running_var.copy_(running_var * (1 - momentum) + variance * (momentum * size / max(size - 1, 1)))
+    else:
+        assert running_mean is not None  # torch refuses such a call
+        assert running_var is not None
+        average, variance = running_mean, running_var
+        centred = rows - _of_channels(average, count)
+    deviation = torch.rsqrt(variance + eps)
+    out = centred * _of_channels(deviation if weight is None else deviation * weight, count)
+    if bias is not None:
+        out = out + _of_channels(bias, count)
+    empty = average.new_zeros((0,))
+    return out.reshape(x.shape), average if training else empty, deviation if training else empty
+
+
+def batch_norm_backward(
+    g: Tensor,
+    x: Tensor,
+    weight: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    saved_mean: Tensor | None,
+    saved_deviation: Tensor | None,
+    training: bool,
+    eps: float,
+    wanted: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Lower `aten.native_batch_norm_backward`: gradients of the input, the weight and the bias, where wanted."""
+    count, channels = x.shape[:2]
+    size = x.numel() // channels
+    if training:
+        assert saved_mean is not None  # the forward pass left them
+        assert saved_deviation is not None
+        average, deviation = saved_mean, saved_deviation
+    else:
+        assert running_mean is not None
+        assert running_var is not None
+        average, deviation = running_mean, torch.rsqrt(running_var + eps)
+    g_rows = _rows(g)
+    centred = _rows(x) - _of_channels(average, count)
+    g_sum = _over_channels(g_rows.sum(1, keepdim=True), channels)
+    aligned = _over_channels((g_rows * centred).sum(1, keepdim=True), channels) * deviation
+    of_x = None
+    if wanted[0]:
+        scale = deviation if weight is None else deviation * weight
+        of_x = g_rows * _of_channels(scale, count)
+        if training:
+            slope = scale * deviation * aligned / size
+            of_x = of_x - centred * _of_channels(slope, count) - _of_channels(scale * g_sum / size, count)
+        of_x = of_x.reshape(x.shape)
+    return of_x, aligned if wanted[1] else None, g_sum if wanted[2] else None
+
+
+def group_norm(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    count: int,
+    channels: int,
+    _area: int,
+    groups: int,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Lower `aten.native_group_norm`."""
+    matrix = x.reshape(count * groups, -1)
+    average = matrix.mean(1, keepdim=True)
+    centred = matrix - average
+    deviation = torch.rsqrt((centred * centred).mean(1, keepdim=True) + eps)
+    out = centred * deviation if weight is None else _rows(centred.reshape(x.shape)) * _scale(deviation, weight, count)
+    out = out if bias is None else out.reshape(count * channels, -1) + _of_channels(bias, count)
+    return out.reshape(x.shape), average.reshape(count, groups), deviation.reshape(count, groups)
+
+
+def group_norm_backward(
+    g: Tensor,
+    x: Tensor,
+    average: Tensor,
+    deviation: Tensor,
+    weight: Tensor | None,
+    count: int,
+    channels: int,
+    _area: int,
+    groups: int,
+    wanted: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Lower `aten.native_group_norm_backward`: gradients of the input, the weight and the bias, where wanted."""
+    size = x.numel() // (count * groups)
+    g_rows = _rows(g)
+    centred = x.reshape(count * groups, -1) - average.reshape(-1, 1)
+    flat = centred.reshape(g_rows.shape)
+    g_sum, aligned = g_rows.sum(1, keepdim=True), (g_rows * flat).sum(1, keepdim=True)
+    each = deviation.reshape(count * groups, 1).expand(-1, channels // groups).reshape(-1, 1)
+    of_x = None
+    if wanted[0]:
+        scale = each if weight is None else _scale(deviation, weight, count)
+        level = (scale * g_sum).reshape(count * groups, -1).sum(1, keepdim=True) / size
+        slope = (scale * aligned).reshape(count * groups, -1).sum(1, keepdim=True) / size
+        slope = slope * deviation.reshape(-1, 1) * deviation.reshape(-1, 1)
+        direct = (g_rows * scale).reshape(count * groups, -1)
+        of_x = (direct - centred * slope - level).reshape(x.shape)
+    of_weight = _over_channels(aligned * each, channels) if wanted[1] else None
+    return of_x, of_weight, _over_channels(g_sum, channels) if wanted[2] else None
+
+
+def _scale(deviation: Tensor, weight: Tensor, count: int) -> Tensor:
+    """Return the product of a group's deviation and a channel's weight, a column with a row a sample and channel."""
+    groups = deviation.numel() // count
+    spread = deviation.reshape(count * groups, 1).expand(-1, weight.numel() // groups)
+    return (spread.reshape(count, -1) * weight).reshape(-1, 1)

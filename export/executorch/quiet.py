@@ -1,0 +1,47 @@
+"""Keeps what torch and ExecuTorch say to themselves away from the user's terminal.
+
+Importing and running their exporters prints deprecation warnings and notes about missing optional parts to stderr. None
+of it is for the person who exports a model: whatever matters to them arrives as an `ExportError`.
+"""
+
+import contextlib
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+
+__all__ = ["quiet"]
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Silence warnings, logging and whatever native code writes to stderr."""
+    before = logging.root.manager.disable
+    with warnings.catch_warnings(), _no_stderr():
+        warnings.simplefilter("ignore")
+        logging.disable(logging.CRITICAL)
+        try:
+            yield
+        finally:
+            logging.disable(before)
+
+
+@contextlib.contextmanager
+def _no_stderr() -> Iterator[None]:
+    """Point file descriptor 2 at nothing: the runtime logs from C++, below Python's `sys.stderr`."""
+    if sys.stderr is not None:
+        sys.stderr.flush()
+    try:
+        kept = os.dup(2)
+    except OSError:  # there is no stderr, as in some services: then there is nothing to silence
+        yield
+        return
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 2)
+    os.close(nothing)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

@@ -1,0 +1,150 @@
+"""Traces one training step of a submodel to a flat list of operations: forward pass, loss, backward pass.
+
+Torch differentiates; the table of `export.executorch.lowering` says what each operation becomes. A frozen tensor does
+not ask for a gradient, so torch computes nothing that only its gradient would need.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from edgefl.artifacts.cut import GRADIENT
+from edgefl.errors import EdgeFLError, ExportError
+from export.executorch.blame import first_line
+from export.executorch.lowering import decompositions
+from export.executorch.tidying import tidied
+from export.losses import LABEL_MASK, Loss
+from export.training_graph import NEW
+
+__all__ = ["Step", "trace_step"]
+
+Results = dict[str, Tensor]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """A traced training step, with the names of what goes in and comes out."""
+
+    graph: fx.GraphModule
+    examples: tuple[Tensor, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+def trace_step(model: nn.Module, example: Tensor, names: Sequence[str], trained: set[str], loss: Loss) -> Step:
+    """Trace a training step of a model whose tensors, called `names`, are inputs; `trained` ones get gradients."""
+    stored = dict(model.named_parameters()) | dict(model.named_buffers())
+    inputs = {"x": example.contiguous()} | _targets(model, example, loss) | {n: stored[n].detach() for n in names}
+    outputs: list[str] = []
+
+    def step(*tensors: Tensor) -> tuple[Tensor, ...]:
+        given = dict(zip(inputs, tensors, strict=True))
+        results = _results(model, given, names, trained, loss)
+        outputs[:] = results
+        return tuple(results.values())
+
+    examples = tuple(inputs.values())
+    try:
+        # With oneDNN off, torch takes recurrent layers apart into operations that the table knows.
+        with torch.backends.mkldnn.flags(enabled=False):
+            with_views = make_fx(step, decompositions(), tracing_mode="fake", _allow_non_fake_inputs=True)(*examples)
+        graph = tidied(_functional(with_views, examples))
+    except EdgeFLError:
+        raise
+    except Exception as error:
+        raise ExportError(
+            f"torch cannot trace a training step of {type(model).__name__}: {first_line(error)}",
+            fix="Remove control flow that depends on data from its forward method, and take widths from shapes.",
+        ) from error
+    kept = _changed(graph, outputs)
+    return Step(graph, examples, tuple(inputs), kept)
+
+
+def _results(model: nn.Module, given: Results, names: Sequence[str], trained: set[str], loss: Loss) -> Results:
+    """Compute a step: what a training program returns, by name."""
+    tensors = {name: given[name].detach() for name in names}
+    leaves = {name: tensor.requires_grad_() for name, tensor in tensors.items() if name in trained}
+    # A module updates its running statistics in place: let it write into copies.
+    buffers = {name: tensor.clone() for name, tensor in tensors.items() if name in dict(model.named_buffers())}
+    prediction = torch.func.functional_call(model, tensors | buffers, (given["x"],))
+    value, correct = _LOSSES[loss](prediction, given)
+    found = torch.autograd.grad(value, list(leaves.values()), allow_unused=True) if leaves else ()
+    gradients = {
+        GRADIENT + name: gradient for name, gradient in zip(leaves, found, strict=True) if gradient is not None
+    }
+    return {"loss": value.detach()} | correct | gradients | {NEW + name: tensor for name, tensor in buffers.items()}
+
+
+def _cross_entropy(prediction: Tensor, given: Results) -> tuple[Tensor, Results]:
+    logits = prediction * given[LABEL_MASK] if LABEL_MASK in given else prediction
+    # torch's own cross-entropy minds labels to be ignored, with comparisons that cost more than the rest of it.
+    hit = torch.zeros_like(logits).scatter(1, given["y"].unsqueeze(1), 1.0)
+    value = -(nn.functional.log_softmax(logits, 1) * hit).sum() / len(logits)
+    return value, {"correct": logits.detach().argmax(1) == given["y"]}
+
+
+def _mean_squared_error(prediction: Tensor, given: Results) -> tuple[Tensor, Results]:
+    return nn.functional.mse_loss(prediction, given["y"]), {}
+
+
+_LOSSES: dict[Loss, Callable[[Tensor, Results], tuple[Tensor, Results]]] = {
+    Loss.CROSS_ENTROPY: _cross_entropy,
+    Loss.MASKED_CROSS_ENTROPY: _cross_entropy,
+    Loss.MEAN_SQUARED_ERROR: _mean_squared_error,
+}
+
+
+def _targets(model: nn.Module, example: Tensor, loss: Loss) -> Results:
+    """Return examples of what the loss needs beside the prediction."""
+    shape = _output_shape(model, example)
+    if loss is Loss.MEAN_SQUARED_ERROR:
+        return {"y": torch.zeros(shape)}
+    if len(shape) != 2:
+        raise ExportError(
+            f"cross-entropy needs logits of shape (batch, classes), and the model returns {tuple(shape)}",
+            fix="Flatten what the model returns, or choose the mean squared error.",
+        )
+    targets: Results = {"y": torch.zeros(shape[0], dtype=torch.int64)}
+    return targets | ({LABEL_MASK: torch.ones(shape[1])} if loss is Loss.MASKED_CROSS_ENTROPY else {})
+
+
+def _output_shape(model: nn.Module, example: Tensor) -> torch.Size:
+    try:
+        with torch.no_grad(), FakeTensorMode(allow_non_fake_inputs=True):
+            found = model(example)
+    except Exception as error:
+        raise ExportError(
+            f"{type(model).__name__} cannot run on an input of shape {tuple(example.shape)}: {first_line(error)}",
+            fix="Take widths from tensors' shapes in its forward method; numbers are those of the whole model.",
+        ) from error
+    if not isinstance(found, Tensor):
+        raise ExportError(
+            f"{type(model).__name__} returns a {type(found).__name__}",
+            fix="Return one tensor from forward: the logits or the prediction.",
+        )
+    return found.shape
+
+
+def _functional(graph: fx.GraphModule, examples: Sequence[Tensor]) -> fx.GraphModule:
+    """Turn views and changes in place into operations that return new tensors."""
+
+    def run(*tensors: Tensor) -> Any:
+        return graph(*tensors)
+
+    pure = torch.func.functionalize(run, remove="mutations_and_views")
+    return make_fx(pure, tracing_mode="fake", _allow_non_fake_inputs=True)(*examples)
+
+
+def _changed(graph: fx.GraphModule, names: Sequence[str]) -> tuple[str, ...]:
+    """Drop outputs that are inputs handed through: running statistics that the model does not update."""
+    end = next(node for node in graph.graph.nodes if node.op == "output")
+    results = list(end.args[0])
+    kept = [(name, node) for name, node in zip(names, results, strict=True) if node.op != "placeholder"]
+    end.args = (tuple(node for _, node in kept),)
+    graph.recompile()
+    return tuple(name for name, _ in kept)

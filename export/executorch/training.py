@@ -1,0 +1,60 @@
+"""The training program of one mask: batch and weights in, loss, correctness and gradients out.
+
+    inputs    x, y, label_mask (masked cross-entropy alone), then every tensor of the model in the model's order, in the
+              shape that the mask gives it
+    outputs   loss; correct, one flag a sample (cross-entropy alone); grad:<tensor> for the trained tensors, in the
+              model's order; new:<statistic> for the running statistics that a step updates
+
+The names are those of the ONNX training graph. Shapes and the batch size are static: a program serves one mask.
+"""
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from edgefl.errors import ExportError
+from edgefl.masks import Mask
+from edgefl.values import Digest
+from export.executorch.blame import is_random, refuse_random, where
+from export.executorch.quiet import quiet
+from export.executorch.step import trace_step
+from export.executorch.submodel import submodel
+from export.executorch.toolchain import compile_portable
+from export.losses import Loss
+
+__all__ = ["TrainingProgram", "training_program"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingProgram:
+    """An ExecuTorch program that computes one step of training, and what its method `forward` takes and returns."""
+
+    pte: bytes
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    batch: int
+    """How many samples x and y must have."""
+    mask: Digest
+    """The mask it was made for."""
+
+
+def training_program(model: nn.Module, example: Tensor, mask: Mask, loss: Loss = Loss.CROSS_ENTROPY) -> TrainingProgram:
+    """Compile the training step of a mask's submodel; the example batch tells the shape of x.
+
+    The mask is one of the graph that `export.describe` makes of the model. The weights are inputs, so the program holds
+    none, and does not depend on which channels the mask keeps, only on how many.
+    """
+    small = submodel(model, mask).train()
+    refuse_random(small)
+    parameters = dict(small.named_parameters())
+    trained = {name for name in mask.trained_tensors if name in parameters and parameters[name].is_floating_point()}
+    with quiet():
+        step = trace_step(small, example, list(mask.graph.tensor), trained, loss)
+    random = next((str(node.target) for node in step.graph.graph.nodes if is_random(node.target)), None)
+    if random is not None:
+        raise ExportError(
+            f"the operation {random} in {where(small, example, random)} draws random numbers",
+            fix="Leave it out for ExecuTorch, or export the model to ONNX, where dropout is seeded.",
+        )
+    pte = compile_portable(step.graph, step.examples, lambda operation: where(small, example, operation))
+    return TrainingProgram(pte, step.inputs, step.outputs, example.shape[0], mask.digest)
