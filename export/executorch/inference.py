@@ -1,7 +1,6 @@
 """The inference program of one mask: its channels really removed, batch norm folded, delegated to XNNPACK.
 
-input     x, a batch of the size of the example, one sample unless another is asked for
-output    what the model returns
+It takes x, one sample unless another batch size is asked for, and returns what the model returns.
 """
 
 from dataclasses import dataclass

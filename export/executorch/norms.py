@@ -18,7 +18,7 @@ __all__ = ["batch_norm", "batch_norm_backward", "group_norm", "group_norm_backwa
 
 
 def _rows(x: Tensor) -> Tensor:
-    """View N x C x ... as a matrix with a row for each sample and channel; N x C as its transpose would waste rows."""
+    """View N x C x ... as a matrix with a row for each sample and channel."""
     return x.reshape(x.shape[0] * x.shape[1], -1)
 
 
