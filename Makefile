@@ -30,6 +30,7 @@ bench: .venv/dev
 	$(BIN)/python -m benchmarks.masks
 	$(BIN)/python -m benchmarks.wire
 	$(BIN)/python -m benchmarks.startup
+	$(BIN)/python -m benchmarks.export
 	$(BIN)/python -m benchmarks.training
 
 clean:

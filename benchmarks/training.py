@@ -121,9 +121,8 @@ def _step(engine: str, name: str, batch: int) -> Callable[[], object]:
     mask = leading_channels(bundle.graph, 0.5) if engine == "half" else full_mask(bundle.graph)
     if engine == "head":
         mask = freeze(mask, [layer for layer in bundle.graph.trainable_layers if layer != "head"])
-    return _onnx_step(
-        make_submodel(bundle, mask).training_graph, make_submodel(bundle, mask).weights, x.numpy(), y.numpy()
-    )
+    part = make_submodel(bundle, mask)
+    return _onnx_step(part.training_graph, part.weights, x.numpy(), y.numpy())
 
 
 def _onnx_step(graph: bytes, weights: bytes, x: object, y: object) -> Callable[[], object]:

@@ -20,7 +20,7 @@ from torch import nn
 from edgefl.artifacts.cut import GRADIENT
 from edgefl.errors import MissingDependencyError
 
-__all__ = ["TOLERANCE", "Parity", "check_parity"]
+__all__ = ["TOLERANCE", "Parity", "check_parity", "off_the_edge"]
 
 TOLERANCE = 1e-4
 TRIES = 12
@@ -50,7 +50,7 @@ class Parity:
 
 def check_parity(model: nn.Module, graph: bytes, example: torch.Tensor, *, batch: int = 4) -> Parity:
     """Compare a training graph with PyTorch on random batches, and report the calmest of them."""
-    model = _moved(model)
+    model = off_the_edge(model)
     exact = copy.deepcopy(model).double()
     session = _session(graph)
     best: Parity | None = None
@@ -70,7 +70,8 @@ def check_parity(model: nn.Module, graph: bytes, example: torch.Tensor, *, batch
     return best
 
 
-def _moved(model: nn.Module) -> nn.Module:
+def off_the_edge(model: nn.Module) -> nn.Module:
+    """Return a copy whose biases and norms are off zero, where silent channels sit on the edge of a ReLU."""
     generator = torch.Generator().manual_seed(0)
     moved = copy.deepcopy(model)
     with torch.no_grad():

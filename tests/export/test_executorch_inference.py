@@ -1,6 +1,5 @@
 """Inference programs predict what the model predicts in eval mode, at every width."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,13 +18,7 @@ from export.walk import walk
 from export.zoo.seeding import seeded
 from tests.export.parity import random_mask
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 class Branches(nn.Module):

@@ -13,6 +13,7 @@ from torch import nn
 
 from edgefl.artifacts.cut import GRADIENT, cut
 from edgefl.masks import freeze, gather
+from export.parity import off_the_edge
 from export.zoo import ZOO, build
 from tests.export.parity import Exported, random_mask, resized
 
@@ -39,16 +40,6 @@ class Outsider(nn.Module):
         mixed = self.mix(pooled)
         out: torch.Tensor = self.head(torch.tanh(self.hidden((self.depth(mixed)).flatten(1))))
         return out
-
-
-def moved(model: nn.Module) -> nn.Module:
-    """Biases and norms off zero, where every silent channel would sit exactly on the edge of a ReLU."""
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.ndim == 1:
-                parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=0.1)
-    return model
 
 
 def batch_of(example: torch.Tensor, classes: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -94,7 +85,7 @@ def assert_agrees(exported: Exported, weights: dict[str, Any], example: torch.Te
 
 
 def compare(model: nn.Module, example: torch.Tensor, classes: int, masks: int) -> None:
-    exported = Exported(moved(model), example)
+    exported = Exported(off_the_edge(model), example)
     weights = exported.weights()
     assert_agrees(exported, weights, example, classes)
     generator = np.random.default_rng(0)
@@ -123,7 +114,7 @@ def test_a_model_outside_the_zoo_matches_at_any_width() -> None:
 
 
 def test_a_cut_for_random_frozen_layers_changes_no_other_gradient() -> None:
-    exported = Exported(moved(build("cnn4")), example_of("cnn4"))
+    exported = Exported(off_the_edge(build("cnn4")), example_of("cnn4"))
     generator = np.random.default_rng(0)
     x, y = batch_of(example_of("cnn4"), 10, 0)
     for _ in range(3):
