@@ -57,6 +57,12 @@ class Emitter:
             self._made[key] = self.node(kind, inputs, **attributes)[0]
         return self._made[key]
 
+    def note(self, value: str, key: str, text: str) -> None:
+        """Write something about the node that makes a value into the file, for `edgefl.artifacts` to read."""
+        node = next(node for node in reversed(self._nodes) if value in node.output)
+        if not any(prop.key == key for prop in node.metadata_props):
+            node.metadata_props.add(key=key, value=text)
+
     def constant(self, value: npt.ArrayLike, dtype: str = "float32") -> str:
         """Return the name of a constant."""
         array = np.asarray(value, dtype)

@@ -1,11 +1,13 @@
 """Which model is to be exported: one of the zoo by its name, or the user's own factory."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import nn
 
 from edgefl.errors import ExportError
+from edgefl.wire import Dense, Kind, decode
 from export.zoo import ZOO, build, load_factory
 
 __all__ = ["Source", "open_source"]
@@ -20,8 +22,20 @@ class Source:
     example: torch.Tensor
 
 
-def open_source(target: str, *, classes: int | None = None, sample: str | None = None, seed: int = 0) -> Source:
-    """Build a model of the zoo, or call `package.module:factory`, whose input is described by `sample` ("3,32,32")."""
+def open_source(
+    target: str, *, classes: int | None = None, sample: str | None = None, seed: int = 0, weights: str | None = None
+) -> Source:
+    """Build a model of the zoo, or call `package.module:factory`, whose input is described by `sample` ("3,32,32").
+
+    `weights` names a file of kind `weights` to start from; without it they are fresh, or the factory's own.
+    """
+    source = _build(target, classes, sample, seed)
+    if weights is not None:
+        _load_weights(source, weights)
+    return source
+
+
+def _build(target: str, classes: int | None, sample: str | None, seed: int) -> Source:
     if ":" in target:
         if not sample:
             raise ExportError("the shape of one sample is not known", fix="Give it, for example --input 3,32,32.")
@@ -39,6 +53,22 @@ def open_source(target: str, *, classes: int | None = None, sample: str | None =
     largest = spec.in_channels - 1 if spec.input_dtype == "int64" else 0.0
     example = torch.full((2, *spec.input_shape), largest)
     return Source(target, build(target, classes=classes, seed=seed), example)
+
+
+def _load_weights(source: Source, path: str) -> None:
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise ExportError(f"{path} cannot be read: {error.strerror}", fix="Give the path of a file.") from None
+    body = decode(data, kind=Kind.WEIGHTS)
+    stored = dict(source.model.named_parameters()) | dict(source.model.named_buffers())
+    for name, payload in body.tensors.items():
+        if name not in stored or tuple(stored[name].shape) != payload.shape or not isinstance(payload, Dense):
+            raise ExportError(
+                f"{path} has a tensor {name!r} of shape {payload.shape}, which {source.name} has not",
+                fix="Give the weights of this model: the same zoo name, classes and shape.",
+            )
+        stored[name].data.copy_(torch.from_numpy(payload.array.copy()))
 
 
 def _shape(text: str) -> list[int]:

@@ -1,21 +1,28 @@
 """Bake a submodel's weights into an inference graph: what was an input becomes a constant.
 
 An inference graph takes its weights as inputs, like a training graph, so one file serves every mask. A finished
-personal model is easier to use, and faster, with its weights inside: runtimes fold and pack what is constant. The
-result runs anywhere ONNX does and knows nothing of masks.
+personal model is easier to use, and faster, with its weights inside: batch norm is folded into the layer before it,
+whatever follows from the widths alone is computed now (`fold.py`), and a depthwise convolution, which a free width
+forbids, is written as the convolution it is. The result runs anywhere ONNX does and knows nothing of masks.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx
-from onnx import numpy_helper
+from onnx import helper
 
+from edgefl.artifacts.fold import fold
 from edgefl.errors import MaskError
 
-__all__ = ["bake"]
+__all__ = ["DEPTHWISE", "bake"]
+
+DEPTHWISE = "edgefl.depthwise"
+"""Key of the note on a node that stands for a depthwise convolution: JSON of its attributes and `inputs`, the names
+of its image and its weight."""
 
 
 def bake(model: onnx.ModelProto, weights: Mapping[str, npt.NDArray[Any]]) -> onnx.ModelProto:
@@ -25,14 +32,25 @@ def bake(model: onnx.ModelProto, weights: Mapping[str, npt.NDArray[Any]]) -> onn
     missing = [node.name for node in wanted if node.name not in weights]
     if missing:
         raise MaskError(f"the weights lack tensor {min(missing)!r}", fix="Give every tensor that the graph reads.")
-    baked = onnx.ModelProto()
-    baked.CopyFrom(model)
-    del baked.graph.input[:]
-    baked.graph.input.extend(inputs)
     for node in wanted:
         _check_rank(node, weights[node.name])
-        baked.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(weights[node.name]), node.name))
-    return baked
+    baked = onnx.ModelProto()
+    baked.CopyFrom(model)
+    nodes = [_depthwise(node, weights) for node in model.graph.node]
+    for field, kept in ((baked.graph.input, inputs), (baked.graph.node, nodes)):
+        del field[:]
+        field.extend(kept)
+    return fold(baked, {node.name: np.ascontiguousarray(weights[node.name]) for node in wanted})
+
+
+def _depthwise(node: onnx.NodeProto, weights: Mapping[str, npt.NDArray[Any]]) -> onnx.NodeProto:
+    """Return the convolution that a node stands for, or the node itself."""
+    note = next((prop.value for prop in node.metadata_props if prop.key == DEPTHWISE), None)
+    attributes = {} if note is None else json.loads(note)
+    image, weight = attributes.pop("inputs", (None, None))
+    if weight not in weights:
+        return node
+    return helper.make_node("Conv", [image, weight], list(node.output), group=len(weights[weight]), **attributes)
 
 
 def _check_rank(node: onnx.ValueInfoProto, weight: npt.NDArray[Any]) -> None:

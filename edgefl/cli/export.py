@@ -1,18 +1,21 @@
-"""`edgefl export`: a torch model once to a bundle, and a personal submodel of it."""
+"""`edgefl export`: a torch model once to a bundle, and a personal submodel of it in every format asked for.
+
+The export room is imported by the run function: it needs torch, and the help text must not.
+"""
 
 import argparse
-import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from edgefl.errors import ExportError, MissingDependencyError
+from edgefl.errors import DataError, ExportError, MissingDependencyError
 
 if TYPE_CHECKING:
     from edgefl.artifacts.bundle import Bundle
-    from edgefl.artifacts.submodel import Submodel
-    from edgefl.masks import Mask
+    from edgefl.data import Dataset
+    from edgefl.masks import Array, Mask
     from export.parity import Parity
+    from export.personal import Order
     from export.source import Source
 
 __all__ = ["add_parser"]
@@ -21,14 +24,20 @@ _EPILOG = """\
 examples:
   edgefl export --model cnn4 --out exported/cnn4
   edgefl export --model preresnet18 --keep 0.5 --freeze stem,block1 --out exported/half
+  edgefl export --model vgg16 --profile pi.json --step-seconds 2 --out exported/for-my-pi
+  edgefl export --model cnn4 --keep 0.5 --format onnx,executorch --int8 --data fashion-mnist --out exported/small
   edgefl export --model mypackage.models:make_model --input 3,32,32 --out exported/mine
 
 written to the folder of --out:
   manifest.json, model_graph.json, train.onnx, infer.onnx, weights.safetensors   for every device, every mask
-  personal/mask.safetensors, train.onnx, infer.onnx, weights.safetensors         with --keep, --mask or --freeze
+and in its folder personal, if a part or a format was asked for:
+  mask.safetensors
+  train.onnx, weights.safetensors, train.pte, train.json     to train with onnxruntime; with ExecuTorch
+  infer.onnx, infer.pte, infer.int8.onnx, infer.int8.pte     to predict: weights inside, channels really removed
 """
 
-_STEPS = 5
+CALIBRATION_SAMPLES = 256
+TEST_SAMPLES = 1000
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -37,7 +46,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         "export",
         help="export a model once for every device, and a personal sparse part of it",
         description="Export a torch model to ONNX graphs that train and infer at every width, batch size and freezing\n"
-        "mask, and cut a personal submodel out of it. Needs the extra 'export'.",
+        "mask, and cut a personal submodel out of it. Needs the extras 'export' and 'device'.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -46,56 +55,127 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument("--classes", type=int, metavar="N", help="classes of a zoo model (default: its paper's)")
     parser.add_argument("--input", metavar="SHAPE", help="shape of one sample of your own model, such as 3,32,32")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the fresh weights (default: 0)")
-    parser.add_argument("--keep", type=float, metavar="F", help="keep this fraction of every layer's channels")
-    parser.add_argument("--mask", metavar="FILE", help="keep and train what a mask file says")
-    parser.add_argument("--freeze", metavar="NAMES", help="freeze these layers or blocks, comma-separated")
+    parser.add_argument("--weights", metavar="FILE", help="weights to start from, as a weights.safetensors of EdgeFL")
+    _add_part(parser.add_argument_group("the personal part"))
+    _add_formats(parser.add_argument_group("what to write of it"))
     parser.add_argument("--no-check", action="store_true", help="skip the comparison with PyTorch")
     parser.add_argument("--json", action="store_true", help="print JSON on stdout")
     parser.set_defaults(run=run)
+
+
+def _add_part(group: "argparse._ArgumentGroup") -> None:
+    choice = group.add_mutually_exclusive_group()
+    choice.add_argument("--keep", type=float, metavar="F", help="keep this fraction of every layer's channels")
+    choice.add_argument("--mask", metavar="FILE", help="keep and train what a mask file says")
+    choice.add_argument("--profile", metavar="FILE", help="keep what this device can train (see `edgefl profile`)")
+    group.add_argument(
+        "--step-seconds",
+        type=float,
+        default=1.0,
+        metavar="S",
+        help="with --profile: the longest training step (default: 1.0); memory may be half of what is free",
+    )
+    group.add_argument("--batch", type=int, default=32, metavar="N", help="samples a training step (default: 32)")
+    group.add_argument("--freeze", metavar="NAMES", help="freeze these layers or blocks, comma-separated")
+
+
+def _add_formats(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument("--format", default="onnx", metavar="LIST", help="onnx, executorch or both (default: onnx)")
+    group.add_argument("--train", action="store_true", help="only what training needs")
+    group.add_argument("--infer", action="store_true", help="only what inference needs")
+    group.add_argument("--int8", action="store_true", help="8-bit inference models too; needs --data")
+    group.add_argument("--data", metavar="NAME|PATH", help="data to calibrate and judge 8-bit models with")
 
 
 def run(args: argparse.Namespace) -> int:
     """Export, check, cut, write, and say what it came to."""
     try:
         from export.bundle import make_bundle
+        from export.personal import make_files
         from export.source import open_source
         from export.zoo import block_of
     except ImportError as error:
         raise MissingDependencyError(error.name or "torch", action="Export", extra="export") from None
     from edgefl.artifacts.bundle import write_bundle
+    from edgefl.cli.export_report import report
 
-    show = _Progress()
-    source = open_source(args.model, classes=args.classes, sample=args.input, seed=args.seed)
+    data = _data(args)
+    source = open_source(args.model, classes=args.classes, sample=args.input, seed=args.seed, weights=args.weights)
+    order = _order(args, source, data)
+    show = _Progress(steps=4 + (not args.no_check) + 3 * ("executorch" in order.formats))
     bundle = make_bundle(source.model, source.name, source.example, block_of=block_of, progress=show.step)
     parity = None if args.no_check else _checked(source, bundle, show)
-    submodel = _submodel(args, bundle, show)
+    mask = _mask(args, bundle)
+    files = {} if mask is None else make_files(source, bundle, mask, order, show.step)
+    accuracy = {} if data is None or not files else _accuracies(files, data)
     show.done()
     out = Path(args.out)
     write_bundle(bundle, out)
-    if submodel is not None:
-        _write_submodel(submodel, out.parent / f"{out.stem}.personal" if out.suffix == ".zip" else out / "personal")
-    _report(bundle, submodel, parity, args.json)
+    _write(files, out.parent / f"{out.stem}.personal" if out.suffix == ".zip" else out / "personal")
+    report(bundle, mask, files, parity, accuracy, as_json=args.json)
     return 0
 
 
 class _Progress:
     """A bar on stderr, where stderr is a terminal."""
 
-    def __init__(self) -> None:
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
         self._count = 0
         self._shown = sys.stderr.isatty()
 
     def step(self, what: str) -> None:
         """Show the next step."""
         if self._shown:
-            bar = "#" * self._count + "." * (_STEPS - self._count)
-            print(f"\r[{bar}] {what:<28}", end="", file=sys.stderr, flush=True)
-        self._count = min(self._count + 1, _STEPS)
+            bar = "#" * self._count + "." * (self._steps - self._count)
+            print(f"\r[{bar}] {what:<32}", end="", file=sys.stderr, flush=True)
+        self._count = min(self._count + 1, self._steps)
 
     def done(self) -> None:
         """Clear the bar."""
         if self._shown:
-            print("\r" + " " * 40 + "\r", end="", file=sys.stderr, flush=True)
+            print("\r" + " " * (self._steps + 36) + "\r", end="", file=sys.stderr, flush=True)
+
+
+def _data(args: argparse.Namespace) -> "Dataset | None":
+    from edgefl.data import load
+
+    if args.int8 and not args.data:
+        raise ExportError(
+            "--int8 needs samples to take the ranges of activations from",
+            fix="Give a data set, such as --data fashion-mnist, or --data mine.npz.",
+        )
+    return load(args.data) if args.int8 else None
+
+
+def _order(args: argparse.Namespace, source: "Source", data: "Dataset | None") -> "Order":
+    from export.personal import FORMATS, Order
+
+    formats = tuple(dict.fromkeys(word.strip() for word in args.format.split(",") if word.strip()))
+    unknown = [word for word in formats if word not in FORMATS]
+    if unknown or not formats:
+        raise ExportError(
+            f"there is no format {args.format!r}", fix=f"Give {' or '.join(FORMATS)}, or both with a comma."
+        )
+    if args.batch < 1:
+        raise ExportError(f"the batch size is {args.batch}", fix="Give a number of at least 1.")
+    if args.int8 and args.train and not args.infer:
+        raise ExportError("--int8 is for inference, and --train leaves that out", fix="Leave one of them out.")
+    both = args.train == args.infer
+    calibration = None if data is None else _calibration(data, tuple(source.example.shape[1:]))
+    return Order(formats, train=args.train or both, infer=args.infer or both, batch=args.batch, calibration=calibration)
+
+
+def _calibration(data: "Dataset", shape: tuple[int, ...]) -> "Array":
+    """Return samples that lie evenly over the training data."""
+    found = data.train.features.shape[1:]
+    if found != shape:
+        raise DataError(
+            f"a sample of {data.name!r} has the shape {found}, and the model takes {shape}",
+            fix="Give data of the model's shape.",
+        )
+    count = min(CALIBRATION_SAMPLES, len(data.train))
+    return data.batch([at * len(data.train) // count for at in range(count)])[0]
 
 
 def _checked(source: "Source", bundle: "Bundle", show: _Progress) -> "Parity":
@@ -112,69 +192,59 @@ def _checked(source: "Source", bundle: "Bundle", show: _Progress) -> "Parity":
     return parity
 
 
-def _submodel(args: argparse.Namespace, bundle: "Bundle", show: _Progress) -> "Submodel | None":
-    from edgefl.artifacts.submodel import make_submodel
-
-    if args.keep is None and args.mask is None and args.freeze is None:
-        return None
-    show.step("personal submodel")
-    return make_submodel(bundle, _mask(args, bundle))
-
-
-def _mask(args: argparse.Namespace, bundle: "Bundle") -> "Mask":
+def _mask(args: argparse.Namespace, bundle: "Bundle") -> "Mask | None":
+    """Return the mask that was asked for, or None if nothing personal was."""
     from edgefl.masks import freeze, full_mask, leading_channels
     from edgefl.wire import decode_mask
 
-    if args.keep is not None and args.mask is not None:
-        raise ExportError("--keep and --mask both say what to keep", fix="Give one of them.")
-    if args.mask is not None:
-        mask = decode_mask(Path(args.mask).read_bytes(), bundle.graph)
-    else:
-        mask = full_mask(bundle.graph) if args.keep is None else leading_channels(bundle.graph, args.keep)
     names = [name for name in (args.freeze or "").split(",") if name]
-    layers = [layer for name in names for layer in bundle.graph.blocks.get(name, (name,))]
-    return freeze(mask, layers)
+    frozen = [layer for name in names for layer in bundle.graph.blocks.get(name, (name,))]
+    if args.mask is not None:
+        return freeze(decode_mask(_read(args.mask), bundle.graph), frozen)
+    if args.profile is not None:
+        return _fitting(args, bundle, frozen)
+    if args.keep is not None:
+        return freeze(leading_channels(bundle.graph, args.keep), frozen)
+    wanted = frozen or args.train or args.infer or args.int8 or args.format != "onnx"
+    return freeze(full_mask(bundle.graph), frozen) if wanted else None
 
 
-def _write_submodel(submodel: "Submodel", folder: Path) -> None:
-    from edgefl.artifacts.bundle import INFER, TRAIN, WEIGHTS
+def _fitting(args: argparse.Namespace, bundle: "Bundle", frozen: list[str]) -> "Mask":
+    from edgefl.masks import freeze, full_mask
+    from edgefl.model_graph import Cost
+    from edgefl.planning import predict, widest
+    from edgefl.values import Budget, DeviceProfile, loads
+
+    profile = loads(DeviceProfile, _read(args.profile))
+    limits = Budget(round_seconds=args.step_seconds, peak_bytes=profile.memory_free_bytes // 2)
+    trained = freeze(full_mask(bundle.graph), frozen).trained
+
+    def fits(cost: Cost) -> bool:
+        return not limits.exceeded_by(predict(profile, cost, batch=args.batch))
+
+    return widest(bundle.graph, fits, trained=trained)
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ExportError(f"{path} cannot be read: {error.strerror}", fix="Give the path of a file.") from None
+
+
+def _accuracies(files: dict[str, bytes], data: "Dataset") -> dict[str, object]:
+    """Compare the 8-bit models with the others on test samples that lie evenly over the test data."""
+    from export.accuracy import compare
+
+    part, samples = ("test", data.test) if len(data.test) else ("train", data.train)
+    count = min(TEST_SAMPLES, len(samples))
+    x, y = data.batch([at * len(samples) // count for at in range(count)], "test" if part == "test" else "train")
+    endings = [name.rpartition(".")[2] for name in files if name.startswith("infer.int8.")]
+    return {ending: compare(files, ending, x, y) for ending in endings}
+
+
+def _write(files: dict[str, bytes], folder: Path) -> None:
     from edgefl.artifacts.store import write_whole
-    from edgefl.wire import encode_mask
 
-    write_whole(folder / "mask.safetensors", encode_mask(submodel.mask))
-    write_whole(folder / WEIGHTS, submodel.weights)
-    write_whole(folder / TRAIN, submodel.training_graph)
-    write_whole(folder / INFER, submodel.inference_model)
-
-
-def _report(bundle: "Bundle", submodel: "Submodel | None", parity: "Parity | None", as_json: bool) -> None:
-    from edgefl.model_graph import cost_of
-
-    dense = cost_of(bundle.graph)
-    costs = {"dense": dense} | ({} if submodel is None else {"personal": submodel.mask.cost})
-    if as_json:
-        told: dict[str, Any] = {
-            "model": bundle.manifest.model,
-            "graph": bundle.manifest.graph,
-            "files": dict(bundle.manifest.files),
-            "gradient_error": None if parity is None else parity.gradient_error,
-            "costs": {name: {f: getattr(cost, f) for f in cost.__slots__} for name, cost in costs.items()},
-        }
-        print(json.dumps(told, indent=2))
-        return
-    print(f"{bundle.manifest.model}: {bundle.manifest.graph}")
-    if parity is not None:
-        print(f"gradients differ from PyTorch's by at most {parity.gradient_error:.1e} ({parity.worst})")
-    rows = {
-        "parameters": "parameters",
-        "trained parameters": "trained_parameters",
-        "weights, bytes": "parameter_bytes",
-        "forward multiply-adds": "forward_multiply_adds",
-        "backward multiply-adds": "backward_multiply_adds",
-        "activations to remember": "saved_activations",
-    }
-    print(f"{'':<26}" + "".join(f"{name:>16}" for name in costs) + (f"{'share':>9}" if submodel else ""))
-    for label, field in rows.items():
-        values = [getattr(cost, field) for cost in costs.values()]
-        share = f"{values[1] / values[0]:>9.1%}" if submodel and values[0] else ""
-        print(f"{label:<26}" + "".join(f"{value:>16,}" for value in values) + share)
+    for name, content in files.items():
+        write_whole(folder / name, content)

@@ -4,6 +4,7 @@ HeteroFL keeps the leading channels, random masks are a baseline, and every plan
 is the planners' work, not this file's.
 """
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -20,9 +21,12 @@ def full_mask(graph: ModelGraph) -> Mask:
     return Mask.of(graph)
 
 
-def leading_channels(graph: ModelGraph, fraction: float) -> Mask:
-    """Keep the first channels of every group: about `fraction` of its width (not of the parameters)."""
-    return Mask.of(graph, kept={g.name: range(kept_width(g, fraction)) for g in graph.groups})
+def leading_channels(graph: ModelGraph, fraction: float, *, multiple: int = 1) -> Mask:
+    """Keep the first channels of every group: about `fraction` of its width (not of the parameters).
+
+    `multiple` asks for widths that kernels like, see `kept_width`.
+    """
+    return Mask.of(graph, kept={g.name: range(kept_width(g, fraction, multiple=multiple)) for g in graph.groups})
 
 
 def random_channels(graph: ModelGraph, fraction: float, generator: np.random.Generator) -> Mask:
@@ -46,11 +50,16 @@ def freeze(mask: Mask, layers: Iterable[str]) -> Mask:
     return Mask(mask.graph, mask.trained - frozen, mask.kept, mask.held)
 
 
-def kept_width(group: ChannelGroup, fraction: float) -> int:
-    """Return how many channels `fraction` of a group is: the nearest width that its norm allows, at least one."""
+def kept_width(group: ChannelGroup, fraction: float, *, multiple: int = 1) -> int:
+    """Return how many channels `fraction` of a group is: the nearest width that its norm allows, at least one.
+
+    Processors work on 4 to 16 channels at once, so widths that are a `multiple` of that waste nothing. A group that is
+    too narrow for four such steps is cut in finer ones.
+    """
     if not 0 < fraction <= 1:
         raise MaskError(f"the kept fraction is {fraction}", fix="Give a number above 0 and at most 1.")
     if group.fixed is not None:
         return group.width
-    steps = round(group.width * fraction / group.multiple_of)
-    return max(1, steps) * group.multiple_of
+    liked = math.lcm(group.multiple_of, multiple)
+    step = liked if group.width % liked == 0 and group.width >= 4 * liked else group.multiple_of
+    return max(1, round(group.width * fraction / step)) * step

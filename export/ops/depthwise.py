@@ -2,11 +2,14 @@
 
 ONNX fixes the number of groups in the file, and a depthwise convolution has as many groups as channels: with a free
 width it must be written another way. Every tap of the kernel is a product of a slice of the image with one weight a
-channel, and the same holds for its gradients.
+channel, and the same holds for its gradients. Where weights are baked in, the width is known: the note on the node lets
+`edgefl.artifacts.bake` write the convolution that this was.
 """
 
+import json
 from collections.abc import Callable, Sequence
 
+from edgefl.artifacts.bake import DEPTHWISE
 from export.axes import Constant
 from export.ops.window import Window, padded, tap_slice
 from export.trace import Trace, Value
@@ -45,6 +48,7 @@ def depthwise(t: Trace, x: Value, weight: Value, window: Window) -> tuple[str, S
     )
     products = [t.emit.one("Mul", piece, w) for piece, w in zip(pieces, weights, strict=True)]
     name = t.emit.one("Sum", *products) if len(products) > 1 else products[0]
+    t.emit.note(name, DEPTHWISE, json.dumps({"inputs": [x.name, weight.name], **window.attributes()}, sort_keys=True))
 
     def step(grad: str) -> None:
         over = t.emit.integers(0, 2, 3)

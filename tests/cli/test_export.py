@@ -11,7 +11,9 @@ from edgefl.artifacts.bundle import INFER, TRAIN, read_bundle
 from edgefl.artifacts.submodel import bundle_weights, make_submodel
 from edgefl.cli.main import main
 from edgefl.masks import gather, leading_channels
+from edgefl.values import dumps
 from edgefl.wire import Dense, decode, decode_mask
+from tests.values.samples import PROFILE
 
 
 def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -72,7 +74,13 @@ def test_a_model_of_ones_own_is_exported(
         (["--model", "json:loads", "--input", "x"], "no shape"),
         (["--model", "mlp", "--input", "3"], "--input is for models of your own"),
         (["--model", "mlp", "--keep", "1.5"], "kept fraction is 1.5"),
-        (["--model", "mlp", "--keep", "0.5", "--mask", "m"], "Give one of them"),
+        (["--model", "mlp", "--mask", "nowhere"], "nowhere cannot be read"),
+        (["--model", "mlp", "--profile", "nowhere"], "nowhere cannot be read"),
+        (["--model", "mlp", "--weights", "nowhere"], "nowhere cannot be read"),
+        (["--model", "mlp", "--format", "tflite"], "no format 'tflite'"),
+        (["--model", "mlp", "--batch", "0"], "batch size is 0"),
+        (["--model", "mlp", "--int8"], "--data fashion-mnist"),
+        (["--model", "mlp", "--int8", "--data", "digits"], "a sample of 'digits' has the shape (1, 8, 8)"),
         (["--model", "mlp", "--freeze", "attic"], "no trainable layer 'attic'"),
     ],
 )
@@ -101,3 +109,68 @@ def test_a_submodel_infers_what_its_weights_say(tmp_path: Path, capsys: pytest.C
     sent = decode(submodel.weights).tensors["head.weight"]
     assert isinstance(sent, Dense)
     assert np.array_equal(sent.array, part["head.weight"])
+
+
+TINY = """
+from torch import nn
+def tiny():
+    return nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 10))
+"""
+
+
+def test_every_format_of_a_part_is_written_and_the_price_of_eight_bits_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tiny_models.py").write_text(TINY)
+    monkeypatch.chdir(tmp_path)
+    words = ["--model", "tiny_models:tiny", "--input", "1,8,8", "--keep", "0.5", "--format", "onnx,executorch"]
+    out = json.loads(told(capsys, *words, "--int8", "--data", "digits", "--batch", "4", "--out", "out", "--json"))
+    inference = {"infer.onnx", "infer.pte", "infer.int8.onnx", "infer.int8.pte"}
+    training = {"train.onnx", "train.pte", "train.json", "weights.safetensors"}
+    assert set(out["personal_files"]) == {"mask.safetensors", *inference, *training}
+    assert {path.name for path in (tmp_path / "out" / "personal").iterdir()} == set(out["personal_files"])
+    assert set(out["int8"]) == {"onnx", "pte"}
+    for found in out["int8"].values():
+        assert found["samples"] > 100
+        assert found["same"] > 0.9
+        assert abs(found["after"] - found["before"]) < 0.1
+    signature = json.loads((tmp_path / "out" / "personal" / "train.json").read_text())
+    assert signature["batch"] == 4
+    assert signature["inputs"][:2] == ["x", "y"]
+
+
+def test_only_what_inference_needs_is_written_if_only_that_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told(capsys, "--no-check", "--model", "mlp", "--infer", "--out", str(tmp_path / "out"))
+    assert {path.name for path in (tmp_path / "out" / "personal").iterdir()} == {"mask.safetensors", "infer.onnx"}
+
+
+def test_a_profile_decides_the_width(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "profile.json").write_text(dumps(PROFILE))
+    words = ["--no-check", "--json", "--model", "cnn4", "--profile", str(tmp_path / "profile.json")]
+    kept = []
+    for seconds in ("10", "0.1", "0.05"):
+        out = json.loads(told(capsys, *words, "--step-seconds", seconds, "--out", str(tmp_path / "out")))
+        kept.append(out["costs"]["personal"]["parameters"])
+    assert kept[0] == 390_880
+    assert kept[0] > kept[1] > kept[2]
+    assert main(["export", *words, "--step-seconds", "0.0001", "--out", str(tmp_path / "none")]) == 1
+    assert "not even the narrowest submodel" in capsys.readouterr().err
+
+
+def test_weights_of_an_earlier_export_are_taken_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--no-check", "--model", "mlp", "--json"]
+    first = json.loads(told(capsys, *words, "--seed", "5", "--out", str(tmp_path / "first")))
+    weights = str(tmp_path / "first" / "weights.safetensors")
+    again = json.loads(told(capsys, *words, "--weights", weights, "--out", str(tmp_path / "again")))
+    assert again["files"] == first["files"]
+    assert main(["export", "--model", "lenet5", "--weights", weights, "--out", str(tmp_path / "other")]) == 1
+    assert "which lenet5 has not" in capsys.readouterr().err
+
+
+def test_one_way_to_choose_a_part_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["export", "--model", "mlp", "--keep", "0.5", "--mask", "m", "--out", str(tmp_path)])
+    assert stop.value.code == 2
+    assert "not allowed with argument" in capsys.readouterr().err

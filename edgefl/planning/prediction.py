@@ -1,0 +1,26 @@
+"""What training a submodel will take on a device, from the device's profile.
+
+The result is a `Budget` that holds uses in place of limits, so `limits.exceeded_by(use)` answers whether it fits.
+"""
+
+from edgefl.model_graph import Cost
+from edgefl.values import Budget, DeviceProfile
+
+__all__ = ["predict"]
+
+
+def predict(profile: DeviceProfile, cost: Cost, *, batch: int, steps: int = 1) -> Budget:
+    """Return what `steps` training steps on batches of this size will take."""
+    fit = profile.cost
+    step = fit.step_seconds(
+        forward_multiply_adds=batch * cost.forward_multiply_adds,
+        backward_multiply_adds=batch * cost.backward_multiply_adds,
+    )
+    seconds = steps * step
+    watts = None if profile.power is None else profile.power.busy_watts
+    return Budget(
+        trainable_parameters=cost.trained_parameters,
+        round_seconds=seconds,
+        peak_bytes=fit.peak_bytes(activation_bytes=cost.activation_bytes(batch)),
+        joules=None if watts is None else max(0.0, watts) * seconds,
+    )

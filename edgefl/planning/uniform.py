@@ -1,0 +1,47 @@
+"""The plainest plan: one fraction for every layer, as wide as fits.
+
+HeteroFL's submodels look like this, `edgefl export` offers it to a single device, and cleverer planners are measured
+against it.
+"""
+
+from collections.abc import Callable, Collection
+
+from edgefl.errors import MaskError
+from edgefl.masks import Mask, kept_width
+from edgefl.model_graph import Cost, ModelGraph, cost_of
+
+__all__ = ["widest"]
+
+_STEPS = 512
+"""Fractions are tried in steps of this part of the whole."""
+
+
+def widest(
+    graph: ModelGraph,
+    fits: Callable[[Cost], bool],
+    *,
+    multiple: int = 8,
+    trained: Collection[str] | None = None,
+) -> Mask:
+    """Return the leading channels of the largest fraction whose cost fits; None trains every layer.
+
+    `fits` must not say yes to a submodel and no to a narrower one. Widths are multiples of `multiple` where a layer is
+    wide enough.
+    """
+
+    def widths(step: int) -> dict[str, int]:
+        return {group.name: kept_width(group, step / _STEPS, multiple=multiple) for group in graph.groups}
+
+    def fitting(step: int) -> bool:
+        return fits(cost_of(graph, widths(step), trained))
+
+    if not fitting(1):
+        raise MaskError(
+            f"not even the narrowest submodel of {graph.name!r} fits",
+            fix="Allow more time or memory, freeze layers, or take a smaller model.",
+        )
+    low, high = 1, _STEPS + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fitting(middle) else (low, middle)
+    return Mask.of(graph, trained=trained, kept={name: range(width) for name, width in widths(low).items()})

@@ -1,0 +1,57 @@
+"""How well inference models answer on labelled samples, and how often two of them give the same answer.
+
+`edgefl export --int8` reports it: what 8-bit integers cost is a question to data, not to a formula.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnxruntime
+
+from edgefl.masks import Array
+from export.executorch import Runner
+
+__all__ = ["Accuracy", "answers", "compare"]
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Two models on the same samples."""
+
+    before: float
+    """Share of right answers in float32."""
+    after: float
+    """Share of right answers in 8-bit integers."""
+    same: float
+    """Share of samples that both answer alike."""
+    samples: int
+
+
+def compare(files: Mapping[str, bytes], ending: str, x: Array, y: Array) -> Accuracy:
+    """Compare infer.int8 with infer, in the format of this ending ("onnx" or "pte")."""
+    before, after = (answers(files[f"{name}.{ending}"], ending, x) for name in ("infer", "infer.int8"))
+    right, still_right, same = (float(np.mean(flags)) for flags in (before == y, after == y, before == after))
+    return Accuracy(right, still_right, same, len(y))
+
+
+def answers(model: bytes, ending: str, x: Array) -> Array:
+    """Return the class that a model gives to every sample."""
+    predict = _onnx(model) if ending == "onnx" else _executorch(model)
+    found: Array = predict(x).argmax(axis=1)
+    return found
+
+
+def _onnx(model: bytes) -> Callable[[Array], Array]:
+    session = onnxruntime.InferenceSession(model)
+
+    def predict(x: Array) -> Array:
+        logits: Array = session.run(None, {"x": x})[0]
+        return logits
+
+    return predict
+
+
+def _executorch(model: bytes) -> Callable[[Array], Array]:
+    runner = Runner(model)
+    return lambda x: np.concatenate([runner(x[at : at + 1])[0] for at in range(len(x))])
