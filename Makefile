@@ -32,9 +32,11 @@ bench: .venv/dev
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.export
 	$(BIN)/python -m benchmarks.training
+	$(BIN)/python -m benchmarks.inference
+	$(BIN)/python -m benchmarks.executorch_training
 
 clean:
-	rm -rf .venv build runs *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-retired build runs *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "EdgeFL needs Python 3.11 or later: install it, or name it with PYTHON=..." >&2; exit 2; }

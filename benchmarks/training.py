@@ -1,21 +1,25 @@
 """A training step (loss and all gradients) by onnxruntime on the width-symbolic graph, against PyTorch eager.
 
 Every engine runs in a process of its own, because they slow each other down in one, and they take turns step by step.
-`python -m benchmarks.training [MODEL ...]`; two threads each.
+`python -m benchmarks.training [MODEL ...]`; two threads each. With `--retired` the training build of onnxruntime, which
+ended with 1.19.2, races too (CNN4 and the perceptron), from an environment of its own that is made on the first run.
 """
 
 import argparse
-import os
-import statistics
-import subprocess
-import sys
-import time
+import tempfile
 from collections.abc import Callable
-from typing import IO
+from pathlib import Path
+from typing import Any
+
+from benchmarks.race import Racer, race, serve
+from benchmarks.retired_training import CHAINS, VERSION, python_with_training, retired_step, write_case
 
 THREADS = 2
+SEED = 0
 CASES = [("cnn4", 32), ("cnn4", 8), ("mlp", 32), ("mlp", 8), ("preresnet18", 32), ("mobilenet", 32), ("char_lstm", 32)]
 ENGINES = ("eager", "full", "half", "head")
+RETIRED = "retired"
+ENVIRONMENT = Path(__file__).parents[1] / ".venv-retired"
 
 
 def main() -> None:
@@ -23,87 +27,57 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="*", metavar="MODEL", help="models of the zoo (default: all cases)")
     parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--engine", choices=ENGINES, help=argparse.SUPPRESS)
+    parser.add_argument("--retired", action="store_true", help=f"race onnxruntime-training {VERSION} too")
+    parser.add_argument("--environment", type=Path, default=ENVIRONMENT, metavar="DIR", help="where that is installed")
+    parser.add_argument("--engine", choices=[*ENGINES, RETIRED], help=argparse.SUPPRESS)
     parser.add_argument("--batch", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--case", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.engine:
-        _serve(_step(args.engine, args.models[0], args.batch))
+        serve(_step(args.engine, args.models[0], args.batch, args.case))
         return
+    retired = python_with_training(args.environment) if args.retired else None
     print(f"milliseconds a step, medians of {args.rounds} turns, {THREADS} threads; ratios to eager and to full width")
     for model, batch in CASES:
         if not args.models or model in args.models:
-            _race(model, batch, args.rounds)
+            _race(model, batch, args.rounds, retired if model in CHAINS else None)
 
 
-def _race(model: str, batch: int, rounds: int) -> None:
-    racers = {engine: _Racer(engine, model, batch) for engine in ENGINES}
-    times: dict[str, list[float]] = {engine: [] for engine in ENGINES}
-    for turn in range(rounds + 3):
-        for engine, racer in racers.items():
-            seconds = racer.step()
-            if turn >= 3:
-                times[engine].append(seconds)
-    for racer in racers.values():
-        racer.stop()
-    median = {engine: statistics.median(values) * 1e3 for engine, values in times.items()}
-    print(
+def _race(model: str, batch: int, rounds: int, retired: Path | None) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        case = ["--case", folder] if retired else []
+        command = ["benchmarks.training", model, "--batch", str(batch), *case, "--engine"]
+        racers = {engine: Racer([*command, engine]) for engine in ENGINES}
+        if retired:  # last: it needs the case that the full engine writes
+            racers[RETIRED] = Racer([*command, RETIRED], str(retired))
+        times = race(racers, rounds)
+    median = {engine: found.median * 1e3 for engine, found in times.items()}
+    line = (
         f"{model:<12} batch {batch:<3} eager {median['eager']:8.2f}   onnxruntime {median['full']:8.2f} "
         f"({median['full'] / median['eager']:.2f}x)   half width {median['half'] / median['full']:.2f}   "
-        f"head alone {median['head'] / median['full']:.2f}",
-        flush=True,
+        f"head alone {median['head'] / median['full']:.2f}"
     )
+    if retired:
+        line += f"   onnxruntime-training {median[RETIRED]:8.2f} ({median[RETIRED] / median['eager']:.2f}x)"
+    print(line, flush=True)
 
 
-class _Racer:
-    """An engine in its own process, which makes one step when asked."""
-
-    def __init__(self, engine: str, model: str, batch: int) -> None:
-        command = [sys.executable, "-W", "ignore", "-m", "benchmarks.training", model, "--engine", engine]
-        self._process = subprocess.Popen(
-            [*command, "--batch", str(batch)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"OMP_WAIT_POLICY": "PASSIVE"},
-        )
-        self._pipe(self._process.stdout).readline()  # ready
-
-    def step(self) -> float:
-        """Make one step and return its seconds."""
-        pipe = self._pipe(self._process.stdin)
-        pipe.write("step\n")
-        pipe.flush()
-        return float(self._pipe(self._process.stdout).readline())
-
-    def stop(self) -> None:
-        """End the process."""
-        self._process.communicate(timeout=30)
-
-    @staticmethod
-    def _pipe(pipe: IO[str] | None) -> IO[str]:
-        assert pipe is not None  # it was asked for
-        return pipe
-
-
-def _serve(step: Callable[[], object]) -> None:
-    print("ready", flush=True)
-    for _ in sys.stdin:
-        start = time.perf_counter()
-        step()
-        print(time.perf_counter() - start, flush=True)
-
-
-def _step(engine: str, name: str, batch: int) -> Callable[[], object]:
-    """Return a function that makes one step."""
+def _step(engine: str, name: str, batch: int, case: Path | None) -> Callable[[], object]:
+    """Return a function that makes one step. With a folder for it, the full engine writes down what it trains."""
+    if engine == RETIRED:
+        assert case is not None  # the race gives it
+        return retired_step(case, _session_options())
     import torch  # noqa: TID251
     from torch import nn  # noqa: TID251
 
+    from edgefl.artifacts.cut import GRADIENT
     from edgefl.artifacts.submodel import make_submodel
     from edgefl.masks import freeze, full_mask, leading_channels
     from export.bundle import make_bundle
     from export.source import open_source
 
     torch.set_num_threads(THREADS)
+    torch.manual_seed(SEED)
     source = open_source(name)
     shape = (batch, *source.example.shape[1:])
     is_text = not source.example.is_floating_point()
@@ -122,24 +96,36 @@ def _step(engine: str, name: str, batch: int) -> Callable[[], object]:
     if engine == "head":
         mask = freeze(mask, [layer for layer in bundle.graph.trainable_layers if layer != "head"])
     part = make_submodel(bundle, mask)
-    return _onnx_step(part.training_graph, part.weights, x.numpy(), y.numpy())
+    step = _onnx_step(part.training_graph, part.weights, x.numpy(), y.numpy())
+    if case is not None and engine == "full":
+        outputs = step()
+        gradients = {name: outputs[GRADIENT + name] for name, _ in model.named_parameters()}
+        write_case(case, model, x.numpy(), y.numpy(), {"loss": outputs["loss"], **gradients})
+    return step
 
 
-def _onnx_step(graph: bytes, weights: bytes, x: object, y: object) -> Callable[[], object]:
+def _onnx_step(graph: bytes, weights: bytes, x: object, y: object) -> Callable[[], dict[str, Any]]:
     import onnxruntime
 
     from edgefl.wire import Dense, decode
+
+    session = onnxruntime.InferenceSession(graph, _session_options())
+    tensors = decode(weights).tensors
+    feed = {"x": x, "y": y} | {n: p.array for n, p in tensors.items() if isinstance(p, Dense)}
+    feed = {node.name: feed[node.name] for node in session.get_inputs()}
+    names = [node.name for node in session.get_outputs()]
+    return lambda: dict(zip(names, session.run(names, feed), strict=True))
+
+
+def _session_options() -> Any:
+    import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = THREADS
     options.add_session_config_entry("session.set_denormal_as_zero", "1")
     # Threads that spin between steps would steal the cores from whoever's turn it is; devices run without them too.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    session = onnxruntime.InferenceSession(graph, options)
-    tensors = decode(weights).tensors
-    feed = {"x": x, "y": y} | {n: p.array for n, p in tensors.items() if isinstance(p, Dense)}
-    feed = {node.name: feed[node.name] for node in session.get_inputs()}
-    return lambda: session.run(None, feed)
+    return options
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def test_no_module_unpickles() -> None:
 @pytest.mark.slow
 def test_a_bare_install_shows_help_and_inspects_files(tmp_path: Path) -> None:
     source = tmp_path / "source"
-    ignored = shutil.ignore_patterns(".venv", ".git", ".*_cache", "*.egg-info", "build", "runs", "__pycache__")
+    ignored = shutil.ignore_patterns(".venv*", ".git", ".*_cache", "*.egg-info", "build", "runs", "__pycache__")
     shutil.copytree(ROOT, source, ignore=ignored)
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
     tools = tmp_path / "venv" / "bin"
