@@ -35,14 +35,14 @@ class Store:
     def put(self, data: bytes) -> Digest:
         """Keep data, and return its digest."""
         digest = digest_of(data)
-        path = self._content(digest)
+        path = self.path_of(digest)
         if not path.exists():
             write_whole(path, data)
         return digest
 
     def get(self, digest: Digest) -> bytes | None:
         """Return what a digest names, or None. A file that was damaged is removed."""
-        path = self._content(check_digest(digest))
+        path = self.path_of(check_digest(digest))
         with contextlib.suppress(FileNotFoundError):
             data = path.read_bytes()
             if digest_of(data) == digest:
@@ -62,13 +62,18 @@ class Store:
         write_whole(note, self.put(data).encode())
         return data
 
-    def _content(self, digest: Digest) -> Path:
+    def files(self) -> list[Path]:
+        """Return the files of everything that is kept."""
+        return [path for path in (self.folder / "content").glob("??/*") if not path.name.startswith(".")]
+
+    def path_of(self, digest: Digest) -> Path:
+        """Return where the content of this digest lies, or would lie."""
         name = digest.removeprefix("sha256:")
         return self.folder / "content" / name[:2] / name
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that nobody ever sees half of it, even if the power fails."""
+def write_whole(path: Path, data: bytes, *, mode: int = 0o666) -> None:
+    """Write a file so that nobody ever sees half of it, even if the power fails. Its mode is narrowed by the umask."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
     try:
@@ -76,7 +81,7 @@ def write_whole(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-            os.fchmod(file.fileno(), 0o666 & ~_UMASK)  # a temporary file is for its owner alone
+            os.fchmod(file.fileno(), mode & ~_UMASK)  # a temporary file is for its owner alone
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

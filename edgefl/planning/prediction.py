@@ -15,12 +15,19 @@ def predict(profile: DeviceProfile, cost: Cost, *, batch: int, steps: int = 1) -
     step = fit.step_seconds(
         forward_multiply_adds=batch * cost.forward_multiply_adds,
         backward_multiply_adds=batch * cost.backward_multiply_adds,
+        activation_bytes=cost.activation_bytes(batch),
+        trained_parameters=cost.trained_parameters,
+    )
+    peak = fit.peak_bytes(
+        activation_bytes=cost.activation_bytes(batch),
+        parameter_bytes=cost.parameter_bytes,
+        trained_parameters=cost.trained_parameters,
     )
     seconds = steps * step
     watts = None if profile.power is None else profile.power.busy_watts
     return Budget(
         trainable_parameters=cost.trained_parameters,
         round_seconds=seconds,
-        peak_bytes=fit.peak_bytes(activation_bytes=cost.activation_bytes(batch)),
+        peak_bytes=peak,
         joules=None if watts is None else max(0.0, watts) * seconds,
     )

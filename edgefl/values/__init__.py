@@ -13,18 +13,19 @@ plain Python: it knows no numpy, no tensors, no files and no network.
     unknown_fields     advice on a field that does not exist
     json_text, schema  strict JSON, documents with a schema tag
     labels             measured or estimated; process, package or device
-    device_profile, budget, client_plan, local_result, telemetry
+    device_profile, budget, client_plan, local_result, telemetry, protocol
     words, describe    values in words for a person
 """
 
 from edgefl.values.budget import Budget
-from edgefl.values.client_plan import ClientPlan, Prediction, RuleSettings, Setting
+from edgefl.values.client_plan import ClientPlan, LocalWork, Prediction, RuleSettings, Setting
 from edgefl.values.describe import describe
 from edgefl.values.device_profile import CostFit, DeviceProfile, Machine, PowerSource
 from edgefl.values.field_error import FieldError
 from edgefl.values.frozen_mapping import FrozenMapping
 from edgefl.values.labels import Provenance, Scope
-from edgefl.values.local_result import LocalResult, PayloadReference
+from edgefl.values.local_result import LocalResult
+from edgefl.values.protocol import Assignment, Enrolled, Enrolment, Outcome, Reason, Receipt, Refusal
 from edgefl.values.quantities import (
     LARGEST_INTEGER,
     Bytes,
@@ -78,9 +79,9 @@ __all__ = [
     "ClientPlan",
     "RuleSettings",
     "Setting",
+    "LocalWork",
     "Prediction",
     "LocalResult",
-    "PayloadReference",
     "Telemetry",
     "Latency",
     "Memory",
@@ -89,6 +90,13 @@ __all__ = [
     "Transfer",
     "Scope",
     "Provenance",
+    "Enrolment",
+    "Enrolled",
+    "Assignment",
+    "Refusal",
+    "Reason",
+    "Receipt",
+    "Outcome",
     # their JSON form
     "to_json",
     "from_json",

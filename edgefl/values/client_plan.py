@@ -7,14 +7,15 @@ and mask by their digests; those travel as binary bodies.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from edgefl.values.quantities import Bytes, Count, Joules, Seconds
+from edgefl.values.quantities import Bytes, Count, Joules, PositiveCount, Seconds
 from edgefl.values.records import check_fields
 from edgefl.values.schema import document
-from edgefl.values.texts import Digest, Identifier, Name, Seed
+from edgefl.values.texts import Digest, Identifier, Seed
 
-__all__ = ["Setting", "RuleSettings", "Prediction", "ClientPlan"]
+__all__ = ["Setting", "RuleSettings", "LocalWork", "Prediction", "ClientPlan"]
 
 _NOT_PREDICTED = {"absent": "not predicted"}
+_NO_LIMIT = {"absent": "no limit"}
 
 Setting = bool | int | float | str
 """What a local rule can be told. Python's JSON keeps 1 and 1.0 apart, but JavaScript writes both as 1: a rule
@@ -30,6 +31,23 @@ class RuleSettings:
 
     settings: Mapping[str, Setting] = field(default_factory=dict)
     """The rule's parameters by name, such as {'learning_rate': 0.1}. The rule itself checks them."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalWork:
+    """How much the device shall train."""
+
+    epochs: PositiveCount = 1
+    """Passes over the device's training samples."""
+
+    batch_size: PositiveCount = 32
+    """Samples of one training step."""
+
+    most_steps: PositiveCount | None = field(default=None, metadata=_NO_LIMIT)
+    """Training steps after which the round ends, whatever is left of its epochs; None is no limit."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -75,20 +93,32 @@ class ClientPlan:
     rule: RuleSettings
     """The local rule and its settings."""
 
-    codec: Name
-    """Name of the codec for the upload."""
-
     deadline_seconds: Seconds
     """Seconds from the moment the device gets the plan until the coordinator stops waiting for its result."""
 
     seed: Seed
     """Seed of all chance on the device, 0 to 2^64 - 1. In JSON a text of digits (see `UnsignedText`)."""
 
+    work: LocalWork = field(default_factory=LocalWork)
+    """How much to train."""
+
+    rounds: PositiveCount = 1
+    """How many rounds the federation is to have: schedules need it."""
+
     graph: Digest | None = field(default=None, metadata={"absent": "the device finds it by the model"})
     """Digest of the training graph to run, or None if the device is to find it by the model."""
 
+    mask_body: Digest | None = field(default=None, metadata={"absent": "the device knows it"})
+    """Digest of the body that carries the mask, or None where the whole model is meant, which needs no telling."""
+
+    inference: Digest | None = field(default=None, metadata={"absent": "the device does not evaluate"})
+    """Digest of the inference graph to evaluate with on the device's own validation data, or None."""
+
     weights: Digest | None = field(default=None, metadata={"absent": "the device has them"})
     """Digest of the weights to start from, or None if the device has them already."""
+
+    extras: Digest | None = field(default=None, metadata={"absent": "the rule needs none"})
+    """Digest of a body with further tensors that the rule reads, or None if it needs none."""
 
     predicted: Prediction | None = field(default=None, metadata=_NOT_PREDICTED)
     """What the planner expects, or None if it predicts nothing."""

@@ -43,7 +43,11 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostFit:
-    """A linear model of one training step, fitted to measurements on this device."""
+    """A linear model of one training step, fitted to measurements on this device.
+
+    Multiply-adds alone do not tell the time: norms, activations and pools go with the bytes that they touch, the
+    optimiser with the parameters that it moves. A term that a device does not need is 0.
+    """
 
     overhead_seconds: Seconds
     """Seconds that every step takes, however small the model."""
@@ -54,30 +58,63 @@ class CostFit:
     backward_seconds_per_multiply_add: SecondsPerMultiplyAdd
     """Seconds for one multiply-add of the backward pass."""
 
+    seconds_per_activation_byte: Seconds = 0.0
+    """Seconds for each byte of activations: norms, pools and whatever else works on every entry."""
+
+    seconds_per_trained_parameter: Seconds = 0.0
+    """Seconds for each trained parameter, whatever the batch: the optimiser."""
+
     memory_base_bytes: Bytes
-    """Bytes that the engine takes, however small the model."""
+    """Bytes that the process takes, however small the model."""
 
     memory_bytes_per_activation_byte: Ratio
     """Bytes of peak memory for each byte of activations that the backward pass keeps."""
 
+    memory_bytes_per_parameter_byte: Ratio = 0.0
+    """Bytes of peak memory for each byte of parameters that the device holds."""
+
+    memory_bytes_per_trained_parameter: Ratio = 0.0
+    """Bytes of peak memory for each trained parameter: its gradient, its momentum, its new value."""
+
     relative_error: Ratio
-    """Typical error of the fitted step time, as a share of the measured one: 0.1 is one tenth."""
+    """Typical error of a step time that was not fitted, as a share of the measured one: 0.1 is one tenth."""
+
+    memory_relative_error: Ratio | None = field(default=None, metadata={"absent": "not known"})
+    """The same for peak memory, or None if not known."""
 
     measurements: PositiveCount
-    """Number of measurements behind the fit."""
+    """Number of step times behind the fit."""
+
+    measured_on: Name | None = field(default=None, metadata={"absent": "not known"})
+    """The models whose training was measured."""
 
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def step_seconds(self, *, forward_multiply_adds: Count, backward_multiply_adds: Count) -> Seconds:
-        """Predicted seconds of one training step with this many multiply-adds."""
-        forward = self.forward_seconds_per_multiply_add * forward_multiply_adds
-        backward = self.backward_seconds_per_multiply_add * backward_multiply_adds
-        return self.overhead_seconds + forward + backward
+    def step_seconds(
+        self,
+        *,
+        forward_multiply_adds: Count,
+        backward_multiply_adds: Count,
+        activation_bytes: Bytes,
+        trained_parameters: Count,
+    ) -> Seconds:
+        """Predicted seconds of one training step; all but the parameters are of the whole batch."""
+        return (
+            self.overhead_seconds
+            + self.forward_seconds_per_multiply_add * forward_multiply_adds
+            + self.backward_seconds_per_multiply_add * backward_multiply_adds
+            + self.seconds_per_activation_byte * activation_bytes
+            + self.seconds_per_trained_parameter * trained_parameters
+        )
 
-    def peak_bytes(self, *, activation_bytes: Bytes) -> Bytes:
-        """Predicted peak memory of a training step that keeps this many bytes of activations."""
-        return self.memory_base_bytes + round(self.memory_bytes_per_activation_byte * activation_bytes)
+    def peak_bytes(self, *, activation_bytes: Bytes, parameter_bytes: Bytes, trained_parameters: Count) -> Bytes:
+        """Predicted peak memory of a process that trains; the activations are of the whole batch."""
+        return self.memory_base_bytes + round(
+            self.memory_bytes_per_activation_byte * activation_bytes
+            + self.memory_bytes_per_parameter_byte * parameter_bytes
+            + self.memory_bytes_per_trained_parameter * trained_parameters
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,36 +1,19 @@
 """LocalResult: what one device reports after a round.
 
-Made by the device's runtime, sent with the upload, read by the strategy that aggregates. The tensors travel
-in a binary body of their own; this names it.
+Made by the device's runtime, read by the strategy that aggregates. It travels inside the binary body that carries the
+tensors (`edgefl.wire.encode_result`): one file that a device can keep, send, and send again.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from edgefl.values.quantities import Bytes, Count, Fraction, Real
+from edgefl.values.quantities import Count, Fraction, Real
 from edgefl.values.records import check_fields
 from edgefl.values.schema import document
 from edgefl.values.telemetry import Telemetry
-from edgefl.values.texts import Digest, Identifier, Name
+from edgefl.values.texts import Identifier
 
-__all__ = ["PayloadReference", "LocalResult"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PayloadReference:
-    """The binary body that holds the tensors of a result."""
-
-    codec: Name
-    """Name of the codec that made it."""
-
-    digest: Digest
-    """Digest of the body's bytes."""
-
-    size_bytes: Bytes
-    """Size of the body in bytes."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+__all__ = ["LocalResult"]
 
 
 @document("local_result", version=1)
@@ -59,9 +42,6 @@ class LocalResult:
 
     loss: Real
     """Mean training loss over the round's last pass. Always finite."""
-
-    payload: PayloadReference | None = field(metadata={"absent": "nothing uploaded"})
-    """The tensors, or None where they stay on the device, as personal models do. Never so by default."""
 
     telemetry: Telemetry
     """What the round cost."""

@@ -9,6 +9,7 @@ sparse.py      single entries; positions.py holds their bitmaps and deltas
 bits.py        one bit an entry
 counts.py      small whole numbers
 mask_body.py   a mask as a body
+result_body.py a device's result as a body
 size.py        where the bytes go
 checks.py      what every codec checks
 """
@@ -18,6 +19,7 @@ from edgefl.wire.body import MAX_BODY_BYTES, WIRE_VERSION, Body, Expected, Kind,
 from edgefl.wire.counts import Counts
 from edgefl.wire.dense import Dense
 from edgefl.wire.mask_body import decode_mask, encode_mask
+from edgefl.wire.result_body import Report, decode_result, encode_result
 from edgefl.wire.size import WireSize, measure
 from edgefl.wire.slices import Slice
 from edgefl.wire.sparse import Sparse
@@ -36,6 +38,9 @@ __all__ = [
     "Counts",
     "encode_mask",
     "decode_mask",
+    "Report",
+    "encode_result",
+    "decode_result",
     "WireSize",
     "measure",
     "MAX_BODY_BYTES",

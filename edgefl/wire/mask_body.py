@@ -14,9 +14,9 @@ from edgefl.errors import MaskError, WireFormatError
 from edgefl.masks import BoolArray, Mask
 from edgefl.model_graph import ModelGraph
 from edgefl.wire.bits import Bits
-from edgefl.wire.body import MAX_BODY_BYTES, Body, Kind, decode, encode
+from edgefl.wire.body import MAX_BODY_BYTES, Body, Kind, Payload, decode, encode
 
-__all__ = ["HELD", "KEPT", "decode_mask", "encode_mask", "trained_layers"]
+__all__ = ["HELD", "KEPT", "decode_mask", "encode_mask", "mask_of", "mask_tensors", "trained_layers"]
 
 KEPT = "kept/"
 HELD = "held/"
@@ -24,10 +24,14 @@ HELD = "held/"
 
 def encode_mask(mask: Mask) -> bytes:
     """Return the bytes of a mask."""
-    kept = {KEPT + name: Bits.of(flags) for name, flags in mask.kept_bitmaps().items()}
-    held = {HELD + name: Bits.of(flags) for name, flags in mask.held.items()}
     about = {"model": mask.graph.digest, "mask": mask.digest, "trained": "\n".join(sorted(mask.trained))}
-    return encode(Body(Kind.MASK, kept | held, about=about))
+    return encode(Body(Kind.MASK, mask_tensors(mask), about=about))
+
+
+def mask_tensors(mask: Mask) -> dict[str, Payload]:
+    """Return the bits of a mask by their names in a body."""
+    kept: dict[str, Payload] = {KEPT + name: Bits.of(flags) for name, flags in mask.kept_bitmaps().items()}
+    return kept | {HELD + name: Bits.of(flags) for name, flags in mask.held.items()}
 
 
 def decode_mask(data: bytes, graph: ModelGraph, *, limit: int = MAX_BODY_BYTES) -> Mask:
@@ -38,6 +42,11 @@ def decode_mask(data: bytes, graph: ModelGraph, *, limit: int = MAX_BODY_BYTES) 
             f"the mask is for the model {body.about.get('model')!r}, not for {graph.name!r} ({graph.digest})",
             fix="Ask for a mask of this model.",
         )
+    return mask_of(body, graph, body.about.get("mask"))
+
+
+def mask_of(body: Body, graph: ModelGraph, digest: str | None) -> Mask:
+    """Read the mask of this digest from a body that holds its bits and names its trained layers."""
     kept, held = _flags(body, graph)
     try:
         mask = Mask.of(
@@ -48,7 +57,7 @@ def decode_mask(data: bytes, graph: ModelGraph, *, limit: int = MAX_BODY_BYTES) 
         )
     except MaskError as error:
         raise WireFormatError(f"the mask breaks a rule: {error.problem}", fix=error.fix) from None
-    if body.about.get("mask") != mask.digest:
+    if digest != mask.digest:
         raise WireFormatError("the mask does not match its digest", fix="Ask the sender for it again.")
     return mask
 

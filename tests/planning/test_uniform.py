@@ -58,10 +58,17 @@ def test_a_prediction_is_the_fit_times_the_work() -> None:
     cost = full_mask(cnn4()).cost
     use = predict(PROFILE, cost, batch=16, steps=10)
     one = PROFILE.cost.step_seconds(
-        forward_multiply_adds=16 * cost.forward_multiply_adds, backward_multiply_adds=16 * cost.backward_multiply_adds
+        forward_multiply_adds=16 * cost.forward_multiply_adds,
+        backward_multiply_adds=16 * cost.backward_multiply_adds,
+        activation_bytes=cost.activation_bytes(16),
+        trained_parameters=cost.trained_parameters,
     )
     assert use.round_seconds == pytest.approx(10 * one)
-    assert use.peak_bytes == PROFILE.cost.peak_bytes(activation_bytes=cost.activation_bytes(16))
+    assert use.peak_bytes == PROFILE.cost.peak_bytes(
+        activation_bytes=cost.activation_bytes(16),
+        parameter_bytes=cost.parameter_bytes,
+        trained_parameters=cost.trained_parameters,
+    )
     assert use.trainable_parameters == cost.trained_parameters
     assert Budget(round_seconds=9 * one).exceeded_by(use) == ("round_seconds",)
     assert PROFILE.power is not None

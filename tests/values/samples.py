@@ -3,19 +3,26 @@
 from typing import Any
 
 from edgefl.values import (
+    Assignment,
     Budget,
     ClientPlan,
     CostFit,
     DeviceProfile,
     Energy,
+    Enrolled,
+    Enrolment,
     Latency,
     LocalResult,
+    LocalWork,
     Machine,
     Memory,
-    PayloadReference,
+    Outcome,
     PowerSource,
     Prediction,
     Provenance,
+    Reason,
+    Receipt,
+    Refusal,
     RuleSettings,
     Scope,
     Telemetry,
@@ -33,10 +40,16 @@ PROFILE = DeviceProfile(
         overhead_seconds=0.002,
         forward_seconds_per_multiply_add=2e-10,
         backward_seconds_per_multiply_add=3e-10,
+        seconds_per_activation_byte=2e-9,
+        seconds_per_trained_parameter=4e-9,
         memory_base_bytes=48 * 2**20,
         memory_bytes_per_activation_byte=2.5,
+        memory_bytes_per_parameter_byte=1.25,
+        memory_bytes_per_trained_parameter=12.5,
         relative_error=0.07,
+        memory_relative_error=0.03,
         measurements=12,
+        measured_on="cnn4",
     ),
     memory_total_bytes=4 * 2**30,
     memory_free_bytes=3 * 2**30,
@@ -59,8 +72,9 @@ PLAN = ClientPlan(
     mask=digest_of(b"mask"),
     graph=digest_of(b"graph"),
     rule=RuleSettings(name="sgd", settings={"momentum": 0, "learning_rate": 0.1, "nesterov": True, "mode": "a"}),
-    codec="dense",
     deadline_seconds=120,
+    work=LocalWork(epochs=2, batch_size=16),
+    rounds=10,
     seed=2**64 - 1,
     predicted=Prediction(seconds=20.5, peak_bytes=300 * 2**20),
 )
@@ -106,9 +120,14 @@ RESULT = LocalResult(
     loss=0.75,
     accuracy=0.875,
     metrics={"proximal_loss": 0.5, "gradient_norm": 1.25},
-    payload=PayloadReference(codec="dense", digest=digest_of(b"payload"), size_bytes=59_000),
     telemetry=TELEMETRY,
 )
+
+ENROLMENT = Enrolment(enrolment_id="f00d", profile=PROFILE, software="edgefl 0.1.0")
+ENROLLED = Enrolled(device_id="pi-4", token="s3cret")
+ASSIGNMENT = Assignment(retry_seconds=2.5, plan=PLAN)
+REFUSAL = Refusal(reason=Reason.TEMPERATURE, message="81.5 degrees, and 75 are allowed")
+RECEIPT = Receipt(task_id="task-7", outcome=Outcome.ALREADY)
 
 SAMPLES: dict[str, Any] = {
     "device_profile": PROFILE,
@@ -116,4 +135,9 @@ SAMPLES: dict[str, Any] = {
     "client_plan": PLAN,
     "telemetry": TELEMETRY,
     "local_result": RESULT,
+    "enrolment": ENROLMENT,
+    "enrolled": ENROLLED,
+    "assignment": ASSIGNMENT,
+    "refusal": REFUSAL,
+    "receipt": RECEIPT,
 }

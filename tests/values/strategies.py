@@ -6,19 +6,26 @@ from hypothesis import strategies as st
 
 from edgefl.values import (
     LARGEST_INTEGER,
+    Assignment,
     Budget,
     ClientPlan,
     CostFit,
     DeviceProfile,
     Energy,
+    Enrolled,
+    Enrolment,
     Latency,
     LocalResult,
+    LocalWork,
     Machine,
     Memory,
-    PayloadReference,
+    Outcome,
     PowerSource,
     Prediction,
     Provenance,
+    Reason,
+    Receipt,
+    Refusal,
     RuleSettings,
     Scope,
     Telemetry,
@@ -62,10 +69,16 @@ cost_fits = st.builds(
     overhead_seconds=amounts,
     forward_seconds_per_multiply_add=amounts,
     backward_seconds_per_multiply_add=amounts,
+    seconds_per_activation_byte=amounts,
+    seconds_per_trained_parameter=amounts,
     memory_base_bytes=counts,
     memory_bytes_per_activation_byte=amounts,
+    memory_bytes_per_parameter_byte=amounts,
+    memory_bytes_per_trained_parameter=amounts,
     relative_error=amounts,
+    memory_relative_error=maybe(amounts),
     measurements=positive_counts,
+    measured_on=maybe(names),
 )
 power_sources = st.builds(PowerSource, **labels, idle_watts=maybe(amounts), busy_watts=maybe(amounts))
 profiles = rising(counts, "memory_free_bytes", "memory_total_bytes").flatmap(
@@ -97,6 +110,7 @@ budgets = st.builds(
 )
 rules = st.builds(RuleSettings, name=identifiers, settings=st.dictionaries(names, settings, max_size=4))
 predictions = st.builds(Prediction, seconds=maybe(amounts), peak_bytes=maybe(counts), joules=maybe(amounts))
+works = st.builds(LocalWork, epochs=positive_counts, batch_size=positive_counts, most_steps=maybe(positive_counts))
 plans = st.builds(
     ClientPlan,
     task_id=identifiers,
@@ -107,7 +121,11 @@ plans = st.builds(
     graph=maybe(digests),
     weights=maybe(digests),
     rule=rules,
-    codec=names,
+    work=works,
+    rounds=positive_counts,
+    mask_body=maybe(digests),
+    inference=maybe(digests),
+    extras=maybe(digests),
     deadline_seconds=amounts,
     seed=st.integers(0, 2**64 - 1),
     predicted=maybe(predictions),
@@ -146,7 +164,6 @@ telemetries = st.builds(
     energy=maybe(energies),
     thermal=maybe(thermals),
 )
-payloads = st.builds(PayloadReference, codec=names, digest=digests, size_bytes=counts)
 results = st.builds(
     LocalResult,
     task_id=identifiers,
@@ -157,7 +174,14 @@ results = st.builds(
     loss=reals,
     accuracy=maybe(shares),
     metrics=st.dictionaries(names, reals, max_size=3),
-    payload=maybe(payloads),
     telemetry=telemetries,
 )
-documents = st.one_of(budgets, profiles, plans, telemetries, results)
+enrolments = st.builds(Enrolment, enrolment_id=identifiers, profile=profiles, software=names)
+conversations = st.one_of(
+    enrolments,
+    st.builds(Enrolled, device_id=identifiers, token=identifiers),
+    st.builds(Assignment, retry_seconds=amounts, plan=maybe(plans), finished=flags),
+    st.builds(Refusal, reason=st.sampled_from(Reason), message=names),
+    st.builds(Receipt, task_id=identifiers, outcome=st.sampled_from(Outcome)),
+)
+documents = st.one_of(budgets, profiles, plans, telemetries, results, conversations)

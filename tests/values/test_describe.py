@@ -128,7 +128,7 @@ def test_parts_are_told_under_the_name_of_their_whole() -> None:
     assert lines["telemetry energy idle"] == "not known"
     assert lines["telemetry energy sample rate"] == "not sampled"
     assert lines["metrics gradient_norm"] == "1.25"
-    assert lines["payload size"] == "57.6 KiB"
+    assert lines["telemetry memory peak"] == "96 MiB"
 
 
 def test_what_is_absent_for_a_reason_is_told_with_the_reason() -> None:

@@ -79,13 +79,6 @@ def test_a_field_with_a_default_may_be_missing() -> None:
     assert from_json(Budget, {"schema": "edgefl.budget/1"}) == Budget()
 
 
-def test_a_result_never_lacks_its_payload_by_accident() -> None:
-    data = changed(RESULT, lambda data: data.pop("payload"))
-    with pytest.raises(FieldError, match="field 'payload' is missing"):
-        from_json(LocalResult, data)
-    assert from_json(LocalResult, data | {"payload": None}).payload is None
-
-
 @pytest.mark.parametrize(
     ("path", "wrong", "expected"),
     [

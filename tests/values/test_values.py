@@ -27,7 +27,7 @@ from edgefl.values import (
     timestamp_of,
 )
 from edgefl.values.field_error import path_text, shown
-from tests.values.samples import BUDGET, PLAN, PROFILE, RESULT, SAMPLES, TELEMETRY
+from tests.values.samples import BUDGET, ENROLLED, PLAN, PROFILE, RESULT, SAMPLES, TELEMETRY
 
 
 def parts_of(value: Any) -> list[Any]:
@@ -98,7 +98,8 @@ def test_only_an_optional_field_takes_none(name: str) -> None:
         (PLAN, {"round": 1.5}, "round"),
         (RESULT, {"loss": float("nan")}, "loss"),
         (RESULT, {"accuracy": 87.5}, "accuracy"),
-        (RESULT.payload, {"digest": "sha256:"}, "digest"),
+        (PLAN.work, {"epochs": 0}, "epochs"),
+        (ENROLLED, {"token": "two words"}, "token"),
         (BUDGET, {"weight_density": 1.01}, "weight_density"),
     ],
 )
@@ -161,9 +162,12 @@ def test_two_budgets_combine_to_the_lower_limits() -> None:
 
 
 def test_a_cost_fit_predicts_by_its_line() -> None:
-    step = PROFILE.cost.step_seconds(forward_multiply_adds=10**7, backward_multiply_adds=2 * 10**7)
-    assert step == pytest.approx(0.002 + 0.002 + 0.006)
-    assert PROFILE.cost.peak_bytes(activation_bytes=100) == 48 * 2**20 + 250
+    step = PROFILE.cost.step_seconds(
+        forward_multiply_adds=10**7, backward_multiply_adds=2 * 10**7, activation_bytes=10**6, trained_parameters=10**5
+    )
+    assert step == pytest.approx(0.002 + 0.002 + 0.006 + 0.002 + 0.0004)
+    peak = PROFILE.cost.peak_bytes(activation_bytes=100, parameter_bytes=40, trained_parameters=8)
+    assert peak == 48 * 2**20 + 250 + 50 + 100
 
 
 def test_digests_are_checked_in_one_form() -> None:

@@ -1,0 +1,160 @@
+"""Rule `channel_pruning`: Hermes on the device.
+
+Li et al., "Hermes: An Efficient Federated Learning Framework for Heterogeneous Mobile Clients", MobiCom 2021, section
+3.2 and Algorithm 1, `ClientUpdate`. Before it trains, a device whose submodel is good enough on its own validation data
+and still larger than its target loses the channels of the lowest magnitude. Then it trains, in every round, at the size
+that is left, with a penalty on the norms of filters, channels, rows and columns (Eq. 2 and 3), which makes the next
+channels ready to go. Masks only shrink (Eq. 6).
+
+What the paper leaves open, and what is done here:
+- r_target is the share of parameters that is kept (0.3), so pruning goes on while the share is above it.
+- The magnitude of a channel is the L2 norm of all its weights, those that write it and those that read it: they go
+  together. `scope` says whether each group loses r_p of its channels (the default: a layer of small weights is not
+  worth less than another), or the model loses r_p of all channels, ranked by the root mean square of their weights.
+- The share r_p is rounded to what the norms of a group allow; at least one step of channels goes, and the last channel
+  that goes is the one that reaches r_target.
+- Without validation data nothing is pruned.
+- lambda, the coefficient of the penalty, is not given: it is a setting, and reported.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import ClassVar
+
+import numpy as np
+
+from edgefl.local_rules.descent import Descent, adopt_statistics, descend, start, weight_tensors
+from edgefl.local_rules.group_lasso import group_lasso, group_lasso_gradient, penalised
+from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update, trained_parameters
+from edgefl.local_rules.shedding import removal_order, shed_until
+from edgefl.local_rules.submodel_channels import narrow, prunable_groups, squared_norms
+from edgefl.masks import Array, Mask, Weights
+from edgefl.values import Fraction, Ratio, check_fields
+from edgefl.wire import Dense
+
+__all__ = ["ChannelPruning", "Scope", "pruned"]
+
+_ACCURACY = "accuracy_before_pruning"
+
+
+class Scope(StrEnum):
+    """Within what the channels of the lowest magnitude are sought."""
+
+    GROUP = "group"
+    MODEL = "model"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelPruning:
+    """The settings of Hermes on a device; the defaults are the paper's, but for `lasso` and `scope` (not given)."""
+
+    name: ClassVar[str] = "channel_pruning"
+    descent: Descent = field(default_factory=Descent)
+    accuracy_threshold: Fraction = 0.5
+    """A device prunes when its accuracy is above this."""
+    target: Fraction = 0.3
+    """r_target: the share of the model's parameters at which pruning ends."""
+    rate: Fraction = 0.2
+    """r_p: the share of the remaining channels that goes in one round."""
+    lasso: Ratio = 1e-4
+    """lambda of Eq. 3."""
+    scope: Scope = Scope.GROUP
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def begin(self, part: Part) -> State:
+        """Prune if the submodel is good and large enough."""
+        if part.accuracy is None:
+            return start(part)
+        accuracy, mask = part.accuracy(part.weights), part.mask
+        if accuracy > self.accuracy_threshold:
+            mask = pruned(mask, part.weights, rate=self.rate, target=self.target, scope=self.scope)
+        state = start(part) if mask is part.mask else State(mask, narrow(part.mask, mask, part.weights))
+        state.memory[_ACCURACY] = np.array(accuracy)
+        return state
+
+    def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
+        """Take one step down the gradient of Eq. 3 within what is left."""
+        result = run(state.weights, batch)
+        moved = {name: state.weights[name] for name in trained_parameters(state.mask)}
+        anchors = narrow(part.mask, state.mask, part.weights) if self.descent.proximal else {}
+        gradients = self._penalised_gradients(state, result.gradients)
+        descend(self.descent, self.descent.rate(part, state.steps), moved, gradients, state, anchors=anchors)
+        adopt_statistics(state, result)
+        state.steps += 1
+        return result
+
+    def finish(self, part: Part, state: State, batch: Batch, run: TrainStep) -> Update:
+        """Return the trained tensors at the widths of the new mask, which goes with them."""
+        mask = state.mask
+        groups = prunable_groups(mask)
+        metrics = {
+            "kept_fraction": mask.cost.parameters / mask.graph.parameters,
+            "pruned_channels": float(sum(part.mask.widths[g.name] - mask.widths[g.name] for g in groups)),
+            "learning_rate": self.descent.rate(part, max(state.steps - 1, 0)),
+            "lasso_coefficient": self.lasso,
+            "lasso_penalty": group_lasso(mask, state.weights, penalised(mask, weight_tensors(mask))),
+        }
+        if _ACCURACY in state.memory:
+            metrics[_ACCURACY] = float(state.memory[_ACCURACY])
+        tensors = {name: Dense(state.weights[name]) for name in mask.trained_tensors}
+        return Update(tensors, state.weights, mask, metrics)
+
+    def extra_bytes(self, mask: Mask) -> int:
+        """Return what a round needs beyond the part's weights and the engine's own memory.
+
+        That are its own copy of the submodel, gradients, penalised gradients with the scratch space of one tensor,
+        and momenta. Pruning comes before the gradients and needs less.
+        """
+        whole = mask.graph.tensor
+        sizes = {name: math.prod(shape) * whole[name].item_bytes for name, shape in mask.shapes.items()}
+        trained = sum(sizes[name] for name in trained_parameters(mask))
+        weights = [sizes[name] for name in penalised(mask, weight_tensors(mask))]
+        penalty = (sum(weights) + 2 * max(weights, default=0)) if self.lasso else 0
+        return sum(sizes.values()) + trained + penalty + (trained if self.descent.momentum else 0)
+
+    def _penalised_gradients(self, state: State, gradients: Weights) -> Weights:
+        if not self.lasso:
+            return gradients
+        added: dict[str, Array] = {}
+        for name in penalised(state.mask, weight_tensors(state.mask)):
+            if name in gradients:
+                added[name] = group_lasso_gradient(state.mask, name, state.weights[name])
+                added[name] *= np.float32(self.lasso)
+                added[name] += gradients[name]
+        return {**gradients, **added}
+
+
+def pruned(mask: Mask, weights: Weights, *, rate: float, target: float, scope: Scope = Scope.GROUP) -> Mask:
+    """Return the mask without a share `rate` of its channels, those of the lowest magnitude.
+
+    Pruning stops at the channel that brings the parameters to a share `target` of the whole model's, and a mask that is
+    there already is returned as it is.
+    """
+    bound = target * mask.graph.parameters
+    if mask.cost.parameters <= bound or not rate:
+        return mask
+    scores = {name: np.sqrt(total / max(entries, 1)) for name, (total, entries) in squared_norms(mask, weights).items()}
+    everything = removal_order(mask, scores)
+    if scope is Scope.MODEL:
+        order = _channels_worth(mask, everything, rate * sum(mask.widths[name] for name in scores))
+    else:
+        order = removal_order(mask, scores, _shares(mask, rate))
+    return shed_until(mask, scores, order or everything[:1], bound)
+
+
+def _shares(mask: Mask, rate: float) -> Mapping[str, int]:
+    """Return how many channels of each group are a share `rate`: the nearest width that its norm allows."""
+    return {
+        group.name: round(rate * mask.widths[group.name] / group.multiple_of) * group.multiple_of
+        for group in prunable_groups(mask)
+    }
+
+
+def _channels_worth(mask: Mask, order: list[str], channels: float) -> list[str]:
+    """Return the first steps of an order that together are at most so many channels."""
+    sizes = np.cumsum([mask.graph.group[name].multiple_of for name in order])
+    return order[: int(np.searchsorted(sizes, channels, side="right"))]

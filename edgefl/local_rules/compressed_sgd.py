@@ -1,0 +1,106 @@
+"""Rule `compressed_sgd`: train as usual, then compress the update. The baselines of FedMRN (its section 5.1.3).
+
+The update of a matrix or kernel, what training added to it, is compressed; norms, biases and running statistics are
+sent in full, as new values. `CompressedSgd.expand` is the coordinator's side.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from edgefl.local_rules.compression import (
+    Compressor,
+    Drive,
+    Eden,
+    ScaledSign,
+    SignScale,
+    StochasticSign,
+    TernGrad,
+    TopK,
+)
+from edgefl.local_rules.compression.compressor import FloatArray
+from edgefl.local_rules.descent import Descent, NotNegative, start, train, weight_tensors
+from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update
+from edgefl.masks import Mask
+from edgefl.values import Dimension, Quantity, check_fields
+from edgefl.wire import Dense, Payload
+
+__all__ = ["CompressedSgd", "Compression"]
+
+Share = Annotated[float, Quantity(Dimension.SHARE, "a share above 0 and at most 1", "0.03", low=1e-9, high=1)]
+
+
+class Compression(StrEnum):
+    """The compressors."""
+
+    STOCHASTIC_SIGN = "stochastic_sign"
+    SCALED_SIGN = "scaled_sign"
+    TERNGRAD = "terngrad"
+    TOP_K = "top_k"
+    DRIVE = "drive"
+    EDEN = "eden"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompressedSgd:
+    """Gradient descent whose update is compressed at the end."""
+
+    name: ClassVar[str] = "compressed_sgd"
+    descent: Descent = field(default_factory=Descent)
+    compressor: Compression = Compression.EDEN
+    sign_scale: SignScale = SignScale.MAXIMUM
+    """The scale of stochastic signs."""
+    terngrad_clip: NotNegative = 2.5
+    """TernGrad's clipping, in standard deviations; 0 for none."""
+    kept: Share = 0.03
+    """The share of entries that Top-k keeps."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def begin(self, part: Part) -> State:
+        """Start from the weights as they were sent."""
+        return start(part)
+
+    def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
+        """Move every trained tensor down its gradient."""
+        return train(self.descent, part, state, batch, run)
+
+    def finish(self, part: Part, state: State, batch: Batch, run: TrainStep) -> Update:
+        """Compress what training added."""
+        compressed = set(weight_tensors(state.mask))
+        compressor = self.made()
+        tensors: dict[str, Payload] = {}
+        for name in state.mask.trained_tensors:
+            if name in compressed:
+                tensors |= compressor.compress(name, state.weights[name] - part.weights[name], part.seed)
+            else:
+                tensors[name] = Dense(state.weights[name])
+        return Update(tensors, state.weights, state.mask)
+
+    def expand(self, mask: Mask, payloads: Mapping[str, Payload], seed: int) -> dict[str, FloatArray]:
+        """Return the updates that compressed payloads mean, by tensor, at the widths of the mask: the other end."""
+        compressor, updates = self.made(), {}
+        for name in weight_tensors(mask):
+            update = compressor.expand(name, payloads, mask.shapes[name], seed)
+            if name in mask.held:
+                update *= mask.held[name]
+            updates[name] = update
+        return updates
+
+    def made(self) -> Compressor:
+        """Return the compressor with its settings."""
+        match self.compressor:
+            case Compression.STOCHASTIC_SIGN:
+                return StochasticSign(self.sign_scale)
+            case Compression.SCALED_SIGN:
+                return ScaledSign()
+            case Compression.TERNGRAD:
+                return TernGrad(self.terngrad_clip)
+            case Compression.TOP_K:
+                return TopK(self.kept)
+            case Compression.DRIVE:
+                return Drive()
+            case Compression.EDEN:
+                return Eden()

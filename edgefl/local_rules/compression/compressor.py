@@ -1,0 +1,87 @@
+"""The seam of post-training compression, and what all compressors share.
+
+A compressor turns the update of one tensor, what training added to it, into wire payloads, and payloads back into an
+approximation of the update. Both ends know the seed of the round, the tensor's name and its shape; everything else is
+in the payloads. The main payload has the tensor's own name; what else is needed, such as a scale, has a name that
+begins with it (`part_name`). Chance is from `edgefl.noise`, a stream for each seed and tensor.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from edgefl.errors import WireFormatError
+from edgefl.masks import Array
+from edgefl.wire import Bits, Dense, Payload, Sparse
+from edgefl.wire.checks import check_finite
+
+__all__ = ["Compressor", "FloatArray", "bits_in", "checked", "dense_in", "part_name", "scale_payload", "sparse_in"]
+
+FloatArray = npt.NDArray[np.float32]
+
+SCALE = "scale"
+
+
+class Compressor(Protocol):
+    """A way to say an update in fewer bits."""
+
+    name: ClassVar[str]
+
+    def compress(self, tensor: str, update: Array, seed: int) -> dict[str, Payload]:
+        """Return the payloads of an update, by name."""
+        ...
+
+    def expand(self, tensor: str, payloads: Mapping[str, Payload], shape: tuple[int, ...], seed: int) -> FloatArray:
+        """Return the update that payloads mean. `payloads` may hold those of other tensors too."""
+        ...
+
+
+def part_name(tensor: str, part: str = SCALE) -> str:
+    """Return the name of a further payload of a tensor."""
+    return f"{tensor}:{part}"
+
+
+def checked(tensor: str, update: Array) -> FloatArray:
+    """Return an update as a flat float32 array, if all of it is finite: signs would hide that training diverged."""
+    check_finite(tensor, update)
+    return np.asarray(update, np.float32).reshape(-1)
+
+
+def scale_payload(*scales: float) -> Dense:
+    """Return scales as a payload."""
+    return Dense(np.array(scales, np.float32))
+
+
+def bits_in(payloads: Mapping[str, Payload], name: str, size: int) -> npt.NDArray[np.bool_]:
+    """Return the flags of a payload of bits, which must be `size`."""
+    payload = payloads.get(name)
+    if not isinstance(payload, Bits) or math.prod(payload.shape) != size:
+        raise _wrong(name, f"{size} bits", payload)
+    return payload.to_bool().reshape(-1)
+
+
+def dense_in(payloads: Mapping[str, Payload], name: str, size: int, dtype: type[np.generic] = np.float32) -> Array:
+    """Return the numbers of a dense payload, which must be `size`."""
+    payload = payloads.get(name)
+    if not isinstance(payload, Dense) or payload.array.shape != (size,) or payload.array.dtype != dtype:
+        raise _wrong(name, f"{size} numbers of {np.dtype(dtype)}", payload)
+    return payload.array
+
+
+def sparse_in(payloads: Mapping[str, Payload], name: str, shape: tuple[int, ...]) -> FloatArray:
+    """Return the whole tensor of a sparse payload, which must have the given shape."""
+    payload = payloads.get(name)
+    if not isinstance(payload, Sparse) or payload.shape != shape or payload.values.dtype != np.float32:
+        raise _wrong(name, f"sparse numbers of float32 within {shape}", payload)
+    return payload.to_dense()
+
+
+def _wrong(name: str, wanted: str, payload: Any) -> WireFormatError:
+    found = "nothing" if payload is None else f"{payload.codec} of shape {payload.shape}"
+    return WireFormatError(
+        f"tensor {name!r} is {found}, and its compressor needs {wanted}",
+        fix="Expand with the compressor and the settings that the update was compressed with.",
+    )

@@ -1,0 +1,240 @@
+"""The maths of a step that rules share: learning rate, clipping, decay, momentum, the pull to the global model.
+
+A rule holds a `Descent` (its settings), and calls `descend` with the arrays to move and their gradients. The order is
+that of PyTorch's SGD, so that a rule without tricks trains as PyTorch does:
+
+    d = clipped gradient + weight_decay * w + proximal * (w - w_global)         FedProx, Li et al. 2020, Eq. 2
+    v = momentum * v + d                                                        (v starts at zero)
+    w = w - rate * (d + momentum * v with Nesterov, else v)
+
+What a mask does not hold never moves: `d` is zero there. Gradients are read, never changed. Everything happens block by
+block in place, so a step needs scratch space of one block whatever the size of the model.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+import numpy as np
+
+from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, trained_parameters
+from edgefl.masks import Array, Mask, Weights
+from edgefl.model_graph import Role
+from edgefl.values import Dimension, FieldError, Fraction, Quantity, check_fields
+
+__all__ = ["Descent", "Pace", "Positive", "Schedule", "adopt_statistics", "descend", "start", "train", "weight_tensors"]
+
+BLOCK = 1 << 14
+"""Entries that are worked on at a time: they and their scratch space fit a small processor's cache."""
+_SMALLEST = 1e-12
+
+Positive = Annotated[float, Quantity(Dimension.NUMBER, "a number above 0", "0.1", low=_SMALLEST)]
+NotNegative = Annotated[float, Quantity(Dimension.NUMBER, "a number of 0 or more", "0.0005")]
+
+
+class Schedule(StrEnum):
+    """How the learning rate changes."""
+
+    CONSTANT = "constant"
+    STEP_DECAY = "step_decay"
+    """Times `decay_factor` at every fraction of `decay_at`."""
+    EXPONENTIAL = "exponential"
+    """Times `decay_factor` every round."""
+    COSINE = "cosine"
+    """Along half a cosine to `final_rate`."""
+
+
+class Pace(StrEnum):
+    """What the schedule counts: rounds of the federation, or the steps within them too."""
+
+    ROUND = "round"
+    STEP = "step"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Descent:
+    """The settings of gradient descent."""
+
+    learning_rate: Positive = 0.1
+    momentum: Fraction = 0.0
+    nesterov: bool = False
+    weight_decay: NotNegative = 0.0
+    proximal: NotNegative = 0.0
+    """FedProx's mu."""
+    clip_norm: Positive | None = None
+    """The largest norm of all gradients together; None does not clip."""
+    schedule: Schedule = Schedule.CONSTANT
+    schedule_by: Pace = Pace.ROUND
+    decay_at: str = "0.5, 0.75"
+    """Where the rate drops in a step decay, as fractions of the whole training."""
+    decay_factor: Fraction = 0.1
+    """What the rate is multiplied with at each drop, or every round."""
+    final_rate: NotNegative = 0.0
+    """What a cosine ends at."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        self.drops()
+
+    def drops(self) -> tuple[float, ...]:
+        """Return where the rate drops, as fractions of the whole training."""
+        try:
+            drops = tuple(float(text) for text in self.decay_at.split(","))
+        except ValueError:
+            drops = (-1.0,)
+        if not all(0 <= drop <= 1 for drop in drops):
+            raise FieldError(
+                f"is a list of fractions from 0 to 1, got {self.decay_at[:60]!r}",
+                fix="Write for example '0.5, 0.75'",
+                path=("decay_at",),
+            )
+        return drops
+
+    def rate(self, part: Part, step: int) -> float:
+        """Return the learning rate of a step, counted from 0 within the round."""
+        steps = part.steps if self.schedule_by is Pace.STEP else 1
+        done = part.round * steps + (step if self.schedule_by is Pace.STEP else 0)
+        progress = min(done / max(part.rounds * steps, 1), 1.0)
+        match self.schedule:
+            case Schedule.CONSTANT:
+                return self.learning_rate
+            case Schedule.STEP_DECAY:  # PerFedMask's code: times 0.1 at T/2 and at 3T/4
+                passed = sum(progress >= drop for drop in self.drops())
+                return self.learning_rate * float(self.decay_factor**passed)
+            case Schedule.EXPONENTIAL:  # FedSpa, section 5: times 0.998 after each round
+                return self.learning_rate * float(self.decay_factor ** (done / steps))
+            case Schedule.COSINE:  # Loshchilov and Hutter, SGDR, 2017, Eq. 5, one period
+                swing = 0.5 * (1 + math.cos(math.pi * progress))
+                return self.final_rate + (self.learning_rate - self.final_rate) * swing
+
+
+def start(part: Part, mask: Mask | None = None) -> State:
+    """Return the state before the first step, with own copies of what `mask` (by default the part's) trains."""
+    chosen = part.mask if mask is None else mask
+    weights = dict(part.weights)
+    for name in chosen.trained_tensors:
+        weights[name] = np.array(part.weights[name], order="C")
+    return State(chosen, weights)
+
+
+def train(descent: Descent, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
+    """Do one plain step of gradient descent on every trained tensor."""
+    result = run(state.weights, batch)
+    moved = {name: state.weights[name] for name in trained_parameters(state.mask)}
+    descend(descent, descent.rate(part, state.steps), moved, result.gradients, state, anchors=part.weights)
+    adopt_statistics(state, result)
+    state.steps += 1
+    return result
+
+
+def adopt_statistics(state: State, result: StepResult) -> None:
+    """Take over the new running statistics of trained layers; those of frozen layers stay as they are."""
+    for name in state.mask.trained_tensors:
+        if name in result.statistics:
+            np.copyto(state.weights[name], result.statistics[name], where=state.mask.held.get(name, True))
+
+
+def weight_tensors(mask: Mask) -> tuple[str, ...]:
+    """Return the trained matrices and kernels, those of the head among them: what FedMRN masks and others compress."""
+    roles = (Role.WEIGHT, Role.HEAD)
+    return tuple(
+        name
+        for name in trained_parameters(mask)
+        if mask.graph.tensor[name].role in roles and len(mask.graph.tensor[name].shape) > 1
+    )
+
+
+def descend(
+    descent: Descent,
+    rate: float,
+    moved: Mapping[str, Array],
+    gradients: Weights,
+    state: State,
+    *,
+    anchors: Weights,
+) -> None:
+    """Move arrays one step down their gradients, in place. An array without a gradient (an unused one) stays.
+
+    `anchors` are what the proximal term pulls to; an array without an anchor is pulled to zero.
+    """
+    known = [name for name in moved if name in gradients]
+    scale = _clipping(descent, (_held_gradient(state.mask, name, gradients) for name in known))
+    momenta = {name: _momentum(descent, state, name, moved[name]) for name in known}
+    for name in known:
+        _move(
+            descent,
+            (rate, scale),
+            _in_place(moved[name]),
+            gradients[name].reshape(-1),
+            anchor=_flat(anchors.get(name)) if descent.proximal else None,
+            momentum=_flat(momenta[name]),
+            held=_flat(state.mask.held.get(name)),
+        )
+
+
+def _move(
+    descent: Descent,
+    factors: tuple[float, float],
+    array: Array,
+    gradient: Array,
+    *,
+    anchor: Array | None,
+    momentum: Array | None,
+    held: Array | None,
+) -> None:
+    rate, scale = factors
+    scratch = np.empty((2, min(array.size, BLOCK)), array.dtype)
+    for begin in range(0, array.size, BLOCK):
+        here = slice(begin, begin + BLOCK)
+        w = array[here]
+        d, term = scratch[0, : w.size], scratch[1, : w.size]
+        np.multiply(gradient[here], scale, out=d)
+        if descent.weight_decay:
+            d += np.multiply(w, descent.weight_decay, out=term)
+        if descent.proximal:
+            np.copyto(term, w) if anchor is None else np.subtract(w, anchor[here], out=term)
+            term *= descent.proximal
+            d += term
+        if held is not None:
+            d *= held[here]
+        if momentum is not None:
+            v = momentum[here]
+            v *= descent.momentum
+            v += d
+            d = np.add(d, np.multiply(v, descent.momentum, out=term), out=d) if descent.nesterov else v
+        w -= np.multiply(d, rate, out=term)
+
+
+def _clipping(descent: Descent, gradients: Iterable[Array]) -> float:
+    """Return what gradients are multiplied with so that their norm, over all of them, is at most `clip_norm`."""
+    if descent.clip_norm is None:
+        return 1.0
+    norm = math.sqrt(sum(float(np.dot(gradient, gradient)) for gradient in gradients))
+    return min(1.0, descent.clip_norm / (norm + 1e-6))  # as torch.nn.utils.clip_grad_norm_
+
+
+def _held_gradient(mask: Mask, name: str, gradients: Weights) -> Array:
+    flat = gradients[name].reshape(-1)
+    return flat[mask.held[name].reshape(-1)] if name in mask.held else flat
+
+
+def _momentum(descent: Descent, state: State, name: str, array: Array) -> Array | None:
+    if not descent.momentum:
+        return None
+    key = f"momentum:{name}"
+    if key not in state.memory:
+        state.memory[key] = np.zeros(array.shape, array.dtype)
+    return state.memory[key]
+
+
+def _in_place(array: Array) -> Array:
+    """Return the entries of an array in a row; a copy of them would be moved in its stead, and nobody would notice."""
+    if not array.flags.c_contiguous:
+        raise ValueError("an array that is moved in place must be in row-major order")
+    return array.reshape(-1)
+
+
+def _flat(array: Array | None) -> Array | None:
+    return None if array is None else array.reshape(-1)

@@ -1,0 +1,71 @@
+"""How many weights of each tensor a sparse model holds at first, and which: the start of FedSpa.
+
+FedSpa ("Achieving Personalized Federated Learning with Sparse Local Models"), appendix A, takes the Erdos-Renyi kernel
+of Evci et al., "Rigging the Lottery", ICML 2020: the density of a tensor is in proportion to the sum of its shape over
+the product of its shape, so that small tensors stay denser. A tensor that would get more than all of its weights
+becomes dense, and the rest is solved again. (The formula in the paper's text lost its product signs.)
+
+Weights of layers and head are made sparse. Norms and biases are held whole; the density counts them, as the 50.0 % of
+the bytes in the paper's table 1 do. The same seed gives the same mask on any device and on the coordinator.
+"""
+
+import math
+
+from edgefl.errors import MaskError
+from edgefl.local_rules.selection import lowest
+from edgefl.masks import BoolArray, Mask
+from edgefl.model_graph import Role, cost_of
+from edgefl.noise import bits, derive
+
+__all__ = ["erk_counts", "erk_densities", "erk_mask", "maskable_tensors"]
+
+
+def maskable_tensors(mask: Mask) -> tuple[str, ...]:
+    """Return the tensors whose single weights may be left out: matrices and kernels of layers and head."""
+    return tuple(
+        tensor.name
+        for tensor in mask.graph.tensors
+        if tensor.role in (Role.WEIGHT, Role.HEAD) and len(tensor.shape) > 1
+    )
+
+
+def erk_densities(mask: Mask, density: float) -> dict[str, float]:
+    """Return the density of each maskable tensor, so that the submodel holds a share `density` of its parameters."""
+    shapes = {name: mask.shapes[name] for name in maskable_tensors(mask)}
+    sizes = {name: math.prod(shape) for name, shape in shapes.items()}
+    parameters = cost_of(mask.graph, mask.widths).parameters
+    left = density * parameters - (parameters - sum(sizes.values()))
+    if not 0 < density <= 1 or left <= 0:
+        least = 1 - sum(sizes.values()) / parameters
+        raise MaskError(
+            f"a density of {density} cannot be had",
+            fix=f"Give at most 1, and more than {least:.3g}: norms and biases are always held.",
+        )
+    sparse = dict(shapes)
+    while sparse:
+        scale = left / sum(sum(shape) for shape in sparse.values())
+        full = [name for name, shape in sparse.items() if scale * sum(shape) >= sizes[name]]
+        if not full:
+            break
+        for name in full:
+            left -= sizes[name]
+            del sparse[name]
+    return {name: scale * sum(sparse[name]) / sizes[name] if name in sparse else 1.0 for name in shapes}
+
+
+def erk_counts(mask: Mask, density: float) -> dict[str, int]:
+    """Return how many weights of each maskable tensor are held, at least one of each."""
+    densities = erk_densities(mask, density)
+    sizes = {name: math.prod(mask.shapes[name]) for name in densities}
+    return {name: max(1, round(share * sizes[name])) for name, share in densities.items()}
+
+
+def erk_mask(mask: Mask, density: float, seed: int) -> Mask:
+    """Return the mask with random weights held: of every tensor as many as `erk_counts` says."""
+    held = {name: _random_flags(mask, name, count, seed) for name, count in erk_counts(mask, density).items()}
+    return Mask(mask.graph, mask.trained, mask.kept, held)
+
+
+def _random_flags(mask: Mask, name: str, count: int, seed: int) -> BoolArray:
+    words = bits(derive(seed, "erk", name), 0, math.prod(mask.shapes[name]))
+    return lowest(words, count).reshape(mask.shapes[name])

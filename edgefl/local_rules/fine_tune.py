@@ -1,0 +1,66 @@
+"""Rule `fine_tune`: make the global model the device's own. It trains on the device's data, and nothing is sent.
+
+PerFedMask, Algorithm 1, line 15, after FedBABU: the head, frozen during the federation, is trained at its end, by
+default together with the body. State.mask says what is trained, so that a device may cut its graph accordingly.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import ClassVar
+
+from edgefl.errors import MaskError
+from edgefl.local_rules.descent import Descent, start, train
+from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update
+from edgefl.masks import Mask, freeze
+from edgefl.model_graph import Role
+from edgefl.values import check_fields
+
+__all__ = ["FineTune", "Head"]
+
+
+class Head(StrEnum):
+    """What becomes of the head, the layers that write the model's output."""
+
+    TRAIN = "train"
+    """It is trained if the mask trains it, with everything else that the mask trains."""
+    FREEZE = "freeze"
+    HEAD_ONLY = "head_only"
+    """Everything else is frozen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FineTune:
+    """Gradient descent whose result stays on the device."""
+
+    name: ClassVar[str] = "fine_tune"
+    descent: Descent = field(default_factory=Descent)
+    head: Head = Head.TRAIN
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def begin(self, part: Part) -> State:
+        """Freeze what is to stay, and start from the weights as they were sent."""
+        return start(part, self._tuned(part.mask))
+
+    def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
+        """Move every tuned tensor down its gradient."""
+        return train(self.descent, part, state, batch, run)
+
+    def finish(self, part: Part, state: State, batch: Batch, run: TrainStep) -> Update:
+        """Keep everything. The mask is the one that the part came with: freezing was for this tuning alone."""
+        return Update({}, state.weights, part.mask)
+
+    def _tuned(self, mask: Mask) -> Mask:
+        if self.head is Head.TRAIN:
+            return mask
+        graph = mask.graph
+        heads = {graph.layer_of[tensor.name] for tensor in graph.tensors if tensor.role is Role.HEAD}
+        frozen = heads if self.head is Head.FREEZE else set(graph.trainable_layers) - heads
+        tuned = freeze(mask, frozen)
+        if not tuned.trained:
+            raise MaskError(
+                f"fine-tuning with head {self.head.value!r} leaves no layer to train",
+                fix="Choose another setting of 'head', or give a mask that trains the layers to be tuned.",
+            )
+        return tuned

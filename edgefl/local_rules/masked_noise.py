@@ -1,0 +1,247 @@
+"""Rule `masked_noise`: learn one bit a weight that selects from random noise, and send the bits. FedMRN.
+
+Li et al., "Masked Random Noise for Communication-Efficient Federated Learning", ACM MM 2024. The device makes noise n
+from its seed, trains an update u that starts at zero, and in the forward pass puts masked noise in its place:
+
+    r = u / n
+    m = 1 with probability clip(r, 0, 1), else 0                                binary masks, Eq. 6
+    m = 1 with probability clip((r + 1) / 2, 0, 1), else -1                     signed masks, Eq. 7
+    P = 1 with probability step / steps                                         Algorithm 1, line 16
+    forward pass with w + n * (m where P is 1, else r clipped to [0, 1] or [-1, 1])       Eq. 10, lines 15-18
+    u <- u - rate * gradient                                                    Eq. 9, line 19
+
+In the end the device draws m once more and sends it (line 20): one bit a weight. Where the paper is silent the authors'
+code decides: only matrices and kernels are masked (the head's too), everything else is trained as usual and sent in
+full; u is clipped in the forward pass only; noise nearer to zero than 1e-8 is 1e-8.
+
+Chance, all from `edgefl.noise`: the noise of a tensor is `noise_of`. The draws of a step are halves of words of the
+stream derive(seed, "draws"). The masked tensors lie on it one after the other in the model's order, each beginning with
+a word of its own, step after step; of the entries of a tensor, the even ones have the low half of a word, the odd ones
+the high half. The top 24 bits of a half are one number v in [0, 1), which decides both P (v < step / steps) and, where
+P is 1, m (v < step / steps * probability): given the first, the second has the right probability.
+"""
+
+import itertools
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from edgefl.local_rules.descent import BLOCK, Descent, Positive, adopt_statistics, descend, start, weight_tensors
+from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update, trained_parameters
+from edgefl.masks import Array, BoolArray
+from edgefl.noise import bits, derive, symmetric
+from edgefl.values import check_fields
+from edgefl.wire import Bits, Dense, Payload
+from edgefl.wire.checks import check_finite
+
+__all__ = ["MaskKind", "MaskedNoise", "Masking", "noise_of", "rebuild"]
+
+FloatArray = npt.NDArray[np.float32]
+
+LEAST_NOISE = np.float32(1e-8)
+
+
+class MaskKind(StrEnum):
+    """What a mask's bit means: with the noise or without it, or with it or against it."""
+
+    BINARY = "binary"
+    SIGNED = "signed"
+
+
+_BOUNDS = {MaskKind.BINARY: 0.01, MaskKind.SIGNED: 0.005}  # section 5.1.4
+
+
+class Masking(StrEnum):
+    """How masks are drawn; all but the first are ablations (section 5.3)."""
+
+    PROGRESSIVE_STOCHASTIC = "progressive_stochastic"
+    STOCHASTIC = "stochastic"
+    """Everything is masked from the first step on."""
+    PROGRESSIVE = "progressive"
+    """Masks are not drawn: a bit is set where update and noise have the same sign (section 3.2.1)."""
+    DETERMINISTIC = "deterministic"
+    """Neither."""
+
+    @property
+    def draws(self) -> bool:
+        """Whether the bits of a mask are drawn."""
+        return self in (Masking.PROGRESSIVE_STOCHASTIC, Masking.STOCHASTIC)
+
+    @property
+    def progresses(self) -> bool:
+        """Whether the share of masked weights grows from step to step."""
+        return self in (Masking.PROGRESSIVE_STOCHASTIC, Masking.PROGRESSIVE)
+
+
+def noise_of(seed: int, tensor: str, shape: tuple[int, ...], bound: float) -> FloatArray:
+    """Return the noise of a tensor, uniform in [-bound, bound): the same bits on the device and the coordinator."""
+    noise = symmetric(derive(seed, "noise", tensor), 0, math.prod(shape), bound)
+    noise[np.abs(noise) < LEAST_NOISE] = LEAST_NOISE
+    return noise.reshape(shape)
+
+
+def rebuild(
+    payload: Bits,
+    seed: int,
+    tensor: str,
+    *,
+    masks: MaskKind = MaskKind.BINARY,
+    bound: float | None = None,
+    held: BoolArray | None = None,
+) -> FloatArray:
+    """Return the masked noise that a device's bits mean (Algorithm 1, line 9): its update of this tensor."""
+    noise = noise_of(seed, tensor, payload.shape, _BOUNDS[masks] if bound is None else bound)
+    noise *= _values_of(payload.to_bool(), masks)
+    if held is not None:
+        noise *= held
+    return noise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskedNoise:
+    """FedMRN's local training."""
+
+    name: ClassVar[str] = "masked_noise"
+    descent: Descent = field(default_factory=Descent)
+    masks: MaskKind = MaskKind.BINARY
+    bound: Positive | None = None
+    """The noise is uniform in [-bound, bound). By default 0.01 with binary masks and 0.005 with signed ones."""
+    masking: Masking = Masking.PROGRESSIVE_STOCHASTIC
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    def noise_bound(self) -> float:
+        """The bound that is used."""
+        return _BOUNDS[self.masks] if self.bound is None else self.bound
+
+    def begin(self, part: Part) -> State:
+        """Make the noise, and updates of zero (lines 11-13)."""
+        state = start(part)
+        for name in weight_tensors(part.mask):
+            shape = state.weights[name].shape
+            state.memory[f"noise:{name}"] = noise_of(part.seed, name, shape, self.noise_bound)
+            state.memory[f"update:{name}"] = np.zeros(shape, np.float32)
+        return state
+
+    def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
+        """Mask the updates for the forward pass, and move them down the gradient (lines 15-19)."""
+        masked = weight_tensors(state.mask)
+        share = min((state.steps + 1) / max(part.steps, 1), 1.0) if self.masking.progresses else 1.0
+        draws = _Draws(part.seed, state, masked)
+        for name in masked:
+            self._mask(part, state, name, draws, share)
+        result = run(state.weights, batch)
+        moved = {name: state.weights[name] for name in trained_parameters(state.mask)}
+        moved |= {name: state.memory[f"update:{name}"] for name in masked}
+        # An update is the distance from the global model itself, so its proximal term pulls to zero.
+        anchors = {name: array for name, array in part.weights.items() if name not in masked}
+        descend(self.descent, self.descent.rate(part, state.steps), moved, result.gradients, state, anchors=anchors)
+        adopt_statistics(state, result)
+        state.steps += 1
+        return result
+
+    def finish(self, part: Part, state: State, batch: Batch, run: TrainStep) -> Update:
+        """Draw the final masks (line 20)."""
+        masked = weight_tensors(state.mask)
+        draws = _Draws(part.seed, state, masked)
+        tensors: dict[str, Payload] = {}
+        for name in state.mask.trained_tensors:
+            tensors[name] = self._final_bits(state, name, draws) if name in masked else Dense(state.weights[name])
+        weights = dict(state.weights)
+        ones = 0
+        for name in masked:
+            payload, held = tensors[name], state.mask.held.get(name)
+            assert isinstance(payload, Bits)  # made a few lines above
+            noise = rebuild(payload, part.seed, name, masks=self.masks, bound=self.noise_bound, held=held)
+            weights[name] = part.weights[name] + noise
+            ones += payload.ones()
+        size = sum(weights[name].size for name in masked)
+        return Update(tensors, weights, state.mask, {"ones": ones / size} if size else {})
+
+    def _mask(self, part: Part, state: State, name: str, draws: "_Draws", share: float) -> None:
+        """Write what the forward pass uses: global weights and masked noise, block by block."""
+        update, noise = (state.memory[f"{kind}:{name}"].reshape(-1) for kind in ("update", "noise"))
+        base, out = part.weights[name].reshape(-1), state.weights[name].reshape(-1)
+        held = state.mask.held[name].reshape(-1) if name in state.mask.held else None
+        ratios = np.empty(min(update.size, BLOCK), np.float32)
+        for begin in range(0, update.size, BLOCK):
+            here = slice(begin, begin + BLOCK)
+            masked = np.divide(update[here], noise[here], out=ratios[: update.size - begin])
+            self._mask_ratios(masked, draws.block(name, begin, masked.size), share)
+            masked *= noise[here]
+            if held is not None:
+                masked *= held[here]
+            np.add(base[here], masked, out=out[here])
+
+    def _mask_ratios(self, ratio: FloatArray, draw: FloatArray, share: float) -> None:
+        """Turn u / n into what multiplies the noise: a mask's value, or the ratio itself where it is not masked yet.
+
+        Draws are whole numbers below 2^24. Selecting by random flags is slow, because a processor cannot guess them;
+        products with zeros and ones are fast, and as exact.
+        """
+        signed, limit = self.masks is MaskKind.SIGNED, np.float32(share * 2**24)
+        ratio.clip(np.float32(-1 if signed else 0), np.float32(1), out=ratio)
+        mask = self._ones(ratio, draw, limit)
+        if signed:
+            mask *= 2
+            mask -= 1
+        if share < 1:
+            left = np.greater_equal(draw, limit, out=draw)
+            ratio *= left
+            if signed:
+                mask += left  # it is -1 where nothing was drawn, and must add nothing there
+            ratio += mask
+        else:
+            np.copyto(ratio, mask)
+
+    def _ones(self, ratio: FloatArray, draw: FloatArray, limit: np.float32) -> FloatArray:
+        """Return 1 where the mask is drawn and its bit is set, else 0; draws below the limit are drawn ones."""
+        if not self.masking.draws:
+            return ((ratio > 0) & (draw < limit)).astype(np.float32)
+        if self.masks is MaskKind.BINARY:
+            chance: FloatArray = ratio * limit
+        else:
+            chance = ratio + np.float32(1)
+            chance *= limit / 2
+        np.less(draw, chance, out=chance)
+        return chance
+
+    def _final_bits(self, state: State, name: str, draws: "_Draws") -> Bits:
+        update, noise = (state.memory[f"{kind}:{name}"] for kind in ("update", "noise"))
+        check_finite(name, update)  # bits would hide that training diverged
+        ratio = np.divide(update, noise, dtype=np.float32).reshape(-1)
+        self._mask_ratios(ratio, draws.block(name, 0, ratio.size), 1.0)
+        flags = (ratio > 0).reshape(update.shape)
+        return Bits.of(flags & state.mask.held[name] if name in state.mask.held else flags)
+
+
+class _Draws:
+    """The random numbers of one step, whole numbers below 2^24 (see the top of this file)."""
+
+    def __init__(self, seed: int, state: State, masked: tuple[str, ...]) -> None:
+        words = [-(-state.weights[name].size // 2) for name in masked]
+        ends = itertools.accumulate(words, initial=state.steps * sum(words))
+        self._stream, self._first = derive(seed, "draws"), dict(zip(masked, ends, strict=False))
+
+    def block(self, tensor: str, begin: int, count: int) -> FloatArray:
+        """Return the draws of some entries of a tensor, from an even one on."""
+        words = bits(self._stream, self._first[tensor] + begin // 2, -(-count // 2))
+        halves = words.astype("<u8", copy=False).view("<u4")[:count]
+        halves >>= 8
+        return halves.view("<i4").astype(np.float32)  # signed, because that conversion is the fast one
+
+
+def _values_of(flags: BoolArray, masks: MaskKind) -> Array:
+    """Return what a mask's bits multiply the noise with."""
+    if masks is MaskKind.BINARY:
+        return flags
+    values = flags.astype(np.float32)
+    values *= 2
+    values -= 1
+    return values

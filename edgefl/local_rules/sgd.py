@@ -1,0 +1,57 @@
+"""Rule `sgd`: gradient descent on the part of the model that the mask trains. FedAvg, PerFedMask and FedSpa use it.
+
+    w <- w - rate * mask * gradient             PerFedMask, Eq. 1 (frozen layers); FedSpa, Eq. 3 (held weights)
+
+With a proximal term it is FedProx. The upload is the new values of every trained tensor, running statistics among them,
+because they are averaged like weights.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import ClassVar
+
+from edgefl.local_rules.descent import Descent, start, train
+from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update
+from edgefl.values import check_fields
+from edgefl.wire import Dense, Payload, Sparse
+
+__all__ = ["Codec", "Sgd"]
+
+
+class Codec(StrEnum):
+    """How tensors are sent."""
+
+    DENSE = "dense"
+    SPARSE = "sparse"
+    """Where the mask does not hold every weight of a tensor, those that it holds; else whole tensors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sgd:
+    """Masked stochastic gradient descent."""
+
+    name: ClassVar[str] = "sgd"
+    descent: Descent = field(default_factory=Descent)
+    codec: Codec = Codec.DENSE
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def begin(self, part: Part) -> State:
+        """Start from the weights as they were sent."""
+        return start(part)
+
+    def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
+        """Move every trained tensor down its gradient."""
+        return train(self.descent, part, state, batch, run)
+
+    def finish(self, part: Part, state: State, batch: Batch, run: TrainStep) -> Update:
+        """Send the new values."""
+        tensors = {name: self._payload(state, name) for name in state.mask.trained_tensors}
+        metrics = {"learning_rate": self.descent.rate(part, max(state.steps - 1, 0))}
+        return Update(tensors, state.weights, state.mask, metrics)
+
+    def _payload(self, state: State, name: str) -> Payload:
+        if self.codec is Codec.SPARSE and name in state.mask.held:
+            return Sparse.where(state.weights[name], state.mask.held[name])
+        return Dense(state.weights[name])

@@ -1,0 +1,58 @@
+"""Take channels away, the least valuable first, until a submodel is small enough.
+
+Hermes prunes channels of low magnitude, and a submodel comes out of channel probabilities, in the same way: channels
+have scores, and the lowest go first. A group is cut in steps of what its norm allows and never loses its last step.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edgefl.local_rules.submodel_channels import prunable_groups, without
+from edgefl.masks import IndexArray, Mask
+
+__all__ = ["Scores", "removal_order", "shed", "shed_until"]
+
+Scores = Mapping[str, npt.NDArray[Any]]
+"""For every group that may be cut, a number for each kept channel."""
+
+
+def removal_order(mask: Mask, scores: Scores, limits: Mapping[str, int] | None = None) -> list[str]:
+    """Return the groups in the order in which they lose a step of channels, each as often as it may.
+
+    A step is worth its best channel. `limits` gives the most channels that a group may lose; without it all but one
+    step may go.
+    """
+    steps: list[tuple[float, str]] = []
+    for group in prunable_groups(mask):
+        if group.name in scores:
+            best = np.sort(scores[group.name])[group.multiple_of - 1 :: group.multiple_of]
+            most = best.size - 1
+            if limits is not None:
+                most = min(most, limits[group.name] // group.multiple_of)
+            steps += [(float(score), group.name) for score in best[:most]]
+    return [name for _, name in sorted(steps, key=lambda step: step[0])]
+
+
+def shed(mask: Mask, scores: Scores, order: Sequence[str]) -> Mask:
+    """Return the mask after the steps of `order`, one for each time that a group is named."""
+    kept: dict[str, IndexArray] = {}
+    for name in dict.fromkeys(order):
+        ranked = np.argsort(scores[name], kind="stable")
+        lost = order.count(name) * mask.graph.group[name].multiple_of
+        kept[name] = np.sort(mask.kept[name][ranked[lost:]])
+    return without(mask, kept)
+
+
+def shed_until(mask: Mask, scores: Scores, order: Sequence[str], parameters: float) -> Mask:
+    """Return the mask after the fewest steps of `order` that leave at most so many parameters, or after all of them."""
+    few, many = 0, len(order)
+    while few < many:  # the parameters fall with every step, so halving finds the place
+        middle = (few + many) // 2
+        if shed(mask, scores, order[:middle]).cost.parameters <= parameters:
+            many = middle
+        else:
+            few = middle + 1
+    return shed(mask, scores, order[:few])

@@ -1,0 +1,69 @@
+"""A device's result as one body of kind `update`: its report, its tensors and, where it changed, its mask.
+
+about     "result": the `LocalResult` as JSON; "model" and "mask": digests of the model graph and of the mask that the
+          plan gave; "next_mask", if the rule changed it: digest of the mask after the round
+tensors   whatever the local rule sends, by the names of the model's tensors; none where the result stays on the device
+          "kept/<group>", "held/<tensor>": bits of the mask after the round, if it changed
+
+It is made once, kept on the device's disk until it is acknowledged, and sent as often as it takes. The coordinator
+keeps it as it came.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from edgefl.errors import SchemaError, WireFormatError
+from edgefl.masks import Mask
+from edgefl.model_graph import ModelGraph
+from edgefl.values import LocalResult, dumps, loads
+from edgefl.wire.body import MAX_BODY_BYTES, Body, Kind, Payload, decode, encode
+from edgefl.wire.mask_body import HELD, KEPT, mask_of, mask_tensors
+
+__all__ = ["Report", "decode_result", "encode_result"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Report:
+    """What a device sends after a round."""
+
+    result: LocalResult
+    mask: str
+    """Digest of the mask that the plan gave."""
+    tensors: Mapping[str, Payload]
+    next_mask: Mask | None = None
+    """The device's mask from now on, if the rule changed it."""
+    seed: int | None = None
+
+
+def encode_result(report: Report, graph: ModelGraph) -> bytes:
+    """Return the bytes of a report."""
+    about = {"result": dumps(report.result), "model": graph.digest, "mask": report.mask}
+    tensors = dict(report.tensors)
+    if report.next_mask is not None:
+        report.next_mask.check_model(graph)
+        about["next_mask"] = report.next_mask.digest
+        about["trained"] = "\n".join(sorted(report.next_mask.trained))
+        tensors |= mask_tensors(report.next_mask)
+    return encode(Body(Kind.UPDATE, tensors, seed=report.seed, about=about))
+
+
+def decode_result(data: bytes, graph: ModelGraph, *, limit: int = MAX_BODY_BYTES) -> Report:
+    """Read a report from bytes that nobody vouches for. The tensors are those of a rule: who knows it checks them."""
+    body = decode(data, kind=Kind.UPDATE, limit=limit)
+    if body.about.get("model") != graph.digest:
+        raise WireFormatError(
+            f"the result is of the model {body.about.get('model')!r}, not of {graph.name!r} ({graph.digest})",
+            fix="Send the result of a task of this federation.",
+        )
+    try:
+        result = loads(LocalResult, body.about.get("result", "").encode())
+    except SchemaError as error:
+        raise WireFormatError(f"the report of the result is wrong: {error.problem}", fix=error.fix) from None
+    tensors = {name: payload for name, payload in body.tensors.items() if not name.startswith((KEPT, HELD))}
+    bits = {name: payload for name, payload in body.tensors.items() if name not in tensors}
+    if bits and "next_mask" not in body.about:
+        raise WireFormatError("the result has parts of a mask that it does not name", fix="Name it as next_mask.")
+    next_mask = None
+    if "next_mask" in body.about:
+        next_mask = mask_of(Body(Kind.MASK, bits, about=body.about), graph, body.about["next_mask"])
+    return Report(result, body.about.get("mask", ""), tensors, next_mask, body.seed)

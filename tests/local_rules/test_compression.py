@@ -1,0 +1,218 @@
+"""Compressors: what they lose, what they never lose, and their bits on the wire."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+from edgefl.errors import WireFormatError
+from edgefl.local_rules.compression import (
+    Compressor,
+    Drive,
+    Eden,
+    ScaledSign,
+    SignScale,
+    StochasticSign,
+    TernGrad,
+    TopK,
+)
+from edgefl.local_rules.compression.hadamard import LARGEST, blocks_of, rotate, rotate_back, rotated_size
+from edgefl.noise import derive
+from edgefl.wire import Bits, Body, Dense, Kind, Payload, decode, encode, measure
+
+COMPRESSORS: list[Compressor] = [
+    StochasticSign(),
+    StochasticSign(SignScale.L2),
+    ScaledSign(),
+    TernGrad(),
+    TernGrad(clip=0),
+    TopK(),
+    Drive(),
+    Eden(),
+]
+UPDATES = arrays(
+    np.float32,
+    array_shapes(max_dims=3, max_side=9),
+    elements=st.floats(-1e3, 1e3, width=32, allow_subnormal=False),
+)
+
+
+def normal(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def wired(payloads: Mapping[str, Payload]) -> Mapping[str, Payload]:
+    return decode(encode(Body(Kind.UPDATE, payloads))).tensors
+
+
+def passed(compressor: Compressor, update: np.ndarray, seed: int = 1) -> np.ndarray:
+    """An update after its way over the wire."""
+    payloads = wired(compressor.compress("a", update, seed))
+    return compressor.expand("a", payloads, update.shape, seed)
+
+
+def data_bits(compressor: Compressor, update: np.ndarray) -> int:
+    sizes = measure(encode(Body(Kind.UPDATE, compressor.compress("a", update, 1)))).tensor_bytes
+    return 8 * sum(sizes.values())
+
+
+@given(UPDATES, st.sampled_from(COMPRESSORS), st.integers(0, 2**64 - 1))
+def test_an_update_comes_back_in_its_shape_and_the_same_every_time(
+    update: np.ndarray, compressor: Compressor, seed: int
+) -> None:
+    before = update.copy()
+    found = passed(compressor, update, seed)
+    assert found.shape == update.shape
+    assert found.dtype == np.float32
+    assert np.isfinite(found).all()
+    assert np.array_equal(found, passed(compressor, update, seed))
+    assert np.array_equal(update, before)
+
+
+@pytest.mark.parametrize("compressor", COMPRESSORS, ids=lambda c: f"{c.name}")
+def test_nothing_comes_of_nothing(compressor: Compressor) -> None:
+    assert not passed(compressor, np.zeros((7, 13), np.float32)).any()
+
+
+@pytest.mark.parametrize(
+    "compressor", [StochasticSign(), StochasticSign(SignScale.L2), TernGrad(clip=0), Eden()], ids=str
+)
+def test_the_mean_over_many_seeds_is_the_update(compressor: Compressor) -> None:
+    update, runs = normal(256), 1000
+    total, squares = np.zeros(256), np.zeros(256)
+    for seed in range(runs):
+        found = passed_unwired(compressor, update, seed)
+        total += found
+        squares += found.astype(np.float64) ** 2
+    mean = total / runs
+    error = np.sqrt((squares / runs - mean**2).max() / runs)
+    assert np.abs(mean - update).max() < 5 * error
+    assert error < 0.3 * np.abs(update).max()
+
+
+def passed_unwired(compressor: Compressor, update: np.ndarray, seed: int) -> np.ndarray:
+    return compressor.expand("a", compressor.compress("a", update, seed), update.shape, seed)
+
+
+def test_drive_is_biased_towards_zero_and_nearer_to_the_update_than_eden() -> None:
+    update = normal(64, 128)
+    drive, eden = passed(Drive(), update), passed(Eden(), update)
+    assert np.square(drive - update).sum() < np.square(eden - update).sum()
+    # For a rotation that is as good as uniform, the errors are 1 - 2 / pi and pi / 2 - 1 of the squared norm.
+    norm = float(np.square(update).sum())
+    assert np.square(drive - update).sum() / norm == pytest.approx(1 - 2 / math.pi, abs=0.02)
+    assert np.square(eden - update).sum() / norm == pytest.approx(math.pi / 2 - 1, abs=0.03)
+
+
+@given(st.integers(1, 3000), st.integers(0, 100))
+def test_an_update_that_eden_returns_has_its_whole_length_in_the_updates_direction(size: int, seed: int) -> None:
+    update = normal(size, seed=seed)
+    found = passed_unwired(Eden(), update, seed)
+    assert float(np.dot(found, update)) == pytest.approx(float(np.dot(update, update)), rel=1e-3)
+
+
+def test_drive_and_eden_equal_their_formulas_with_a_rotation_written_out() -> None:
+    update = normal(128)
+    matrix = np.array([rotate(row, 9) for row in np.eye(128, dtype=np.float32)], np.float64).T
+    assert np.allclose(matrix @ matrix.T, np.eye(128), atol=1e-6)
+    assert np.allclose(np.abs(matrix), 128**-0.5)
+    y = rotate(update, 9).astype(np.float64)
+    assert np.allclose(y, matrix @ update, atol=1e-5)
+    stream = derive(5, "rotation", "a")
+    y = rotate(update, stream).astype(np.float64)
+    q = np.where(y >= 0, 1.0, -1.0)
+    scales = {"drive": (y @ q) / (q @ q), "eden": (update.astype(np.float64) @ update) / (y @ q)}
+    for compressor in (Drive(), Eden()):
+        payloads = compressor.compress("a", update, 5)
+        scale = payloads["a:scale"]
+        assert isinstance(scale, Dense)
+        assert scale.array[0] == pytest.approx(scales[compressor.name], rel=1e-6)
+        expected = rotate_back((scales[compressor.name] * q).astype(np.float32), 128, stream)
+        assert np.allclose(compressor.expand("a", payloads, (128,), 5), expected, atol=1e-6)
+
+
+@given(st.integers(0, 40_000), st.integers(0, 2**64 - 1))
+def test_rotating_back_undoes_a_rotation_and_keeps_the_norm(size: int, stream: int) -> None:
+    flat = normal(size)
+    turned = rotate(flat, stream)
+    assert turned.size == rotated_size(size)
+    assert np.allclose(rotate_back(turned, size, stream), flat, atol=1e-4)
+    assert float(np.linalg.norm(turned)) == pytest.approx(float(np.linalg.norm(flat)), rel=1e-4)
+
+
+@given(st.integers(0, 10**6))
+def test_blocks_cover_a_tensor_with_almost_no_padding(size: int) -> None:
+    blocks = blocks_of(size)
+    assert all(width & (width - 1) == 0 and width <= LARGEST for _, width in blocks)
+    padding = sum(count * width for count, width in blocks) - size
+    assert 0 <= padding < 32
+    assert all(count == 1 for count, _ in blocks[1:])
+
+
+@given(UPDATES, st.floats(0.01, 1))
+def test_top_k_keeps_exactly_the_largest_entries(update: np.ndarray, fraction: float) -> None:
+    compressor = TopK(fraction)
+    found = passed(compressor, update)
+    count = compressor.kept(update.size)
+    assert 1 <= count <= update.size
+    largest = np.sort(np.abs(update).reshape(-1))[::-1][:count]
+    assert np.array_equal(np.sort(np.abs(found[found != 0]))[::-1], largest[largest > 0])
+    assert np.array_equal(found[found != 0], update[found != 0])
+
+
+def test_terngrad_has_three_levels_and_clips_what_is_far_out() -> None:
+    update = normal(2000)
+    update[0] = 100
+    found = passed(TernGrad(), update)
+    scale = 2.5 * float(update.std())
+    assert np.unique(found).tolist() == pytest.approx([-scale, 0, scale])
+    assert np.unique(passed(TernGrad(clip=0), update))[-1] == 100
+    assert (found[update < 0] <= 0).all()
+    assert (found[update > 0] >= 0).all()
+
+
+def test_scaled_sign_is_the_mean_magnitude_with_the_sign() -> None:
+    assert passed(ScaledSign(), np.array([[1, -2], [6, 0]], np.float32)).tolist() == [[2.25, -2.25], [2.25, 2.25]]
+
+
+def test_stochastic_signs_are_certain_at_the_largest_entry() -> None:
+    update = np.array([2, -2] * 500, np.float32)
+    assert np.array_equal(passed(StochasticSign(), update), update)
+    assert set(np.abs(passed(StochasticSign(SignScale.L2), update))) == {np.float32(2 * 1000**0.5)}
+
+
+@pytest.mark.parametrize(
+    ("compressor", "bits"),
+    [(StochasticSign(), 1), (ScaledSign(), 1), (Drive(), 1), (Eden(), 1), (TernGrad(), 1.6), (TopK(0.03), 1.2)],
+    ids=str,
+)
+def test_bits_on_the_wire_are_what_they_are_said_to_be(compressor: Compressor, bits: float) -> None:
+    update = normal(128, 256, 3, 3)  # a kernel of CNN4
+    assert data_bits(compressor, update) / update.size == pytest.approx(bits, rel=0.01)
+
+
+@pytest.mark.parametrize("compressor", COMPRESSORS, ids=lambda c: f"{c.name}")
+def test_training_that_diverged_is_not_compressed(compressor: Compressor) -> None:
+    with pytest.raises(WireFormatError, match="not finite"):
+        compressor.compress("a", np.array([1, np.inf], np.float32), 1)
+
+
+@pytest.mark.parametrize("compressor", COMPRESSORS, ids=lambda c: f"{c.name}")
+def test_payloads_of_another_size_are_refused(compressor: Compressor) -> None:
+    payloads = compressor.compress("a", normal(100), 1)
+    for bad in ({}, payloads | {"a": Bits.of(np.ones(3, np.bool_))}, payloads | {"a": Dense(np.ones(3, np.float32))}):
+        with pytest.raises(WireFormatError, match=r"'a(:scale)?' is"):
+            compressor.expand("a", bad, (100,), 1)
+    if "a:scale" in payloads:
+        with pytest.raises(WireFormatError, match="'a:scale' is"):
+            compressor.expand("a", payloads | {"a:scale": Dense(np.ones(7, np.float32))}, (100,), 1)
+
+
+def test_a_byte_that_five_levels_cannot_make_is_refused() -> None:
+    payloads = TernGrad().compress("a", normal(5), 1) | {"a": Dense(np.array([243], np.uint8))}
+    with pytest.raises(WireFormatError, match="above 242"):
+        TernGrad().expand("a", payloads, (5,), 1)
