@@ -1,0 +1,83 @@
+"""Downloaded artifacts by digest, with a limit on their size, and downloads that go on where they broke off.
+
+    content/ab/abcd...   whole artifacts; the least recently used go first
+    parts/abcd...        what has arrived of others
+
+An artifact is checked against its digest before it gets its name, and again whenever it is read, so a damaged file is
+never used: it is removed and downloaded again.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from device_runtime.agent.transport import UnreachableError
+from edgefl.artifacts.store import Store
+from edgefl.values import digest_of
+
+__all__ = ["ArtifactCache", "DamagedError", "Fetch"]
+
+Fetch = Callable[[str, Callable[[int, bytes], None], int], int]
+"""(digest, sink, first byte) -> status of the reply: 206 if it began at that byte, 200 if at the beginning."""
+
+
+class DamagedError(UnreachableError):
+    """What was downloaded is not what its digest says."""
+
+
+class ArtifactCache:
+    """A folder of artifacts."""
+
+    def __init__(self, folder: Path, *, most_bytes: int = 2 * 2**30) -> None:
+        self._store = Store(folder)
+        self._parts = folder / "parts"
+        self._most_bytes = most_bytes
+
+    def get(self, digest: str, fetch: Fetch) -> bytes:
+        """Return an artifact, from here or by fetching what is missing of it."""
+        known = self._store.get(digest)
+        if known is not None:
+            with contextlib.suppress(OSError):
+                os.utime(self._store.path_of(digest))
+            return known
+        data = self._fetched(digest, fetch)
+        self._make_room(len(data))
+        self._store.put(data)
+        self._part(digest).unlink(missing_ok=True)
+        return data
+
+    def _fetched(self, digest: str, fetch: Fetch) -> bytes:
+        part = self._part(digest)
+        part.parent.mkdir(parents=True, exist_ok=True)
+        if part.exists() and digest_of(part.read_bytes()) == digest:  # all of it came, and then the power failed
+            return part.read_bytes()
+        start = part.stat().st_size if part.exists() else 0
+        with part.open("ab") as file:
+
+            def sink(status: int, piece: bytes) -> None:
+                nonlocal start
+                if status == 200 and start:  # the coordinator begins at the beginning
+                    file.truncate(0)
+                    start = 0
+                file.write(piece)
+
+            fetch(digest, sink, start)
+        data = part.read_bytes()
+        if digest_of(data) != digest:
+            part.unlink()
+            raise DamagedError(f"the artifact {digest} arrived damaged", fix="It will be downloaded again.")
+        return data
+
+    def _make_room(self, needed: int) -> None:
+        """Remove the artifacts that were not used for longest until there is room."""
+        files = sorted(self._store.files(), key=lambda path: path.stat().st_mtime)
+        total = needed + sum(path.stat().st_size for path in files)
+        for path in files:
+            if total <= self._most_bytes:
+                return
+            total -= path.stat().st_size
+            path.unlink(missing_ok=True)
+
+    def _part(self, digest: str) -> Path:
+        return self._parts / digest.removeprefix("sha256:")

@@ -1,0 +1,138 @@
+"""The protocol as a device speaks it: each request of the API as a function, and what a status means.
+
+    2xx                              done
+    401, 403                         the coordinator does not know this device (any more): `UnknownDeviceError`
+    408, 425, 429, 5xx, no reply     try again later: `UnreachableError`, or `BusyError` with the seconds to wait
+    any other 4xx                    it will never work: `RejectedError`, with what the coordinator says about it
+
+Nothing here sleeps or repeats; the agent does. Every request may be repeated.
+"""
+
+import json
+import threading
+from dataclasses import dataclass
+from typing import TypeVar
+
+from device_runtime.agent.transport import Reply, Request, Sink, Transport, UnreachableError
+from edgefl.errors import EdgeFLError, SchemaError
+from edgefl.values import (
+    Assignment,
+    ClientPlan,
+    DeviceProfile,
+    Enrolled,
+    Enrolment,
+    Receipt,
+    Refusal,
+    check_digest,
+    dumps,
+    loads,
+    printable,
+)
+
+__all__ = ["BusyError", "CoordinatorClient", "RejectedError", "Traffic", "UnknownDeviceError"]
+
+Value = TypeVar("Value")
+
+BODY = "application/vnd.safetensors"
+_LATER = frozenset({408, 425, 429})
+_STRANGER = frozenset({401, 403})
+
+
+class BusyError(UnreachableError):
+    """The coordinator answered that it cannot answer now."""
+
+    def __init__(self, problem: str, *, fix: str, retry_seconds: float | None = None) -> None:
+        super().__init__(problem, fix=fix)
+        self.retry_seconds = retry_seconds
+
+
+class RejectedError(EdgeFLError):
+    """The coordinator says that this request is wrong and always will be."""
+
+
+class UnknownDeviceError(EdgeFLError):
+    """The coordinator does not know the key or token."""
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Bytes received and sent, headers included."""
+
+    down: int = 0
+    up: int = 0
+
+
+class CoordinatorClient:
+    """One device's requests to one coordinator."""
+
+    def __init__(self, transport: Transport, token: str | None = None) -> None:
+        self._transport = transport
+        self._lock = threading.Lock()
+        self.token = token
+        self.traffic = Traffic()
+
+    def enrol(self, enrolment: Enrolment, key: str) -> Enrolled:
+        """Ask to take part."""
+        reply = self._send(Request("POST", "/v1/devices", key, dumps(enrolment).encode()))
+        return _read(Enrolled, reply)
+
+    def update_profile(self, profile: DeviceProfile) -> None:
+        """Tell what the device can do now."""
+        self._send(Request("PUT", "/v1/devices/me/profile", self.token, dumps(profile).encode()))
+
+    def poll(self, wait_seconds: float) -> Assignment:
+        """Ask what to do; the coordinator may think about it for a while."""
+        return _read(Assignment, self._send(Request("POST", f"/v1/tasks/next?wait={wait_seconds:g}", self.token)))
+
+    def download(self, digest: str, sink: Sink, start: int = 0) -> int:
+        """Give an artifact to a sink, from a byte on, and return the status: 206 if it does begin there."""
+        return self._send(Request("GET", f"/v1/artifacts/{check_digest(digest)}", self.token, start=start), sink).status
+
+    def upload(self, task_id: str, body: bytes) -> Receipt:
+        """Send a result."""
+        return _read(Receipt, self._send(Request("PUT", f"/v1/tasks/{task_id}/result", self.token, body, BODY)))
+
+    def refuse(self, plan: ClientPlan, refusal: Refusal) -> Receipt:
+        """Say that a task is not done, and why."""
+        path = f"/v1/tasks/{plan.task_id}/refusal"
+        return _read(Receipt, self._send(Request("PUT", path, self.token, dumps(refusal).encode())))
+
+    def _send(self, request: Request, sink: Sink | None = None) -> Reply:
+        reply = self._transport.send(request, sink)
+        with self._lock:
+            self.traffic.down += reply.down_bytes
+            self.traffic.up += reply.up_bytes
+        if 200 <= reply.status < 300:
+            return reply
+        problem, fix = _said(reply)
+        if reply.status in _STRANGER:
+            raise UnknownDeviceError(problem, fix=fix)
+        if reply.status in _LATER or reply.status >= 500:
+            raise BusyError(problem, fix=fix, retry_seconds=_retry_after(reply))
+        raise RejectedError(problem, fix=fix)
+
+
+def _read(kind: type[Value], reply: Reply) -> Value:
+    try:
+        return loads(kind, reply.body)
+    except SchemaError as error:
+        # Half a reply, or a proxy's page: not what a coordinator says, so it may be better next time.
+        raise BusyError(f"the coordinator's answer makes no sense: {error.problem}", fix="Check its address.") from None
+
+
+def _said(reply: Reply) -> tuple[str, str]:
+    """Return what the coordinator says about an error, made safe to print."""
+    try:
+        error = json.loads(reply.body)["error"]
+        problem, fix = str(error["problem"]), str(error["fix"])
+    except (ValueError, KeyError, TypeError):
+        problem, fix = f"the coordinator answered with status {reply.status}", "Look into its log."
+    return printable(problem)[:500], printable(fix)[:500]
+
+
+def _retry_after(reply: Reply) -> float | None:
+    try:
+        seconds = float(reply.headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    return seconds if 0 <= seconds < 86400 else None

@@ -1,0 +1,49 @@
+"""From a plan to everything that it names: model graph, mask, weights, training graph, all by digest.
+
+What is downloaded is the coordinator's, and is checked as if it were a stranger's: a body that does not fit the plan is
+refused before anything is trained.
+"""
+
+from device_runtime.agent.cache import ArtifactCache
+from device_runtime.agent.client import CoordinatorClient
+from device_runtime.refusal import RefusalError
+from device_runtime.trainer import Task
+from edgefl.masks import Weights, full_mask
+from edgefl.model_graph import ModelGraph
+from edgefl.values import ClientPlan, Reason, loads
+from edgefl.wire import Dense, Expected, Kind, decode, decode_mask
+
+__all__ = ["download_task"]
+
+
+def download_task(plan: ClientPlan, cache: ArtifactCache, client: CoordinatorClient) -> Task:
+    """Return a plan's task. What is in the cache is not downloaded again."""
+    before = client.traffic.down
+
+    def get(digest: str) -> bytes:
+        return cache.get(digest, client.download)
+
+    graph = loads(ModelGraph, get(plan.model))
+    mask = full_mask(graph) if plan.mask_body is None else decode_mask(get(plan.mask_body), graph)
+    if mask.digest != plan.mask:
+        raise RefusalError(Reason.BROKEN, "the mask is not the plan's", fix="Make the plan again.")
+    if plan.graph is None or plan.weights is None:
+        raise RefusalError(
+            Reason.UNSUPPORTED, "the plan names no training graph or no weights", fix="Name both in the plan."
+        )
+    expected = {name: Expected(shape) for name, shape in mask.shapes.items()}
+    weights = _tensors(get(plan.weights), expected)
+    return Task(
+        plan,
+        mask,
+        weights,
+        get(plan.graph),
+        None if plan.inference is None else get(plan.inference),
+        {} if plan.extras is None else _tensors(get(plan.extras), None),
+        client.traffic.down - before,
+    )
+
+
+def _tensors(data: bytes, expected: dict[str, Expected] | None) -> Weights:
+    body = decode(data, kind=Kind.WEIGHTS, expected=expected)
+    return {name: payload.array for name, payload in body.tensors.items() if isinstance(payload, Dense)}

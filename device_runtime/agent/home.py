@@ -1,0 +1,162 @@
+"""What an agent keeps on its device's disk, and how it survives whatever may happen.
+
+    identity.json        who this device is to which coordinator; readable by its user alone
+    usage.json           joules and bytes of today
+    task/plan.json       the task at hand: the plan, and when it came
+    task/result.safetensors, task/refusal.json
+                         its end, until the coordinator has acknowledged it
+    checkpoints/         the training state
+    personal/            the device's own model: weights, mask, model graph, inference graph
+    cache/               downloaded artifacts
+
+Every file is written whole or not at all. The order of writes is the order of the work, so that whatever is there after
+a crash says what to do next: a result is sent, a plan without a result goes on from its checkpoint.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from edgefl.artifacts.store import write_whole
+from edgefl.errors import EdgeFLError
+from edgefl.values import ClientPlan, Refusal, dumps, loads
+
+Kept = TypeVar("Kept")
+
+__all__ = ["Home", "Identity", "OpenTask", "Usage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who this device is."""
+
+    coordinator: str
+    enrolment_id: str
+    device_id: str | None = None
+    token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What was spent today."""
+
+    day: str = ""
+    joules: float = 0.0
+    traffic_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTask:
+    """A plan, and when it came: by a clock that runs while the device sleeps, and by the wall."""
+
+    plan: ClientPlan
+    boot: str
+    """Which start of the system `uptime` counts from."""
+    uptime: float
+    wall: float
+
+
+class Home:
+    """An agent's folder. One agent at a time uses it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where the trainer keeps its states."""
+        return self.folder / "checkpoints"
+
+    @property
+    def cache(self) -> Path:
+        """Where artifacts are kept."""
+        return self.folder / "cache"
+
+    @property
+    def personal(self) -> Path:
+        """Where the device's own model is."""
+        return self.folder / "personal"
+
+    def lock(self) -> None:
+        """Claim the folder for this process until it ends. The system lets go of it even after a kill."""
+        import fcntl
+
+        descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise EdgeFLError(
+                f"another agent works in {self.folder}", fix="Stop it, or give this one another --home."
+            ) from None
+
+    def identity(self) -> Identity | None:
+        """Return who this device is, if it has ever asked to take part."""
+        return _parsed(Identity, self.folder / "identity.json")
+
+    def save_identity(self, identity: Identity) -> None:
+        """Keep who this device is."""
+        path = self.folder / "identity.json"
+        write_whole(path, json.dumps(asdict(identity), indent=2).encode(), mode=0o600)
+
+    def usage(self) -> Usage:
+        """Return what was spent on the last day that anything was."""
+        return _parsed(Usage, self.folder / "usage.json") or Usage()
+
+    def save_usage(self, usage: Usage) -> None:
+        """Keep what was spent."""
+        write_whole(self.folder / "usage.json", json.dumps(asdict(usage)).encode())
+
+    def open_task(self) -> OpenTask | None:
+        """Return the task at hand, if there is one."""
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, EdgeFLError):
+            said = json.loads((self._task / "plan.json").read_bytes())
+            return OpenTask(loads(ClientPlan, said.pop("plan").encode()), **said)
+        return None
+
+    def begin_task(self, task: OpenTask) -> None:
+        """Take up a task. What is left of the one before, which is over, goes."""
+        self.end_task()
+        said = {"plan": dumps(task.plan), "boot": task.boot, "uptime": task.uptime, "wall": task.wall}
+        write_whole(self._task / "plan.json", json.dumps(said).encode())
+
+    def finish_task(self, body: bytes) -> None:
+        """Keep a result until it is acknowledged."""
+        write_whole(self._task / "result.safetensors", body)
+
+    def refuse_task(self, refusal: Refusal) -> None:
+        """Keep a refusal until it is acknowledged."""
+        write_whole(self._task / "refusal.json", dumps(refusal).encode())
+
+    def result(self) -> bytes | None:
+        """Return the result that waits to be acknowledged."""
+        with contextlib.suppress(OSError):
+            return (self._task / "result.safetensors").read_bytes()
+        return None
+
+    def refusal(self) -> Refusal | None:
+        """Return the refusal that waits to be acknowledged."""
+        with contextlib.suppress(OSError, EdgeFLError):
+            return loads(Refusal, (self._task / "refusal.json").read_bytes())
+        return None
+
+    def end_task(self) -> None:
+        """The task at hand is over. The plan goes first: what is left without it means nothing."""
+        (self._task / "plan.json").unlink(missing_ok=True)
+        shutil.rmtree(self._task, ignore_errors=True)
+        shutil.rmtree(self.checkpoints, ignore_errors=True)
+
+    @property
+    def _task(self) -> Path:
+        return self.folder / "task"
+
+
+def _parsed(kind: type[Kept], path: Path) -> Kept | None:
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        return kind(**json.loads(path.read_bytes()))
+    return None

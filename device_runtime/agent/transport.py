@@ -1,0 +1,141 @@
+"""How the agent's requests reach a coordinator: the seam, and HTTP.
+
+A transport sends one request and returns its reply, whatever the status; what a status means is the client's business.
+Anything that keeps a whole reply from arriving is an `UnreachableError`. Tests put other transports here: one that
+calls a function in the same process, and one that breaks on purpose.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from edgefl import __version__
+from edgefl.errors import EdgeFLError, MissingDependencyError
+
+if TYPE_CHECKING:
+    import httpx
+
+__all__ = ["HttpTransport", "Reply", "Request", "Sink", "Transport", "UnreachableError"]
+
+Sink = Callable[[int, bytes], None]
+"""Takes the pieces of a body as they arrive, each with the status of its reply."""
+
+_CONNECT_SECONDS = 10.0
+_IDLE_SECONDS = 60.0
+"""How long nothing may arrive before a request counts as lost; a long poll is answered well before."""
+
+
+class UnreachableError(EdgeFLError):
+    """No whole reply came: no connection, a reset, a timeout, a body cut short."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the agent asks."""
+
+    method: str
+    path: str
+    """From the coordinator's root, such as '/v1/tasks/next?wait=20'."""
+    token: str | None = None
+    body: bytes = b""
+    kind: str = "application/json"
+    """The content type of the body."""
+    start: int = 0
+    """The first byte that is wanted, of a download that goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Names in lower case."""
+    body: bytes = b""
+    """Empty where a sink took it."""
+    down_bytes: int = 0
+    """Bytes received, headers included."""
+    up_bytes: int = 0
+    """Bytes sent, headers included. What TLS adds is not seen here."""
+
+
+class Transport(Protocol):
+    """Sends requests."""
+
+    def send(self, request: Request, sink: Sink | None = None) -> Reply:
+        """Return the reply. Where a sink is given, the body of a 200 or 206 goes there as it arrives."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections."""
+        ...
+
+
+class HttpTransport:
+    """HTTP or HTTPS to one coordinator, over connections that are kept open."""
+
+    def __init__(self, url: str, *, certificate: str | None = None) -> None:
+        try:
+            import httpx
+        except ImportError:
+            raise MissingDependencyError("httpx", action="Talking to a coordinator", extra="device") from None
+        import ssl
+
+        if not url.startswith(("http://", "https://")):
+            raise EdgeFLError(f"{url!r} is no address of a coordinator", fix="Write for example https://10.0.0.5:8443.")
+        verify: ssl.SSLContext | bool = True
+        if certificate is not None:
+            try:
+                verify = ssl.create_default_context(cafile=certificate)
+            except OSError as error:
+                raise EdgeFLError(
+                    f"the certificate {certificate} cannot be used: {error}", fix="Give a certificate in PEM form."
+                ) from None
+        self._httpx = httpx
+        self._client = httpx.Client(
+            base_url=url.rstrip("/"),
+            verify=verify,
+            timeout=httpx.Timeout(_IDLE_SECONDS, connect=_CONNECT_SECONDS),
+            headers={"User-Agent": f"edgefl/{__version__}"},
+        )
+
+    def send(self, request: Request, sink: Sink | None = None) -> Reply:
+        """Send one request."""
+        headers = {"Authorization": f"Bearer {request.token}"} if request.token else {}
+        if request.body:
+            headers["Content-Type"] = request.kind
+        if request.start:
+            headers["Range"] = f"bytes={request.start}-"
+        try:
+            asked = self._client.build_request(
+                request.method, request.path, content=request.body or None, headers=headers
+            )
+            answer = self._client.send(asked, stream=True)
+            try:
+                body = self._read(answer, sink)
+            finally:
+                answer.close()
+        except (self._httpx.HTTPError, self._httpx.StreamError, OSError) as error:
+            said = str(error) or type(error).__name__
+            raise UnreachableError(
+                f"the coordinator cannot be reached: {said}", fix="Check the address and the network."
+            ) from None
+        up = _size(asked.headers.raw) + len(request.body) + len(request.method) + len(request.path) + 12
+        down = _size(answer.headers.raw) + answer.num_bytes_downloaded + 17
+        return Reply(answer.status_code, dict(answer.headers.items()), body, down, up)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    @staticmethod
+    def _read(answer: "httpx.Response", sink: Sink | None) -> bytes:
+        if sink is None or answer.status_code not in (200, 206):
+            return answer.read()
+        for piece in answer.iter_bytes():
+            sink(answer.status_code, piece)
+        return b""
+
+
+def _size(headers: list[tuple[bytes, bytes]]) -> int:
+    return 2 + sum(len(name) + len(value) + 4 for name, value in headers)

@@ -1,0 +1,63 @@
+"""A training state on disk: what a device goes on from after a crash, in one file that is whole or not there.
+
+The file is a body of kind `weights`: the tensors as "weights/<name>", what the rule remembers as "memory/<name>", the
+mask as bytes under "mask", and the progress as JSON. A file that is damaged, or of another task, counts as none.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from edgefl.artifacts.store import write_whole
+from edgefl.errors import EdgeFLError
+from edgefl.local_rules import State
+from edgefl.model_graph import ModelGraph
+from edgefl.wire import Body, Dense, Kind, decode, decode_mask, encode, encode_mask
+
+__all__ = ["Progress", "load_checkpoint", "save_checkpoint"]
+
+_WEIGHTS = "weights/"
+_MEMORY = "memory/"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a round has come."""
+
+    task_id: str
+    epochs: int = 0
+    """Epochs done."""
+    loss: float = 0.0
+    """Mean training loss of the last of them."""
+    step_seconds: tuple[float, ...] = ()
+    """How long every step took."""
+
+
+def save_checkpoint(path: Path, progress: Progress, state: State) -> None:
+    """Write a state, whole or not at all."""
+    tensors = {_WEIGHTS + name: Dense(array) for name, array in state.weights.items()}
+    tensors |= {_MEMORY + name: Dense(array) for name, array in state.memory.items()}
+    tensors["mask"] = Dense(np.frombuffer(encode_mask(state.mask), np.uint8))
+    about = {"progress": json.dumps(asdict(progress) | {"steps": state.steps})}
+    write_whole(path, encode(Body(Kind.WEIGHTS, tensors, about=about)))
+
+
+def load_checkpoint(path: Path, task_id: str, graph: ModelGraph) -> tuple[Progress, State] | None:
+    """Read the state of a task, or None if there is none that can be used."""
+    try:
+        body = decode(path.read_bytes(), kind=Kind.WEIGHTS)
+        said = json.loads(body.about["progress"])
+        steps = int(said.pop("steps"))
+        progress = Progress(**(said | {"step_seconds": tuple(said["step_seconds"])}))
+        arrays = {name: payload.array for name, payload in body.tensors.items() if isinstance(payload, Dense)}
+        mask = decode_mask(arrays.pop("mask").tobytes(), graph)
+    except (OSError, EdgeFLError, ValueError, KeyError, TypeError):
+        return None
+    if progress.task_id != task_id:
+        return None
+    # A rule changes its arrays in place; those of a body cannot be changed.
+    weights = {name.removeprefix(_WEIGHTS): array.copy() for name, array in arrays.items() if name.startswith(_WEIGHTS)}
+    memory = {name.removeprefix(_MEMORY): array.copy() for name, array in arrays.items() if name.startswith(_MEMORY)}
+    return progress, State(mask, weights, memory, steps)

@@ -1,0 +1,85 @@
+"""The seam between the runtime and what computes, and the choice of an engine.
+
+Nothing is imported before it is needed: a device that has only onnxruntime never looks for ExecuTorch.
+"""
+
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from edgefl.errors import EdgeFLError, MissingDependencyError
+from edgefl.local_rules import TrainStep
+from edgefl.masks import Array, Mask, Weights
+
+__all__ = ["ENGINES", "Engine", "Predictor", "Threads", "installed_engines", "open_engine"]
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """How an engine may use the processor."""
+
+    count: int
+    spinning: bool = False
+    """Whether threads wait for work by burning cycles: a little faster, and bad for a battery."""
+
+    @classmethod
+    def default(cls) -> "Threads":
+        """Return all the cores that this process may use."""
+        return cls(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+class Predictor(Protocol):
+    """Runs a model forward."""
+
+    def __call__(self, weights: Weights, x: Array) -> Array:
+        """Return what the model gives for every sample. A model with its weights inside ignores `weights`."""
+        ...
+
+
+class Engine(Protocol):
+    """Makes steps and predictors from what was exported."""
+
+    @property
+    def name(self) -> str:
+        """The engine and its version, such as 'onnxruntime 1.31.1'."""
+        ...
+
+    def train_step(self, graph: bytes, mask: Mask, *, labels: Array | None = None) -> TrainStep:
+        """Load a training graph or program. Gradients of frozen layers are cut away where that is possible.
+
+        `labels` flags the classes that the device has, for a graph that masks the others out of the loss.
+        """
+        ...
+
+    def predictor(self, model: bytes) -> Predictor:
+        """Load a model to predict with."""
+        ...
+
+
+ENGINES: Mapping[str, tuple[str, str, str]] = {
+    # name: (package, extra that installs it, module of the engine)
+    "onnx": ("onnxruntime", "device", "device_runtime.engines.onnx"),
+    "executorch": ("executorch", "executorch", "device_runtime.engines.executorch"),
+}
+
+
+def installed_engines() -> tuple[str, ...]:
+    """Return the names of the engines whose packages are here, the preferred one first."""
+    return tuple(name for name, (package, _, _) in ENGINES.items() if importlib.util.find_spec(package) is not None)
+
+
+def open_engine(name: str | None = None, threads: Threads | None = None) -> Engine:
+    """Return an engine by its name, or the first that is installed."""
+    if name is not None and name not in ENGINES:
+        raise EdgeFLError(f"there is no engine {name!r}", fix=f"Known are {', '.join(ENGINES)}.")
+    here = installed_engines()
+    chosen = name or (here[0] if here else "onnx")
+    package, extra, module = ENGINES[chosen]
+    if chosen not in here:
+        raise MissingDependencyError(package, action=f"The engine {chosen!r}", extra=extra)
+    engine: Engine = importlib.import_module(module).open_engine(threads or Threads.default())
+    return engine

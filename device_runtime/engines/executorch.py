@@ -1,0 +1,137 @@
+"""The engine of ExecuTorch: training programs that were compiled for one mask and one batch size.
+
+A program takes and gives its tensors by place (see `export.executorch.training`): x, y, then every tensor of the model
+in its order; loss, correctness, the gradients of what the mask trains, new statistics. Its Python binding needs torch,
+which is imported with it and only here.
+"""
+
+import contextlib
+import importlib.metadata
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from device_runtime.engines.engine import Threads
+from edgefl.errors import ExportError, MaskError
+from edgefl.local_rules import Batch, StepResult, trained_parameters
+from edgefl.masks import Array, Mask, Weights
+from edgefl.model_graph import Role
+
+__all__ = ["ExecuTorchEngine", "ExecuTorchPredictor", "ExecuTorchStep", "open_engine"]
+
+
+def open_engine(threads: Threads) -> "ExecuTorchEngine":
+    """Return the engine."""
+    return ExecuTorchEngine(threads)
+
+
+class ExecuTorchEngine:
+    """ExecuTorch's runtime on the processor."""
+
+    def __init__(self, threads: Threads) -> None:
+        import torch  # noqa: TID251  its matrix products run on torch's threads
+
+        torch.set_num_threads(threads.count)
+        self.threads = threads
+
+    @property
+    def name(self) -> str:
+        """The engine and its version."""
+        return f"executorch {importlib.metadata.version('executorch')}"
+
+    def train_step(self, graph: bytes, mask: Mask, *, labels: Array | None = None) -> "ExecuTorchStep":
+        """Load a training program of this mask."""
+        return ExecuTorchStep(_Program(graph), mask, labels)
+
+    def predictor(self, model: bytes) -> "ExecuTorchPredictor":
+        """Load an inference program; its weights are inside."""
+        return ExecuTorchPredictor(_Program(model))
+
+
+class ExecuTorchStep:
+    """A training program, loaded. Its gradients are overwritten by the next step."""
+
+    def __init__(self, program: "_Program", mask: Mask, labels: Array | None) -> None:
+        self._program = program
+        self._labels = labels
+        self._tensors = tuple(mask.graph.tensor)
+        self._shapes = mask.shapes
+        self._gradients = trained_parameters(mask)
+        self._statistics = tuple(t.name for t in mask.graph.tensors if t.role is Role.STATISTIC)
+
+    def __call__(self, weights: Weights, batch: Batch) -> StepResult:
+        """Run forward and backward."""
+        changed = [name for name in self._tensors if weights[name].shape != self._shapes[name]]
+        if changed:
+            raise MaskError(
+                f"tensor {changed[0]!r} has shape {weights[changed[0]].shape}, and the program was compiled for "
+                f"{self._shapes[changed[0]]}",
+                fix="Train with onnxruntime where widths change, or ask for a program of this mask.",
+            )
+        labels = [] if self._labels is None else [self._labels]
+        found = self._program.run([batch.x, batch.y, *labels, *(weights[name] for name in self._tensors)])
+        rest = found[len(found) - len(self._gradients) - self._statistic_count(found) :]
+        first = found[1] if len(found) - len(rest) > 1 else np.zeros(0, np.bool_)
+        gradients = dict(zip(self._gradients, rest, strict=False))
+        statistics = dict(zip(self._statistics, rest[len(self._gradients) :], strict=True))
+        return StepResult(float(found[0].reshape(())), first.astype(np.bool_), gradients, statistics)
+
+    def _statistic_count(self, found: list[Array]) -> int:
+        """Tell how many new statistics a step gives: all of the model's, or none where norms keep none."""
+        return len(self._statistics) if len(found) > len(self._gradients) + len(self._statistics) else 0
+
+
+class ExecuTorchPredictor:
+    """An inference program. Its batch size is fixed; samples are run one after the other."""
+
+    def __init__(self, program: "_Program") -> None:
+        self._program = program
+
+    def __call__(self, weights: Weights, x: Array) -> Array:
+        """Return what the model gives for every sample."""
+        return np.concatenate([np.array(self._program.run([x[at : at + 1]])[0]) for at in range(len(x))])
+
+
+class _Program:
+    """A loaded program."""
+
+    def __init__(self, pte: bytes) -> None:
+        self._pte = pte  # the runtime keeps a pointer into these bytes: without them the process dies
+        with _quiet():
+            from executorch.extension.pybindings import portable_lib  # noqa: TID251
+
+            try:
+                self._module: Any = portable_lib._load_for_executorch_from_buffer(pte)
+            except RuntimeError as error:
+                raise ExportError(f"ExecuTorch cannot load the program: {error}", fix="Download it again.") from None
+
+    def run(self, inputs: list[Array]) -> list[Array]:
+        """Run the program. What it returns is overwritten by the next run."""
+        import torch  # noqa: TID251
+
+        tensors = tuple(torch.from_numpy(np.require(array, requirements=["C", "W"])) for array in inputs)
+        try:
+            found = self._module.run_method("forward", tensors, clone_outputs=False)
+        except RuntimeError as error:
+            raise ExportError(
+                f"ExecuTorch cannot run the program on a batch of {len(inputs[0])}: {error}",
+                fix="Give batches of the size that it was compiled for, and the weights of its mask.",
+            ) from None
+        return [tensor.numpy() for tensor in found]
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what the runtime's libraries print while they load away from the terminal."""
+    sys.stderr.flush()
+    saved, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(nowhere)

@@ -1,0 +1,182 @@
+"""The engine of the ordinary onnxruntime: one training graph for every width and batch size.
+
+Weights go in without a copy, and gradients come out into buffers that are kept between steps. The graph comes cut for
+the frozen layers; one that is not is cut here if the package onnx is installed, and else runs whole.
+"""
+
+import importlib.util
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+from device_runtime.engines.engine import Threads
+from edgefl.errors import ExportError, MaskError
+from edgefl.local_rules import Batch, StepResult, trained_parameters
+from edgefl.masks import Array, Mask, Weights
+
+__all__ = ["OnnxEngine", "OnnxPredictor", "OnnxStep", "open_engine"]
+
+GRADIENT = "grad:"
+STATISTIC = "new:"
+_NUMPY = {
+    "tensor(float)": np.float32,
+    "tensor(int64)": np.int64,
+    "tensor(bool)": np.bool_,
+    "tensor(double)": np.float64,
+}
+
+
+def open_engine(threads: Threads) -> "OnnxEngine":
+    """Return the engine."""
+    return OnnxEngine(threads)
+
+
+class OnnxEngine:
+    """onnxruntime on the processor."""
+
+    def __init__(self, threads: Threads) -> None:
+        self.threads = threads
+
+    @property
+    def name(self) -> str:
+        """The engine and its version."""
+        return f"onnxruntime {onnxruntime.__version__}"
+
+    def train_step(self, graph: bytes, mask: Mask, *, labels: Array | None = None) -> "OnnxStep":
+        """Load a training graph, cut for what the mask trains."""
+        trained = trained_parameters(mask)
+        return OnnxStep(_session(_cut(graph, trained), self.threads), trained, labels)
+
+    def predictor(self, model: bytes) -> "OnnxPredictor":
+        """Load a model, with its weights inside or as inputs."""
+        return OnnxPredictor(_session(model, self.threads))
+
+
+class OnnxStep:
+    """A training graph, loaded. Its gradients are overwritten by the next step."""
+
+    def __init__(self, session: Any, trained: Collection[str], labels: Array | None) -> None:
+        self._session = session
+        self._binding = session.io_binding()
+        self._inputs = [node.name for node in session.get_inputs()]
+        self._outputs = {node.name: _NUMPY[node.type] for node in session.get_outputs()}
+        self._read: dict[str, Array] = {}
+        self._buffers: dict[str, Array] = {}
+        self._labels = labels
+        missing = [name for name in trained if GRADIENT + name not in self._outputs]
+        if missing:
+            raise ExportError(
+                f"the training graph has no gradient of {min(missing)!r}",
+                fix="Give the graph of this model, cut for this mask or whole.",
+            )
+
+    def __call__(self, weights: Weights, batch: Batch) -> StepResult:
+        """Run forward and backward."""
+        for name in self._inputs:
+            self._bind_input(name, self._input(name, weights, batch))
+        for name, dtype in self._outputs.items():
+            self._bind_output(name, dtype, _shape(name, weights, batch))
+        try:
+            self._session.run_with_iobinding(self._binding)
+        except Exception as error:  # onnxruntime raises a dozen kinds, of its own and RuntimeError
+            raise ExportError(
+                f"onnxruntime cannot run the step: {_first_line(error)}",
+                fix="Check that the samples have the model's shape, and their labels its classes.",
+            ) from None
+        found = self._buffers
+        return StepResult(
+            float(found["loss"].reshape(())),
+            found.get("correct", np.zeros(0, np.bool_)),
+            {name.removeprefix(GRADIENT): array for name, array in found.items() if name.startswith(GRADIENT)},
+            {name.removeprefix(STATISTIC): array for name, array in found.items() if name.startswith(STATISTIC)},
+        )
+
+    def _input(self, name: str, weights: Weights, batch: Batch) -> Array:
+        match name:
+            case "x":
+                return np.asarray(batch.x, order="C")
+            case "y":
+                return np.asarray(batch.y, order="C")
+            case "seed":
+                return np.array(batch.seed, np.uint64)
+            case "label_mask":
+                if self._labels is None:
+                    raise ExportError(
+                        "the training graph masks labels, and it is not known which this device has",
+                        fix="Give the labels of its training data.",
+                    )
+                return self._labels
+        if name not in weights:
+            raise MaskError(f"tensor {name!r} is missing from the weights", fix="Give every tensor of the submodel.")
+        return np.asarray(weights[name], order="C")
+
+    def _bind_input(self, name: str, array: Array) -> None:
+        """Let the graph read an array where it lies. One that it reads already stays bound, also if it was changed."""
+        if self._read.get(name) is not array:
+            self._binding.bind_cpu_input(name, array)
+            self._read[name] = array  # the graph has a bare pointer: somebody must keep the memory
+
+    def _bind_output(self, name: str, dtype: Any, shape: tuple[int, ...]) -> None:
+        """Let the graph write an output to memory that is the same in every step while shapes stay."""
+        known = self._buffers.get(name)
+        if known is None or known.shape != shape:
+            buffer = self._buffers[name] = np.empty(shape, dtype)
+            self._binding.bind_output(name, "cpu", 0, dtype, shape, buffer.ctypes.data)
+
+
+class OnnxPredictor:
+    """A model to predict with."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self._inputs = [node.name for node in session.get_inputs()]
+
+    def __call__(self, weights: Weights, x: Array) -> Array:
+        """Return what the model gives for every sample."""
+        feed = {name: x if name == "x" else np.asarray(weights[name], order="C") for name in self._inputs}
+        found: Array = self._session.run(None, feed)[0]
+        return found
+
+
+def _shape(output: str, weights: Weights, batch: Batch) -> tuple[int, ...]:
+    for prefix in (GRADIENT, STATISTIC):
+        if output.startswith(prefix):
+            return weights[output.removeprefix(prefix)].shape
+    return (len(batch.x),) if output == "correct" else ()
+
+
+def _cut(graph: bytes, trained: Collection[str]) -> bytes:
+    """Cut the graph for what is trained, if it is not cut already and the package that can do it is here."""
+    if importlib.util.find_spec("onnx") is None:
+        return graph
+    import onnx
+
+    from edgefl.artifacts.cut import cut
+
+    model = onnx.load_from_string(graph)
+    offered = {node.name.removeprefix(GRADIENT) for node in model.graph.output if node.name.startswith(GRADIENT)}
+    if not offered - set(trained):
+        return graph
+    return bytes(cut(model, [name for name in trained if name in offered]).SerializeToString())
+
+
+def _session(model: bytes, threads: Threads) -> Any:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads.count
+    options.log_severity_level = 4  # what goes wrong is raised; a device's terminal is not the place for it
+    options.add_session_config_entry("session.set_denormal_as_zero", "1")
+    options.add_session_config_entry("session.intra_op.allow_spinning", str(int(threads.spinning)))
+    try:
+        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime raises a dozen kinds, of its own and RuntimeError
+        raise ExportError(
+            f"onnxruntime {onnxruntime.__version__} cannot load the graph: {_first_line(error)}",
+            fix="Download it again, or upgrade onnxruntime: graphs need 1.18 or later.",
+        ) from None
+
+
+def _first_line(error: Exception) -> str:
+    said = str(error).strip()
+    return said.splitlines()[0][:300] if said else type(error).__name__

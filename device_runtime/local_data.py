@@ -1,0 +1,84 @@
+"""The device's own samples: batches in an order that depends on the plan's seed alone, and validation data.
+
+Features stay as raw as their file had them until a batch is made. The order comes from `edgefl.noise`, so every
+platform and every restart draws the same batches.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgefl import noise
+from edgefl.data import ClientSplit, Dataset
+from edgefl.errors import DataError
+from edgefl.local_rules import Batch
+from edgefl.masks import Array
+
+__all__ = ["LocalData"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalData:
+    """What a device trains and validates on."""
+
+    dataset: Dataset
+    split: ClientSplit
+
+    def __post_init__(self) -> None:
+        if not len(self.split.train):
+            raise DataError("this device has no training samples", fix="Give it some.")
+
+    @classmethod
+    def whole(cls, dataset: Dataset, *, validation: float = 0.1, seed: int = 0) -> "LocalData":
+        """Take all training samples of a data set, some of them for validation."""
+        count = len(dataset.train)
+        order = _order(noise.derive(seed, "validation"), count)
+        held_out = min(round(count * validation), count - 1)
+        nothing = np.zeros(0, np.int64)
+        return cls(dataset, ClientSplit(order[held_out:], order[:held_out], nothing))
+
+    @property
+    def samples(self) -> int:
+        """How many training samples there are."""
+        return len(self.split.train)
+
+    def steps(self, batch_size: int) -> int:
+        """Return how many batches an epoch has."""
+        whole, rest = divmod(self.samples, batch_size)
+        return whole + (rest > 1 or whole == 0)
+
+    def epoch(self, seed: int, epoch: int, batch_size: int) -> Iterator[Batch]:
+        """Yield the batches of an epoch.
+
+        A last batch of one sample is left out: a batch norm has nothing to standardise in it.
+        """
+        order = self.split.train[_order(noise.derive(seed, "order", epoch), self.samples)]
+        for step in range(self.steps(batch_size)):
+            chosen = order[step * batch_size : (step + 1) * batch_size]
+            yield self._batch(chosen, noise.derive(seed, "network", epoch, step))
+
+    def extra_batch(self, seed: int, batch_size: int) -> Batch:
+        """Return one more batch of training samples, for rules that look at a last gradient."""
+        order = _order(noise.derive(seed, "extra"), self.samples)[:batch_size]
+        return self._batch(self.split.train[order], noise.derive(seed, "network", "extra"))
+
+    def validation(self, batch_size: int) -> Iterator[Batch]:
+        """Yield the validation samples."""
+        chosen = self.split.validation
+        for start in range(0, len(chosen), batch_size):
+            yield self._batch(chosen[start : start + batch_size], 0)
+
+    def label_flags(self, classes: int) -> Array:
+        """Flag the classes that the training samples have."""
+        flags = np.zeros(classes, np.bool_)
+        flags[self.dataset.train.labels[self.split.train]] = True
+        return flags
+
+    def _batch(self, chosen: NDArray[np.int64], seed: int) -> Batch:
+        return Batch(*self.dataset.batch(chosen), seed)
+
+
+def _order(seed: int, count: int) -> NDArray[np.int64]:
+    return np.argsort(noise.bits(seed, 0, count), kind="stable")

@@ -1,0 +1,52 @@
+"""The power chip of a Raspberry Pi 5 (also Pi 500 and Compute Module 5), which shows volts and amperes of each rail.
+
+`vcgencmd pmic_read_adc` prints a line for each reading:
+
+      VDD_CORE_A current(7)=6.22421000A
+      VDD_CORE_V volt(15)=0.86173300V
+
+The numbers in brackets are channels of the converter and do not match between the two, so rails are paired by name. The
+sum covers processor, memory, radio and HDMI. It covers neither what takes 5 V directly (USB devices, fans, boards on
+the header) nor the losses of the converters, and the name says so. Earlier Pis answer with an error: absent.
+"""
+
+import re
+from pathlib import Path
+
+from device_runtime.telemetry.commands import Command, run
+from device_runtime.telemetry.energy.sampled import SampledPower
+from device_runtime.telemetry.energy.source import EnergySource, Label
+from device_runtime.telemetry.system_files import ROOT
+from edgefl.values import Provenance, Scope
+
+__all__ = ["find", "rail_watts"]
+
+_HERTZ = 10.0
+_WORDS = ("vcgencmd", "pmic_read_adc")
+_READING = re.compile(
+    r"^\s*(?P<rail>\S+)_(?P<kind>[AV])\s+(?:current|volt)\(\d+\)=(?P<value>\d+(?:\.\d+)?)(?P=kind)\s*$", re.MULTILINE
+)
+
+
+def rail_watts(output: str) -> dict[str, float]:
+    """Watts of every rail for which the output has both volts and amperes."""
+    readings: dict[str, dict[str, float]] = {"A": {}, "V": {}}
+    for match in _READING.finditer(output):
+        readings[match["kind"]][match["rail"]] = float(match["value"])
+    volts = readings["V"]
+    return {rail: amperes * volts[rail] for rail, amperes in readings["A"].items() if rail in volts}
+
+
+def find(root: Path = ROOT, run: Command = run) -> EnergySource | None:
+    """The power chip, or None if this machine has none. The root is not looked at: a command shows it."""
+    rails = frozenset(rail_watts(run(_WORDS) or ""))
+    if not rails:
+        return None
+
+    def watts() -> float | None:
+        shown = rail_watts(run(_WORDS) or "")
+        # Half an answer would look like a device at rest.
+        return sum(shown.values()) if shown.keys() == rails else None
+
+    name = f"Raspberry Pi PMIC, {len(rails)} rails (without 5 V devices and converter losses)"
+    return SampledPower(Label(name, Scope.DEVICE, Provenance.MEASURED), watts, _HERTZ)

@@ -1,0 +1,66 @@
+"""What this machine is: architecture, system, usable cores, a name for people, room for files.
+
+Read by the profiler.
+"""
+
+import os
+import platform
+import shutil
+from pathlib import Path
+
+from device_runtime.telemetry.cgroups import groups
+from device_runtime.telemetry.system_files import ROOT, as_name, number_of, text_of
+from edgefl.values import Machine
+
+__all__ = ["machine", "usable_cores", "device_name", "free_storage"]
+
+# What makers of main boards leave in the field for the product's name.
+_NO_NAMES = {"system product name", "to be filled by o.e.m.", "default string", "not specified", "none", "unknown"}
+
+
+def machine(root: Path = ROOT) -> Machine:
+    """The hardware and its system."""
+    release = ".".join(platform.release().split(".")[:2])
+    return Machine(
+        architecture=as_name(platform.machine()) or "unknown",
+        system=as_name(f"{platform.system()} {release}") or "unknown",
+        cores=usable_cores(root),
+    )
+
+
+def usable_cores(root: Path = ROOT) -> int:
+    """Cores that this process may use: those it may be scheduled on, or fewer if a control group rations time.
+
+    A ration of 2.5 cores counts as 2: a third thread would use its time up early and keep the others waiting.
+    """
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    rations = [ration for folder in groups("cpu", root) if (ration := _ration(folder)) is not None]
+    return max(1, int(min([float(allowed), *rations])))
+
+
+def _ration(folder: Path) -> float | None:
+    """Cores' worth of time that one control group gives, or None for no limit."""
+    words = (text_of(folder / "cpu.max") or "").split()
+    if len(words) == 2:
+        quota, period = (int(word) if word.isdecimal() else None for word in words)
+    else:
+        quota, period = number_of(folder / "cpu.cfs_quota_us"), number_of(folder / "cpu.cfs_period_us")
+    return quota / period if quota is not None and period and quota > 0 else None
+
+
+def device_name(root: Path = ROOT) -> str:
+    """A name that tells a person which device this is: its model, or the name it has on the network."""
+    model = as_name(text_of(root / "proc/device-tree/model"))
+    product = as_name(text_of(root / "sys/class/dmi/id/product_name"))
+    if product is not None and product.lower() in _NO_NAMES:
+        product = None
+    host = as_name(text_of(root / "proc/sys/kernel/hostname")) or as_name(platform.node())
+    return model or product or host or "device"
+
+
+def free_storage(folder: Path) -> int:
+    """Free bytes where the folder is, or will be: it need not exist yet."""
+    place = folder.absolute()
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    return shutil.disk_usage(place).free

@@ -1,0 +1,93 @@
+"""Did the system slow the processor down, because of heat or power?
+
+Systems show it in different ways, and each is looked at before and after a round:
+
+    Raspberry Pi   `vcgencmd get_throttled`: bits for now, and bits for any time since boot
+    x86            thermal_throttle/*_throttle_count: events since boot
+    other ARM      cooling devices that act on the processor's clock: how hard they brake now
+
+The clock frequency itself is a hint only: a processor with little to do is slow too.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from device_runtime.telemetry.commands import Command, run
+from device_runtime.telemetry.system_files import ROOT, found, number_of, text_of
+
+__all__ = ["ThrottleState", "throttle_state", "throttled_between", "frequency_share"]
+
+# Bits 1 to 3 of get_throttled: clock capped, throttled, soft temperature limit; 16 bits higher, the same since boot.
+# Bit 0, low voltage, is left out: where it slows the processor down, one of the others is set as well.
+_NOW = 0b1110
+_SINCE_BOOT = _NOW << 16
+
+_COUNTS = "sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/{}_throttle_count"
+_BRAKES = re.compile(r"cpufreq|cpu-throttle|Processor", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleState:
+    """What the system shows at one moment; None for each thing that it does not show."""
+
+    firmware_bits: int | None = None
+    events: int | None = None
+    braking: int | None = None
+    """The highest state of the cooling devices; 0 is not at work."""
+
+
+def throttle_state(root: Path = ROOT, run: Command = run) -> ThrottleState:
+    """Look at everything there is."""
+    answer = re.fullmatch(r"throttled=(0x[0-9a-fA-F]+)\s*", run(("vcgencmd", "get_throttled")) or "")
+    counts = [number_of(path) for level in ("core", "package") for path in found(root, _COUNTS.format(level))]
+    events = [count for count in counts if count is not None]
+    states = [number_of(device / "cur_state") for device in _brakes(root)]
+    braking = [state for state in states if state is not None]
+    return ThrottleState(
+        firmware_bits=int(answer[1], 16) if answer else None,
+        events=sum(events) if events else None,
+        braking=max(braking) if braking else None,
+    )
+
+
+def throttled_between(start: ThrottleState, end: ThrottleState) -> bool | None:
+    """Whether the processor was slowed down between two looks. None where the system does not say."""
+    verdicts = [
+        _by_firmware(start.firmware_bits, end.firmware_bits),
+        _by_events(start.events, end.events),
+        None if start.braking is None or end.braking is None else start.braking > 0 or end.braking > 0,
+    ]
+    if True in verdicts:
+        return True
+    return False if False in verdicts else None
+
+
+def _by_firmware(start: int | None, end: int | None) -> bool | None:
+    if start is None or end is None:
+        return None
+    if (start | end) & _NOW or end & ~start & _SINCE_BOOT:
+        return True
+    # A bit that was set since boot already cannot tell whether it happened once more.
+    return None if start & _SINCE_BOOT else False
+
+
+def _by_events(start: int | None, end: int | None) -> bool | None:
+    if start is None or end is None or end < start:  # a processor that was taken off line took its count with it
+        return None
+    return end > start
+
+
+def _brakes(root: Path) -> list[Path]:
+    devices = found(root, "sys/class/thermal/cooling_device*")
+    return [device for device in devices if _BRAKES.search(text_of(device / "type") or "")]
+
+
+def frequency_share(root: Path = ROOT) -> float | None:
+    """The present clock as a share of the highest, over all groups of cores; None where it is not shown."""
+    shares = []
+    for policy in found(root, "sys/devices/system/cpu/cpufreq/policy*"):
+        current, highest = number_of(policy / "scaling_cur_freq"), number_of(policy / "cpuinfo_max_freq")
+        if current is not None and highest:
+            shares.append(current / highest)
+    return sum(shares) / len(shares) if shares else None

@@ -1,0 +1,225 @@
+"""One task on this device: load, train by the plan's rule, checkpoint every epoch, evaluate, and report.
+
+The agent calls `Trainer.run` with everything that it downloaded. The trainer knows no network; the rule knows no files;
+the engine knows neither. Running the same task again goes on from its last checkpoint.
+"""
+
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from device_runtime.checkpoint import Progress, load_checkpoint, save_checkpoint
+from device_runtime.engines import Engine, Predictor
+from device_runtime.local_data import LocalData
+from device_runtime.refusal import RefusalError
+from device_runtime.telemetry import Recorder
+from edgefl.errors import EdgeFLError, SchemaError, WireFormatError
+from edgefl.local_rules import LocalRule, Part, State, TrainStep, Update, rule_of
+from edgefl.masks import Mask, Weights
+from edgefl.values import ClientPlan, LocalResult, Reason
+from edgefl.wire import Report, encode_result
+
+__all__ = ["Finished", "StoppedError", "Task", "Trainer"]
+
+_VALIDATION_BATCH = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """A plan with everything that it names."""
+
+    plan: ClientPlan
+    mask: Mask
+    weights: Weights
+    graph: bytes
+    """The training graph or program."""
+    inference: bytes | None = None
+    """The inference graph, if the device is to evaluate."""
+    extras: Weights = field(default_factory=dict)
+    down_bytes: int = 0
+    """What downloading it took."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Finished:
+    """What a task ended with."""
+
+    body: bytes
+    """The report, ready to send."""
+    result: LocalResult
+    weights: Weights
+    """The device's own model now, at the widths of `mask`."""
+    mask: Mask
+
+
+class StoppedError(Exception):
+    """The task was stopped; its checkpoint is kept."""
+
+
+class Trainer:
+    """Does tasks with one engine on one device's data."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        data: LocalData,
+        folder: Path,
+        *,
+        threads: int,
+        device_id: str,
+        recorder: Callable[[], Recorder] = Recorder,
+        progress: Callable[[int, int, float], None] = lambda step, steps, loss: None,
+    ) -> None:
+        self._engine, self._data, self._folder = engine, data, folder
+        self._threads, self._device_id = threads, device_id
+        self._recorder, self._progress = recorder, progress
+
+    def run(self, task: Task, stop: threading.Event | None = None) -> Finished:
+        """Do a task, or go on with it."""
+        plan = task.plan
+        rule = _rule(plan)
+        with self._recorder() as recorder:
+            step = self._load(task)
+            predictor = None if task.inference is None else self._engine.predictor(task.inference)
+            recorder.loaded()
+            part = self._part(task, predictor)
+            progress, state = self._begin(task, rule, part)
+            recorder.recall(progress.step_seconds)
+            for epoch in range(progress.epochs, plan.work.epochs):
+                loss = self._epoch(_Round(rule, part, state, step, recorder, stop or threading.Event()), plan, epoch)
+                progress = replace(progress, epochs=epoch + 1, loss=loss, step_seconds=recorder.step_seconds)
+                self._save(progress, state)
+            extra = self._data.extra_batch(plan.seed, plan.work.batch_size)
+            update = rule.finish(part, state, extra, step)
+            accuracy = None if part.accuracy is None else part.accuracy(update.weights)
+            recorder.count_bytes(down=task.down_bytes)
+        result = self._result(plan, progress, state.steps, update, accuracy, recorder)
+        next_mask = None if update.mask.digest == plan.mask else update.mask
+        report = Report(result, plan.mask, update.tensors, next_mask, plan.seed)
+        try:
+            body = encode_result(report, task.mask.graph)
+        except WireFormatError as error:  # a tensor that is not finite
+            raise _diverged(error.problem) from None
+        return Finished(body, result, update.weights, update.mask)
+
+    def forget(self, task_id: str) -> None:
+        """Remove the checkpoint of a task that is over."""
+        self._checkpoint(task_id).unlink(missing_ok=True)
+
+    def _load(self, task: Task) -> TrainStep:
+        classes = max(int(self._data.dataset.classes), 1)
+        try:
+            return self._engine.train_step(task.graph, task.mask, labels=self._data.label_flags(classes))
+        except EdgeFLError as error:
+            raise RefusalError(Reason.UNSUPPORTED, error.problem, fix=error.fix) from None
+
+    def _part(self, task: Task, predictor: Predictor | None) -> Part:
+        plan = task.plan
+        return Part(
+            task.mask,
+            task.weights,
+            plan.seed,
+            round=plan.round,
+            rounds=plan.rounds,
+            steps=self._steps(plan),
+            extras=task.extras,
+            accuracy=None
+            if predictor is None or not len(self._data.split.validation)
+            else self._share_right(predictor),
+        )
+
+    def _steps(self, plan: ClientPlan) -> int:
+        steps = plan.work.epochs * self._data.steps(plan.work.batch_size)
+        return min(steps, plan.work.most_steps or steps)
+
+    def _begin(self, task: Task, rule: LocalRule, part: Part) -> tuple[Progress, State]:
+        known = load_checkpoint(self._checkpoint(task.plan.task_id), task.plan.task_id, task.mask.graph)
+        return known if known is not None else (Progress(task.plan.task_id), rule.begin(part))
+
+    def _epoch(self, round_: "_Round", plan: ClientPlan, epoch: int) -> float:
+        """Train one epoch, and return its mean loss."""
+        rule, part, state = round_.rule, round_.part, round_.state
+        losses = []
+        for batch in self._data.epoch(plan.seed, epoch, plan.work.batch_size):
+            if state.steps >= part.steps:
+                break
+            if round_.stop.is_set():
+                raise StoppedError
+            with round_.recorder.step():
+                result = rule.step(part, state, batch, round_.step)
+            if not math.isfinite(result.loss):
+                raise _diverged(f"the loss is {result.loss} after {state.steps} steps")
+            losses.append(result.loss)
+            self._progress(state.steps, part.steps, result.loss)
+        return float(np.mean(losses)) if losses else 0.0
+
+    def _save(self, progress: Progress, state: State) -> None:
+        try:
+            save_checkpoint(self._checkpoint(progress.task_id), progress, state)
+        except WireFormatError as error:  # a weight that is no finite number
+            raise _diverged(error.problem) from None
+        except OSError as error:
+            raise RefusalError(
+                Reason.STORAGE, f"a checkpoint cannot be written: {error.strerror}", fix="Free some space on the disk."
+            ) from None
+
+    def _checkpoint(self, task_id: str) -> Path:
+        return self._folder / f"{task_id}.checkpoint.safetensors"
+
+    def _share_right(self, predictor: Predictor) -> Callable[[Weights], float]:
+        def share(weights: Weights) -> float:
+            right = [
+                predictor(weights, batch.x).argmax(axis=1) == batch.y
+                for batch in self._data.validation(_VALIDATION_BATCH)
+            ]
+            return float(np.mean(np.concatenate(right)))
+
+        return share
+
+    def _result(
+        self,
+        plan: ClientPlan,
+        progress: Progress,
+        steps: int,
+        update: Update,
+        accuracy: float | None,
+        recorder: Recorder,
+    ) -> LocalResult:
+        return LocalResult(
+            task_id=plan.task_id,
+            device_id=self._device_id,
+            round=plan.round,
+            samples=self._data.samples,
+            steps=steps,
+            loss=progress.loss,
+            telemetry=recorder.telemetry(self._threads),
+            accuracy=accuracy,
+            metrics=dict(update.metrics) | recorder.hints(),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Round:
+    """What stays the same from epoch to epoch."""
+
+    rule: LocalRule
+    part: Part
+    state: State
+    step: TrainStep
+    recorder: Recorder
+    stop: threading.Event
+
+
+def _rule(plan: ClientPlan) -> LocalRule:
+    try:
+        return rule_of(plan.rule)
+    except SchemaError as error:
+        raise RefusalError(Reason.UNSUPPORTED, error.problem, fix=error.fix) from None
+
+
+def _diverged(problem: str) -> RefusalError:
+    return RefusalError(Reason.DIVERGED, problem, fix="Lower the learning rate, or clip the gradients.")

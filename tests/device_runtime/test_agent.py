@@ -1,0 +1,390 @@
+"""A whole agent in one process, against a coordinator that keeps count."""
+
+import itertools
+import os
+import random
+import stat
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from device_runtime.agent.agent import Agent, Settings
+from device_runtime.agent.backoff import Backoff
+from device_runtime.agent.client import CoordinatorClient, RejectedError, UnknownDeviceError
+from device_runtime.agent.clock import Clock
+from device_runtime.agent.faults import Fault, FaultyTransport
+from device_runtime.agent.home import Home, Usage
+from device_runtime.agent.in_process import InProcessTransport
+from device_runtime.agent.policy import Conditions, Policy, parse_hours
+from device_runtime.agent.transport import Transport
+from device_runtime.personal import load_personal
+from edgefl.errors import EdgeFLError
+from edgefl.masks import full_mask, leading_channels, random_channels
+from edgefl.values import LocalWork, Prediction, Reason, RuleSettings
+from edgefl.wire import decode_result
+from tests.device_runtime.coordinator import DEVICE, KEY, TOKEN, Coordinator, tasks
+from tests.device_runtime.federation import bundle, local_data, trainer
+from tests.values.samples import PROFILE
+
+NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
+QUICK = LocalWork(epochs=2, batch_size=64)
+DATA = local_data(150)
+
+
+def agent_of(
+    home: Path, coordinator: Coordinator, *, faults: Iterator[Fault] | None = None, progress: Any = None, **changes: Any
+) -> Agent:
+    transport: Transport = InProcessTransport(coordinator.answer)
+    if faults is not None:
+        transport = FaultyTransport(transport, faults)
+    hooks = {} if progress is None else {"progress": progress}
+    place = Home(home)
+    settings: dict[str, Any] = {
+        "backoff": Backoff(0.0005, 0.001, random.Random(0)),
+        "conditions": lambda: Conditions(NOON),
+    } | changes
+    return Agent(
+        place, CoordinatorClient(transport), lambda name: trainer(place.checkpoints, DATA, **hooks), **settings
+    )
+
+
+def joined(home: Path, coordinator: Coordinator, **changes: Any) -> Agent:
+    agent = agent_of(home, coordinator, **changes)
+    agent.enrol("http://here", PROFILE, KEY)
+    return agent
+
+
+def some_masks(count: int) -> list[Any]:
+    generator = np.random.default_rng(count)
+    return [random_channels(bundle().graph, 0.5, generator) for _ in range(count)]
+
+
+def test_a_device_joins_trains_what_it_is_told_and_ends_with_the_federation(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    tasks(coordinator, [*some_masks(2), full_mask(bundle().graph)], work=QUICK)
+    agent = joined(tmp_path, coordinator)
+    agent.run(threading.Event())
+    assert set(coordinator.results) == {"task-1", "task-2", "task-3"}
+    assert agent.tasks == 3
+    for plan in coordinator.plans:
+        report = decode_result(coordinator.results[plan.task_id], bundle().graph)
+        assert report.result.device_id == DEVICE
+        assert report.mask == plan.mask
+        assert report.result.telemetry.transfer.down_bytes > 1000
+    assert load_personal(tmp_path / "personal").round == 3
+    assert not (tmp_path / "task").exists()
+
+
+def test_what_is_known_is_not_downloaded_again(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    mask = full_mask(bundle().graph)
+    tasks(coordinator, [mask, mask], work=QUICK)
+    joined(tmp_path, coordinator).run(threading.Event())
+    wanted = {plan.weights for plan in coordinator.plans} | {plan.graph for plan in coordinator.plans}
+    asked = [request.path.rpartition("/")[2] for request in coordinator.requests if "/artifacts/" in request.path]
+    assert len(asked) == len(set(asked))
+    assert wanted <= set(asked)
+
+
+def test_joining_twice_is_joining_once_and_the_token_is_for_the_user_alone(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    broken = agent_of(tmp_path, coordinator, faults=iter([Fault.RESET_AFTER]))
+    with pytest.raises(EdgeFLError, match="reset"):
+        broken.enrol("http://here", PROFILE, KEY)
+    identity = joined(tmp_path, coordinator)._home.identity()
+    assert len(coordinator.enrolments) == 1
+    assert identity is not None
+    assert identity.token == TOKEN
+    assert TOKEN not in repr(identity)
+    assert stat.S_IMODE((tmp_path / "identity.json").stat().st_mode) == 0o600
+    requests = len(coordinator.requests)
+    agent_of(tmp_path, coordinator).enrol("http://here", PROFILE, None)
+    assert len(coordinator.requests) == requests
+
+
+def test_a_home_belongs_to_one_coordinator_and_one_agent(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    joined(tmp_path, coordinator)
+    with pytest.raises(EdgeFLError, match="belongs to the coordinator http://here"):
+        agent_of(tmp_path, coordinator).enrol("http://there", PROFILE, KEY)
+    with pytest.raises(EdgeFLError, match="has not joined"):
+        agent_of(tmp_path / "other", coordinator).enrol("http://here", PROFILE, None)
+    with pytest.raises(UnknownDeviceError, match="join key is not known"):
+        agent_of(tmp_path / "other", coordinator).enrol("http://here", PROFILE, "wrong")
+    first, second = Home(tmp_path), Home(tmp_path)
+    first.lock()
+    with pytest.raises(EdgeFLError, match="another agent"):
+        second.lock()
+
+
+@pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.NONE])
+def test_no_fault_of_the_network_changes_the_result(fault: Fault, tmp_path: Path) -> None:
+    calm, rough = Coordinator(), Coordinator()
+    for coordinator in (calm, rough):
+        tasks(coordinator, some_masks(2), work=QUICK)
+    joined(tmp_path / "calm", calm).run(threading.Event())
+    faults = itertools.chain([Fault.NONE], itertools.islice(itertools.cycle([fault, fault, Fault.NONE]), 60))
+    joined(tmp_path / "rough", rough, faults=faults).run(threading.Event())
+    assert rough.conflicts == []
+    assert set(rough.results) == set(calm.results)
+    for task_id, body in calm.results.items():
+        expected, found = (decode_result(data, bundle().graph) for data in (body, rough.results[task_id]))
+        assert {n: p.array.tobytes() for n, p in found.tensors.items()} == {  # type: ignore[union-attr]
+            n: p.array.tobytes()  # type: ignore[union-attr]
+            for n, p in expected.tensors.items()
+        }
+
+
+def test_a_broken_download_goes_on_where_it_broke_off(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    plan = coordinator.offer(full_mask(bundle().graph), work=QUICK)
+    whole = sum(len(coordinator.artifacts[digest]) for digest in coordinator.artifacts)
+    # joining, poll, then every download is cut short once
+    faults = itertools.chain([Fault.NONE] * 2, itertools.cycle([Fault.TRUNCATED, Fault.NONE]))
+    joined(tmp_path, coordinator, faults=itertools.islice(faults, 12)).run(threading.Event())
+    assert set(coordinator.results) == {plan.task_id}
+    starts = [request.start for request in coordinator.requests if "/artifacts/" in request.path]
+    assert sum(start > 0 for start in starts) >= 4
+    assert coordinator.downloaded < 1.6 * whole
+
+
+def test_a_damaged_cache_entry_is_never_used(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    mask = full_mask(bundle().graph)
+    tasks(coordinator, [mask], work=QUICK)
+    joined(tmp_path, coordinator).run(threading.Event())
+    for path in (tmp_path / "cache" / "content").glob("??/*"):
+        content = bytearray(path.read_bytes())
+        content[len(content) // 3] ^= 4
+        path.write_bytes(content)
+    before = coordinator.downloaded
+    coordinator.plans.append(replace(coordinator.plans[0], task_id="again"))
+    agent_of(tmp_path, coordinator).enrol("http://here", PROFILE, None)
+    again = joined(tmp_path, coordinator)
+    again.run(threading.Event())
+    assert coordinator.downloaded - before == before
+    first, second = (decode_result(body, bundle().graph) for body in coordinator.results.values())
+    assert first.result.loss == second.result.loss
+
+
+def test_the_cache_keeps_to_its_limit(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    tasks(coordinator, some_masks(4), work=LocalWork(epochs=1, batch_size=64, most_steps=1))
+    limit = 80_000
+    joined(tmp_path, coordinator, settings=Settings(cache_bytes=limit)).run(threading.Event())
+    assert len(coordinator.results) == 4
+    kept = sum(path.stat().st_size for path in (tmp_path / "cache" / "content").glob("??/*"))
+    assert 0 < kept <= limit
+
+
+def refusal_of(tmp_path: Path, conditions: Conditions | None = None, policy: Policy | None = None, **plan: Any) -> Any:
+    coordinator = Coordinator()
+    tasks(coordinator, some_masks(1), **({"work": QUICK} | plan))
+    settings = Settings(policy=policy or Policy())
+    agent = joined(tmp_path, coordinator, settings=settings, conditions=lambda: conditions or Conditions(NOON))
+    agent.run(threading.Event())
+    assert not coordinator.results
+    return coordinator.refusals["task-1"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "conditions", "reason"),
+    [
+        (Policy(mains_only=True), Conditions(NOON, plugged=False), Reason.POWER),
+        (Policy(mains_only=True), Conditions(NOON), Reason.POWER),
+        (Policy(below_celsius=70), Conditions(NOON, celsius=70.5), Reason.TEMPERATURE),
+        (Policy(hours=parse_hours("22-6")), Conditions(NOON), Reason.HOURS),
+        (Policy(joules_a_day=100), Conditions(NOON), Reason.ENERGY),
+        (Policy(memory_bytes=2**20), Conditions(NOON), Reason.MEMORY),
+        (Policy(), Conditions(NOON, free_bytes=2**20), Reason.MEMORY),
+    ],
+)
+def test_what_the_owner_forbids_is_refused_with_its_reason(
+    policy: Policy, conditions: Conditions, reason: Reason, tmp_path: Path
+) -> None:
+    Home(tmp_path).save_usage(Usage("2026-05-01", joules=100.0, traffic_bytes=5))
+    refusal = refusal_of(tmp_path, conditions, policy, predicted=Prediction(peak_bytes=2**30))
+    assert refusal.reason is reason
+
+
+def test_what_the_owner_allows_is_done(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    tasks(coordinator, some_masks(1), work=QUICK)
+    policy = Policy(
+        mains_only=True, below_celsius=70, hours=parse_hours("8:30-17"), joules_a_day=100, bytes_a_day=10**9
+    )
+    conditions = Conditions(NOON, plugged=True, celsius=50)
+    Home(tmp_path).save_usage(Usage("2026-04-30", joules=1e6, traffic_bytes=10**12))
+    agent = joined(tmp_path, coordinator, settings=Settings(policy=policy), conditions=lambda: conditions)
+    agent.run(threading.Event())
+    assert len(coordinator.results) == 1
+
+
+def test_a_day_without_bytes_left_is_a_day_without_polls(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    Home(tmp_path).save_usage(Usage("2026-05-01", traffic_bytes=1000))
+    agent = joined(tmp_path, coordinator, settings=Settings(policy=Policy(bytes_a_day=1000)))
+    assert agent.turn(threading.Event()) == 600.0
+    assert len(coordinator.requests) == 1  # joining
+
+
+def test_hours_may_go_over_midnight() -> None:
+    night = parse_hours("22:30-6")
+    assert night == (time(22, 30), time(6))
+    policy = Policy(hours=night)
+    for hour, allowed in ((22, False), (23, True), (3, True), (6, False), (12, False)):
+        objection = policy.objection(Conditions(datetime(2026, 1, 1, hour, tzinfo=UTC)), Usage())
+        assert (objection is None) == allowed, hour
+    for wrong in ("late", "25:99-3", "3", "-"):
+        with pytest.raises(EdgeFLError, match="are no hours"):
+            parse_hours(wrong)
+
+
+def test_a_task_that_fails_is_refused_and_the_next_one_done(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    wrong = RuleSettings(name="sgd", settings={"learning_rate": 1e30})
+    coordinator.offer(full_mask(bundle().graph), task_id="diverges", rule=wrong, work=QUICK)
+    coordinator.offer(full_mask(bundle().graph), task_id="unknown", rule=RuleSettings(name="alchemy"), work=QUICK)
+    lost = coordinator.offer(leading_channels(bundle().graph, 0.25), task_id="lost", work=QUICK)
+    coordinator.offer(full_mask(bundle().graph), task_id="good", work=QUICK)
+    del coordinator.artifacts[str(lost.weights)]
+    joined(tmp_path, coordinator).run(threading.Event())
+    assert set(coordinator.results) == {"good"}
+    reasons = {task_id: refusal.reason for task_id, refusal in coordinator.refusals.items()}
+    assert reasons == {"diverges": Reason.DIVERGED, "unknown": Reason.UNSUPPORTED, "lost": Reason.BROKEN}
+
+
+def test_a_full_disk_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: Any, **kwargs: Any) -> None:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr("device_runtime.checkpoint.write_whole", full)
+    assert refusal_of(tmp_path / "a").reason is Reason.STORAGE
+    monkeypatch.undo()
+    monkeypatch.setattr("device_runtime.agent.home.Home.begin_task", full)
+    coordinator = Coordinator()
+    tasks(coordinator, some_masks(1), work=QUICK)
+    joined(tmp_path / "b", coordinator).run(threading.Event())
+    assert coordinator.refusals["task-1"].reason is Reason.STORAGE
+
+
+class TurnedClock(Clock):
+    """A clock that can be turned."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.day = 1e9
+        self.start = "first"
+
+    def boot(self) -> str:
+        return self.start
+
+    def uptime(self) -> float:
+        return self.now
+
+    def wall(self) -> float:
+        return self.day
+
+
+def test_a_deadline_is_counted_by_a_clock_that_nobody_sets() -> None:
+    clock = TurnedClock()
+    coordinator = Coordinator()
+    task = clock.opened(coordinator.offer(full_mask(bundle().graph), deadline_seconds=60))
+    clock.day += 1e7  # somebody sets the time
+    clock.now += 59
+    assert clock.remaining(task) == 1
+    clock.start, clock.now, clock.day = "second", 3.0, 1e9 + 40  # a restart
+    assert clock.remaining(task) == 20
+    clock.day = 0.0  # a Raspberry Pi has no clock of its own: after a restart it is 1970
+    assert clock.remaining(task) == 60
+
+
+def test_training_ends_at_the_deadline_and_the_coordinator_is_told(tmp_path: Path) -> None:
+    clock = TurnedClock()
+    coordinator = Coordinator()
+    tasks(coordinator, some_masks(1), work=LocalWork(epochs=5, batch_size=32), deadline_seconds=60)
+    steps: list[int] = []
+
+    def progress(done: int, total: int, loss: float) -> None:
+        steps.append(done)
+        clock.now += 13
+
+    joined(tmp_path, coordinator, clock=clock, progress=progress).run(threading.Event())
+    assert steps == [1, 2, 3, 4, 5]
+    assert coordinator.refusals["task-1"].reason is Reason.DEADLINE
+
+
+def test_a_stopped_agent_goes_on_later_without_training_twice(tmp_path: Path) -> None:
+    coordinator, stop, steps = Coordinator(), threading.Event(), []
+    tasks(coordinator, some_masks(1), work=LocalWork(epochs=3, batch_size=64))
+
+    def progress(done: int, total: int, loss: float) -> None:
+        steps.append(done)
+        if len(steps) == 4:
+            stop.set()
+
+    joined(tmp_path, coordinator, progress=progress).run(stop)
+    assert not coordinator.results
+    joined(tmp_path, coordinator, progress=progress).run(threading.Event())
+    assert steps == [1, 2, 3, 4, 4, 5, 6, 7, 8, 9][: len(steps)]
+    assert set(coordinator.results) == {"task-1"}
+    assert coordinator.uploads == 1
+
+
+def test_a_result_waits_for_a_coordinator_that_vanished(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    tasks(coordinator, some_masks(1), work=QUICK)
+    stop = threading.Event()
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        said.append(text)
+        if len([line for line in said if "cannot be reached" in line]) > 30:
+            stop.set()
+
+    working = itertools.chain([Fault.NONE] * 7, itertools.repeat(Fault.TIMEOUT_BEFORE))
+    joined(tmp_path, coordinator, faults=working, say=say).run(stop)
+    assert not coordinator.results
+    steps: list[int] = []
+    back = joined(tmp_path, coordinator, progress=lambda done, total, loss: steps.append(done))
+    back.run(threading.Event())
+    assert steps == []
+    assert set(coordinator.results) == {"task-1"}
+
+
+def test_a_result_that_the_coordinator_rejects_is_dropped(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    plan = coordinator.offer(full_mask(bundle().graph), work=QUICK)
+    agent = joined(tmp_path, coordinator)
+    agent.turn(threading.Event())
+    coordinator.plans.clear()  # it forgot the task
+    agent.run(threading.Event())
+    assert agent.tasks == 1
+    assert Home(tmp_path).open_task() is None
+    with pytest.raises(RejectedError, match=f"no task {plan.task_id}"):
+        agent._client.upload(plan.task_id, b"x")
+
+
+def test_a_device_that_is_no_longer_welcome_stops(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    agent = joined(tmp_path, coordinator)
+    agent._client.token = "revoked"
+    with pytest.raises(UnknownDeviceError, match="token is not known"):
+        agent.run(threading.Event())
+
+
+def test_waits_grow_and_never_agree() -> None:
+    backoff = Backoff(1.0, 60.0, random.Random(1))
+    waits = [backoff.wait() for _ in range(10)]
+    assert all(0.5 * 2**n <= wait <= 2**n for n, wait in enumerate(waits[:6]))
+    assert all(30 <= wait <= 60 for wait in waits[7:])
+    assert len(set(waits)) == 10
+    assert 100 <= backoff.wait(asked=100.0) <= 110
+    backoff.reset()
+    assert backoff.wait() <= 1.0

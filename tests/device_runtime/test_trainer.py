@@ -1,0 +1,197 @@
+"""A task on a device: trained by its rule, evaluated, reported; the same after a crash as without one."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from device_runtime.refusal import RefusalError
+from device_runtime.trainer import Finished, StoppedError
+from edgefl.artifacts.submodel import bundle_weights
+from edgefl.masks import freeze, gather, leading_channels, random_channels
+from edgefl.values import LocalWork, Reason, RuleSettings
+from edgefl.wire import Dense, decode_result
+from tests.device_runtime.federation import bundle, local_data, task_of, trainer
+
+
+def test_training_lowers_the_loss_and_reports_what_it_cost(tmp_path: Path) -> None:
+    first = trainer(tmp_path / "a").run(task_of(work=LocalWork(epochs=1, batch_size=32))).result
+    long = trainer(tmp_path / "b").run(task_of(work=LocalWork(epochs=6, batch_size=32))).result
+    assert long.loss < 0.3 * first.loss
+    assert long.accuracy is not None
+    assert long.accuracy > 0.85
+    assert long.steps == 6 * 12  # 360 of 400 samples in batches of 32, the last of 8
+    assert long.samples == 360
+    assert long.telemetry.latency.steps_measured == 6 * 12 - 1  # the first stays apart
+    assert long.telemetry.memory.peak_bytes > long.telemetry.memory.baseline_bytes > 0
+    assert long.telemetry.transfer.down_bytes == 1000
+    assert long.telemetry.energy is not None
+
+
+def test_the_report_holds_the_new_weights_of_what_the_mask_trains(tmp_path: Path) -> None:
+    graph = bundle().graph
+    mask = freeze(random_channels(graph, 0.5, np.random.default_rng(1)), [graph.trainable_layers[0]])
+    finished = trainer(tmp_path).run(task_of(mask))
+    report = decode_result(finished.body, graph)
+    assert report.mask == mask.digest
+    assert report.next_mask is None
+    assert set(report.tensors) == set(mask.trained_tensors)
+    before = gather(mask, bundle_weights(bundle()))
+    for name in mask.graph.tensor:
+        changed = not np.array_equal(finished.weights[name], before[name])
+        assert changed == (name in mask.trained_tensors), name
+    for name, payload in report.tensors.items():
+        assert isinstance(payload, Dense)
+        assert np.array_equal(payload.array, finished.weights[name])
+
+
+class CrashError(Exception):
+    """The battery fell out."""
+
+
+def crashing(step: int) -> Any:
+    def progress(done: int, steps: int, loss: float) -> None:
+        if done == step:
+            raise CrashError
+
+    return progress
+
+
+def noting(steps: list[int]) -> Any:
+    def progress(done: int, total: int, loss: float) -> None:
+        steps.append(done)
+
+    return progress
+
+
+def tensors_of(finished: Finished) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in finished.weights.items()}
+
+
+RULES = {
+    "sgd": {"learning_rate": 0.1, "momentum": 0.9, "weight_decay": 1e-4},
+    "masked_noise": {"learning_rate": 0.1},
+    "channel_pruning": {"learning_rate": 0.05, "accuracy_threshold": 0.0},
+    "prune_regrow": {"learning_rate": 0.05},
+    "compressed_sgd": {"learning_rate": 0.1},
+    "fine_tune": {"learning_rate": 0.05},
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("crash_at", [5, 13, 30])
+def test_a_crash_changes_nothing(name: str, crash_at: int, tmp_path: Path) -> None:
+    rule = RuleSettings(name=name, settings=RULES[name])
+    task = task_of(rule=rule, work=LocalWork(epochs=3, batch_size=32))
+    expected = trainer(tmp_path / "calm").run(task)
+    with pytest.raises(CrashError):
+        trainer(tmp_path / "rough", progress=crashing(crash_at)).run(task)
+    steps: list[int] = []
+    found = trainer(tmp_path / "rough", progress=noting(steps)).run(task)
+    assert tensors_of(found) == tensors_of(expected)
+    assert found.result.loss == expected.result.loss
+    assert found.result.steps == expected.result.steps == 36
+    assert found.result.telemetry.latency.steps_measured == 35
+    assert steps[0] == 12 * (crash_at // 12) + 1  # what was trained before the crash is not trained again
+
+
+def test_a_crash_between_the_last_epoch_and_the_report_costs_no_training(tmp_path: Path) -> None:
+    task = task_of()
+    expected = trainer(tmp_path).run(task)
+    steps: list[int] = []
+    again = trainer(tmp_path, progress=noting(steps)).run(task)
+    assert steps == []
+    assert tensors_of(again) == tensors_of(expected)
+    assert again.result.telemetry.latency.steps_measured == 23
+
+
+def test_a_damaged_checkpoint_or_one_of_another_task_is_not_used(tmp_path: Path) -> None:
+    task = task_of()
+    expected = trainer(tmp_path / "calm").run(task)
+    with pytest.raises(CrashError):
+        trainer(tmp_path / "rough", progress=crashing(20)).run(task)
+    (checkpoint,) = (tmp_path / "rough").iterdir()
+    content = bytearray(checkpoint.read_bytes())
+    content[len(content) // 2] ^= 1
+    checkpoint.write_bytes(content)
+    steps: list[int] = []
+    found = trainer(tmp_path / "rough", progress=noting(steps)).run(task)
+    assert tensors_of(found) == tensors_of(expected)
+    assert steps[0] == 1
+    checkpoint.rename(tmp_path / "rough" / "task-2.checkpoint.safetensors")
+    steps.clear()
+    trainer(tmp_path / "rough", progress=noting(steps)).run(task_of(task_id="task-2", seed=12))
+    assert steps[0] == 1
+
+
+def test_a_finished_task_can_be_forgotten(tmp_path: Path) -> None:
+    work = trainer(tmp_path)
+    work.run(task_of())
+    assert len(list(tmp_path.iterdir())) == 1
+    work.forget("task-1")
+    assert not list(tmp_path.iterdir())
+
+
+def test_training_stops_at_the_next_step_when_asked(tmp_path: Path) -> None:
+    stop = threading.Event()
+    steps: list[int] = []
+
+    def progress(done: int, total: int, loss: float) -> None:
+        steps.append(done)
+        if done == 14:
+            stop.set()
+
+    with pytest.raises(StoppedError):
+        trainer(tmp_path, progress=progress).run(task_of(), stop)
+    assert steps[-1] == 14
+    trainer(tmp_path, progress=noting(steps)).run(task_of())
+    assert steps[14] == 13  # from the checkpoint of the first epoch
+
+
+def test_a_round_has_no_more_steps_than_the_plan_allows(tmp_path: Path) -> None:
+    finished = trainer(tmp_path).run(task_of(work=LocalWork(epochs=5, batch_size=32, most_steps=15)))
+    assert finished.result.steps == 15
+
+
+def test_training_that_diverges_is_refused_with_a_reason(tmp_path: Path) -> None:
+    rule = RuleSettings(name="sgd", settings={"learning_rate": 1e30})
+    with pytest.raises(RefusalError) as caught:
+        trainer(tmp_path).run(task_of(rule=rule))
+    assert caught.value.reason is Reason.DIVERGED
+    assert "learning rate" in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"rule": RuleSettings(name="alchemy")}, "no local rule 'alchemy'"),
+        ({"rule": RuleSettings(name="sgd", settings={"learning_rat": 0.1})}, "learning_rat"),
+    ],
+)
+def test_a_plan_that_this_device_cannot_follow_is_refused(changes: Any, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(RefusalError, match=problem) as caught:
+        trainer(tmp_path).run(task_of(**changes))
+    assert caught.value.reason is Reason.UNSUPPORTED
+
+
+def test_a_whole_graph_is_cut_on_the_device(tmp_path: Path) -> None:
+    mask = freeze(leading_channels(bundle().graph, 0.5), bundle().graph.trainable_layers[:2])
+    cut = task_of(mask)
+    whole = type(cut)(cut.plan, cut.mask, cut.weights, bundle().files["train.onnx"], cut.inference)
+    assert len(whole.graph) > len(cut.graph)
+    found, expected = trainer(tmp_path / "a").run(whole), trainer(tmp_path / "b").run(cut)
+    assert tensors_of(found) == tensors_of(expected)
+
+
+def test_a_lone_last_sample_is_left_out() -> None:
+    data = local_data(400)
+    sizes = [len(batch.y) for batch in data.epoch(0, 0, 359)]
+    assert sizes == [359]
+    assert data.steps(359) == 1
+    assert [len(batch.y) for batch in data.epoch(0, 0, 100)] == [100, 100, 100, 60]
+    seen = np.concatenate([batch.x.reshape(len(batch.y), -1) for batch in data.epoch(3, 1, 100)])
+    again = np.concatenate([batch.x.reshape(len(batch.y), -1) for batch in data.epoch(3, 2, 100)])
+    assert not np.array_equal(seen, again)
+    assert np.array_equal(np.sort(seen.sum(1)), np.sort(again.sum(1)))
