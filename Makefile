@@ -4,8 +4,8 @@
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 BIN := .venv/bin
-# Debian packages that tests use: the Fashion-MNIST images.
-DEBIAN := dataset-fashion-mnist
+# Debian packages that tests use: the Fashion-MNIST images, and what emulates a Raspberry Pi.
+DEBIAN := dataset-fashion-mnist qemu-user-static mmdebstrap
 
 .PHONY: demo test check format bench clean
 
@@ -33,6 +33,9 @@ bench: .venv/dev
 	$(BIN)/python -m benchmarks.export
 	$(BIN)/python -m benchmarks.training
 	$(BIN)/python -m benchmarks.inference
+	$(BIN)/python -m benchmarks.rules
+	$(BIN)/python -m benchmarks.device_round
+	$(BIN)/python -m benchmarks.profile_error
 	$(BIN)/python -m benchmarks.executorch_training
 
 clean:

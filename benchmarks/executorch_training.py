@@ -1,21 +1,20 @@
 """A training step on ExecuTorch: EdgeFL's program, ExecuTorch's own joint graph, and PyTorch eager, in turns.
 
-    python -m benchmarks.executorch_training [--batch 32] [--rounds 5] [--threads 2]
+    python -m benchmarks.executorch_training [--batch 32] [--rounds 8] [--threads 2]
 
 The network is CNN4 with group norm in place of batch norm, which ExecuTorch's own path refuses to train. Its gradients
-before a max pool are wrong (see `export.executorch.pooling`), so its time is compared, not its values. PyTorch and
-EdgeFL run five steps for each of ExecuTorch's, which takes seconds.
+before a max pool are wrong (see `export.executorch.pooling`), so its time is compared, not its values. Each runs in a
+process of its own: in one, their threads get in each other's way.
 """
 
 import argparse
-import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
 import torch  # noqa: TID251  the benchmark is about it
 from torch import nn  # noqa: TID251
 
+from benchmarks.race import Racer, race, serve
 from edgefl.masks import Mask
 from export.describe import describe
 from export.executorch import Runner, TrainingProgram, training_program
@@ -24,39 +23,47 @@ from export.walk import walk
 from export.zoo import build
 from export.zoo.seeding import seeded
 
-OURS, THEIRS, EAGER = "EdgeFL on ExecuTorch", "ExecuTorch's own path", "PyTorch eager"
-STEPS_A_ROUND = {EAGER: 5, OURS: 5, THEIRS: 1}
+EAGER, OURS, THEIRS = "PyTorch eager", "EdgeFL on ExecuTorch", "ExecuTorch's own path"
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the table, or be one of its engines."""
     options = _options()
-    torch.set_num_threads(options.threads)
-    with seeded(0):
-        x, y = torch.randn(options.batch, 1, 28, 28), torch.randint(0, 10, (options.batch,))
-    model = with_group_norm(build("cnn4")).train()
-    start = time.perf_counter()
-    program = training_program(model, x, Mask.of(describe(walk(model, x, training=True), "cnn4")))
-    seconds = time.perf_counter() - start
-    print(f"CNN4 with group norm, batch {options.batch}, {options.threads} threads, {options.rounds} rounds in turns")
-    print(f"EdgeFL's program: {len(program.pte):,} bytes, exported in {seconds:.1f} s\n")
-    tasks = {EAGER: eager(model, x, y), OURS: ours(program, model, x, y), THEIRS: theirs(model, x, y)}
-    times = measured(tasks, options.rounds)
+    if options.engine:
+        serve(_step(options))
+        return
+    print(f"CNN4 with group norm, batch {options.batch}, {options.threads} threads, {options.rounds} turns")
+    given = ["--batch", str(options.batch), "--threads", str(options.threads)]
+    command = ["benchmarks.executorch_training", *given, "--engine"]
+    times = race({name: Racer([*command, name]) for name in (EAGER, OURS, THEIRS)}, options.rounds, warm_up=2)
     print(f"{'':<22} {'median ms':>10} {'fastest ms':>11} {'median / eager':>15} {'fastest / eager':>16}")
-    for name, values in times.items():
-        middle, best = statistics.median(values), min(values)
-        against = middle / statistics.median(times[EAGER]), best / min(times[EAGER])
-        print(f"{name:<22} {middle * 1e3:>10.1f} {best * 1e3:>11.1f} {against[0]:>15.2f} {against[1]:>16.2f}")
-    faster = statistics.median(times[THEIRS]) / statistics.median(times[OURS]), min(times[THEIRS]) / min(times[OURS])
+    for name, found in times.items():
+        against = found.median / times[EAGER].median, found.fastest / times[EAGER].fastest
+        row = f"{name:<22} {found.median * 1e3:>10.1f} {found.fastest * 1e3:>11.1f}"
+        print(f"{row} {against[0]:>15.2f} {against[1]:>16.2f}")
+    faster = times[THEIRS].median / times[OURS].median, times[THEIRS].fastest / times[OURS].fastest
     print(f"\nfaster than ExecuTorch's own path: {faster[0]:.1f}x by medians, {faster[1]:.1f}x by the fastest steps")
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--engine", choices=[EAGER, OURS, THEIRS], help=argparse.SUPPRESS)
     return parser.parse_args()
+
+
+def _step(options: argparse.Namespace) -> Callable[[], object]:
+    torch.set_num_threads(options.threads)
+    with seeded(0):
+        x, y = torch.randn(options.batch, 1, 28, 28), torch.randint(0, 10, (options.batch,))
+    model = with_group_norm(build("cnn4")).train()
+    if options.engine == EAGER:
+        return eager(model, x, y)
+    if options.engine == THEIRS:
+        return theirs(model, x, y)
+    return ours(training_program(model, x, Mask.of(describe(walk(model, x, training=True), "cnn4"))), model, x, y)
 
 
 def with_group_norm(model: nn.Module) -> nn.Module:
@@ -123,19 +130,6 @@ def theirs(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Callable[[], o
         return module.forward_backward("forward", (x, y))
 
     return step
-
-
-def measured(tasks: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Return the seconds of every step, after one round to warm up; in turns, so that noise hits all alike."""
-    seconds: dict[str, list[float]] = {name: [] for name in tasks}
-    for turn in range(rounds + 1):
-        for name, task in tasks.items():
-            for _ in range(STEPS_A_ROUND[name]):
-                start = time.perf_counter()
-                task()
-                if turn:
-                    seconds[name].append(time.perf_counter() - start)
-    return seconds
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """A training state on disk: what a device goes on from after a crash, in one file that is whole or not there.
 
 The file is a body of kind `weights`: the tensors as "weights/<name>", what the rule remembers as "memory/<name>", the
-mask as bytes under "mask", and the progress as JSON. A file that is damaged, or of another task, counts as none.
+mask as bytes under "mask", the times of the steps, and the progress as JSON. One that is damaged, or of another task,
+counts as none.
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,9 @@ def save_checkpoint(path: Path, progress: Progress, state: State) -> None:
     tensors = {_WEIGHTS + name: Dense(array) for name, array in state.weights.items()}
     tensors |= {_MEMORY + name: Dense(array) for name, array in state.memory.items()}
     tensors["mask"] = Dense(np.frombuffer(encode_mask(state.mask), np.uint8))
-    about = {"progress": json.dumps(asdict(progress) | {"steps": state.steps})}
+    tensors["step_seconds"] = Dense(np.array(progress.step_seconds, np.float64))
+    said = {"task_id": progress.task_id, "epochs": progress.epochs, "loss": progress.loss, "steps": state.steps}
+    about = {"progress": json.dumps(said)}
     write_whole(path, encode(Body(Kind.WEIGHTS, tensors, about=about)))
 
 
@@ -50,8 +53,8 @@ def load_checkpoint(path: Path, task_id: str, graph: ModelGraph) -> tuple[Progre
         body = decode(path.read_bytes(), kind=Kind.WEIGHTS)
         said = json.loads(body.about["progress"])
         steps = int(said.pop("steps"))
-        progress = Progress(**(said | {"step_seconds": tuple(said["step_seconds"])}))
         arrays = {name: payload.array for name, payload in body.tensors.items() if isinstance(payload, Dense)}
+        progress = Progress(**said, step_seconds=tuple(arrays.pop("step_seconds").tolist()))
         mask = decode_mask(arrays.pop("mask").tobytes(), graph)
     except (OSError, EdgeFLError, ValueError, KeyError, TypeError):
         return None

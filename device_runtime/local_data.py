@@ -33,6 +33,10 @@ class LocalData:
     @classmethod
     def whole(cls, dataset: Dataset, *, validation: float = 0.1, seed: int = 0) -> "LocalData":
         """Take all training samples of a data set, some of them for validation."""
+        if not 0 <= validation < 1:
+            raise DataError(
+                f"{validation} of the samples cannot be for validation", fix="Give a share from 0 to below 1."
+            )
         count = len(dataset.train)
         order = _order(noise.derive(seed, "validation"), count)
         held_out = min(round(count * validation), count - 1)
@@ -44,18 +48,18 @@ class LocalData:
         """How many training samples there are."""
         return len(self.split.train)
 
-    def steps(self, batch_size: int) -> int:
-        """Return how many batches an epoch has."""
+    def steps(self, batch_size: int, *, equal: bool = False) -> int:
+        """Return how many batches an epoch has; `equal` leaves a smaller last one out."""
         whole, rest = divmod(self.samples, batch_size)
-        return whole + (rest > 1 or whole == 0)
+        return whole + (not equal and (rest > 1 or whole == 0))
 
-    def epoch(self, seed: int, epoch: int, batch_size: int) -> Iterator[Batch]:
+    def epoch(self, seed: int, epoch: int, batch_size: int, *, equal: bool = False) -> Iterator[Batch]:
         """Yield the batches of an epoch.
 
         A last batch of one sample is left out: a batch norm has nothing to standardise in it.
         """
         order = self.split.train[_order(noise.derive(seed, "order", epoch), self.samples)]
-        for step in range(self.steps(batch_size)):
+        for step in range(self.steps(batch_size, equal=equal)):
             chosen = order[step * batch_size : (step + 1) * batch_size]
             yield self._batch(chosen, noise.derive(seed, "network", epoch, step))
 

@@ -13,13 +13,14 @@ from pathlib import Path
 import numpy as np
 
 from device_runtime.checkpoint import Progress, load_checkpoint, save_checkpoint
-from device_runtime.engines import Engine, Predictor
+from device_runtime.engines import Engine, Predictor, Step
 from device_runtime.local_data import LocalData
 from device_runtime.refusal import RefusalError
 from device_runtime.telemetry import Recorder
 from edgefl.errors import EdgeFLError, SchemaError, WireFormatError
-from edgefl.local_rules import LocalRule, Part, State, TrainStep, Update, rule_of
+from edgefl.local_rules import LocalRule, Part, State, Update, rule_of
 from edgefl.masks import Mask, Weights
+from edgefl.model_graph import Fixed
 from edgefl.values import ClientPlan, LocalResult, Reason
 from edgefl.wire import Report, encode_result
 
@@ -77,20 +78,34 @@ class Trainer:
         self._engine, self._data, self._folder = engine, data, folder
         self._threads, self._device_id = threads, device_id
         self._recorder, self._progress = recorder, progress
+        self.joules = 0.0
+        """What the last task took, whether it came to its end or not."""
 
     def run(self, task: Task, stop: threading.Event | None = None) -> Finished:
         """Do a task, or go on with it."""
         plan = task.plan
         rule = _rule(plan)
-        with self._recorder() as recorder:
+        self._check_data(task)
+        self.joules = 0.0
+        recorder = self._recorder()
+        try:
+            return self._run(task, rule, recorder, stop or threading.Event())
+        finally:
+            self.joules = recorder.joules
+
+    def _run(self, task: Task, rule: LocalRule, recorder: Recorder, stop: threading.Event) -> Finished:
+        plan = task.plan
+        with recorder:
             step = self._load(task)
             predictor = None if task.inference is None else self._engine.predictor(task.inference)
             recorder.loaded()
-            part = self._part(task, predictor)
+            part = self._part(task, predictor, self._steps(plan, step))
             progress, state = self._begin(task, rule, part)
             recorder.recall(progress.step_seconds)
             for epoch in range(progress.epochs, plan.work.epochs):
-                loss = self._epoch(_Round(rule, part, state, step, recorder, stop or threading.Event()), plan, epoch)
+                if state.steps >= part.steps:
+                    break
+                loss = self._epoch(_Round(rule, part, state, step, recorder, stop), plan, epoch)
                 progress = replace(progress, epochs=epoch + 1, loss=loss, step_seconds=recorder.step_seconds)
                 self._save(progress, state)
             extra = self._data.extra_batch(plan.seed, plan.work.batch_size)
@@ -110,14 +125,27 @@ class Trainer:
         """Remove the checkpoint of a task that is over."""
         self._checkpoint(task_id).unlink(missing_ok=True)
 
-    def _load(self, task: Task) -> TrainStep:
+    def _check_data(self, task: Task) -> None:
+        """Refuse a model that takes other samples, or fewer classes, than the device has."""
+        graph, features = task.mask.graph, self._data.dataset.train.features
+        elements = int(np.prod(features.shape[1:]))
+        classes = next((group.width for group in graph.groups if group.fixed is Fixed.CLASSES), None)
+        if graph.input_elements and elements != graph.input_elements:
+            problem = f"a sample here has {elements} numbers, and the model takes {graph.input_elements}"
+        elif classes is not None and self._data.dataset.classes > classes:
+            problem = f"there are {self._data.dataset.classes} classes here, and {classes} in the model"
+        else:
+            return
+        raise RefusalError(Reason.DATA, problem, fix="Give the device the data of this federation.")
+
+    def _load(self, task: Task) -> Step:
         classes = max(int(self._data.dataset.classes), 1)
         try:
             return self._engine.train_step(task.graph, task.mask, labels=self._data.label_flags(classes))
         except EdgeFLError as error:
             raise RefusalError(Reason.UNSUPPORTED, error.problem, fix=error.fix) from None
 
-    def _part(self, task: Task, predictor: Predictor | None) -> Part:
+    def _part(self, task: Task, predictor: Predictor | None, steps: int) -> Part:
         plan = task.plan
         return Part(
             task.mask,
@@ -125,15 +153,29 @@ class Trainer:
             plan.seed,
             round=plan.round,
             rounds=plan.rounds,
-            steps=self._steps(plan),
+            steps=steps,
             extras=task.extras,
             accuracy=None
             if predictor is None or not len(self._data.split.validation)
             else self._share_right(predictor),
         )
 
-    def _steps(self, plan: ClientPlan) -> int:
-        steps = plan.work.epochs * self._data.steps(plan.work.batch_size)
+    def _steps(self, plan: ClientPlan, step: Step) -> int:
+        """Return how many steps the round has."""
+        size = plan.work.batch_size
+        if step.batch_size not in (None, size):
+            raise RefusalError(
+                Reason.UNSUPPORTED,
+                f"the program takes batches of {step.batch_size}, and the plan asks for {size}",
+                fix="Compile a program for the plan's batch size.",
+            )
+        steps = plan.work.epochs * self._data.steps(size, equal=step.batch_size is not None)
+        if not steps:
+            raise RefusalError(
+                Reason.DATA,
+                f"{self._data.samples} samples are fewer than the program's batch of {size}",
+                fix="Compile a program for a smaller batch.",
+            )
         return min(steps, plan.work.most_steps or steps)
 
     def _begin(self, task: Task, rule: LocalRule, part: Part) -> tuple[Progress, State]:
@@ -144,7 +186,8 @@ class Trainer:
         """Train one epoch, and return its mean loss."""
         rule, part, state = round_.rule, round_.part, round_.state
         losses = []
-        for batch in self._data.epoch(plan.seed, epoch, plan.work.batch_size):
+        equal = round_.step.batch_size is not None
+        for batch in self._data.epoch(plan.seed, epoch, plan.work.batch_size, equal=equal):
             if state.steps >= part.steps:
                 break
             if round_.stop.is_set():
@@ -155,7 +198,7 @@ class Trainer:
                 raise _diverged(f"the loss is {result.loss} after {state.steps} steps")
             losses.append(result.loss)
             self._progress(state.steps, part.steps, result.loss)
-        return float(np.mean(losses)) if losses else 0.0
+        return float(np.mean(losses))
 
     def _save(self, progress: Progress, state: State) -> None:
         try:
@@ -209,7 +252,7 @@ class _Round:
     rule: LocalRule
     part: Part
     state: State
-    step: TrainStep
+    step: Step
     recorder: Recorder
     stop: threading.Event
 

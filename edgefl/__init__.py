@@ -5,6 +5,12 @@ needs numpy and safetensors alone. Importing it imports neither, so that the com
 what you need from its rooms (`edgefl.masks`, `edgefl.wire`, ...).
 """
 
+import os
+
 __all__ = ["__version__"]
+
+# onnxruntime tells its maker about its use unless this is set before it is imported. A device that trains on private
+# data tells nobody anything; who wants it otherwise sets the variable to 0.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 __version__ = "0.1.0"

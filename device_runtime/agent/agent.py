@@ -5,7 +5,7 @@ at hand, or ask for another. Each thing is on disk before the next begins, so a 
 the network end a turn, and the loop waits before the next; errors of a task become a refusal.
 """
 
-import errno
+import contextlib
 import threading
 import uuid
 from collections.abc import Callable
@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 
 from device_runtime.agent.backoff import Backoff
 from device_runtime.agent.cache import ArtifactCache
-from device_runtime.agent.client import BusyError, CoordinatorClient, RejectedError, UnknownDeviceError
+from device_runtime.agent.client import BusyError, CoordinatorClient, RejectedError
 from device_runtime.agent.clock import Clock
-from device_runtime.agent.downloads import download_task
 from device_runtime.agent.home import Home, Identity, OpenTask, Usage
 from device_runtime.agent.policy import Conditions, Policy
 from device_runtime.agent.transport import UnreachableError
+from device_runtime.agent.work import Worker
 from device_runtime.personal import PersonalModel, save_personal
 from device_runtime.refusal import RefusalError
 from device_runtime.trainer import Finished, StoppedError, Task, Trainer
 from edgefl import __version__
 from edgefl.errors import EdgeFLError
-from edgefl.values import DeviceProfile, Enrolment, Outcome, Reason, Refusal, printable
+from edgefl.values import DeviceProfile, Enrolment, Outcome, Reason, Receipt, Refusal, printable
 
 __all__ = ["Agent", "Settings"]
 
@@ -32,6 +32,10 @@ Say = Callable[[str], None]
 
 _WORTH_NOTING = 16_384
 """Bytes."""
+_LONGEST_WAIT = 3600.0
+"""Seconds. Whatever a coordinator asks for, it is asked again after this."""
+_AFTER_OBJECTION = 600.0
+_OWNERS_REASONS = (Reason.POWER, Reason.TEMPERATURE, Reason.HOURS, Reason.ENERGY, Reason.TRAFFIC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,8 @@ class Settings:
 
     wait_seconds: float = 20.0
     """How long the coordinator may think about a poll."""
+    least_wait: float = 1.0
+    """Seconds between two polls, however eager the coordinator is."""
     policy: Policy = field(default_factory=Policy)
     cache_bytes: int = 2 * 2**30
     most_tasks: int | None = None
@@ -61,14 +67,22 @@ class Agent:
         backoff: Backoff | None = None,
         say: Say = lambda text: None,
     ) -> None:
-        self._home, self._client, self._make_trainer = home, client, trainer
+        self._home, self._client = home, client
         self._settings = settings or Settings()
         self._clock = clock or Clock()
         self._conditions = conditions or (lambda: Conditions(self._clock.local()))
         self._backoff = backoff or Backoff()
         self._say = say
-        self._cache = ArtifactCache(home.cache, most_bytes=self._settings.cache_bytes)
         self._counted = 0
+        self._worker = Worker(
+            client,
+            ArtifactCache(home.cache, most_bytes=self._settings.cache_bytes),
+            trainer,
+            self._clock,
+            self._objection,
+            lambda: self._count_traffic(1),
+            lambda joules: self._spend(joules=joules),
+        )
         self.tasks = 0
         """Tasks that this process brought to their end."""
 
@@ -98,15 +112,15 @@ class Agent:
             try:
                 wait = self.turn(stop)
                 self._backoff.reset()
-            except UnreachableError as error:
-                wait = self._backoff.wait(error.retry_seconds if isinstance(error, BusyError) else None)
-                self._say(f"{error.problem}; next try in {wait:.0f} s")
             except StoppedError:
                 return
+            except (UnreachableError, RejectedError) as error:
+                wait = self._patience(error)
+                self._say(f"{error.problem}; next try in {wait:.0f} s")
             if wait is None:
                 return
             self._count_traffic()
-            stop.wait(wait)
+            stop.wait(min(wait, _LONGEST_WAIT))
 
     def turn(self, stop: threading.Event) -> float | None:
         """Do the next thing; return how long to wait after it, or None if the federation is over."""
@@ -114,16 +128,30 @@ class Agent:
         if task is None:
             return self._ask()
         if self._home.result() is None and self._home.refusal() is None:
-            self._work(task, stop)
-        self._deliver(task)
-        return 0.0
+            try:
+                self._keep(task, *self._worker.do(task, stop))
+            except RefusalError as error:
+                self._refuse(task, error.reason, error.problem)
+        return self._deliver(task)
+
+    def _patience(self, error: EdgeFLError) -> float:
+        """Return how long to wait after a failure: not beyond the deadline of what waits to be sent."""
+        wait = self._backoff.wait(error.retry_seconds if isinstance(error, BusyError) else None)
+        task = self._home.open_task()
+        if task is None:
+            return wait
+        remaining = self._clock.remaining(task)
+        if remaining < -max(_LONGEST_WAIT, task.plan.deadline_seconds):
+            self._say(f"task {task.plan.task_id}: given up, its deadline is long over")
+            self._home.end_task()
+        return min(wait, remaining) if remaining > 0 else wait
 
     def _ask(self) -> float | None:
         """Ask for a task, unless even asking is too much for today."""
-        objection = self._settings.policy.objection(self._conditions(), self._home.usage())
+        objection = self._objection()
         if objection is not None and objection.reason is Reason.TRAFFIC:
             self._say(objection.message)
-            return 600.0
+            return _AFTER_OBJECTION
         assignment = self._client.poll(self._settings.wait_seconds)
         if assignment.plan is not None:
             self._begin(self._clock.opened(assignment.plan))
@@ -131,7 +159,7 @@ class Agent:
         if assignment.finished:
             self._say("the federation is over")
             return None
-        return assignment.retry_seconds
+        return max(assignment.retry_seconds, self._settings.least_wait)
 
     def _begin(self, task: OpenTask) -> None:
         self._say(f"task {task.plan.task_id} of round {task.plan.round}")
@@ -140,49 +168,16 @@ class Agent:
         except OSError as error:  # a full disk must not keep the coordinator waiting
             self._refuse_now(task, _refusal(Reason.STORAGE, error.strerror or str(error)))
 
-    def _work(self, task: OpenTask, stop: threading.Event) -> None:
-        """Do the task at hand; its end, a result or a refusal, is on disk afterwards."""
-        try:
-            self._check(task)
-            ready = download_task(task.plan, self._cache, self._client)
-            self._keep(ready, self._train(task, ready, stop))
-        except RefusalError as error:
-            self._refuse(task, error.reason, error.problem)
-        except (UnreachableError, UnknownDeviceError, StoppedError):
-            raise
-        except MemoryError:
-            self._refuse(task, Reason.MEMORY, "there was not enough memory")
-        except OSError as error:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            self._refuse(task, Reason.STORAGE if full else Reason.BROKEN, error.strerror or str(error))
-        except EdgeFLError as error:
-            self._refuse(task, Reason.BROKEN, error.problem)
-
-    def _check(self, task: OpenTask) -> None:
-        if self._clock.remaining(task) <= 0:
-            raise _late()
-        peak = None if task.plan.predicted is None else task.plan.predicted.peak_bytes
-        objection = self._settings.policy.objection(self._conditions(), self._home.usage(), peak_bytes=peak)
-        if objection is not None:
-            raise RefusalError(objection.reason, objection.message, fix="Ask again later.")
-
-    def _train(self, task: OpenTask, ready: Task, stop: threading.Event) -> Finished:
-        trainer = self._make_trainer(task.plan.device_id)
-        try:
-            return trainer.run(ready, _StopAtDeadline(stop, lambda: self._clock.remaining(task) <= 0))
-        except StoppedError:
-            if stop.is_set():
-                raise
-            raise _late() from None
-
-    def _keep(self, ready: Task, finished: Finished) -> None:
-        """Put a result on disk: first what will be sent, which ends the training, then the device's own model."""
-        self._home.finish_task(finished.body)
-        joules = 0.0 if finished.result.telemetry.energy is None else finished.result.telemetry.energy.joules
-        self._spend(joules=joules)
+    def _keep(self, task: OpenTask, ready: Task, finished: Finished) -> None:
+        """Put a result on disk. The device's own model goes first: with the result, the task counts as trained."""
         if ready.inference is not None:
             model = PersonalModel(finished.mask, finished.weights, ready.inference, ready.plan.round)
-            save_personal(self._home.personal, model)
+            with contextlib.suppress(OSError):  # no room: the one before stays
+                save_personal(self._home.personal, model)
+        try:
+            self._home.finish_task(finished.body)
+        except OSError:  # no room: it can still be sent, and training it again from its last checkpoint costs nothing
+            self._settle(task, self._client.upload(task.plan.task_id, finished.body))
 
     def _refuse(self, task: OpenTask, reason: Reason, problem: str) -> None:
         refusal = _refusal(reason, problem)
@@ -194,31 +189,40 @@ class Agent:
 
     def _refuse_now(self, task: OpenTask, refusal: Refusal) -> None:
         """Tell the coordinator without a word on disk, where there may be no room for one."""
-        self._client.refuse(task.plan, refusal)
-        self._home.end_task()
-        self.tasks += 1
+        self._settle(task, self._client.refuse(task.plan, refusal))
 
-    def _deliver(self, task: OpenTask) -> None:
-        """Send the task's end until the coordinator has acknowledged it."""
+    def _deliver(self, task: OpenTask) -> float:
+        """Send the task's end; return how long to wait before the next one."""
         body, refusal = self._home.result(), self._home.refusal()
         try:
             if body is not None:
-                receipt = self._client.upload(task.plan.task_id, body)
+                self._settle(task, self._client.upload(task.plan.task_id, body))
             elif refusal is not None:
-                receipt = self._client.refuse(task.plan, refusal)
-            else:
-                return
-            said = {Outcome.ACCEPTED: "accepted", Outcome.ALREADY: "it has it already", Outcome.LATE: "too late"}
-            self._say(f"task {task.plan.task_id}: {said[receipt.outcome]}")
+                self._settle(task, self._client.refuse(task.plan, refusal))
         except RejectedError as error:
             self._say(f"task {task.plan.task_id}: {error}")
+            self._end()
+        # Who refuses because of power or heat refuses the next task too: a round's tasks are not to be burnt like that.
+        owner = refusal is not None and refusal.reason in _OWNERS_REASONS
+        return _AFTER_OBJECTION / 10 if owner and self._objection() is not None else 0.0
+
+    def _settle(self, task: OpenTask, receipt: Receipt) -> None:
+        """The coordinator has it: the task is over."""
+        said = {Outcome.ACCEPTED: "accepted", Outcome.ALREADY: "it has it already", Outcome.LATE: "too late"}
+        self._say(f"task {task.plan.task_id}: {said[receipt.outcome]}")
+        self._end()
+
+    def _end(self) -> None:
         self._home.end_task()
         self.tasks += 1
 
-    def _count_traffic(self) -> None:
-        """Add what went over the network to today's use, not for every poll."""
+    def _objection(self, peak_bytes: int | None = None) -> Refusal | None:
+        return self._settings.policy.objection(self._conditions(), self._home.usage(), peak_bytes=peak_bytes)
+
+    def _count_traffic(self, least: int = _WORTH_NOTING) -> None:
+        """Add what went over the network to today's use; not for every poll."""
         total = self._client.traffic.down + self._client.traffic.up
-        if total - self._counted >= _WORTH_NOTING:
+        if total - self._counted >= least:
             self._spend(traffic_bytes=total - self._counted)
             self._counted = total
 
@@ -226,24 +230,9 @@ class Agent:
         day, spent = self._clock.local().date().isoformat(), self._home.usage()
         if spent.day != day:
             spent = Usage(day)
-        self._home.save_usage(Usage(day, spent.joules + joules, spent.traffic_bytes + traffic_bytes))
-
-
-class _StopAtDeadline(threading.Event):
-    """Is set when another event is, or when a deadline is over."""
-
-    def __init__(self, stop: threading.Event, is_over: Callable[[], bool]) -> None:
-        super().__init__()
-        self._stop, self._is_over = stop, is_over
-
-    def is_set(self) -> bool:
-        """Tell whether to stop."""
-        return self._stop.is_set() or self._is_over()
+        with contextlib.suppress(OSError):  # a full disk forgets what was spent, and nothing else
+            self._home.save_usage(Usage(day, spent.joules + joules, spent.traffic_bytes + traffic_bytes))
 
 
 def _refusal(reason: Reason, problem: str) -> Refusal:
     return Refusal(reason=reason, message=printable(problem).strip()[:200].strip() or reason.value)
-
-
-def _late() -> RefusalError:
-    return RefusalError(Reason.DEADLINE, "the task's deadline is over", fix="Plan a smaller part, or more time.")

@@ -9,14 +9,20 @@ never used: it is removed and downloaded again.
 
 import contextlib
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+from device_runtime.agent.client import RejectedError
 from device_runtime.agent.transport import UnreachableError
 from edgefl.artifacts.store import Store
+from edgefl.errors import EdgeFLError
 from edgefl.values import digest_of
 
 __all__ = ["ArtifactCache", "DamagedError", "Fetch"]
+
+_STALE_SECONDS = 86_400
+_AGAIN = "It will be downloaded again."
 
 Fetch = Callable[[str, Callable[[int, bytes], None], int], int]
 """(digest, sink, first byte) -> status of the reply: 206 if it began at that byte, 200 if at the beginning."""
@@ -33,6 +39,7 @@ class ArtifactCache:
         self._store = Store(folder)
         self._parts = folder / "parts"
         self._most_bytes = most_bytes
+        self._sweep(folder)
 
     def get(self, digest: str, fetch: Fetch) -> bytes:
         """Return an artifact, from here or by fetching what is missing of it."""
@@ -60,14 +67,39 @@ class ArtifactCache:
                 if status == 200 and start:  # the coordinator begins at the beginning
                     file.truncate(0)
                     start = 0
+                if file.tell() + len(piece) > self._most_bytes:
+                    raise EdgeFLError(
+                        f"the artifact {digest} is larger than {self._most_bytes:,} bytes",
+                        fix="Allow more for the cache of this device.",
+                    )
                 file.write(piece)
 
-            fetch(digest, sink, start)
+            try:
+                fetch(digest, sink, start)
+            except UnreachableError:
+                raise  # what is here stays: the next try goes on behind it
+            except RejectedError:
+                part.unlink()
+                if not start:
+                    raise
+                # Nothing lies behind what is here, and it is not the artifact: it was damaged on this disk.
+                raise DamagedError(f"what is here of {digest} is damaged", fix=_AGAIN) from None
+            except (OSError, EdgeFLError):
+                part.unlink()  # a full disk gets its room back
+                raise
         data = part.read_bytes()
         if digest_of(data) != digest:
             part.unlink()
-            raise DamagedError(f"the artifact {digest} arrived damaged", fix="It will be downloaded again.")
+            raise DamagedError(f"the artifact {digest} arrived damaged", fix=_AGAIN)
         return data
+
+    def _sweep(self, folder: Path) -> None:
+        """Remove what a killed process left: files that were being written, and parts that nobody has come back for."""
+        stale = time.time() - _STALE_SECONDS
+        for path in [*folder.rglob(".writing-*"), *self._parts.glob("*")]:
+            with contextlib.suppress(OSError):
+                if path.name.startswith(".writing-") or path.stat().st_mtime < stale:
+                    path.unlink()
 
     def _make_room(self, needed: int) -> None:
         """Remove the artifacts that were not used for longest until there is room."""

@@ -1,9 +1,12 @@
 """The protocol as a device speaks it: each request of the API as a function, and what a status means.
 
-    2xx                              done
-    401, 403                         the coordinator does not know this device (any more): `UnknownDeviceError`
-    408, 425, 429, 5xx, no reply     try again later: `UnreachableError`, or `BusyError` with the seconds to wait
-    any other 4xx                    it will never work: `RejectedError`, with what the coordinator says about it
+    2xx                            done
+    401, 403                       the coordinator does not know this device (any more): `UnknownDeviceError`
+    any other 4xx                  it will never work: `RejectedError`, with what the coordinator says about it
+    408, 425, 429, and all else    try again later: `BusyError`, with the seconds to wait; no reply: `UnreachableError`
+
+A 4xx counts only if its body is an error of a coordinator. A proxy, a captive portal or a redirect in between says
+nothing about a device's work.
 
 Nothing here sleeps or repeats; the agent does. Every request may be repeated.
 """
@@ -98,18 +101,30 @@ class CoordinatorClient:
         return _read(Receipt, self._send(Request("PUT", path, self.token, dumps(refusal).encode())))
 
     def _send(self, request: Request, sink: Sink | None = None) -> Reply:
-        reply = self._transport.send(request, sink)
-        with self._lock:
-            self.traffic.down += reply.down_bytes
-            self.traffic.up += reply.up_bytes
+        streamed = 0
+
+        def counting(status: int, piece: bytes) -> None:
+            nonlocal streamed
+            streamed += len(piece)
+            self._count(len(piece), 0)  # as it comes: a download that breaks off was traffic too
+            if sink is not None:
+                sink(status, piece)
+
+        reply = self._transport.send(request, None if sink is None else counting)
+        self._count(reply.down_bytes - streamed, reply.up_bytes)
         if 200 <= reply.status < 300:
             return reply
-        problem, fix = _said(reply)
-        if reply.status in _STRANGER:
-            raise UnknownDeviceError(problem, fix=fix)
-        if reply.status in _LATER or reply.status >= 500:
-            raise BusyError(problem, fix=fix, retry_seconds=_retry_after(reply))
-        raise RejectedError(problem, fix=fix)
+        said = _said(reply) if 400 <= reply.status < 500 and reply.status not in _LATER else None
+        if said is None:
+            problem = f"the coordinator answered with status {reply.status}"
+            raise BusyError(problem, fix="Look into its log.", retry_seconds=_retry_after(reply))
+        problem, fix = said
+        raise (UnknownDeviceError if reply.status in _STRANGER else RejectedError)(problem, fix=fix)
+
+    def _count(self, down: int, up: int) -> None:
+        with self._lock:
+            self.traffic.down += max(0, down)
+            self.traffic.up += up
 
 
 def _read(kind: type[Value], reply: Reply) -> Value:
@@ -120,13 +135,15 @@ def _read(kind: type[Value], reply: Reply) -> Value:
         raise BusyError(f"the coordinator's answer makes no sense: {error.problem}", fix="Check its address.") from None
 
 
-def _said(reply: Reply) -> tuple[str, str]:
-    """Return what the coordinator says about an error, made safe to print."""
+def _said(reply: Reply) -> tuple[str, str] | None:
+    """Return what a coordinator says about an error, made safe to print; None if it is not a coordinator's error."""
     try:
         error = json.loads(reply.body)["error"]
-        problem, fix = str(error["problem"]), str(error["fix"])
-    except (ValueError, KeyError, TypeError):
-        problem, fix = f"the coordinator answered with status {reply.status}", "Look into its log."
+        problem, fix = error["problem"], error["fix"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    if not isinstance(problem, str) or not isinstance(fix, str):
+        return None
     return printable(problem)[:500], printable(fix)[:500]
 
 

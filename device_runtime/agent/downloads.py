@@ -8,10 +8,10 @@ from device_runtime.agent.cache import ArtifactCache
 from device_runtime.agent.client import CoordinatorClient
 from device_runtime.refusal import RefusalError
 from device_runtime.trainer import Task
-from edgefl.masks import Weights, full_mask
+from edgefl.masks import Array, Weights, full_mask
 from edgefl.model_graph import ModelGraph
 from edgefl.values import ClientPlan, Reason, loads
-from edgefl.wire import Dense, Expected, Kind, decode, decode_mask
+from edgefl.wire import Dense, Expected, Kind, Payload, Sparse, decode, decode_mask
 
 __all__ = ["download_task"]
 
@@ -31,7 +31,8 @@ def download_task(plan: ClientPlan, cache: ArtifactCache, client: CoordinatorCli
         raise RefusalError(
             Reason.UNSUPPORTED, "the plan names no training graph or no weights", fix="Name both in the plan."
         )
-    expected = {name: Expected(shape) for name, shape in mask.shapes.items()}
+    dtypes = {name: str(tensor.dtype) for name, tensor in graph.tensor.items()}
+    expected = {name: Expected(shape, dtype=dtypes[name]) for name, shape in mask.shapes.items()}
     weights = _tensors(get(plan.weights), expected)
     return Task(
         plan,
@@ -46,4 +47,14 @@ def download_task(plan: ClientPlan, cache: ArtifactCache, client: CoordinatorCli
 
 def _tensors(data: bytes, expected: dict[str, Expected] | None) -> Weights:
     body = decode(data, kind=Kind.WEIGHTS, expected=expected)
-    return {name: payload.array for name, payload in body.tensors.items() if isinstance(payload, Dense)}
+    return {name: _array(name, payload) for name, payload in body.tensors.items()}
+
+
+def _array(name: str, payload: Payload) -> Array:
+    if isinstance(payload, Sparse):
+        return payload.to_dense()
+    if not isinstance(payload, Dense):
+        raise RefusalError(
+            Reason.UNSUPPORTED, f"tensor {name!r} comes as {payload.codec}", fix="Send it dense or sparse."
+        )
+    return payload.array

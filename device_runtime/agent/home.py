@@ -17,9 +17,10 @@ import contextlib
 import json
 import os
 import shutil
+import uuid
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, get_type_hints
 
 from edgefl.artifacts.store import write_whole
 from edgefl.errors import EdgeFLError
@@ -104,6 +105,12 @@ class Home:
         path = self.folder / "identity.json"
         write_whole(path, json.dumps(asdict(identity), indent=2).encode(), mode=0o600)
 
+    def forget_token(self) -> None:
+        """Keep who this device is, but not the secret that no longer works. Its next enrolment is a new one."""
+        identity = self.identity()
+        if identity is not None:
+            self.save_identity(Identity(identity.coordinator, uuid.uuid4().hex))
+
     def usage(self) -> Usage:
         """Return what was spent on the last day that anything was."""
         return _parsed(Usage, self.folder / "usage.json") or Usage()
@@ -114,7 +121,8 @@ class Home:
 
     def open_task(self) -> OpenTask | None:
         """Return the task at hand, if there is one."""
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, EdgeFLError):
+        # A file that cannot be read for another reason than that it is not there must not look like one that is not.
+        with contextlib.suppress(FileNotFoundError, ValueError, KeyError, TypeError, EdgeFLError):
             said = json.loads((self._task / "plan.json").read_bytes())
             return OpenTask(loads(ClientPlan, said.pop("plan").encode()), **said)
         return None
@@ -135,13 +143,13 @@ class Home:
 
     def result(self) -> bytes | None:
         """Return the result that waits to be acknowledged."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(FileNotFoundError):
             return (self._task / "result.safetensors").read_bytes()
         return None
 
     def refusal(self) -> Refusal | None:
         """Return the refusal that waits to be acknowledged."""
-        with contextlib.suppress(OSError, EdgeFLError):
+        with contextlib.suppress(FileNotFoundError, EdgeFLError):
             return loads(Refusal, (self._task / "refusal.json").read_bytes())
         return None
 
@@ -157,6 +165,11 @@ class Home:
 
 
 def _parsed(kind: type[Kept], path: Path) -> Kept | None:
-    with contextlib.suppress(OSError, ValueError, TypeError):
-        return kind(**json.loads(path.read_bytes()))
+    """Read a small value; what is not of its types is not one of ours."""
+    with contextlib.suppress(FileNotFoundError, ValueError, TypeError):
+        said = json.loads(path.read_bytes())
+        value = kind(**said)
+        kinds = get_type_hints(kind)
+        if all(isinstance(said[name], kinds[name] if kinds[name] is not float else (int, float)) for name in said):
+            return value
     return None

@@ -76,7 +76,8 @@ def parse_hours(text: str) -> tuple[time, time]:
     try:
         if found is None:
             raise ValueError
-        first, last = (time(int(found[at]) % 24, int(found[at + 1] or 0)) for at in (1, 3))
+        hours = [0 if found[at] == "24" else int(found[at]) for at in (1, 3)]
+        first, last = (time(hour, int(found[at] or 0)) for hour, at in zip(hours, (2, 4), strict=True))
     except ValueError:
         raise EdgeFLError(f"{text!r} are no hours", fix="Write for example 22-6, or 22:30-06:00.") from None
     return first, last

@@ -21,6 +21,8 @@ Sink = Callable[[int, bytes], None]
 """Takes the pieces of a body as they arrive, each with the status of its reply."""
 
 _CONNECT_SECONDS = 10.0
+_LARGEST_REPLY = 4 * 2**20
+"""Bytes of a reply that is not a download: plans and receipts are a few kilobytes."""
 _IDLE_SECONDS = 60.0
 """How long nothing may arrive before a request counts as lost; a long poll is answered well before."""
 
@@ -92,33 +94,42 @@ class HttpTransport:
                     f"the certificate {certificate} cannot be used: {error}", fix="Give a certificate in PEM form."
                 ) from None
         self._httpx = httpx
+        try:
+            httpx.URL(url)
+        except (httpx.InvalidURL, ValueError):
+            raise EdgeFLError(f"{url!r} is no address", fix="Write for example https://10.0.0.5:8443.") from None
         self._client = httpx.Client(
             base_url=url.rstrip("/"),
             verify=verify,
             timeout=httpx.Timeout(_IDLE_SECONDS, connect=_CONNECT_SECONDS),
-            headers={"User-Agent": f"edgefl/{__version__}"},
+            # Unpacked bodies could be any size, and a download could not go on at a byte.
+            headers={"User-Agent": f"edgefl/{__version__}", "Accept-Encoding": "identity"},
         )
 
     def send(self, request: Request, sink: Sink | None = None) -> Reply:
         """Send one request."""
+        if request.token and not (request.token.isascii() and request.token.isprintable()):
+            raise EdgeFLError("the key or token has characters that none has", fix="Copy it again, without line ends.")
         headers = {"Authorization": f"Bearer {request.token}"} if request.token else {}
         if request.body:
             headers["Content-Type"] = request.kind
         if request.start:
             headers["Range"] = f"bytes={request.start}-"
+        guarded = None if sink is None else _Guarded(sink)
         try:
             asked = self._client.build_request(
                 request.method, request.path, content=request.body or None, headers=headers
             )
             answer = self._client.send(asked, stream=True)
             try:
-                body = self._read(answer, sink)
+                body = self._read(answer, guarded)
             finally:
                 answer.close()
-        except (self._httpx.HTTPError, self._httpx.StreamError, OSError) as error:
-            said = str(error) or type(error).__name__
+        except (self._httpx.HTTPError, self._httpx.StreamError, self._httpx.InvalidURL, OSError, ValueError) as error:
+            if guarded is not None and guarded.error is not None:
+                raise guarded.error from None
             raise UnreachableError(
-                f"the coordinator cannot be reached: {said}", fix="Check the address and the network."
+                f"the coordinator cannot be reached: {type(error).__name__}", fix="Check the address and the network."
             ) from None
         up = _size(asked.headers.raw) + len(request.body) + len(request.method) + len(request.path) + 12
         down = _size(answer.headers.raw) + answer.num_bytes_downloaded + 17
@@ -130,11 +141,31 @@ class HttpTransport:
 
     @staticmethod
     def _read(answer: "httpx.Response", sink: Sink | None) -> bytes:
-        if sink is None or answer.status_code not in (200, 206):
-            return answer.read()
-        for piece in answer.iter_bytes():
-            sink(answer.status_code, piece)
-        return b""
+        if sink is not None and answer.status_code in (200, 206):
+            for piece in answer.iter_raw():
+                sink(answer.status_code, piece)
+            return b""
+        body = b""
+        for piece in answer.iter_raw():
+            body += piece
+            if len(body) > _LARGEST_REPLY:
+                raise ValueError("the reply is too large")
+        return body
+
+
+class _Guarded:
+    """A sink whose own errors, a full disk above all, are told from those of the network."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self.error: Exception | None = None
+
+    def __call__(self, status: int, piece: bytes) -> None:
+        try:
+            self._sink(status, piece)
+        except Exception as error:
+            self.error = error
+            raise OSError from error
 
 
 def _size(headers: list[tuple[bytes, bytes]]) -> int:

@@ -5,6 +5,6 @@ onnx.py          onnxruntime: any width, any batch size
 executorch.py    ExecuTorch: programs compiled for one mask and one batch size; its Python binding needs torch
 """
 
-from device_runtime.engines.engine import ENGINES, Engine, Predictor, Threads, installed_engines, open_engine
+from device_runtime.engines.engine import ENGINES, Engine, Predictor, Step, Threads, installed_engines, open_engine
 
-__all__ = ["ENGINES", "Engine", "Predictor", "Threads", "installed_engines", "open_engine"]
+__all__ = ["ENGINES", "Engine", "Predictor", "Step", "Threads", "installed_engines", "open_engine"]

@@ -15,7 +15,7 @@ from edgefl.errors import EdgeFLError, MissingDependencyError
 from edgefl.local_rules import TrainStep
 from edgefl.masks import Array, Mask, Weights
 
-__all__ = ["ENGINES", "Engine", "Predictor", "Threads", "installed_engines", "open_engine"]
+__all__ = ["ENGINES", "Engine", "Predictor", "Step", "Threads", "installed_engines", "open_engine"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,15 @@ class Threads:
     def default(cls) -> "Threads":
         """Return all the cores that this process may use."""
         return cls(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+class Step(TrainStep, Protocol):
+    """A training graph or program, loaded."""
+
+    @property
+    def batch_size(self) -> int | None:
+        """The only size of batch that it takes, or None if it takes any."""
+        ...
 
 
 class Predictor(Protocol):
@@ -48,7 +57,7 @@ class Engine(Protocol):
         """The engine and its version, such as 'onnxruntime 1.31.1'."""
         ...
 
-    def train_step(self, graph: bytes, mask: Mask, *, labels: Array | None = None) -> TrainStep:
+    def train_step(self, graph: bytes, mask: Mask, *, labels: Array | None = None) -> Step:
         """Load a training graph or program. Gradients of frozen layers are cut away where that is possible.
 
         `labels` flags the classes that the device has, for a graph that masks the others out of the loss.

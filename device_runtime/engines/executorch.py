@@ -56,10 +56,12 @@ class ExecuTorchStep:
 
     def __init__(self, program: "_Program", mask: Mask, labels: Array | None) -> None:
         self._program = program
-        self._labels = labels
         self._tensors = tuple(mask.graph.tensor)
+        # A program whose loss leaves out the classes that a device has not takes one input more.
+        self._labels = [labels] if labels is not None and program.inputs == len(self._tensors) + 3 else []
         self._shapes = mask.shapes
         self._gradients = trained_parameters(mask)
+        self.batch_size: int | None = program.batch_size
         self._statistics = tuple(t.name for t in mask.graph.tensors if t.role is Role.STATISTIC)
 
     def __call__(self, weights: Weights, batch: Batch) -> StepResult:
@@ -71,8 +73,7 @@ class ExecuTorchStep:
                 f"{self._shapes[changed[0]]}",
                 fix="Train with onnxruntime where widths change, or ask for a program of this mask.",
             )
-        labels = [] if self._labels is None else [self._labels]
-        found = self._program.run([batch.x, batch.y, *labels, *(weights[name] for name in self._tensors)])
+        found = self._program.run([batch.x, batch.y, *self._labels, *(weights[name] for name in self._tensors)])
         rest = found[len(found) - len(self._gradients) - self._statistic_count(found) :]
         first = found[1] if len(found) - len(rest) > 1 else np.zeros(0, np.bool_)
         gradients = dict(zip(self._gradients, rest, strict=False))
@@ -105,8 +106,12 @@ class _Program:
 
             try:
                 self._module: Any = portable_lib._load_for_executorch_from_buffer(pte)
+                about = self._module.method_meta("forward")
             except RuntimeError as error:
                 raise ExportError(f"ExecuTorch cannot load the program: {error}", fix="Download it again.") from None
+        self.inputs: int = about.num_inputs()
+        """How many inputs it has."""
+        self.batch_size: int = about.input_tensor_meta(0).sizes()[0]
 
     def run(self, inputs: list[Array]) -> list[Array]:
         """Run the program. What it returns is overwritten by the next run."""

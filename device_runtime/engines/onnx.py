@@ -57,11 +57,13 @@ class OnnxEngine:
 class OnnxStep:
     """A training graph, loaded. Its gradients are overwritten by the next step."""
 
+    batch_size: int | None = None
+
     def __init__(self, session: Any, trained: Collection[str], labels: Array | None) -> None:
         self._session = session
         self._binding = session.io_binding()
         self._inputs = [node.name for node in session.get_inputs()]
-        self._outputs = {node.name: _NUMPY[node.type] for node in session.get_outputs()}
+        self._outputs = _outputs(session)
         self._read: dict[str, Array] = {}
         self._buffers: dict[str, Array] = {}
         self._labels = labels
@@ -135,9 +137,37 @@ class OnnxPredictor:
 
     def __call__(self, weights: Weights, x: Array) -> Array:
         """Return what the model gives for every sample."""
+        missing = [name for name in self._inputs if name != "x" and name not in weights]
+        if missing:
+            raise MaskError(f"the model reads {missing[0]!r}, which is no weight here", fix="Give its own weights.")
         feed = {name: x if name == "x" else np.asarray(weights[name], order="C") for name in self._inputs}
-        found: Array = self._session.run(None, feed)[0]
+        try:
+            found: Array = self._session.run(None, feed)[0]
+        except Exception as error:  # onnxruntime raises a dozen kinds, of its own and RuntimeError
+            raise ExportError(
+                f"onnxruntime cannot run the model: {_first_line(error)}",
+                fix="Check that the samples have the model's shape.",
+            ) from None
+        if found.ndim != 2 or len(found) != len(x):
+            raise ExportError(f"the model gives an array of shape {found.shape}", fix="Give a model that classifies.")
         return found
+
+
+def _outputs(session: Any) -> dict[str, Any]:
+    """Return the outputs of a training graph with their types; what is no training graph is refused."""
+    found = {node.name: _NUMPY.get(node.type) for node in session.get_outputs()}
+    inputs = {node.name for node in session.get_inputs()}
+    strange = [name for name, dtype in found.items() if dtype is None or not _is_known(name, inputs)]
+    if strange or "loss" not in found:
+        problem = f"it gives {strange[0]!r}" if strange else "it gives no loss"
+        raise ExportError(f"this is no training graph: {problem}", fix="Give a graph that `edgefl export` wrote.")
+    return found
+
+
+def _is_known(output: str, inputs: set[str]) -> bool:
+    return output in ("loss", "correct") or any(
+        output.startswith(prefix) and output.removeprefix(prefix) in inputs for prefix in (GRADIENT, STATISTIC)
+    )
 
 
 def _shape(output: str, weights: Weights, batch: Batch) -> tuple[int, ...]:
@@ -155,7 +185,10 @@ def _cut(graph: bytes, trained: Collection[str]) -> bytes:
 
     from edgefl.artifacts.cut import cut
 
-    model = onnx.load_from_string(graph)
+    try:
+        model = onnx.load_from_string(graph)
+    except Exception:  # protobuf's own error; onnxruntime will say what is wrong with it
+        return graph
     offered = {node.name.removeprefix(GRADIENT) for node in model.graph.output if node.name.startswith(GRADIENT)}
     if not offered - set(trained):
         return graph

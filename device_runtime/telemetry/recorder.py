@@ -108,6 +108,11 @@ class Recorder:
             thermal=thermal,
         )
 
+    @property
+    def joules(self) -> float:
+        """The energy of the task once it is over, however it ended; 0 before."""
+        return 0.0 if self._results is None else self._results[1].joules
+
     def hints(self) -> dict[str, float]:
         """Signs of slowing down that prove nothing by themselves, for `LocalResult.metrics`.
 

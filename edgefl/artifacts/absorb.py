@@ -20,9 +20,13 @@ Constants = dict[str, npt.NDArray[Any]]
 """What is known, by name."""
 
 
-def absorb(nodes: list[onnx.NodeProto], constants: Constants) -> list[onnx.NodeProto]:
-    """Let convolutions and linear layers do the batch norms and additions of constants that follow them."""
-    reads = Counter(name for node in nodes for name in [*node.input, *(inputs_of(node) - set(node.input))])
+def absorb(nodes: list[onnx.NodeProto], constants: Constants, outputs: set[str]) -> list[onnx.NodeProto]:
+    """Let convolutions and linear layers do the batch norms and additions of constants that follow them.
+
+    Values that are outputs of the graph, or that the body of a loop reads, stay what they are and keep their names.
+    """
+    reads = Counter(name for node in nodes for name in node.input)
+    kept = outputs.union(*(inputs_of(node) - set(node.input) for node in nodes))
     maker: dict[str, onnx.NodeProto] = {}
     renamed: dict[str, str] = {}
     left = []
@@ -32,9 +36,9 @@ def absorb(nodes: list[onnx.NodeProto], constants: Constants) -> list[onnx.NodeP
         node.input[:] = [renamed.get(name, name) for name in original.input]
         for place, name in enumerate(node.input):
             layer = maker.get(name)
-            if layer is None or reads[original.input[place]] != 1:
+            if layer is None or reads[original.input[place]] != 1 or kept & {name, *original.input, *node.output}:
                 continue
-            change = _change(node, place, constants)
+            change = _change(node, place, layer, constants)
             if change is not None and _absorb(layer, *change, constants):
                 renamed[node.output[0]] = layer.output[0]
                 break
@@ -51,7 +55,7 @@ def _is_linear(node: onnx.NodeProto, constants: Constants) -> bool:
     return not odd and all(name in constants for name in node.input[1:])
 
 
-def _change(node: onnx.NodeProto, place: int, constants: Constants) -> tuple[Any, Any] | None:
+def _change(node: onnx.NodeProto, place: int, layer: onnx.NodeProto, constants: Constants) -> tuple[Any, Any] | None:
     """Return what a node multiplies each channel by and then adds, or None if it does something else."""
     others = [name for at, name in enumerate(node.input) if at != place]
     if not all(name in constants for name in others):
@@ -61,7 +65,8 @@ def _change(node: onnx.NodeProto, place: int, constants: Constants) -> tuple[Any
         scale, shift, mean, variance = (constants[name].astype(np.float64) for name in others)
         factor = scale / np.sqrt(variance + attributes.get("epsilon", 1e-5))
         return factor, shift - mean * factor
-    if node.op_type == "Add" and constants[others[0]].ndim == 3 and constants[others[0]].shape[1:] == (1, 1):
+    is_image = layer.op_type == "Conv" and constants[layer.input[1]].ndim == 4
+    if node.op_type == "Add" and is_image and constants[others[0]].shape[1:] == (1, 1):
         return 1.0, constants[others[0]].ravel().astype(np.float64)
     return None
 
@@ -74,9 +79,9 @@ def _absorb(layer: onnx.NodeProto, factor: Any, shift: Any, constants: Constants
     if weight.shape[axis] != shift.size:
         return False
     factor = np.broadcast_to(factor, shift.shape)
-    bias = constants[layer.input[2]].astype(np.float64) if len(layer.input) > 2 and layer.input[2] else 0.0
+    bias = constants[layer.input[2]].astype(np.float64).ravel() if len(layer.input) > 2 and layer.input[2] else 0.0
     along = factor.reshape([-1 if place == axis else 1 for place in range(weight.ndim)])
-    names = [f"{layer.output[0]}/weight", f"{layer.output[0]}/bias"]
+    names = [f"edgefl/absorbed/{layer.output[0]}/{what}" for what in ("weight", "bias")]
     constants[names[0]] = (weight * along).astype(np.float32)
     constants[names[1]] = (np.broadcast_to(bias, shift.shape) * factor + shift).astype(np.float32)
     layer.input[:] = [layer.input[0], *names]

@@ -25,10 +25,11 @@ def fold(model: onnx.ModelProto, weights: Mapping[str, npt.NDArray[Any]]) -> onn
     """Return the model with these weights inside, simplified."""
     graph = model.graph
     constants: Constants = {init.name: numpy_helper.to_array(init) for init in graph.initializer} | dict(weights)
-    nodes = _without_constants(model, constants)
-    nodes = absorb(nodes, constants)
-    nodes = _without_identities(nodes, {output.name for output in graph.output})
-    nodes = needed_nodes(nodes, [output.name for output in graph.output])
+    outputs = {output.name for output in graph.output}
+    nodes = _without_constants(model, constants, outputs)
+    nodes = absorb(nodes, constants, outputs)
+    nodes = _without_identities(nodes, outputs)
+    nodes = needed_nodes(nodes, outputs)
     used = {name for node in nodes for name in inputs_of(node)}
     result = onnx.ModelProto()
     result.CopyFrom(model)
@@ -40,13 +41,18 @@ def fold(model: onnx.ModelProto, weights: Mapping[str, npt.NDArray[Any]]) -> onn
     return result
 
 
-def _without_constants(model: onnx.ModelProto, constants: Constants) -> list[onnx.NodeProto]:
-    """Drop the nodes whose results are known; add these to the constants."""
+def _without_constants(model: onnx.ModelProto, constants: Constants, outputs: set[str]) -> list[onnx.NodeProto]:
+    """Drop the nodes whose results are known; add these to the constants. An output must have a node that makes it."""
     sizes = _sizes(model, constants)
     left = []
     for node in model.graph.node:
-        known = _shape_result(node, sizes)
-        if known is None and _is_plain(node) and all(not name or name in constants for name in node.input):
+        known = None if outputs & set(node.output) else _shape_result(node, sizes)
+        if (
+            known is None
+            and _is_plain(node)
+            and not outputs & set(node.output)
+            and all(not name or name in constants for name in node.input)
+        ):
             known = _computed(node, constants)
         if known is None:
             left.append(node)
@@ -88,7 +94,8 @@ def _shape_result(node: onnx.NodeProto, sizes: Mapping[str, list[int | None]]) -
 def _is_plain(node: onnx.NodeProto) -> bool:
     """Tell whether a node computes the same whenever it runs, and has no graph inside."""
     has_graph = any(attribute.type == onnx.AttributeProto.GRAPH for attribute in node.attribute)
-    return not has_graph and not node.op_type.startswith("Random") and node.domain == ""
+    is_random = node.op_type.startswith("Random") or node.op_type in ("Bernoulli", "Multinomial")
+    return not has_graph and not is_random and node.domain == ""
 
 
 def _computed(node: onnx.NodeProto, constants: Constants) -> Constants | None:

@@ -83,6 +83,11 @@ def write_whole(path: Path, data: bytes, *, mode: int = 0o666) -> None:
             os.fsync(file.fileno())
             os.fchmod(file.fileno(), mode & ~_UMASK)  # a temporary file is for its owner alone
         Path(temporary).replace(path)
+        folder = os.open(path.parent, os.O_RDONLY)  # the name is in the folder, which must reach the disk too
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise

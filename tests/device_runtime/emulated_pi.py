@@ -56,11 +56,16 @@ class EmulatedPi:
     def run(self, module: str, *arguments: str) -> None:
         """Run a module of this project inside, with the project as its working folder."""
         python = str(self.root / "usr/bin/python3")
+        environment = {
+            "PYTHONPATH": f"{self.site}{os.pathsep}{PROJECT}",
+            "LANG": "C.UTF-8",
+            "PATH": "",  # commands of this machine are none of the Pi's
+            "ORT_DISABLE_TELEMETRY": "1",  # onnxruntime from 1.29 on reports its use to its makers; a test must not
+        }
         run(
             *(_command("qemu-aarch64-static"), "-cpu", "cortex-a72", "-L", str(self.root), python, "-m", module),
             *arguments,
-            # An empty PATH: commands of this machine are none of the Pi's.
-            environment={"PYTHONPATH": f"{self.site}{os.pathsep}{PROJECT}", "PATH": "", "LANG": "C.UTF-8"},
+            environment=environment,
         )
 
 

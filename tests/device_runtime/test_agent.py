@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from device_runtime.agent.agent import Agent, Settings
@@ -22,12 +23,15 @@ from device_runtime.agent.faults import Fault, FaultyTransport
 from device_runtime.agent.home import Home, Usage
 from device_runtime.agent.in_process import InProcessTransport
 from device_runtime.agent.policy import Conditions, Policy, parse_hours
-from device_runtime.agent.transport import Transport
+from device_runtime.agent.transport import Reply, Request, Transport, UnreachableError
+from device_runtime.local_data import LocalData
 from device_runtime.personal import load_personal
+from edgefl.artifacts.store import write_whole
+from edgefl.data import Dataset, Samples
 from edgefl.errors import EdgeFLError
 from edgefl.masks import full_mask, leading_channels, random_channels
-from edgefl.values import LocalWork, Prediction, Reason, RuleSettings
-from edgefl.wire import decode_result
+from edgefl.values import Assignment, LocalWork, Prediction, Reason, RuleSettings, dumps
+from edgefl.wire import decode_result, encode_mask
 from tests.device_runtime.coordinator import DEVICE, KEY, TOKEN, Coordinator, tasks
 from tests.device_runtime.federation import bundle, local_data, trainer
 from tests.values.samples import PROFILE
@@ -171,6 +175,20 @@ def test_a_damaged_cache_entry_is_never_used(tmp_path: Path) -> None:
     assert coordinator.downloaded - before == before
     first, second = (decode_result(body, bundle().graph) for body in coordinator.results.values())
     assert first.result.loss == second.result.loss
+
+
+def test_a_download_that_was_damaged_on_disk_before_it_got_its_name_begins_anew(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    plan = coordinator.offer(full_mask(bundle().graph), work=QUICK)
+    for digest, change in ((plan.weights, b"x"), (plan.graph, b"")):
+        whole = coordinator.artifacts[str(digest)]
+        part = tmp_path / "cache" / "parts" / str(digest).removeprefix("sha256:")
+        part.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(whole[: len(whole) - len(change)] + change)  # all of its bytes, one of them wrong; all right
+    joined(tmp_path, coordinator).run(threading.Event())
+    assert set(coordinator.results) == {plan.task_id}
+    asked = [request.path for request in coordinator.requests if str(plan.graph) in request.path]
+    assert asked == []
 
 
 def test_the_cache_keeps_to_its_limit(tmp_path: Path) -> None:
@@ -332,7 +350,7 @@ def test_a_stopped_agent_goes_on_later_without_training_twice(tmp_path: Path) ->
     joined(tmp_path, coordinator, progress=progress).run(stop)
     assert not coordinator.results
     joined(tmp_path, coordinator, progress=progress).run(threading.Event())
-    assert steps == [1, 2, 3, 4, 4, 5, 6, 7, 8, 9][: len(steps)]
+    assert steps == [1, 2, 3, 4, 4, 5, 6, 7, 8, 9]
     assert set(coordinator.results) == {"task-1"}
     assert coordinator.uploads == 1
 
@@ -388,3 +406,154 @@ def test_waits_grow_and_never_agree() -> None:
     assert 100 <= backoff.wait(asked=100.0) <= 110
     backoff.reset()
     assert backoff.wait() <= 1.0
+
+
+class FullDisk:
+    """Refuses to write some files, as a full disk does."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+        self.names = names
+        for module in ("device_runtime.agent.home", "device_runtime.personal"):
+            monkeypatch.setattr(f"{module}.write_whole", self.write)
+
+    def write(self, path: Path, data: bytes, **settings: Any) -> None:
+        if path.name in self.names:
+            raise OSError(28, os.strerror(28))
+        write_whole(path, data, **settings)
+
+
+@pytest.mark.parametrize("names", [["personal.safetensors", "usage.json"], ["result.safetensors"]])
+def test_a_disk_that_is_full_after_training_costs_no_result(
+    names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coordinator = Coordinator()
+    tasks(coordinator, some_masks(1), work=QUICK)
+    FullDisk(monkeypatch, *names)
+    joined(tmp_path, coordinator).run(threading.Event())
+    assert set(coordinator.results) == {"task-1"}
+    assert coordinator.refusals == {}
+
+
+@pytest.mark.parametrize("status", [302, 308, 403, 404, 407, 413, 421, 451])
+def test_what_a_proxy_says_is_not_what_the_coordinator_says(status: int, tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    tasks(coordinator, some_masks(1), work=QUICK)
+    portal = [0]
+
+    def answer(request: Request) -> Reply:
+        if portal[0] < 4 and ("/result" in request.path or portal[0] == 0):
+            portal[0] += 1
+            return Reply(status, {}, b"<html>please log in</html>")
+        return coordinator.answer(request)
+
+    place, steps = Home(tmp_path), []
+    agent = Agent(
+        place,
+        CoordinatorClient(InProcessTransport(answer)),
+        lambda name: trainer(place.checkpoints, DATA, progress=lambda done, total, loss: steps.append(done)),
+        settings=Settings(least_wait=0.0),
+        backoff=Backoff(0.001, 0.002),
+    )
+    with pytest.raises(UnreachableError):
+        agent.enrol("http://here", PROFILE, KEY)
+    agent.enrol("http://here", PROFILE, KEY)
+    agent.run(threading.Event())
+    assert set(coordinator.results) == {"task-1"}
+    assert portal == [4]
+    assert steps == list(range(1, len(steps) + 1))
+
+
+def without_loss(graph: bytes) -> bytes:
+    model = onnx.load_from_string(graph)
+    kept = [output for output in model.graph.output if output.name != "loss"]
+    del model.graph.output[:]
+    model.graph.output.extend(kept)
+    return bytes(model.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("named", "change"),
+    [
+        ("graph", lambda graph: b"this is no graph"),
+        ("graph", without_loss),
+        ("graph", lambda graph: bundle().files["infer.onnx"]),
+        ("inference", lambda graph: b"neither is this"),
+        ("inference", lambda graph: graph[: len(graph) // 2]),
+        ("inference", lambda graph: bundle().files["train.onnx"]),
+        ("weights", lambda body: body[:-5]),
+        ("model", lambda text: b"{}"),
+        ("mask_body", lambda body: encode_mask(leading_channels(bundle().graph, 0.25))),
+    ],
+)
+def test_nothing_that_a_plan_names_can_end_the_agent(named: str, change: Any, tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    plan = coordinator.offer(leading_channels(bundle().graph, 0.5), task_id="strange", work=QUICK)
+    wrong = coordinator.keep(change(coordinator.artifacts[str(getattr(plan, named))]))
+    changed: dict[str, Any] = {named: wrong}
+    coordinator.plans[:] = [replace(plan, **changed)]
+    coordinator.offer(full_mask(bundle().graph), task_id="good", work=QUICK)
+    joined(tmp_path, coordinator).run(threading.Event())
+    assert set(coordinator.refusals) == {"strange"}
+    assert set(coordinator.results) == {"good"}
+
+
+def test_bytes_that_are_never_what_their_digest_says_are_given_up(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    plan = coordinator.offer(full_mask(bundle().graph), work=QUICK)
+    coordinator.artifacts[str(plan.weights)] += b"!"
+    joined(tmp_path, coordinator).run(threading.Event())
+    assert coordinator.refusals[plan.task_id].reason is Reason.BROKEN
+    assert "damaged" in coordinator.refusals[plan.task_id].message
+
+
+def test_an_artifact_beyond_every_limit_is_not_taken(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    plan = coordinator.offer(full_mask(bundle().graph), weights=coordinator.keep(bytes(300_000)), work=QUICK)
+    joined(tmp_path, coordinator, settings=Settings(cache_bytes=200_000, least_wait=0.0)).run(threading.Event())
+    assert "larger than 200,000 bytes" in coordinator.refusals[plan.task_id].message
+    assert sum(path.stat().st_size for path in (tmp_path / "cache").rglob("*") if path.is_file()) <= 200_000
+
+
+def test_the_owner_is_heard_while_the_device_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("device_runtime.agent.work._LOOK_AGAIN_SECONDS", 0.0)
+    coordinator = Coordinator()
+    tasks(coordinator, some_masks(1), work=LocalWork(epochs=9, batch_size=32))
+    plugged, steps = [True], []
+
+    def progress(done: int, total: int, loss: float) -> None:
+        steps.append(done)
+        plugged[0] = len(steps) < 3
+
+    agent = joined(
+        tmp_path,
+        coordinator,
+        settings=Settings(policy=Policy(mains_only=True), least_wait=0.0, most_tasks=1),
+        conditions=lambda: Conditions(NOON, plugged=plugged[0]),
+        progress=progress,
+    )
+    agent.run(threading.Event())
+    assert steps == [1, 2, 3]
+    assert coordinator.refusals["task-1"].reason is Reason.POWER
+    assert Home(tmp_path).usage().joules > 0  # what was trained in vain was spent all the same
+    assert Home(tmp_path).usage().traffic_bytes > 10_000
+
+
+def test_an_eager_coordinator_is_not_asked_all_the_time(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    agent = joined(tmp_path, coordinator, settings=Settings(least_wait=1.5))
+    coordinator._next = lambda: Reply(200, {}, dumps(Assignment(retry_seconds=0)).encode())  # type: ignore[method-assign]
+    assert agent.turn(threading.Event()) == 1.5
+
+
+def test_data_of_another_shape_are_refused_as_such(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    tasks(coordinator, some_masks(1), work=QUICK)
+    features = np.zeros((40, 1, 5, 5), np.float32)
+    samples = Samples(features, np.arange(40) % 10)
+    data = LocalData.whole(Dataset("small", samples, Samples(features[:0], samples.labels[:0]), 10))
+    place = Home(tmp_path)
+    client = CoordinatorClient(InProcessTransport(coordinator.answer))
+    agent = Agent(place, client, lambda name: trainer(place.checkpoints, data), settings=Settings(least_wait=0.0))
+    agent.enrol("http://here", PROFILE, KEY)
+    agent.run(threading.Event())
+    assert coordinator.refusals["task-1"].reason is Reason.DATA

@@ -127,7 +127,7 @@ def test_losses_agree(rule: str, here: Side, pi: Side) -> None:
     ours, theirs = np.array(here.facts(rule).losses), np.array(pi.facts(rule).losses)
     assert len(ours) == STEPS
     assert ours[-6:].mean() < 0.95 * ours[:6].mean()  # it learns: the losses are of more than the first weights
-    np.testing.assert_allclose(theirs, ours, rtol=1e-5, atol=0)
+    np.testing.assert_allclose(theirs, ours, rtol=1e-5, atol=0)  # 6e-7 where it was measured; it grows with the steps
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -155,8 +155,8 @@ def test_masked_noise_makes_the_same_noise_and_sends_the_same_bits(here: Side, p
         assert theirs[f"noise:{name}"].tobytes() == noise.tobytes(), name
         chances = [np.clip(side[f"update:{name}"] / noise, 0, 1).astype(np.float64) for side in (ours, theirs)]
         likely_flips += float(np.abs(chances[0] - chances[1]).sum())
-    # A bit is drawn with a chance that comes from floats, so it may differ where the draw falls between the chances of
-    # the two machines. This is how many bits do on average: so few that with one seed it must be none.
+    # A bit is drawn with a chance that comes from floats, so it differs where the draw falls between the chances of the
+    # two machines. This is how many of the bits do on average: 2e-4 where it was measured, so none is expected to.
     assert likely_flips < 0.01
     flipped = {name: int((flags_of(sent[name]) != flags_of(received[name])).sum()) for name in masked}
     assert sum(flipped.values()) == 0, flipped

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from device_runtime.checkpoint import Progress, load_checkpoint, save_checkpoint
 from device_runtime.refusal import RefusalError
 from device_runtime.trainer import Finished, StoppedError
 from edgefl.artifacts.submodel import bundle_weights
-from edgefl.masks import freeze, gather, leading_channels, random_channels
+from edgefl.local_rules import State
+from edgefl.masks import freeze, full_mask, gather, leading_channels, random_channels
 from edgefl.values import LocalWork, Reason, RuleSettings
 from edgefl.wire import Dense, decode_result
 from tests.device_runtime.federation import bundle, local_data, task_of, trainer
@@ -153,6 +155,22 @@ def test_training_stops_at_the_next_step_when_asked(tmp_path: Path) -> None:
 def test_a_round_has_no_more_steps_than_the_plan_allows(tmp_path: Path) -> None:
     finished = trainer(tmp_path).run(task_of(work=LocalWork(epochs=5, batch_size=32, most_steps=15)))
     assert finished.result.steps == 15
+
+
+def test_a_limit_on_steps_ends_the_round_in_whichever_epoch_it_is_reached(tmp_path: Path) -> None:
+    finished = trainer(tmp_path).run(task_of(work=LocalWork(epochs=10**9, batch_size=64, most_steps=1)))
+    assert finished.result.steps == 1
+    assert finished.result.loss > 1
+
+
+def test_a_checkpoint_holds_the_times_of_any_number_of_steps(tmp_path: Path) -> None:
+    state = State(full_mask(bundle().graph), {"w": np.ones(3, np.float32)}, {}, 50_000)
+    times = tuple(0.001 * number for number in range(50_000))
+    save_checkpoint(tmp_path / "c", Progress("task", 2, 0.5, times), state)
+    found = load_checkpoint(tmp_path / "c", "task", bundle().graph)
+    assert found is not None
+    assert found[0] == Progress("task", 2, 0.5, times)
+    assert found[1].steps == 50_000
 
 
 def test_training_that_diverges_is_refused_with_a_reason(tmp_path: Path) -> None:

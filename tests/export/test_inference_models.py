@@ -88,6 +88,55 @@ def test_sizes_that_follow_from_the_widths_are_computed_once() -> None:
     assert graph.parameters == sum(array.size for array in weights.values())
 
 
+class Shifted(nn.Module):
+    """A linear layer and a sum that looks like a bias of channels, and is none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.f = nn.Linear(5, 4)
+        self.shift = nn.Parameter(torch.randn(4, 1, 1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        shifted: torch.Tensor = (self.f(x) + self.shift).sum(0)
+        return shifted
+
+
+def test_only_a_shift_of_channels_becomes_a_bias() -> None:
+    with seeded(0):
+        model, x = Shifted(), torch.randn(3, 5)
+    _, weights = described(model, x)
+    np.testing.assert_allclose(predict(baked(model, x, weights), x), model(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def two_outputs() -> onnx.ModelProto:
+    """A convolution that is an output itself, before its norm, which is another."""
+    floats = onnx.TensorProto.FLOAT
+    sizes = {"x": [1, 2, 4, 4], "w": [3, 2, 1, 1], "s": [3], "b": [3], "m": [3], "v": [3]}
+    nodes = [
+        onnx.helper.make_node("Conv", ["x", "w"], ["c"]),
+        onnx.helper.make_node("BatchNormalization", ["c", "s", "b", "m", "v"], ["n"]),
+        onnx.helper.make_node("Abs", ["s"], ["a"]),
+    ]
+    inputs = [onnx.helper.make_tensor_value_info(name, floats, size) for name, size in sizes.items()]
+    outputs = [onnx.helper.make_tensor_value_info(name, floats, None) for name in ("c", "n", "a")]
+    graph = onnx.helper.make_graph(nodes, "two", inputs, outputs)
+    made = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)])
+    made.ir_version = 10
+    return made
+
+
+def test_outputs_of_a_graph_stay_what_they_are() -> None:
+    generator = np.random.default_rng(0)
+    sizes = {"w": (3, 2, 1, 1), "s": (3,), "b": (3,), "m": (3,), "v": (3,)}
+    weights = {name: generator.uniform(0.5, 2, size).astype(np.float32) for name, size in sizes.items()}
+    x = generator.standard_normal((1, 2, 4, 4)).astype(np.float32)
+    before = ort.InferenceSession(two_outputs().SerializeToString()).run(None, {"x": x, **weights})
+    made = bake(two_outputs(), weights)
+    after = ort.InferenceSession(made.SerializeToString()).run(None, {"x": x})
+    for found, expected in zip(after, before, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
 def test_a_missing_weight_is_named() -> None:
     model = nn.Linear(3, 2)
     with pytest.raises(MaskError, match="lack tensor 'bias'"):

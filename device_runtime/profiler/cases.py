@@ -1,0 +1,128 @@
+"""One thing to measure: a training program, a mask, a batch size; and one training step of it, done for real.
+
+What is measured is what a round does: the engine's forward and backward pass, and gradient descent with momentum around
+it. The samples and weights are made up, because no kernel is faster for being given better ones.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from device_runtime.engines import Engine
+from edgefl.local_rules import Batch, Descent, Part, Sgd, TrainStep
+from edgefl.masks import Array, Mask, Weights
+from edgefl.model_graph import Cost, Role
+
+__all__ = ["Case", "Program", "Sample", "Trial", "load_step", "work_of"]
+
+_RULE = Sgd(descent=Descent(learning_rate=1e-6, momentum=0.9, weight_decay=5e-4))
+_BLOCK = 1 << 12
+_ONES = (Role.NORM, Role.STATISTIC)
+
+CROSS_ENTROPY, MASKED_CROSS_ENTROPY = "cross_entropy", "masked_cross_entropy"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What a model takes and gives."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    outputs: int
+    loss: str = CROSS_ENTROPY
+
+    @property
+    def labels(self) -> Array | None:
+        """The classes that the device has, for a loss that asks for them: all."""
+        return np.ones(self.outputs, np.float32) if self.loss == MASKED_CROSS_ENTROPY else None
+
+    def batch(self, size: int) -> Batch:
+        """Make a batch up."""
+        generator = np.random.default_rng(size)
+        shape = (size, *self.shape)
+        # Zero is a letter of every alphabet.
+        real = self.dtype.startswith("float")
+        x = generator.standard_normal(shape, np.float32).astype(self.dtype) if real else np.zeros(shape, self.dtype)
+        if self.loss in (CROSS_ENTROPY, MASKED_CROSS_ENTROPY):
+            return Batch(x, generator.integers(0, self.outputs, size))
+        return Batch(x, np.zeros((size, self.outputs), np.float32))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """A training graph or program. Cases that share one share what the engine loads."""
+
+    model: str
+    data: bytes
+    sample: Sample
+
+
+@dataclass(frozen=True, eq=False)  # no slots: the cost is kept
+class Case:
+    """One thing to measure."""
+
+    program: Program
+    mask: Mask
+    batch: int
+
+    @cached_property
+    def cost(self) -> Cost:
+        """What the mask costs, of one sample."""
+        return self.mask.cost
+
+    @property
+    def multiply_adds(self) -> int:
+        """The multiply-adds of one step."""
+        return self.batch * (self.cost.forward_multiply_adds + self.cost.backward_multiply_adds)
+
+    @property
+    def likely_bytes(self) -> int:
+        """A generous guess of the memory that its step takes, made before anything is measured."""
+        return 5 * self.cost.activation_bytes(self.batch) + 5 * self.cost.parameter_bytes
+
+
+def work_of(cost: Cost, batch: int) -> dict[str, int]:
+    """Return what one step on a batch does, by the names that `edgefl.values.CostFit` knows."""
+    return {
+        "forward_multiply_adds": batch * cost.forward_multiply_adds,
+        "backward_multiply_adds": batch * cost.backward_multiply_adds,
+        "activation_bytes": cost.activation_bytes(batch),
+        "parameter_bytes": cost.parameter_bytes,
+        "trained_parameters": cost.trained_parameters,
+    }
+
+
+def load_step(engine: Engine, case: Case) -> TrainStep:
+    """Load the program of a case."""
+    return engine.train_step(case.program.data, case.mask, labels=case.program.sample.labels)
+
+
+class Trial:
+    """A case in memory, ready to be trained."""
+
+    def __init__(self, case: Case, step: TrainStep) -> None:
+        self._part = Part(case.mask, _weights(case.mask), seed=1)
+        self._state = _RULE.begin(self._part)
+        self._batch = case.program.sample.batch(case.batch)
+        self._step = step
+
+    def run(self, times: int = 1) -> None:
+        """Train for some steps."""
+        for _ in range(times):
+            _RULE.step(self._part, self._state, self._batch, self._step)
+
+
+def _weights(mask: Mask) -> Weights:
+    """Make weights up: one block of noise over and over, since drawing millions takes a small device long."""
+    block = np.random.default_rng(0).standard_normal(_BLOCK, np.float32) * np.float32(0.05)
+    return {name: _tensor(mask, name, shape, block) for name, shape in mask.shapes.items()}
+
+
+def _tensor(mask: Mask, name: str, shape: tuple[int, ...], block: Array) -> Array:
+    spec = mask.graph.tensor[name]
+    if spec.role in _ONES:
+        return np.ones(shape, spec.dtype.value)
+    filled: np.ndarray[Any, Any] = np.resize(block, shape).astype(spec.dtype.value, copy=False)
+    return filled

@@ -1,0 +1,211 @@
+"""Measure this device: one call from nothing to a `DeviceProfile`.
+
+`edgefl profile` calls it. The order is: the device at rest, steps against the clock (with power and heat), memory in
+processes of their own, the network, the fit.
+"""
+
+import datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from device_runtime.engines import Engine, Threads, open_engine
+from device_runtime.profiler.cases import Case, load_step, work_of
+from device_runtime.profiler.choice import cases_of, fitting_batch, programs_of
+from device_runtime.profiler.fit import FEWEST_GROUPS, Measured, fit_cost
+from device_runtime.profiler.memory import Peaks, peaks_of
+from device_runtime.profiler.network import Speed, measure_speed
+from device_runtime.profiler.programs import program_cases
+from device_runtime.profiler.reference import reference_bundles
+from device_runtime.profiler.timing import Timing, time_cases
+from device_runtime.telemetry import (
+    MemorySize,
+    ThermalWatch,
+    choose,
+    device_name,
+    free_storage,
+    idle_watts,
+    machine,
+    memory_size,
+    power_source,
+    usable_cores,
+)
+from device_runtime.telemetry.clock import now
+from edgefl.artifacts.bundle import Bundle, read_bundle
+from edgefl.errors import EdgeFLError
+from edgefl.values import DeviceProfile, PowerSource, Provenance, timestamp_of
+
+__all__ = ["DEFAULT_SECONDS", "Order", "measure"]
+
+DEFAULT_SECONDS = 40.0
+SHORTEST_SECONDS = 3.0
+_IDLE, _TIMING, _MEMORY = 0.05, 0.6, 0.3
+"""Shares of the time: at rest, loading and timing, memory."""
+_LEAST_TIMING = 0.3
+"""What is left for timing even if loading took its share."""
+_LONGEST_STEP = 0.025
+"""The longest step to measure, as a share of the time."""
+_MEMORY_SHARE = 4
+"""A case may take this part of the free memory: several are loaded at the same time."""
+
+Progress = Callable[[str, float], None]
+"""Told what is done now, and the share of the work that is behind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What to measure, and with what."""
+
+    engine: str | None = None
+    """The engine's name; None takes the first that is installed."""
+    threads: int | None = None
+    """None takes all the cores that the process may use."""
+    bundles: Sequence[Path] = ()
+    """What `edgefl export` wrote; none takes the built-in models."""
+    seconds: float = DEFAULT_SECONDS
+    coordinator: str | None = None
+    """The address of a coordinator, to measure the way to it."""
+    key: str | None = None
+    folder: Path = Path()
+    """Where EdgeFL will keep its files."""
+
+
+def measure(
+    order: Order, progress: Progress = lambda what, share: None, note: Callable[[str], None] = lambda text: None
+) -> DeviceProfile:
+    """Measure this device. `note` is told what a person should know about how the profile came about."""
+    if not order.seconds >= SHORTEST_SECONDS or (order.threads is not None and order.threads < 1):
+        raise EdgeFLError(
+            f"{order.seconds:g} seconds on {order.threads or 'all'} threads measure nothing",
+            fix=f"Give at least {SHORTEST_SECONDS:g} seconds and 1 thread.",
+        )
+    free = _memory()
+    threads = Threads(order.threads or usable_cores())
+    engine = open_engine(order.engine, threads)
+    speed = None if order.coordinator is None else _speed(order, order.coordinator, progress)
+    began, thermal = now(), ThermalWatch()
+    progress("models", 0.02)
+    cases = _cases(order, engine, limit=free.available_bytes // _MEMORY_SHARE)
+    loading = now() - began
+    timing, power = _times(engine, cases, order.seconds, loading, progress)
+    peaks = _peaks(order, engine, threads, list(timing.seconds), progress)
+    heat = thermal.stop()
+    progress("fit", 1.0)
+    built_in, models = not order.bundles, {case.program.model for case in timing.seconds}
+    for text in _notes(cases, timing, peaks, built_in=built_in):
+        note(text)
+    return DeviceProfile(
+        device_name=device_name(),
+        machine=machine(),
+        engine=engine.name,
+        threads=threads.count,
+        cost=fit_cost(
+            _measured(timing.seconds, by_model=built_in and len(models) >= FEWEST_GROUPS),
+            _measured({case: float(memory.peak_bytes) for case, memory in peaks.of.items()}, by_model=False),
+            measured_on=_models(list(timing.seconds), built_in=built_in),
+        ),
+        memory_total_bytes=free.total_bytes,
+        memory_free_bytes=free.available_bytes,
+        storage_free_bytes=free_storage(order.folder),
+        measured_at=timestamp_of(datetime.datetime.now(datetime.UTC)),
+        download_bytes_per_second=None if speed is None else speed.download,
+        upload_bytes_per_second=None if speed is None else speed.upload,
+        power=power,
+        temperature_celsius=None if heat is None else heat.end_celsius,
+        throttled=None if heat is None else heat.throttled,
+    )
+
+
+def _memory() -> MemorySize:
+    size = memory_size()
+    if size is None:
+        raise EdgeFLError("this system does not show its memory", fix="Profile a device that runs Linux or Android.")
+    return size
+
+
+def _speed(order: Order, url: str, progress: Progress) -> Speed:
+    progress("network", 0.0)
+    return measure_speed(url, order.key)
+
+
+def _cases(order: Order, engine: Engine, *, limit: int) -> list[Case]:
+    """Return the cases that this device may try: those that should fit its memory, or the least of all."""
+    if _is_executorch(engine):
+        cases = program_cases(order.bundles)
+        load_step(engine, cases[0])  # its libraries are loaded with the first program, and take long
+        return cases
+    bundles = [read_bundle(path) for path in order.bundles] or reference_bundles()
+    cases = [case for bundle in bundles for case in _bundle_cases(bundle, engine, order.seconds, len(bundles))]
+    fitting = [case for case in cases if case.likely_bytes <= limit]
+    return fitting or [min(cases, key=lambda case: case.likely_bytes)]
+
+
+def _bundle_cases(bundle: Bundle, engine: Engine, seconds: float, bundles: int) -> list[Case]:
+    programs = programs_of(bundle)
+    return cases_of(
+        bundle, programs, fitting_batch(engine, bundle, programs, seconds=seconds * _LONGEST_STEP / bundles)
+    )
+
+
+def _times(
+    engine: Engine, cases: Sequence[Case], seconds: float, loading: float, progress: Progress
+) -> tuple[Timing, PowerSource]:
+    """Time the steps, and see what power the device takes at rest and meanwhile."""
+    left = max(seconds * _TIMING - loading, seconds * _LEAST_TIMING)
+    source = choose()
+    progress("the device at rest", 0.02)
+    rest = idle_watts(source, seconds * _IDLE)
+    busy = source.start()
+    try:
+        timing = time_cases(
+            engine, cases, seconds=left, progress=lambda share: progress("steps", _IDLE + _TIMING * share)
+        )
+    finally:  # some instruments are read by a thread
+        amount = busy.stop()
+    return timing, power_source(source, idle_watts=rest, busy=amount)
+
+
+def _peaks(order: Order, engine: Engine, threads: Threads, cases: Sequence[Case], progress: Progress) -> Peaks:
+    return peaks_of(
+        cases,
+        engine=order.engine,
+        threads=threads,
+        seconds=order.seconds * _MEMORY,
+        fresh=not _is_executorch(engine),
+        progress=lambda share: progress("memory", _IDLE + _TIMING + _MEMORY * share),
+    )
+
+
+def _is_executorch(engine: Engine) -> bool:
+    return engine.name.startswith("executorch")
+
+
+def _measured(amounts: Mapping[Case, float], *, by_model: bool) -> list[Measured]:
+    """Pair amounts with the work that they were measured for, in groups of one model or one mask."""
+    return [
+        Measured(case.program.model if by_model else case.mask.digest, work_of(case.cost, case.batch), amount)
+        for case, amount in amounts.items()
+    ]
+
+
+def _models(cases: Sequence[Case], *, built_in: bool) -> str:
+    names = ", ".join(dict.fromkeys(case.program.model for case in cases))
+    return f"built-in {names}" if built_in else names[:200]
+
+
+def _notes(cases: Sequence[Case], timing: Timing, peaks: Peaks, *, built_in: bool) -> Iterator[str]:
+    if timing.crowded:
+        yield (
+            f"Other work had the processor for {timing.waiting:.0%} of the time, so the fastest steps were taken: "
+            "training beside that work will be slower."
+        )
+    if len(timing.timed) < len(cases):
+        yield f"Time was enough for {len(timing.timed)} of {len(cases)} cases, the smaller ones; --seconds gives more."
+    if built_in:
+        yield "These are the built-in models: predictions for your own are rougher, unless you give it with --bundle."
+    if all(case.mask.trained == frozenset(case.mask.graph.trainable_layers) for case in cases):
+        yield "No cut graph was measured, so steps with frozen layers are guessed: install onnx to measure them."
+    if not peaks.fresh:
+        yield "Memory was measured in this process and not in fresh ones, so it is rough."
+    if any(memory.provenance is not Provenance.MEASURED for memory in peaks.of.values()):
+        yield "This system does not show peak memory: what it says is an estimate."

@@ -1,0 +1,228 @@
+"""`edgefl join`: take part in a federation with this device, until it is over or somebody stops it.
+
+The device runtime is imported by the run function: it needs an engine, and the help text must not.
+"""
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edgefl.errors import EdgeFLError
+
+if TYPE_CHECKING:
+    from device_runtime.agent.agent import Agent
+    from device_runtime.agent.policy import Conditions, Policy
+    from device_runtime.local_data import LocalData
+    from edgefl.values import DeviceProfile
+
+__all__ = ["add_data", "add_parser", "local_data"]
+
+_EPILOG = """\
+examples:
+  edgefl join https://10.0.0.5:8443 --key JOIN_KEY --data mine.npz
+  edgefl join https://10.0.0.5:8443 --data mine.npz --mains-only --below-celsius 75 --hours 22-6
+  edgefl join http://127.0.0.1:8000 --key JOIN_KEY --data digits --client 2/5 --partition dirichlet:0.5 --home device2
+
+The key is needed once; what the device is called and its secret are kept in --home, for its user alone. Started again,
+it goes on where it was. The environment variable EDGEFL_JOIN_KEY can hold the key, so that it shows in no list of
+processes. Ctrl-C or SIGTERM stop it within five seconds; nothing that was trained is lost.
+"""
+_PATIENCE = 4.0
+"""Seconds that work has to come to an end after a signal."""
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "join",
+        help="take part in a federation with this device",
+        description="Enrol this device with a coordinator, then train what it asks for on this device's own data, and\n"
+        "report. Needs the extra 'device'.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("url", metavar="URL", help="address of the coordinator")
+    parser.add_argument("--key", metavar="KEY", help="join key (default: $EDGEFL_JOIN_KEY)")
+    parser.add_argument("--certificate", metavar="FILE", help="certificate that signed the coordinator's, in PEM form")
+    parser.add_argument(
+        "--home", metavar="DIR", default="~/.edgefl", help="where it keeps its files (default: ~/.edgefl)"
+    )
+    parser.add_argument("--profile", metavar="FILE", help="what this device can do (default: it is measured once)")
+    parser.add_argument("--engine", metavar="NAME", help="onnx or executorch (default: the first that is installed)")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: all usable cores)")
+    parser.add_argument("--tasks", type=int, metavar="N", help="stop after so many tasks")
+    parser.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    add_data(parser)
+    _add_policy(parser.add_argument_group("when the device may work"))
+    parser.set_defaults(run=run)
+
+
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which samples are the device's own."""
+    group = parser.add_argument_group("the device's own data")
+    group.add_argument("--data", required=True, metavar="NAME|PATH", help="a known data set, or an .npz file")
+    group.add_argument("--folder", metavar="DIR", help="where the named set is (default: $EDGEFL_DATA/NAME)")
+    group.add_argument("--client", metavar="I/N", help="take the part of client I of N, counted from 1")
+    group.add_argument("--partition", metavar="SPEC", default="iid", help="how the clients divide it (default: iid)")
+    group.add_argument("--seed", type=int, default=0, metavar="N", help="of the division (default: 0)")
+    group.add_argument(
+        "--validation", type=float, default=0.1, metavar="F", help="share to validate with (default: 0.1)"
+    )
+
+
+def _add_policy(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument("--mains-only", action="store_true", help="only on mains power")
+    group.add_argument("--below-celsius", type=float, metavar="T", help="only below this temperature")
+    group.add_argument("--hours", metavar="FROM-TO", help="only in these hours, such as 22-6")
+    group.add_argument("--joules-a-day", type=float, metavar="J", help="no more energy than this a day")
+    group.add_argument("--megabytes-a-day", type=float, metavar="MB", help="no more traffic than this a day")
+    group.add_argument("--memory", type=float, metavar="MB", help="no task that is said to take more memory than this")
+    group.add_argument("--cache", type=float, default=2048, metavar="MB", help="keep so many downloads (default: 2048)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Join, and work until stopped."""
+    from device_runtime.agent.client import UnknownDeviceError
+    from device_runtime.agent.home import Home
+
+    _check(args)
+    home = Home(Path(args.home).expanduser())
+    home.lock()
+    say = (lambda text: None) if args.quiet else _say
+    profile = _profile(args, home, say)
+    agent = _agent(args, home, say)
+    key = args.key or os.environ.get("EDGEFL_JOIN_KEY")
+    agent.enrol(args.url.rstrip("/"), profile, key)
+    try:
+        return _run(agent)
+    except UnknownDeviceError:
+        if key is None:
+            raise
+        say("the coordinator does not know this device any more; joining again")
+        home.forget_token()
+        agent.enrol(args.url.rstrip("/"), profile, key)
+        return _run(agent)
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse numbers that mean nothing."""
+    for option in ("threads", "tasks", "memory", "cache", "below_celsius", "joules_a_day", "megabytes_a_day"):
+        value = getattr(args, option)
+        if value is not None and not 0 < value < float("inf"):
+            name = option.replace("_", "-")
+            raise EdgeFLError(f"--{name} is {value}", fix="Give a number above 0.")
+
+
+def _run(agent: "Agent") -> int:
+    """Let the agent work in a thread, so that a signal is heard even while it waits for the network."""
+    stop, failures = threading.Event(), []
+
+    def work() -> None:
+        try:
+            agent.run(stop)
+        except BaseException as error:  # told to the main thread, which knows how to say it
+            failures.append(error)
+
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda number, frame: stop.set())
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    while thread.is_alive() and not stop.is_set():
+        thread.join(0.2)
+    thread.join(_PATIENCE)
+    if failures:
+        raise failures[0]
+    if thread.is_alive():  # in the middle of a long step or request; whatever it did is safe on disk
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+    return 0
+
+
+def _agent(args: argparse.Namespace, home: Any, say: Any) -> "Agent":
+    from device_runtime.agent.agent import Agent, Settings
+    from device_runtime.agent.client import CoordinatorClient
+    from device_runtime.agent.transport import HttpTransport
+    from device_runtime.engines import Threads, open_engine
+    from device_runtime.trainer import Trainer
+
+    threads = Threads.default() if args.threads is None else Threads(args.threads)
+    engine, data = open_engine(args.engine, threads), local_data(args)
+    client = CoordinatorClient(HttpTransport(args.url, certificate=args.certificate))
+    settings = Settings(policy=_policy(args), cache_bytes=round(args.cache * 1e6), most_tasks=args.tasks)
+
+    def trainer(device_id: str) -> Trainer:
+        return Trainer(engine, data, home.checkpoints, threads=threads.count, device_id=device_id)
+
+    return Agent(home, client, trainer, settings=settings, conditions=_conditions, say=say)
+
+
+def _policy(args: argparse.Namespace) -> "Policy":
+    from device_runtime.agent.policy import Policy, parse_hours
+
+    return Policy(
+        mains_only=args.mains_only,
+        below_celsius=args.below_celsius,
+        hours=None if args.hours is None else parse_hours(args.hours),
+        joules_a_day=args.joules_a_day,
+        bytes_a_day=None if args.megabytes_a_day is None else round(args.megabytes_a_day * 1e6),
+        memory_bytes=None if args.memory is None else round(args.memory * 1e6),
+    )
+
+
+def _conditions() -> "Conditions":
+    from datetime import datetime
+
+    from device_runtime.agent.policy import Conditions
+    from device_runtime.telemetry import celsius, memory_size, plugged
+
+    size = memory_size()
+    return Conditions(datetime.now().astimezone(), plugged(), celsius(), None if size is None else size.available_bytes)
+
+
+def _profile(args: argparse.Namespace, home: Any, say: Any) -> "DeviceProfile":
+    """Return the device's profile: the one given, the one measured before, or one that is measured now."""
+    from device_runtime.profiler import Order, measure
+    from edgefl.values import DeviceProfile, dumps, loads
+
+    kept = home.folder / "profile.json"
+    path = Path(args.profile) if args.profile else kept
+    if args.profile or kept.exists():
+        try:
+            return loads(DeviceProfile, path.read_bytes())
+        except OSError as error:
+            raise EdgeFLError(
+                f"{path} cannot be read: {error.strerror}", fix="Give a file of `edgefl profile`."
+            ) from None
+    say("measuring this device, which takes under a minute")
+    profile = measure(Order(engine=args.engine, threads=args.threads, folder=home.folder))
+    kept.write_text(dumps(profile, indent=2) + "\n", encoding="utf-8")
+    return profile
+
+
+def local_data(args: argparse.Namespace) -> "LocalData":
+    """Return the samples that the options name."""
+    from device_runtime.local_data import LocalData
+    from edgefl.data import load, parse_scheme, partition, split_clients
+
+    dataset = load(args.data, args.folder)
+    if args.client is None:
+        return LocalData.whole(dataset, validation=args.validation, seed=args.seed)
+    number, _, count = args.client.partition("/")
+    if not (number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count)):
+        raise EdgeFLError(f"{args.client!r} names no client", fix="Write for example 2/5: the second of five.")
+    shares = partition(dataset.train, parse_scheme(args.partition), clients=int(count), seed=args.seed)
+    splits = split_clients(shares, dataset.train.labels, validation=args.validation, test=0.0, seed=args.seed)
+    return LocalData(dataset, splits[int(number) - 1])
+
+
+def _say(text: str) -> None:
+    from edgefl.values import printable
+
+    with contextlib.suppress(OSError):  # whoever listened may be gone; the work goes on
+        print(printable(text), file=sys.stderr, flush=True)

@@ -1,0 +1,85 @@
+"""`edgefl predict`: the answers of the model that stays on this device."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edgefl.errors import DataError
+
+if TYPE_CHECKING:
+    from edgefl.data import Dataset
+    from edgefl.masks import Array
+
+__all__ = ["add_parser"]
+
+_EPILOG = """\
+examples:
+  edgefl predict --data mine.npz
+  edgefl predict --data digits --part test --first 5 --home device2 --json
+"""
+_AT_ONCE = 64
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "predict",
+        help="predict with the model that stays on this device",
+        description="Predict with the personal model that `edgefl join` left on this device. Nothing is sent\n"
+        "anywhere. Needs the extra 'device'.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--data", required=True, metavar="NAME|PATH", help="a known data set, or an .npz file")
+    parser.add_argument("--folder", metavar="DIR", help="where the named set is (default: $EDGEFL_DATA/NAME)")
+    parser.add_argument("--part", choices=["train", "test"], default="test", help="which samples (default: test)")
+    parser.add_argument("--first", type=int, metavar="N", help="only the first samples (default: all)")
+    parser.add_argument("--home", metavar="DIR", default="~/.edgefl", help="the device's files (default: ~/.edgefl)")
+    parser.add_argument("--engine", metavar="NAME", help="onnx or executorch (default: the first that is installed)")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: all usable cores)")
+    parser.add_argument("--json", action="store_true", help="print JSON on stdout, one answer a sample")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Predict, and say how many answers are right."""
+    import numpy as np
+
+    from device_runtime.engines import Threads, open_engine
+    from device_runtime.personal import load_personal
+    from edgefl.data import load
+
+    model = load_personal(Path(args.home).expanduser() / "personal")
+    dataset = load(args.data, args.folder)
+    threads = Threads.default() if args.threads is None else Threads(args.threads)
+    predictor = open_engine(args.engine, threads).predictor(model.inference)
+    chosen, labels = _chosen(dataset, args.part, args.first)
+    answers: list[int] = []
+    for start in range(0, len(chosen), _AT_ONCE):
+        x, _ = dataset.batch(chosen[start : start + _AT_ONCE], args.part)
+        answers += predictor(model.weights, x).argmax(axis=1).tolist()
+    right = float(np.mean(np.array(answers) == labels))
+    names = dataset.class_names
+    if args.json:
+        print(json.dumps({"round": model.round, "answers": answers, "right": right}))
+        return 0
+    for index, answer in list(zip(chosen, answers, strict=True))[:10]:
+        print(f"sample {index}: {answer if names is None else names[answer]}")
+    if len(answers) > 10:
+        print(f"... and {len(answers) - 10:,} more")
+    share = model.mask.cost.parameters / model.mask.graph.parameters
+    print(
+        f"{right:.1%} of {len(answers):,} right, by a model of round {model.round} with {share:.1%} of the parameters"
+    )
+    return 0
+
+
+def _chosen(dataset: "Dataset", part: str, first: int | None) -> tuple[list[int], "Array"]:
+    samples = dataset.test if part == "test" else dataset.train
+    count = len(samples) if first is None else min(first, len(samples))
+    if first is not None and first < 1:
+        raise DataError(f"--first is {first}", fix="Give a number of at least 1.")
+    if count < 1:
+        raise DataError(f"{dataset.name!r} has no {part} samples", fix="Try --part train, or other data.")
+    return list(range(count)), samples.labels[:count]

@@ -1,0 +1,101 @@
+"""`edgefl join` and `edgefl predict` as a person meets them: real processes, real HTTP."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from edgefl.cli.main import main
+from edgefl.masks import full_mask, leading_channels
+from edgefl.values import LocalWork, dumps
+from edgefl.wire import decode_result
+from tests.device_runtime.coordinator import KEY, Coordinator, tasks
+from tests.device_runtime.federation import bundle
+from tests.device_runtime.http_coordinator import serving
+from tests.values.samples import PROFILE
+
+
+def command(home: Path, url: str, *words: str) -> list[str]:
+    profile = home.parent / "profile.json"
+    profile.write_text(dumps(PROFILE), encoding="utf-8")
+    common = ["--home", str(home), "--data", "digits", "--client", "2/5", "--threads", "1", "--profile", str(profile)]
+    return [sys.executable, "-m", "edgefl.cli.main", "join", url, *common, *words]
+
+
+def test_a_device_joins_trains_and_predicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    coordinator = Coordinator()
+    tasks(coordinator, [full_mask(bundle().graph)] * 2, work=LocalWork(epochs=8, batch_size=32))
+    home = tmp_path / "home"
+    with serving(coordinator) as url:
+        done = subprocess.run(
+            command(home, url), env=os.environ | {"EDGEFL_JOIN_KEY": KEY}, capture_output=True, text=True, timeout=120
+        )
+    assert done.returncode == 0, done.stderr
+    assert "joined http://127.0.0.1" in done.stderr
+    assert "task task-2: accepted" in done.stderr
+    assert "the federation is over" in done.stderr
+    assert KEY not in done.stderr
+    assert stat.S_IMODE((home / "identity.json").stat().st_mode) == 0o600
+    result = decode_result(coordinator.results["task-2"], bundle().graph).result
+    assert result.samples < 1797 / 5
+    first = decode_result(coordinator.results["task-1"], bundle().graph).result
+    assert first.telemetry.transfer.down_bytes > 10_000
+    assert result.telemetry.transfer.down_bytes == 0  # everything was there already
+    assert main(["predict", "--data", "digits", "--part", "train", "--home", str(home), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["right"] > 0.7
+    assert len(said["answers"]) > 1000
+    assert main(["predict", "--data", "digits", "--part", "train", "--first", "3", "--home", str(home)]) == 0
+    text = capsys.readouterr().out
+    assert "sample 2: " in text
+    assert "of 3 right, by a model of round 2 with 100.0% of the parameters" in text
+
+
+def test_a_signal_stops_it_within_five_seconds_and_nothing_is_lost(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    tasks(coordinator, [leading_channels(bundle().graph, 0.5)], work=LocalWork(epochs=400, batch_size=16))
+    home = tmp_path / "home"
+    with serving(coordinator) as url:
+        device = subprocess.Popen(command(home, url, "--key", KEY), stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 60
+        while not list(home.glob("checkpoints/*")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        device.send_signal(signal.SIGTERM)
+        _, said = device.communicate(timeout=5)
+    assert device.returncode == 0, said
+    assert not coordinator.results
+    assert list(home.glob("checkpoints/*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["http://127.0.0.1:9", "--data", "digits", "--key", "k"], "cannot be reached"),
+        (["http://127.0.0.1:9", "--data", "digits"], "Give the join key with --key"),
+        (["ftp://somewhere", "--data", "digits", "--key", "k"], "no address of a coordinator"),
+        (["http://127.0.0.1:9", "--data", "digits", "--client", "6/5"], "'6/5' names no client"),
+        (["http://127.0.0.1:9", "--data", "digits", "--hours", "late"], "'late' are no hours"),
+        (["http://127.0.0.1:9", "--data", "digits", "--engine", "abacus"], "no engine 'abacus'"),
+        (["http://127.0.0.1:9", "--data", "nothing.npz"], "no data set 'nothing.npz'"),
+    ],
+)
+def test_what_is_wrong_is_said_at_once(
+    words: list[str], problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "profile.json").write_text(dumps(PROFILE), encoding="utf-8")
+    given = ["--profile", str(tmp_path / "profile.json"), "--home", str(tmp_path / "home")]
+    assert main(["join", *words, *given]) == 1
+    said = capsys.readouterr().err
+    assert problem in said
+    assert "Traceback" not in said
+
+
+def test_a_device_without_a_model_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["predict", "--data", "digits", "--home", str(tmp_path)]) == 1
+    assert "Let the device train first" in capsys.readouterr().err
