@@ -35,6 +35,7 @@ bench: .venv/dev
 	$(BIN)/python -m benchmarks.inference
 	$(BIN)/python -m benchmarks.rules
 	$(BIN)/python -m benchmarks.device_round
+	$(BIN)/python -m benchmarks.footprint
 	$(BIN)/python -m benchmarks.profile_error
 	$(BIN)/python -m benchmarks.executorch_training
 
