@@ -12,6 +12,7 @@ import numpy as np
 import onnxruntime
 
 from device_runtime.engines.engine import Threads
+from device_runtime.engines.float_environment import kept_float_environment
 from edgefl.errors import ExportError, MaskError
 from edgefl.local_rules import Batch, StepResult, trained_parameters
 from edgefl.masks import Array, Mask, Weights
@@ -202,7 +203,8 @@ def _session(model: bytes, threads: Threads) -> Any:
     options.add_session_config_entry("session.set_denormal_as_zero", "1")
     options.add_session_config_entry("session.intra_op.allow_spinning", str(int(threads.spinning)))
     try:
-        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        with kept_float_environment():
+            return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime raises a dozen kinds, of its own and RuntimeError
         raise ExportError(
             f"onnxruntime {onnxruntime.__version__} cannot load the graph: {_first_line(error)}",

@@ -196,8 +196,8 @@ def _models(cases: Sequence[Case], *, built_in: bool) -> str:
 def _notes(cases: Sequence[Case], timing: Timing, peaks: Peaks, *, built_in: bool) -> Iterator[str]:
     if timing.crowded:
         yield (
-            f"Other work had the processor for {timing.waiting:.0%} of the time, so the fastest steps were taken: "
-            "training beside that work will be slower."
+            f"Other work had the processor for {timing.waiting:.0%} of the time, so the fastest steps were taken. "
+            "Measure again when the device is quiet."
         )
     if len(timing.timed) < len(cases):
         yield f"Time was enough for {len(timing.timed)} of {len(cases)} cases, the smaller ones; --seconds gives more."

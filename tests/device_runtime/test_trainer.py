@@ -213,3 +213,10 @@ def test_a_lone_last_sample_is_left_out() -> None:
     again = np.concatenate([batch.x.reshape(len(batch.y), -1) for batch in data.epoch(3, 2, 100)])
     assert not np.array_equal(seen, again)
     assert np.array_equal(np.sort(seen.sum(1)), np.sort(again.sum(1)))
+
+
+def test_loading_a_graph_leaves_the_smallest_numbers_to_everybody_else(tmp_path: Path) -> None:
+    smallest = np.float32(1e-40)
+    assert smallest * np.float32(0.5) > 0
+    trainer(tmp_path).run(task_of())
+    assert smallest * np.float32(0.5) > 0
