@@ -1,39 +1,53 @@
-"""Does an exported training graph compute what PyTorch computes? The check that `edgefl export` runs by default.
+"""Does an engine compute what PyTorch computes? The check that `edgefl export` runs by default, and its parts.
 
-Gradients of a network with ReLU or max pooling jump where a pre-activation is zero, and single precision may land on
-either side: then PyTorch in single precision differs from PyTorch in double precision, and deep networks with batch
-norm do so on most random batches. A wrong graph is wrong on every batch, so the check tries several, compares with
-double precision, and reports the best together with PyTorch's own error there. It also moves biases and norms a
-little: fresh ones are zero, which puts every silent channel exactly on the edge.
+    reference    a batch and weights off every kink (see `export.kinks`), with PyTorch's loss and gradients there, in
+                 double precision
+    compare      how far an engine's loss and gradients are from them, and how far PyTorch's own in single precision are
+
+An error is the largest difference relative to the largest entry of its tensor. A gradient that is zero but for
+rounding, as that of a bias before a norm can be, has no size of its own: it is measured against the largest of all.
 """
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from edgefl.artifacts.cut import GRADIENT
-from edgefl.errors import MissingDependencyError
+from edgefl.masks import Mask, freeze
+from edgefl.model_graph import ModelGraph
+from export.engines import Arrays, onnx_step
+from export.kinks import calm_batch
+from export.ops.dropout import SEED
+from export.same_noise import SameNoise
 
-__all__ = ["TOLERANCE", "Parity", "check_parity", "off_the_edge"]
+__all__ = [
+    "TOLERANCE",
+    "Parity",
+    "Reference",
+    "check_parity",
+    "compare",
+    "off_the_edge",
+    "random_batch",
+    "random_part",
+    "reference",
+    "state_of",
+]
 
 TOLERANCE = 1e-4
-TRIES = 12
-
-Arrays = Mapping[str, npt.NDArray[Any]]
+TRIES = 4
+VANISHED = 1e-9
+"""A gradient smaller than this, relative to the largest of all, is zero but for rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parity:
-    """How far a training graph is from PyTorch in double precision, and how far PyTorch in single precision is.
-
-    The error of a gradient is its largest difference relative to the largest entry of its tensor.
-    """
+    """How far an engine is from PyTorch in double precision, and how far PyTorch in single precision is."""
 
     loss_error: float
     gradient_error: float
@@ -44,24 +58,35 @@ class Parity:
 
     @property
     def holds(self) -> bool:
-        """Whether the graph is as right as can be asked: within the tolerance, or about as near as PyTorch is."""
+        """Whether the engine is as right as can be asked: within the tolerance, or about as near as PyTorch is."""
         return self.loss_error <= TOLERANCE and self.gradient_error <= max(TOLERANCE, 3 * self.own_error)
 
 
-def check_parity(model: nn.Module, graph: bytes, example: torch.Tensor, *, batch: int = 4) -> Parity:
-    """Compare a training graph with PyTorch on random batches, and report the calmest of them."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Reference:
+    """What an engine is given, and what PyTorch finds there."""
+
+    inputs: Arrays
+    """x, y, the seed of dropout, parameters and running statistics, in single precision."""
+    truth: Arrays
+    """Loss and gradients in double precision, named as those of a training graph."""
+    own_errors: Mapping[str, float]
+    """How far PyTorch's gradients in single precision are from the truth."""
+    margin: float
+    """How far the batch stays from every kink, relative to what goes into it."""
+
+
+def check_parity(model: nn.Module, graph: bytes, example: Tensor, *, batch: int = 4) -> Parity:
+    """Compare a training graph with PyTorch on a random batch; where it fails, on a few more, and report the best.
+
+    A model may have kinks that cannot be settled. A wrong graph is wrong on every batch.
+    """
     model = off_the_edge(model)
-    exact = copy.deepcopy(model).double()
-    session = _session(graph)
+    step = onnx_step(graph)
     best: Parity | None = None
     for seed in range(TRIES):
-        x, y = _batch(model, example, batch, seed)
-        truth = _gradients(exact, x.double() if x.is_floating_point() else x, y)
-        own, _ = _largest_error(_gradients(copy.deepcopy(model), x, y), truth)
-        found = _run(session, model, x, y)
-        error, worst = _largest_error(found, truth)
-        loss_error = abs(float(found["loss"]) - float(truth["loss"])) / max(abs(float(truth["loss"])), 1e-12)
-        parity = Parity(loss_error, error, worst, own)
+        given = reference(model, example, batch=batch, seed=seed)
+        parity = compare(given, step(given.inputs))
         if best is None or parity.gradient_error < best.gradient_error:
             best = parity
         if best.gradient_error <= TOLERANCE:
@@ -81,47 +106,87 @@ def off_the_edge(model: nn.Module) -> nn.Module:
     return moved
 
 
-def _batch(model: nn.Module, example: torch.Tensor, batch: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+def reference(model: nn.Module, example: Tensor, *, batch: int = 4, seed: int = 0) -> Reference:
+    """Run PyTorch on a random batch, with the model's biases moved a little so that no kink is near."""
     generator = torch.Generator().manual_seed(seed)
+    exact = copy.deepcopy(model).double().train()
+    calm = calm_batch(exact, lambda: random_batch(example, batch, generator), seed=seed)
+    single = copy.deepcopy(exact).float()
+    inputs = {"x": calm.x.numpy(), SEED: np.array(seed, np.uint64), **state_of(single)}
+    exact = copy.deepcopy(single).double()  # the rounded biases, for both alike
+    labels = torch.randint(0, 2**31, (batch,), generator=generator)
+    truth = _gradients(exact, calm.x.double() if calm.x.is_floating_point() else calm.x, labels, seed)
+    own = _errors(_gradients(single, calm.x, labels, seed), truth)
+    return Reference(inputs | {"y": truth["y"]}, truth, own, calm.margin)
+
+
+def compare(given: Reference, found: Arrays, trained: Collection[str] | None = None) -> Parity:
+    """Compare an engine's loss and gradients with a reference.
+
+    An engine that was made for some trained tensors must return the gradients of these, and no others.
+    """
+    loss = float(given.truth["loss"])
+    loss_error = abs(float(found["loss"]) - loss) / max(abs(loss), 1e-12)
+    expected = {name for name in given.truth if name.startswith(GRADIENT)}
+    if trained is not None:
+        expected &= {GRADIENT + name for name in trained}
+    wrong = expected ^ {name for name in found if name.startswith(GRADIENT)}
+    if wrong:
+        return Parity(loss_error, float("inf"), min(wrong).removeprefix(GRADIENT), float("nan"))
+    errors = _errors(found, given.truth)
+    worst = max(errors, key=lambda name: errors[name])
+    own_error = max(given.own_errors[name] for name in errors)
+    return Parity(loss_error, errors[worst], worst.removeprefix(GRADIENT), own_error)
+
+
+def random_batch(example: Tensor, batch: int, generator: torch.Generator) -> Tensor:
+    """Draw a batch like the example: normal numbers, or whole ones up to the example's largest."""
     shape = (batch, *example.shape[1:])
     if example.is_floating_point():
-        x = torch.randn(shape, generator=generator)
-    else:
-        x = torch.randint(0, int(example.max()) + 1, shape, generator=generator)
-    with torch.no_grad():
-        classes = copy.deepcopy(model).train()(x).shape[1]
-    return x, torch.randint(0, classes, (batch,), generator=generator)
+        return torch.randn(shape, generator=generator)
+    return torch.randint(0, int(example.max()) + 1, shape, generator=generator)
 
 
-def _gradients(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Arrays:
-    model.train().zero_grad()
-    loss = nn.functional.cross_entropy(model(x), y)
-    loss.backward()  # type: ignore[no-untyped-call]
-    found = {GRADIENT + n: p.grad.numpy().copy() for n, p in model.named_parameters() if p.grad is not None}
-    return {"loss": loss.detach().numpy(), **found}
+def random_part(graph: ModelGraph, generator: np.random.Generator, *, frozen: float = 0.0, least: int = 2) -> Mask:
+    """Keep a random number of random channels of every group, and freeze about a share of the layers, never all.
+
+    A norm takes the scale of a single channel away, and with it the gradient of what made the channel: what is left is
+    rounding, PyTorch's too. So at least two channels are kept unless told otherwise.
+    """
+    kept = {}
+    for group in graph.groups:
+        most = group.width // group.multiple_of
+        lowest = min(most, -(-least // group.multiple_of))
+        if group.fixed is None:
+            steps = int(generator.integers(lowest, most + 1))
+            kept[group.name] = generator.permutation(group.width)[: steps * group.multiple_of]
+    mask = Mask.of(graph, kept=kept)
+    if frozen:
+        layers = generator.permutation(graph.trainable_layers)
+        mask = freeze(mask, [str(layer) for layer in layers[1:] if generator.random() < frozen])
+    return mask
 
 
-def _session(graph: bytes) -> Any:
-    try:
-        import onnxruntime
-    except ImportError:
-        raise MissingDependencyError("onnxruntime", action="The parity check", extra="device") from None
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(graph, options)
-
-
-def _run(session: Any, model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Arrays:
+def state_of(model: nn.Module) -> dict[str, npt.NDArray[Any]]:
+    """Return copies of a model's parameters and running statistics."""
     stored = dict(model.named_parameters()) | dict(model.named_buffers())
-    feed = {"x": x.numpy(), "y": y.numpy(), **{name: tensor.detach().numpy() for name, tensor in stored.items()}}
-    names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, session.run(names, {i.name: feed[i.name] for i in session.get_inputs()}), strict=True))
+    return {name: tensor.detach().numpy().copy() for name, tensor in stored.items()}
 
 
-def _largest_error(found: Arrays, truth: Arrays) -> tuple[float, str]:
-    scales = {name: float(np.abs(truth[name]).max()) for name in truth if name.startswith(GRADIENT)}
-    # A gradient that is zero but for rounding, as that of a bias before a norm, is measured against the others.
-    least = 1e-4 * max(scales.values())
-    errors = {name: float(np.abs(found[name] - truth[name]).max()) / max(scales[name], least) for name in scales}
-    worst = max(errors, key=lambda name: errors[name])
-    return errors[worst], worst.removeprefix(GRADIENT)
+def _gradients(model: nn.Module, x: Tensor, labels: Tensor, seed: int) -> Arrays:
+    """Return loss, gradients, and the labels brought down to the number of classes."""
+    with SameNoise(seed):
+        logits = model(x)
+    y = labels % logits.shape[1]
+    loss = nn.functional.cross_entropy(logits, y)
+    loss.backward()  # type: ignore[no-untyped-call]
+    found = {GRADIENT + n: p.grad.numpy() for n, p in model.named_parameters() if p.grad is not None}
+    return {"loss": loss.detach().numpy(), "y": y.numpy(), **found}
+
+
+def _errors(found: Arrays, truth: Arrays) -> dict[str, float]:
+    """Return the relative error of every gradient that was found."""
+    sizes = {name: float(np.abs(truth[name]).max()) for name in truth if name.startswith(GRADIENT)}
+    largest = max(sizes.values())
+    sizes = {name: size if size > VANISHED * largest else largest for name, size in sizes.items()}
+    return {name: float(np.abs(found[name] - truth[name]).max()) / sizes[name] for name in sizes if name in found}

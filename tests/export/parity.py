@@ -15,6 +15,7 @@ from edgefl.artifacts.cut import GRADIENT
 from edgefl.masks import Mask, gather
 from edgefl.model_graph import ModelGraph
 from export.describe import describe
+from export.parity import random_part
 from export.training_graph import training_graph
 
 TOLERANCE = 1e-4
@@ -126,9 +127,5 @@ def check(model: nn.Module, example: torch.Tensor, *, classes: int, masks: int =
 
 
 def random_mask(graph: ModelGraph, generator: np.random.Generator) -> Mask:
-    """Random channels of every group, as many as its norm allows."""
-    kept = {}
-    for group in graph.groups:
-        steps = int(generator.integers(1, group.width // group.multiple_of + 1))
-        kept[group.name] = generator.permutation(group.width)[: steps * group.multiple_of]
-    return Mask.of(graph, kept=kept)
+    """Random channels of every group, as many as its norm allows, sometimes a single one."""
+    return random_part(graph, generator, least=1)

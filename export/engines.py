@@ -1,0 +1,84 @@
+"""The engines that are compared with PyTorch, behind one call: a mask in, its training step out.
+
+Parity checks, tests and benchmarks use these; devices have engines of their own. ONNX exports once, has one session for
+every width, and cuts the graph where layers are frozen. ExecuTorch makes a program for every mask.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy.typing as npt
+from torch import Tensor, nn
+
+from edgefl.artifacts.cut import GRADIENT, cut
+from edgefl.errors import MissingDependencyError
+from edgefl.masks import Mask
+from edgefl.model_graph import ModelGraph
+from export.describe import describe
+from export.training_graph import training_graph
+
+__all__ = ["Arrays", "Engine", "ExecuTorchEngine", "OnnxEngine", "Step", "onnx_step"]
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+Step = Callable[[Arrays], Arrays]
+"""One training step: inputs by name in (more than it needs is no matter), outputs by name out."""
+
+
+class Engine(Protocol):
+    """Something that can train a submodel."""
+
+    def step(self, mask: Mask) -> Step:
+        """Return the training step of a mask's submodel, without the gradients of its frozen layers."""
+
+
+def onnx_step(graph: bytes, *, threads: int = 0) -> Step:
+    """Open a training graph with onnxruntime; 0 threads are as many as there are cores."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise MissingDependencyError("onnxruntime", action="The parity check", extra="device") from None
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(graph, options)
+    inputs = [node.name for node in session.get_inputs()]
+    outputs = [node.name for node in session.get_outputs()]
+
+    def step(given: Arrays) -> Arrays:
+        found = session.run(outputs, {name: given[name] for name in inputs})
+        return dict(zip(outputs, found, strict=True))
+
+    return step
+
+
+class OnnxEngine:
+    """One export, and one session for every mask that freezes nothing."""
+
+    def __init__(self, model: nn.Module, example: Tensor, *, threads: int = 0) -> None:
+        self._onnx, walked = training_graph(model, example)
+        self.graph: ModelGraph = describe(walked, type(model).__name__)
+        self._threads = threads
+        self._whole = onnx_step(self._onnx.SerializeToString(), threads=threads)
+
+    def step(self, mask: Mask) -> Step:
+        """Return the step of the one session, or of a cut graph where layers are frozen."""
+        if mask.trained == set(mask.graph.trainable_layers):
+            return self._whole
+        offered = {output.name for output in self._onnx.graph.output}
+        trained = [name for name in mask.trained_tensors if GRADIENT + name in offered]
+        return onnx_step(cut(self._onnx, trained).SerializeToString(), threads=self._threads)
+
+
+class ExecuTorchEngine:
+    """A program for every mask, for batches of the size of the example."""
+
+    def __init__(self, model: nn.Module, example: Tensor) -> None:
+        self._model, self._example = model, example
+
+    def step(self, mask: Mask) -> Step:
+        """Export the mask's program, which takes seconds to minutes."""
+        from export.executorch import Runner, run_step, training_program
+
+        program = training_program(self._model, self._example, mask)
+        runner = Runner(program.pte)
+        return lambda given: run_step(program, runner, given)
