@@ -34,7 +34,8 @@ _WORTH_NOTING = 16_384
 """Bytes."""
 _LONGEST_WAIT = 3600.0
 """Seconds. Whatever a coordinator asks for, it is asked again after this."""
-_AFTER_OBJECTION = 600.0
+_WITHOUT_BYTES = 600.0
+"""Seconds until it is looked again whether a new day has brought new bytes."""
 _OWNERS_REASONS = (Reason.POWER, Reason.TEMPERATURE, Reason.HOURS, Reason.ENERGY, Reason.TRAFFIC)
 
 
@@ -46,6 +47,8 @@ class Settings:
     """How long the coordinator may think about a poll."""
     least_wait: float = 1.0
     """Seconds between two polls, however eager the coordinator is."""
+    after_objection: float = 60.0
+    """Seconds to wait after a task that the owner's limits forbade."""
     policy: Policy = field(default_factory=Policy)
     cache_bytes: int = 2 * 2**30
     most_tasks: int | None = None
@@ -151,7 +154,7 @@ class Agent:
         objection = self._objection()
         if objection is not None and objection.reason is Reason.TRAFFIC:
             self._say(objection.message)
-            return _AFTER_OBJECTION
+            return _WITHOUT_BYTES
         assignment = self._client.poll(self._settings.wait_seconds)
         if assignment.plan is not None:
             self._begin(self._clock.opened(assignment.plan))
@@ -204,7 +207,7 @@ class Agent:
             self._end()
         # Who refuses because of power or heat refuses the next task too: a round's tasks are not to be burnt like that.
         owner = refusal is not None and refusal.reason in _OWNERS_REASONS
-        return _AFTER_OBJECTION / 10 if owner and self._objection() is not None else 0.0
+        return self._settings.after_objection if owner and self._objection() is not None else 0.0
 
     def _settle(self, task: OpenTask, receipt: Receipt) -> None:
         """The coordinator has it: the task is over."""

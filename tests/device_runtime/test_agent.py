@@ -204,7 +204,7 @@ def test_the_cache_keeps_to_its_limit(tmp_path: Path) -> None:
 def refusal_of(tmp_path: Path, conditions: Conditions | None = None, policy: Policy | None = None, **plan: Any) -> Any:
     coordinator = Coordinator()
     tasks(coordinator, some_masks(1), **({"work": QUICK} | plan))
-    settings = Settings(policy=policy or Policy())
+    settings = Settings(policy=policy or Policy(), least_wait=0.0, after_objection=0.0)
     agent = joined(tmp_path, coordinator, settings=settings, conditions=lambda: conditions or Conditions(NOON))
     agent.run(threading.Event())
     assert not coordinator.results
@@ -229,6 +229,15 @@ def test_what_the_owner_forbids_is_refused_with_its_reason(
     Home(tmp_path).save_usage(Usage("2026-05-01", joules=100.0, traffic_bytes=5))
     refusal = refusal_of(tmp_path, conditions, policy, predicted=Prediction(peak_bytes=2**30))
     assert refusal.reason is reason
+
+
+def test_a_device_that_may_not_work_does_not_burn_through_a_rounds_tasks(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    tasks(coordinator, some_masks(2), work=QUICK)
+    settings = Settings(policy=Policy(mains_only=True))
+    agent = joined(tmp_path, coordinator, settings=settings, conditions=lambda: Conditions(NOON, plugged=False))
+    assert [agent.turn(threading.Event()) for _ in range(2)] == [0.0, 60.0]
+    assert set(coordinator.refusals) == {"task-1"}
 
 
 def test_what_the_owner_allows_is_done(tmp_path: Path) -> None:
@@ -527,7 +536,7 @@ def test_the_owner_is_heard_while_the_device_trains(tmp_path: Path, monkeypatch:
     agent = joined(
         tmp_path,
         coordinator,
-        settings=Settings(policy=Policy(mains_only=True), least_wait=0.0, most_tasks=1),
+        settings=Settings(policy=Policy(mains_only=True), least_wait=0.0, after_objection=0.0, most_tasks=1),
         conditions=lambda: Conditions(NOON, plugged=plugged[0]),
         progress=progress,
     )
