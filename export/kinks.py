@@ -26,7 +26,7 @@ __all__ = ["CalmBatch", "Nudges", "calm_batch", "nudge", "settle"]
 CLEAR = 5e-4
 """How far inputs stay from a kink, relative to the root mean square of their channel. Rounding is below 1e-5, but what
 fifty steps make of it is not."""
-CLOSE = 1e-5
+CLOSE = 5e-6
 """Two entries of a pool's window that differ by less than this, relative to all of them, are too close."""
 REACH = 0.25
 """How far a bias may move, relative to the root mean square of what it shifts; a few thousandths are usual."""

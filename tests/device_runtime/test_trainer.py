@@ -27,7 +27,8 @@ def test_training_lowers_the_loss_and_reports_what_it_cost(tmp_path: Path) -> No
     assert long.steps == 6 * 12  # 360 of 400 samples in batches of 32, the last of 8
     assert long.samples == 360
     assert long.telemetry.latency.steps_measured == 6 * 12 - 1  # the first stays apart
-    assert long.telemetry.memory.peak_bytes > long.telemetry.memory.baseline_bytes > 0
+    # A process that has freed much before may train in that: then its peak is its baseline.
+    assert long.telemetry.memory.peak_bytes >= long.telemetry.memory.baseline_bytes > 0
     assert long.telemetry.transfer.down_bytes == 1000
     assert long.telemetry.energy is not None
 
