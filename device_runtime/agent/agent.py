@@ -89,7 +89,7 @@ class Agent:
         self.tasks = 0
         """Tasks that this process brought to their end."""
 
-    def enrol(self, coordinator: str, profile: DeviceProfile, key: str | None) -> Identity:
+    def enrol(self, coordinator: str, profile: DeviceProfile, key: str | None, *, name: str | None = None) -> Identity:
         """Take part, unless this device does already."""
         identity = self._home.identity() or Identity(coordinator, uuid.uuid4().hex)
         if identity.coordinator != coordinator:
@@ -101,7 +101,8 @@ class Agent:
             if key is None:
                 raise EdgeFLError(f"this device has not joined {coordinator} yet", fix="Give the join key with --key.")
             self._home.save_identity(identity)  # before asking: who asks twice must say the same
-            asked = Enrolment(enrolment_id=identity.enrolment_id, profile=profile, software=f"edgefl {__version__}")
+            software = f"edgefl {__version__}"
+            asked = Enrolment(enrolment_id=identity.enrolment_id, profile=profile, software=software, name=name)
             answer = self._client.enrol(asked, key)
             identity = Identity(coordinator, identity.enrolment_id, answer.device_id, answer.token)
             self._home.save_identity(identity)

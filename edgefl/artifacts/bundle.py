@@ -11,7 +11,7 @@ The coordinator and the command line read bundles; the exporter writes them. Rea
 
 import io
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,19 @@ from edgefl.errors import SchemaError
 from edgefl.model_graph import Dtype, ModelGraph
 from edgefl.values import Digest, Name, PositiveCount, check_fields, digest_of, document, dumps, loads
 
-__all__ = ["GRAPH", "INFER", "MANIFEST", "TRAIN", "WEIGHTS", "Bundle", "Manifest", "read_bundle", "write_bundle"]
+__all__ = [
+    "GRAPH",
+    "INFER",
+    "MANIFEST",
+    "TRAIN",
+    "WEIGHTS",
+    "Bundle",
+    "Manifest",
+    "pack_bundle",
+    "read_bundle",
+    "unpack_bundle",
+    "write_bundle",
+]
 
 MANIFEST = "manifest.json"
 GRAPH = "model_graph.json"
@@ -68,40 +80,55 @@ class Bundle:
 
 def write_bundle(bundle: Bundle, path: Path) -> None:
     """Write a bundle to a folder, or to a zip file if the path ends in .zip."""
-    files = {MANIFEST: dumps(bundle.manifest, indent=2).encode(), **bundle.files}
     if path.suffix == ".zip":
-        buffer = io.BytesIO()
-        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name in sorted(files):
-                entry = zipfile.ZipInfo(name, _EPOCH)
-                entry.compress_type = zipfile.ZIP_DEFLATED
-                archive.writestr(entry, files[name])
-        write_whole(path, buffer.getvalue())
+        write_whole(path, pack_bundle(bundle))
         return
-    for name, data in files.items():
+    for name, data in ({**bundle.files, MANIFEST: dumps(bundle.manifest, indent=2).encode()}).items():
         write_whole(path / name, data)
+
+
+def pack_bundle(bundle: Bundle) -> bytes:
+    """Return a bundle as the bytes of a zip file: equal bundles give equal bytes."""
+    files = {MANIFEST: dumps(bundle.manifest, indent=2).encode(), **bundle.files}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(files):
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, files[name])
+    return buffer.getvalue()
+
+
+def unpack_bundle(data: bytes) -> Bundle:
+    """Read a bundle from the bytes of a zip file, and check it."""
+    return _checked(lambda names: _zip_files(io.BytesIO(data), "the bundle", names), "the bundle")
 
 
 def read_bundle(path: Path) -> Bundle:
     """Read a bundle from a folder or a zip file, and check it."""
-    read = _zip_files if path.is_file() else _folder_files
-    manifest = loads(Manifest, _only(read(path, [MANIFEST]), MANIFEST, path))
+    if path.is_file():
+        return _checked(lambda names: _zip_files(path, str(path), names), str(path))
+    return _checked(lambda names: _folder_files(path, names), str(path))
+
+
+def _checked(read: Callable[[list[str]], Mapping[str, bytes]], origin: str) -> Bundle:
+    manifest = loads(Manifest, _only(read([MANIFEST]), MANIFEST, origin))
     unsafe = [name for name in manifest.files if Path(name).name != name]
     if unsafe:
         raise SchemaError(f"the bundle names the file {min(unsafe)!r}", fix="A bundle's files lie side by side.")
-    files = read(path, list(manifest.files))
+    files = read(list(manifest.files))
     for name, digest in manifest.files.items():
-        if digest_of(_only(files, name, path)) != digest:
-            raise SchemaError(f"{name} of {path} does not match its digest", fix="Export or copy the bundle again.")
-    graph = loads(ModelGraph, _only(files, GRAPH, path))
+        if digest_of(_only(files, name, origin)) != digest:
+            raise SchemaError(f"{name} of {origin} does not match its digest", fix="Export or copy the bundle again.")
+    graph = loads(ModelGraph, _only(files, GRAPH, origin))
     if graph.digest != manifest.graph:
-        raise SchemaError(f"{path} describes another model graph than it holds", fix="Export the bundle again.")
+        raise SchemaError(f"{origin} describes another model graph than it holds", fix="Export the bundle again.")
     return Bundle(manifest, graph, files)
 
 
-def _only(files: Mapping[str, bytes], name: str, path: Path) -> bytes:
+def _only(files: Mapping[str, bytes], name: str, origin: str) -> bytes:
     if name not in files:
-        raise SchemaError(f"{path} has no {name}", fix="Give a folder or zip file that `edgefl export` wrote.")
+        raise SchemaError(f"{origin} has no {name}", fix="Give a folder or zip file that `edgefl export` wrote.")
     return files[name]
 
 
@@ -109,10 +136,12 @@ def _folder_files(path: Path, names: list[str]) -> dict[str, bytes]:
     return {name: (path / name).read_bytes() for name in names if (path / name).is_file()}
 
 
-def _zip_files(path: Path, names: list[str]) -> dict[str, bytes]:
+def _zip_files(file: Path | io.BytesIO, origin: str, names: list[str]) -> dict[str, bytes]:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(file) as archive:
             known = {info.filename: info for info in archive.infolist() if info.file_size <= _LARGEST_FILE}
             return {name: archive.read(known[name]) for name in names if name in known}
     except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError) as error:
-        raise SchemaError(f"{path} is no readable zip file ({error})", fix="Export or copy the bundle again.") from None
+        raise SchemaError(
+            f"{origin} is no readable zip file ({error})", fix="Export or copy the bundle again."
+        ) from None

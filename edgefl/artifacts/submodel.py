@@ -14,7 +14,7 @@ from edgefl.artifacts.cut import GRADIENT, cut
 from edgefl.masks import Array, Mask, Weights, gather
 from edgefl.wire import Body, Dense, Kind, decode, encode
 
-__all__ = ["Submodel", "bundle_weights", "make_submodel"]
+__all__ = ["Submodel", "bundle_weights", "make_submodel", "training_graph"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +34,22 @@ def make_submodel(bundle: Bundle, mask: Mask, weights: Weights | None = None) ->
     """Cut a mask's part out of a bundle; `weights` are the model's newest, the bundle's own by default."""
     mask.check_model(bundle.graph)
     part = gather(mask, bundle_weights(bundle) if weights is None else weights)
-    graph = onnx.load_from_string(bundle.files[TRAIN])
-    offered = {output.name for output in graph.graph.output}
-    trained = [name for name in mask.trained_tensors if GRADIENT + name in offered]
     about = {"model": bundle.graph.digest, "mask": mask.digest}
     return Submodel(
         mask,
         encode(Body(Kind.WEIGHTS, {name: Dense(array) for name, array in part.items()}, about=about)),
-        cut(graph, trained).SerializeToString(deterministic=True),
+        training_graph(bundle, mask),
         bake(onnx.load_from_string(bundle.files[INFER]), part).SerializeToString(deterministic=True),
     )
+
+
+def training_graph(bundle: Bundle, mask: Mask) -> bytes:
+    """Return the training graph without the gradients of the layers that a mask freezes."""
+    graph = onnx.load_from_string(bundle.files[TRAIN])
+    offered = {output.name for output in graph.graph.output}
+    trained = [name for name in mask.trained_tensors if GRADIENT + name in offered]
+    data: bytes = cut(graph, trained).SerializeToString(deterministic=True)
+    return data
 
 
 def bundle_weights(bundle: Bundle) -> dict[str, Array]:

@@ -52,6 +52,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--home", metavar="DIR", default="~/.edgefl", help="where it keeps its files (default: ~/.edgefl)"
     )
+    parser.add_argument("--name", metavar="NAME", help="what the coordinator shall call it (default: it finds a name)")
     parser.add_argument("--profile", metavar="FILE", help="what this device can do (default: it is measured once)")
     parser.add_argument("--engine", metavar="NAME", help="onnx or executorch (default: the first that is installed)")
     parser.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: all usable cores)")
@@ -96,8 +97,8 @@ def run(args: argparse.Namespace) -> int:
     say = (lambda text: None) if args.quiet else _say
     profile = _profile(args, home, say)
     agent = _agent(args, home, say)
-    key = args.key or os.environ.get("EDGEFL_JOIN_KEY")
-    agent.enrol(args.url.rstrip("/"), profile, key)
+    key = args.key or os.environ.get("EDGEFL_JOIN_KEY") or None
+    agent.enrol(args.url.rstrip("/"), profile, key, name=args.name)
     try:
         return _run(agent)
     except UnknownDeviceError:
@@ -105,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
             raise
         say("the coordinator does not know this device any more; joining again")
         home.forget_token()
-        agent.enrol(args.url.rstrip("/"), profile, key)
+        agent.enrol(args.url.rstrip("/"), profile, key, name=args.name)
         return _run(agent)
 
 

@@ -3,14 +3,16 @@
 mask.py      the value and its digest
 checks.py    what a mask must obey
 slicing.py   gather a submodel, scatter it back
+blocks.py    what a submodel changes of the whole model, block by block
 algebra.py   holders, overlap and union of many masks
 choice.py    the plain ways to choose a mask
 """
 
 from edgefl.masks.algebra import holders, overlap, union
+from edgefl.masks.blocks import Box, boxes, changes
 from edgefl.masks.choice import freeze, full_mask, kept_width, leading_channels, random_channels
 from edgefl.masks.mask import BoolArray, IndexArray, Mask
-from edgefl.masks.slicing import Array, Weights, add_at, gather, scatter
+from edgefl.masks.slicing import Array, Weights, add_at, check_weights, gather, scatter
 
 __all__ = [
     "Mask",
@@ -21,6 +23,10 @@ __all__ = [
     "gather",
     "scatter",
     "add_at",
+    "changes",
+    "boxes",
+    "Box",
+    "check_weights",
     "holders",
     "overlap",
     "union",

@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from edgefl.errors import MaskError
 from edgefl.masks.mask import Mask, Selector
+from edgefl.model_graph import ModelGraph
 
-__all__ = ["Array", "Weights", "add_at", "gather", "scatter"]
+__all__ = ["Array", "Weights", "add_at", "check_weights", "gather", "scatter"]
 
 Array = npt.NDArray[Any]
 """A tensor of any dtype."""
@@ -57,6 +58,23 @@ def add_at(mask: Mask, name: str, whole: Array, part: Array | np.generic) -> Non
             fix="Give the tensor as it was gathered with this mask.",
         )
     whole[mask.index(name)] += np.where(mask.held[name], part, 0) if name in mask.held else part
+
+
+def check_weights(graph: ModelGraph, weights: Weights) -> None:
+    """Raise unless these are the weights of a model: every tensor, in its shape and dtype, and no other."""
+    additional = set(weights) - set(graph.tensor)
+    if additional:
+        raise MaskError(
+            f"model {graph.name!r} has no tensor {min(additional)!r}, but the weights do",
+            fix="Give the weights that were exported with this model.",
+        )
+    for tensor in graph.tensors:
+        found = _checked(weights, tensor.name, tensor.shape, "the model").dtype
+        if found != tensor.dtype.value:
+            raise MaskError(
+                f"tensor {tensor.name!r} is of dtype {found}, but the model needs {tensor.dtype.value}",
+                fix="Convert it, or export the model again.",
+            )
 
 
 def _assign(mask: Mask, name: str, whole: Array, part: Array) -> None:

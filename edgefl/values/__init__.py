@@ -14,6 +14,7 @@ plain Python: it knows no numpy, no tensors, no files and no network.
     json_text, schema  strict JSON, documents with a schema tag
     labels             measured or estimated; process, package or device
     device_profile, budget, client_plan, local_result, telemetry, protocol
+    settings           scalars by name that become a dataclass, chosen by its name
     words, describe    values in words for a person
 """
 
@@ -46,6 +47,7 @@ from edgefl.values.quantities import (
 )
 from edgefl.values.records import check_fields, check_order
 from edgefl.values.schema import Kind, document, dumps, from_json, kinds, loads, read, to_json
+from edgefl.values.settings import chosen, settings_from, settings_of
 from edgefl.values.shapes import Shape
 from edgefl.values.telemetry import Energy, Latency, Memory, Telemetry, Thermal, Transfer
 from edgefl.values.texts import (
@@ -107,6 +109,10 @@ __all__ = [
     "kinds",
     "Kind",
     "FieldError",
+    # values that are chosen by name
+    "chosen",
+    "settings_of",
+    "settings_from",
     # to build further values from
     "check_fields",
     "check_order",

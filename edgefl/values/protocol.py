@@ -31,6 +31,9 @@ class Enrolment:
     software: Name
     """What it runs, such as 'edgefl 0.1.0'."""
 
+    name: Identifier | None = field(default=None, metadata={"absent": "the coordinator finds one"})
+    """What it wants to be called; refused if another device is called so. The same names give the same federation."""
+
     def __post_init__(self) -> None:
         check_fields(self)
 

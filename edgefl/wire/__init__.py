@@ -15,7 +15,7 @@ checks.py      what every codec checks
 """
 
 from edgefl.wire.bits import Bits
-from edgefl.wire.body import MAX_BODY_BYTES, WIRE_VERSION, Body, Expected, Kind, Payload, decode, encode
+from edgefl.wire.body import MAX_BODY_BYTES, WIRE_VERSION, Body, Expected, Kind, Payload, check_tensors, decode, encode
 from edgefl.wire.counts import Counts
 from edgefl.wire.dense import Dense
 from edgefl.wire.mask_body import decode_mask, encode_mask
@@ -31,6 +31,7 @@ __all__ = [
     "Payload",
     "encode",
     "decode",
+    "check_tensors",
     "Dense",
     "Slice",
     "Sparse",

@@ -47,9 +47,14 @@ def encode_result(report: Report, graph: ModelGraph) -> bytes:
     return encode(Body(Kind.UPDATE, tensors, seed=report.seed, about=about))
 
 
-def decode_result(data: bytes, graph: ModelGraph, *, limit: int = MAX_BODY_BYTES) -> Report:
-    """Read a report from bytes that nobody vouches for. The tensors are those of a rule: who knows it checks them."""
-    body = decode(data, kind=Kind.UPDATE, limit=limit)
+def decode_result(
+    data: bytes | memoryview, graph: ModelGraph, *, limit: int = MAX_BODY_BYTES, known: bool = False
+) -> Report:
+    """Read a report from bytes that nobody vouches for. The tensors are those of a rule: who knows it checks them.
+
+    `known` is for a body that was read before, see `decode`.
+    """
+    body = decode(data, kind=Kind.UPDATE, limit=limit, known=known)
     if body.about.get("model") != graph.digest:
         raise WireFormatError(
             f"the result is of the model {body.about.get('model')!r}, not of {graph.name!r} ({graph.digest})",

@@ -55,7 +55,7 @@ def test_an_integer_is_taken_for_a_number() -> None:
     ("name", "settings", "message"),
     [
         ("sdg", {}, r"no local rule 'sdg'\. Did you mean 'sgd'\?"),
-        ("quite_another", {}, "no local rule 'quite_another'. Known rules: sgd"),
+        ("quite_another", {}, "no local rule 'quite_another'. Known are: sgd"),
         ("sgd", {"learning_rat": 0.1}, "settings.learning_rat' is not a known field. Did you mean 'learning_rate'"),
         ("sgd", {"masks": "binary"}, "settings.masks' is not a known field"),
         ("sgd", {"learning_rate": "fast"}, "settings.learning_rate' is a number above 0, got the text 'fast'"),

@@ -123,7 +123,7 @@ RESULT = LocalResult(
     telemetry=TELEMETRY,
 )
 
-ENROLMENT = Enrolment(enrolment_id="f00d", profile=PROFILE, software="edgefl 0.1.0")
+ENROLMENT = Enrolment(enrolment_id="f00d", profile=PROFILE, software="edgefl 0.1.0", name="kitchen-pi")
 ENROLLED = Enrolled(device_id="pi-4", token="s3cret")
 ASSIGNMENT = Assignment(retry_seconds=2.5, plan=PLAN)
 REFUSAL = Refusal(reason=Reason.TEMPERATURE, message="81.5 degrees, and 75 are allowed")

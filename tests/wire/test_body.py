@@ -57,6 +57,18 @@ def test_the_bytes_do_not_depend_on_dict_order(names: list[str], keys: list[str]
     assert encode(body(names, keys)) == encode(body(["a", "b", "c"], ["x", "y"]))
 
 
+def test_a_known_body_is_read_without_a_copy_and_says_the_same() -> None:
+    data = encode(BODY)
+    first, again = decode(data), decode(memoryview(data), known=True)
+    assert (again.kind, again.seed, again.about) == (first.kind, first.seed, first.about)
+    whole, bits = again.tensors["w"], again.tensors["m"]
+    assert isinstance(whole, Dense)
+    assert isinstance(bits, Bits)
+    assert whole.array.tolist() == [0, 1, 2, 3]
+    assert not whole.array.flags.owndata
+    assert bits.to_bool().tolist() == [[True, False, True]]
+
+
 def test_a_body_that_is_not_what_was_expected_is_refused() -> None:
     data = encode(BODY)
     plan = {"w": Expected((4,), "dense", "float32"), "m": Expected((1, 3), "bits")}

@@ -1,0 +1,187 @@
+"""Who may call what. Every route names its caller (`coordinator.routes.adding`); this lets it in or not.
+
+    PUBLIC    anybody
+    JOINER    who has a join key of a federation
+    DEVICE    a device, by its token
+    MEMBER    either of these two
+    ADMIN     the operator
+
+A secret travels as `Authorization: Bearer ...`. One that is missing or unknown is 401; a device or key that was known
+and may not any more is 403. A device takes both to mean that it has to join again. What belongs to another device or
+federation is 404, as if it did not exist.
+"""
+
+import contextlib
+import ipaddress
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from starlette.requests import Request
+
+from coordinator.context import Context
+from coordinator.limits import Buckets, retry_after
+from coordinator.problems import ProblemError
+from coordinator.server_settings import ServerLimits
+from coordinator.storage.records import Device, JoinKey
+from coordinator.threads import Threads
+from coordinator.tokens import hash_of, same
+
+__all__ = ["Caller", "Gate"]
+
+_LONGEST_TOKEN = 256
+_REMEMBERED_SECONDS = 1.0
+_MOST_REMEMBERED = 50_000
+
+
+class Caller(StrEnum):
+    """Who may call a route."""
+
+    PUBLIC = "public"
+    JOINER = "joiner"
+    DEVICE = "device"
+    MEMBER = "member"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    device: Device
+    until: float
+
+
+class Gate:
+    """Lets callers in."""
+
+    def __init__(
+        self,
+        context: Context,
+        threads: Threads,
+        limits: ServerLimits,
+        *,
+        admin_hash: str,
+        seen: Callable[[str], None] = lambda device: None,
+    ) -> None:
+        self._context, self._threads, self._admin_hash, self._seen = context, threads, admin_hash, seen
+        self._requests = Buckets(limits.requests_rate, limits.requests_burst)
+        self._failures = Buckets(limits.failures_rate, limits.failures_burst)
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        """Devices by the hash of their token. Those that are no longer fresh still count as not guessed."""
+
+    async def admin(self, request: Request) -> None:
+        """Let the operator in."""
+        if not same(hash_of(self.bearer(request)), self._admin_hash):
+            raise self._failed(request, "this is not the admin token", "Use the one in the coordinator's state folder.")
+
+    async def device(self, request: Request) -> Device:
+        """Let a device in, and return it."""
+        device = await self._device(request)
+        if device is None:
+            raise self._failed(request, "the token is not known", "Join again with a join key.")
+        return device
+
+    async def joiner(self, request: Request) -> JoinKey:
+        """Let somebody in who has a join key, and return it. Whether it is used up is for the enrolment to find out."""
+        key = await self._key(request)
+        if key is None:
+            raise self._failed(request, "the join key is not known", "Ask the operator of the federation for one.")
+        return key
+
+    async def member(self, request: Request) -> None:
+        """Let a device in, or somebody with a join key."""
+        if await self._device(request) is None and await self._key(request) is None:
+            raise self._failed(request, "neither token nor join key is known", "Ask the operator for a join key.")
+
+    def forget(self, device: str) -> None:
+        """Do not remember a device any longer: its token changed, or it was revoked."""
+        for hashed in [hashed for hashed, known in self._known.items() if known.device.id == device]:
+            del self._known[hashed]
+
+    async def _device(self, request: Request) -> Device | None:
+        hashed = hash_of(self.bearer(request))
+        known = self._known.get(hashed)
+        if known is not None and time.monotonic() < known.until:
+            device = known.device
+        else:
+            self._check_address(request, hashed)
+            found = await self._threads.read(self._context.store.device_of_token, hashed)
+            if found is None or not same(found.token_hash, hashed):
+                return None
+            device = found
+            self._remember(hashed, device)
+        if device.revoked_at is not None:
+            raise ProblemError(
+                403,
+                f"the device {device.id!r} was revoked",
+                fix="Ask the operator; a new device needs a new home folder.",
+            )
+        wait = self._requests.take(device.id)
+        if wait:
+            raise ProblemError(
+                429, f"the device {device.id!r} asks too often", fix="Ask less often.", headers=retry_after(wait)
+            )
+        request.scope["edgefl.device"] = device.id
+        self._seen(device.id)
+        return device
+
+    async def _key(self, request: Request) -> JoinKey | None:
+        hashed = hash_of(self.bearer(request))
+        self._check_address(request, hashed)
+        key = await self._threads.read(self._context.store.key_of_hash, hashed)
+        if key is None or not same(key.hash, hashed):
+            return None
+        gone = key.revoked_at is not None, key.expires_at is not None and key.expires_at <= self._context.now()
+        if any(gone):
+            raise ProblemError(
+                403,
+                f"the join key was {'revoked' if gone[0] else 'good for a time that is over'}",
+                fix="Ask for a new one.",
+            )
+        return key
+
+    def _remember(self, hashed: str, device: Device) -> None:
+        self._known[hashed] = _Known(device, time.monotonic() + _REMEMBERED_SECONDS)
+        self._known.move_to_end(hashed)
+        while len(self._known) > _MOST_REMEMBERED:
+            self._known.popitem(last=False)
+
+    def bearer(self, request: Request) -> str:
+        """Return the secret that a request shows."""
+        given = [value for name, value in request.scope["headers"] if name == b"authorization"]
+        scheme, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
+        token = token.strip()
+        if scheme.lower() != b"bearer" or not 0 < len(token) <= _LONGEST_TOKEN:
+            raise self._failed(request, "the request shows no token", "Send one as 'Authorization: Bearer ...'.")
+        return token.decode("latin-1")
+
+    def _check_address(self, request: Request, hashed: str) -> None:
+        """Do not even look up what comes from an address that guesses, unless it was known before."""
+        if hashed not in self._known and self._failures.empty(_address(request)):
+            raise _guessing(self._failures.take(_address(request)))
+
+    def _failed(self, request: Request, problem: str, fix: str) -> ProblemError:
+        wait = self._failures.take(_address(request))
+        if wait:
+            return _guessing(wait)
+        return ProblemError(401, problem, fix=fix, headers={"WWW-Authenticate": 'Bearer realm="edgefl"'})
+
+
+def _guessing(wait: float) -> ProblemError:
+    return ProblemError(
+        429,
+        "too many unknown tokens came from this address",
+        fix="Wait, then use a known one.",
+        headers=retry_after(wait),
+    )
+
+
+def _address(request: Request) -> str:
+    """Where a request comes from. Who has one IPv6 address has 2^64 of them, so those count as one."""
+    host = request.client.host if request.client else ""
+    if ":" not in host:
+        return host
+    with contextlib.suppress(ValueError):
+        return str(ipaddress.IPv6Network((host.partition("%")[0], 64), strict=False))
+    return host

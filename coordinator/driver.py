@@ -1,0 +1,118 @@
+"""The thread that moves federations forward, one move at a time.
+
+Any number of workers may run one. A lease in the database keeps them from doing the same work twice; that no work
+counts twice is the database's promise, not the lease's. A worker that dies is followed by another within seconds.
+"""
+
+import logging
+import threading
+import time
+
+from coordinator.context import Context
+from coordinator.evaluation import Evaluator
+from coordinator.rounds import Rounds
+from coordinator.storage.records import Federation, FederationState
+
+__all__ = ["Driver"]
+
+_LOG = logging.getLogger(__name__)
+_LEASE_SECONDS = 4.0
+_RENEW_SECONDS = 1.0
+_LONGEST_SLEEP = 0.5
+"""Seconds. Another worker may have changed something, and nobody rings a bell for that."""
+_SHORTEST_SLEEP = 0.02
+"""Seconds between two looks, however many updates come in."""
+_AFTER_FAILURE = 5.0
+_ACTIVE = frozenset({FederationState.RUNNING, FederationState.PAUSED})
+
+
+class Driver:
+    """Moves every federation of a coordinator."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._stop, self._bell = threading.Event(), threading.Event()
+        self._evaluators: dict[str, Evaluator | None] = {}
+        self._not_before: dict[str, float] = {}
+        self._held: dict[str, float] = {}
+        """Leases, and until when (monotonic) they are surely ours."""
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def alive(self) -> bool:
+        """Whether its threads run."""
+        return bool(self._threads) and all(thread.is_alive() for thread in self._threads)
+
+    def start(self) -> None:
+        """Begin."""
+        for name, work in (("driver", self._run), ("driver-lease", self._keep_leases)):
+            self._threads.append(threading.Thread(target=work, name=name, daemon=True))
+            self._threads[-1].start()
+
+    def stop(self) -> None:
+        """Stop after the move that is under way."""
+        self._stop.set()
+        self._bell.set()
+        for thread in self._threads:
+            thread.join()
+        for lease in list(self._held):
+            self._context.store.drop_lease(lease, self._context.worker)
+
+    def wake(self) -> None:
+        """Look now: something has changed."""
+        self._bell.set()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self._bell.clear()
+            wait = _LONGEST_SLEEP
+            try:
+                for federation in self._context.store.federations():
+                    if federation.state in _ACTIVE and not self._stop.is_set():
+                        wait = min(wait, self._drive(federation))
+            except Exception:
+                _LOG.exception("the database does not answer")
+            if wait > 0:
+                self._stop.wait(_SHORTEST_SLEEP)
+                self._bell.wait(max(0.0, wait - _SHORTEST_SLEEP))
+
+    def _drive(self, federation: Federation) -> float:
+        lease = f"drive/{federation.id}"
+        if time.monotonic() < self._not_before.get(federation.id, 0.0) or not self._holds(lease):
+            return _LONGEST_SLEEP
+        try:
+            return Rounds(self._context, federation, self._evaluator(federation)).advance()
+        except Exception:
+            # A full disk, a database that is restarted: nothing is lost, and the same move is tried again.
+            _LOG.exception("a move failed", extra={"federation": federation.id})
+            self._not_before[federation.id] = time.monotonic() + _AFTER_FAILURE
+            return _LONGEST_SLEEP
+
+    def _evaluator(self, federation: Federation) -> Evaluator | None:
+        wanted = self._context.library.settings(federation).evaluation
+        if federation.id not in self._evaluators:
+            bundle = self._context.library.bundle(federation)
+            self._evaluators[federation.id] = None if wanted is None else Evaluator(bundle, wanted)
+        return self._evaluators[federation.id]
+
+    def _holds(self, lease: str) -> bool:
+        """Whether a lease is ours; asked many times a second, it is looked up about once."""
+        return time.monotonic() < self._held.get(lease, 0.0) or self._take(lease)
+
+    def _take(self, lease: str) -> bool:
+        context, begun = self._context, time.monotonic()
+        taken = context.store.take_lease(lease, context.worker, now=context.now(), seconds=_LEASE_SECONDS)
+        if taken:
+            self._held[lease] = begun + _LEASE_SECONDS - _RENEW_SECONDS
+        else:
+            self._held.pop(lease, None)
+        return taken
+
+    def _keep_leases(self) -> None:
+        """Renew what is held, also while a move takes long."""
+        while not self._stop.wait(_RENEW_SECONDS):
+            for lease in list(self._held):
+                try:
+                    self._take(lease)
+                except Exception:
+                    _LOG.exception("a lease could not be renewed")

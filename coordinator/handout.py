@@ -1,0 +1,42 @@
+"""What a device that asks is told to do."""
+
+import random
+from dataclasses import replace
+
+from coordinator.context import Context
+from coordinator.federation_settings import Mode
+from coordinator.storage.records import Device, Federation, FederationState, Task
+from edgefl.values import Assignment, ClientPlan, loads
+
+__all__ = ["next_assignment"]
+
+_RETRY_SECONDS = 2.0
+"""A device that may wait for its answer rarely sees this; one that may not comes back after about so long."""
+_LEAST_SECONDS = 1.0
+"""Of a deadline: with less than this left, a task is not worth beginning."""
+_OVER = frozenset({FederationState.FINISHED, FederationState.ABORTED})
+
+
+def next_assignment(context: Context, device: Device) -> Assignment:
+    """Return a device's task, or when to ask again. The same task is given until it has ended."""
+    retry = _RETRY_SECONDS * random.uniform(0.5, 1.5)  # so that a fleet does not come all at once
+    task = context.store.open_task(device.id)
+    federation = context.store.federation(device.federation)
+    if task is None or federation is None:
+        return Assignment(retry_seconds=retry, finished=federation is None or federation.state in _OVER)
+    now, plan = context.now(), loads(ClientPlan, task.plan)
+    left = _seconds_left(context, federation, task, now)
+    if left < _LEAST_SECONDS:
+        return Assignment(retry_seconds=retry)
+    if task.handed_at is None:
+        context.note_handed(task.id, now)
+    return Assignment(retry_seconds=retry, plan=replace(plan, deadline_seconds=left))
+
+
+def _seconds_left(context: Context, federation: Federation, task: Task, now: float) -> float:
+    """Return how long a task may still take: all of a round end together; in buffered mode each has its own time."""
+    settings = context.library.settings(federation)
+    if settings.mode is Mode.BUFFERED:
+        return settings.rounds.deadline - (now - task.created_at)
+    opened = context.store.round(task.federation, task.round)
+    return 0.0 if opened is None else opened.deadline_at - now

@@ -1,0 +1,214 @@
+"""Updates on their way in: looked at, put on disk, entered, acknowledged; in this order.
+
+Looking at an update (digest, form, tensors, norm) is done by threads, for several at once. Then one thread takes all
+that are ready, waits for the disk once for all of them, and enters them in one transaction: that is how a small
+machine takes hundreds of updates a second without ever acknowledging one that could be lost.
+"""
+
+import asyncio
+import contextlib
+import logging
+import math
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+import numpy as np
+
+from coordinator.context import Context
+from coordinator.contributions import contribution_of
+from coordinator.federation_settings import Mode
+from coordinator.library import Recent
+from coordinator.problems import ProblemError
+from coordinator.storage.records import Device, Federation, Task, TaskState
+from coordinator.storage.store import Upload, Verdict
+from edgefl.errors import WireFormatError
+from edgefl.masks import gather
+from edgefl.strategies import Contribution
+from edgefl.values import ClientPlan, Outcome, Receipt, Refusal, digest_of, dumps, loads
+from edgefl.wire import Report, decode_result, encode_mask
+
+__all__ = ["Intake", "refuse"]
+
+_LOG = logging.getLogger(__name__)
+_BATCH = 64
+_OUTCOMES = {Verdict.ACCEPTED: Outcome.ACCEPTED, Verdict.ALREADY: Outcome.ALREADY, Verdict.LATE: Outcome.LATE}
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """An update that may be entered."""
+
+    upload: Upload
+    body: bytes | Path | None
+    """None where the update is late: its report is kept, its tensors are not."""
+    mask: bytes | None
+    done: "Future[Verdict]"
+
+
+class Intake:
+    """Takes updates."""
+
+    def __init__(self, context: Context, *, threads: int = 2, accepted: Callable[[], None] = lambda: None) -> None:
+        self._context, self._accepted = context, accepted
+        self._looking = ThreadPoolExecutor(threads, thread_name_prefix="intake")
+        self._norms = Recent(1024)
+        self._ready: SimpleQueue[_Checked | None] = SimpleQueue()
+        self._entering: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to take updates."""
+        self._entering = threading.Thread(target=self._enter_all, name="intake-entering", daemon=True)
+        self._entering.start()
+
+    def stop(self) -> None:
+        """Enter what is under way, then stop."""
+        self._looking.shutdown()
+        self._ready.put(None)
+        if self._entering is not None:
+            self._entering.join()
+
+    async def deliver(self, device: Device, task_id: str, body: bytes | Path) -> Receipt:
+        """Take a device's update; it is durable when this returns. Raises `ProblemError`."""
+        loop = asyncio.get_running_loop()
+        looked = await loop.run_in_executor(self._looking, self._look, device, task_id, body)
+        verdict = looked if isinstance(looked, Verdict) else await asyncio.wrap_future(looked.done)
+        return _receipt(task_id, verdict)
+
+    def _look(self, device: Device, task_id: str, body: bytes | Path) -> _Checked | Verdict:
+        context = self._context
+        task = context.store.task(task_id)
+        federation = None if task is None else context.store.federation(task.federation)
+        if task is None or federation is None or task.device != device.id:
+            raise unknown_task(task_id)
+        data = body.read_bytes() if isinstance(body, Path) else body
+        digest = digest_of(data)
+        if task.state in (TaskState.DONE, TaskState.REFUSED):
+            return Verdict.ALREADY if task.update == digest else Verdict.CONFLICT
+        settings = context.library.settings(federation)
+        report = decode_result(data, context.library.bundle(federation).graph, limit=settings.limits.most_bytes)
+        _check_task(task, loads(ClientPlan, task.plan), report)
+        late = task.state is not TaskState.OPEN
+        if not late:
+            self._check_tensors(federation, task, report)
+        mask = None if report.next_mask is None or late else encode_mask(report.next_mask)
+        upload = Upload(
+            task=task.id,
+            device=device.id,
+            update=digest,
+            result=dumps(report.result),
+            samples=report.result.samples,
+            at=context.now(),
+            next_mask=None if mask is None else digest_of(mask),
+            buffered=settings.mode is Mode.BUFFERED,
+            most_staleness=settings.buffering.most_staleness,
+        )
+        checked = _Checked(upload, None if late else body, mask, Future())
+        self._ready.put(checked)
+        return checked
+
+    def _check_tensors(self, federation: Federation, task: Task, report: Report) -> None:
+        opened = self._context.store.round(task.federation, task.round)
+        if opened is None:
+            raise unknown_task(task.id)
+        contribution = contribution_of(self._context, federation, task, opened.model, report)
+        strategy = self._context.library.strategy(federation)
+        strategy.check(contribution)
+        most = self._context.library.settings(federation).limits.most_movement
+        if most is None:
+            return
+        own = self._norms.get((opened.model, contribution.mask.digest), lambda: _norm(contribution))
+        moved = strategy.movement(contribution)
+        if not moved <= most * own:
+            raise WireFormatError(
+                f"the update moves the model by {moved:.3g}, and {most:g} times its norm, {most * own:.3g}, is allowed",
+                fix="Train with a lower learning rate, or let the operator raise limits.most_movement.",
+            )
+
+    def _enter_all(self) -> None:
+        while True:
+            batch = [self._ready.get()]
+            while batch[-1] is not None and len(batch) < _BATCH and not self._ready.empty():
+                batch.append(self._ready.get())
+            entries = [entry for entry in batch if entry is not None]
+            if entries:
+                self._enter(entries)
+            if batch[-1] is None:
+                return
+
+    def _enter(self, entries: list[_Checked]) -> None:
+        try:
+            bodies = [entry.body for entry in entries if entry.body is not None]
+            self._context.blobs.put_all(bodies + [entry.mask for entry in entries if entry.mask is not None])
+            verdicts = self._context.store.accept([entry.upload for entry in entries])
+        except Exception as error:
+            _LOG.exception("updates could not be entered")
+            for entry in entries:
+                entry.done.set_exception(_not_now(error))
+            return
+        for entry, verdict in zip(entries, verdicts, strict=True):
+            if verdict not in (Verdict.ACCEPTED, Verdict.ALREADY) and entry.body is not None:
+                with contextlib.suppress(Exception):  # a body too many does no harm
+                    self._context.blobs.drop(entry.upload.update)
+            entry.done.set_result(verdict)
+        if Verdict.ACCEPTED in verdicts:
+            self._accepted()
+
+
+def refuse(context: Context, device: Device, task_id: str, refusal: Refusal) -> Receipt:
+    """Take a device's word that it does not do a task."""
+    return _receipt(task_id, context.store.refuse(task_id, device.id, dumps(refusal), context.now()))
+
+
+def unknown_task(task_id: str) -> ProblemError:
+    """Return what is said about a task that is not there, or is another device's."""
+    return ProblemError(404, f"this device has no task {task_id!r}", fix="Drop it, and ask for the next task.")
+
+
+def _receipt(task_id: str, verdict: Verdict) -> Receipt:
+    if verdict is Verdict.UNKNOWN:
+        raise unknown_task(task_id)
+    if verdict is Verdict.CONFLICT:
+        raise ProblemError(
+            409,
+            f"task {task_id!r} has ended already, and otherwise than this says",
+            fix="Drop this; the first word counts.",
+        )
+    if verdict is Verdict.WAIT:
+        raise ProblemError(
+            503, "a new model is being made", fix="Send it again in a second.", headers={"Retry-After": "1"}
+        )
+    return Receipt(task_id=task_id, outcome=_OUTCOMES[verdict])
+
+
+def _not_now(error: Exception) -> ProblemError:
+    return ProblemError(
+        503,
+        f"the update could not be stored ({type(error).__name__})",
+        fix="Send it again later; the coordinator's log says why.",
+        headers={"Retry-After": "5"},
+    )
+
+
+def _check_task(task: Task, plan: ClientPlan, report: Report) -> None:
+    """Refuse a report of another task."""
+    said = (report.result.task_id, report.result.device_id, report.result.round, report.mask)
+    known = (task.id, task.device, task.round, plan.mask)
+    for name, one, other in zip(("task", "device", "round", "mask"), said, known, strict=True):
+        if one != other:
+            raise WireFormatError(
+                f"the result is of {name} {str(one)[:80]!r}, and {str(other)!r} was asked for",
+                fix="Send the result of this very task.",
+            )
+
+
+def _norm(contribution: Contribution) -> float:
+    """Return the norm of the part that a device was given, at least 1: a model may begin with zeros."""
+    total = 0.0
+    for array in gather(contribution.mask, contribution.base, contribution.mask.trained_tensors).values():
+        flat = np.asarray(array, np.float64).ravel()
+        total += float(flat @ flat)
+    return max(1.0, math.sqrt(total))

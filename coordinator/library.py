@@ -1,0 +1,98 @@
+"""Blobs as what they are: bundles, models, masks; the ones used last are kept in memory.
+
+Rounds, intake and model export read through this. Everything in here can be read again from the blob store, so it may
+be forgotten at any time.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, TypeVar
+
+from coordinator.federation_settings import FederationSettings
+from coordinator.storage.blobs import Blobs
+from coordinator.storage.records import Federation
+from edgefl.artifacts.bundle import Bundle, unpack_bundle
+from edgefl.artifacts.submodel import training_graph
+from edgefl.masks import Array, Mask, Weights, full_mask
+from edgefl.model_graph import ModelGraph
+from edgefl.strategies import Strategy, strategy_of
+from edgefl.values import loads
+from edgefl.wire import Body, Dense, Kind, decode, decode_mask, encode
+
+__all__ = ["Library", "Recent", "encode_arrays"]
+
+Value = TypeVar("Value")
+
+
+class Recent:
+    """The values that were asked for last, up to some number of them."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._values: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """Return the value of a key, made now unless it is here."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                found: Value = self._values[key]
+                return found
+        made = make()  # not under the lock: it may take seconds, and making it twice does no harm
+        with self._lock:
+            self._values[key] = made
+            while len(self._values) > self._most:
+                self._values.popitem(last=False)
+        return made
+
+
+class Library:
+    """What is in the blob store, read."""
+
+    def __init__(self, blobs: Blobs) -> None:
+        self._blobs = blobs
+        self._bundles = Recent(4)
+        self._settings = Recent(16)
+        self._models = Recent(3)  # each as large as the model
+        self._masks = Recent(256)
+        self._cuts = Recent(16)
+
+    def settings(self, federation: Federation) -> FederationSettings:
+        """Return what a federation was told."""
+        return self._settings.get(federation.settings, lambda: loads(FederationSettings, federation.settings))
+
+    def strategy(self, federation: Federation) -> Strategy:
+        """Return a federation's method."""
+        choice = self.settings(federation).strategy
+        return strategy_of(choice.name, choice.settings)
+
+    def bundle(self, federation: Federation) -> Bundle:
+        """Return the exported model of a federation."""
+        return self._bundles.get(federation.bundle, lambda: unpack_bundle(self._blobs.get(federation.bundle)))
+
+    def arrays(self, digest: str) -> Weights:
+        """Return the tensors of a body of kind `weights`."""
+        return self._models.get(digest, lambda: _arrays(self._blobs.get(digest)))
+
+    def mask(self, graph: ModelGraph, body: str | None) -> Mask:
+        """Return the mask in a body; without a body, the whole model is meant."""
+        if body is None:
+            return self._masks.get((graph.digest, None), lambda: full_mask(graph))
+        return self._masks.get((graph.digest, body), lambda: decode_mask(self._blobs.get(body), graph))
+
+    def training_graph(self, federation: Federation, mask: Mask) -> bytes:
+        """Return the training graph, cut for what a mask trains."""
+        key = (federation.bundle, mask.trained)
+        return self._cuts.get(key, lambda: training_graph(self.bundle(federation), mask))
+
+
+def encode_arrays(arrays: Weights, about: Mapping[str, str]) -> bytes:
+    """Return arrays as a body of kind `weights`."""
+    return encode(Body(Kind.WEIGHTS, {name: Dense(array) for name, array in arrays.items()}, about=about))
+
+
+def _arrays(data: bytes) -> dict[str, Array]:
+    body = decode(data, kind=Kind.WEIGHTS)
+    return {name: payload.array for name, payload in body.tensors.items() if isinstance(payload, Dense)}

@@ -1,0 +1,261 @@
+"""What a caller may send: sizes, rates, and for how long. Pure ASGI, around the whole app.
+
+Headers are counted here and, before they fill the memory, in `coordinator.connections`. A body is limited while it
+streams in, packed and unpacked, by the size that its route declares; it is asked for only once its route has let the
+caller in. Rates are token buckets: `coordinator.callers` takes from them, as it knows who calls.
+"""
+
+import asyncio
+import contextlib
+import time
+import zlib
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from coordinator.problems import ProblemError
+from coordinator.server_settings import ServerLimits
+from edgefl.values import bytes_in_words
+
+__all__ = ["Budget", "Buckets", "LimitsMiddleware", "MOST_BYTES", "retry_after"]
+
+MOST_BYTES = "x-most-bytes"
+"""The key in a route's `openapi_extra` that says how large a body may be."""
+
+_PIECE = 256 * 1024
+_CLOSE = {"Connection": "close"}
+
+
+class LimitsMiddleware:
+    """Refuses requests that are too large or too slow."""
+
+    def __init__(self, app: ASGIApp, limits: ServerLimits) -> None:
+        self._app, self._limits = app, limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+        if size + sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > self._limits.header_bytes:
+            raise ProblemError(
+                431,
+                f"the headers of the request are larger than {bytes_in_words(self._limits.header_bytes)}",
+                fix="Send fewer or shorter ones.",
+                headers=_CLOSE,
+            )
+        await self._app(scope, _Body(scope, receive, self._limits).receive, send)
+
+
+class _Body:
+    """The body of one request as it comes: limited, timed, unpacked."""
+
+    def __init__(self, scope: Scope, receive: Receive, limits: ServerLimits) -> None:
+        self._scope, self._receive, self._limits = scope, receive, limits
+        self._began: float | None = None
+        self._most = 0
+        self._arrived = 0
+        self._unpacker: _Unpacker | None = None
+        self._ended = False
+
+    async def receive(self) -> Message:
+        """Return the next part of the body, or that the caller is gone."""
+        if self._ended:
+            return await self._receive()
+        if self._began is None:
+            self._begin()
+        if self._unpacker is not None and self._unpacker.has_more:
+            return self._message(self._unpacker.next(), True)
+        message = await self._in_time()
+        if message["type"] != "http.request":
+            return message
+        body, more = message.get("body", b""), message.get("more_body", False)
+        self._arrived += len(body)
+        if self._arrived > self._most:
+            raise _too_large(self._most)
+        if self._unpacker is None:
+            return self._message(body, more)
+        return self._message(self._unpacker.feed(body, last=not more), more)
+
+    def _begin(self) -> None:
+        """Look at what the headers say about the body, now that it is known which route it is for."""
+        self._began = time.monotonic()
+        extra = getattr(self._scope.get("route"), "openapi_extra", None) or {}
+        self._most = extra.get(MOST_BYTES, 0)
+        headers = {name: value for name, value in self._scope["headers"] if name.startswith(b"content-")}
+        length = headers.get(b"content-length", b"")
+        if length.isdigit() and int(length) > self._most:
+            raise _too_large(self._most)
+        encoding = headers.get(b"content-encoding", b"identity").strip().lower()
+        if encoding in (b"gzip", b"x-gzip"):
+            self._unpacker = _Unpacker(self._most)
+        elif encoding not in (b"identity", b""):
+            raise ProblemError(
+                415,
+                f"the body is packed with {encoding.decode('ascii', 'replace')!r}",
+                fix="Send it as it is, or packed with gzip.",
+                headers={"Accept-Encoding": "gzip, identity"},
+            )
+
+    async def _in_time(self) -> Message:
+        assert self._began is not None
+        try:
+            async with asyncio.timeout(self._limits.body_seconds):
+                message = await self._receive()
+        except TimeoutError:
+            raise self._too_slow() from None
+        elapsed = time.monotonic() - self._began
+        if elapsed > self._limits.body_seconds and self._arrived < elapsed * self._limits.body_rate:
+            raise self._too_slow()
+        return message
+
+    def _too_slow(self) -> ProblemError:
+        return ProblemError(
+            408,
+            f"the body came too slowly: {bytes_in_words(self._arrived)} so far",
+            fix="Send it again over a better network.",
+            headers=_CLOSE,
+        )
+
+    def _message(self, body: bytes, more: bool) -> Message:
+        more = more or (self._unpacker is not None and self._unpacker.has_more)
+        self._ended = not more
+        return {"type": "http.request", "body": body, "more_body": more}
+
+
+class _Unpacker:
+    """gzip, unpacked piece by piece, so that a small body never becomes a large one in memory."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._unpacked = most, 0
+        self._inflater = zlib.decompressobj(wbits=31)
+        self._packed = b""
+        self._last = False
+        self.has_more = False
+        """Whether something can be unpacked before more arrives."""
+
+    def feed(self, packed: bytes, *, last: bool) -> bytes:
+        """Take what arrived, and return the first piece of it."""
+        self._packed, self._last = packed, last
+        return self.next()
+
+    def next(self) -> bytes:
+        """Return the next piece."""
+        try:
+            piece = self._inflater.decompress(self._packed, _PIECE)
+        except zlib.error:
+            raise _bad_gzip("the body says that it is gzip, and is not") from None
+        self._packed = self._inflater.unconsumed_tail
+        self._unpacked += len(piece)
+        if self._unpacked > self._most:
+            raise _too_large(self._most)
+        if self._inflater.unused_data:
+            raise _bad_gzip("something follows the end of the gzip body")
+        # A full piece may leave a rest inside of zlib, with nothing left of the input.
+        self.has_more = not self._inflater.eof and (bool(self._packed) or len(piece) == _PIECE)
+        if self._last and not self.has_more and not self._inflater.eof:
+            raise _bad_gzip("the gzip body is cut short")
+        return piece
+
+
+def _bad_gzip(problem: str) -> ProblemError:
+    return ProblemError(400, problem, fix="Pack it again, in one piece, or send it as it is.", headers=_CLOSE)
+
+
+def _too_large(most: int) -> ProblemError:
+    problem = f"the body is larger than {bytes_in_words(most)}" if most else "this request takes no body"
+    return ProblemError(413, problem, fix="Send less; the limit is the coordinator's.", headers=_CLOSE)
+
+
+class Buckets:
+    """Token buckets by name: each is filled at a rate, up to a burst."""
+
+    def __init__(
+        self, rate: float, burst: int, *, most: int = 50_000, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._rate, self._burst, self._most, self._clock = rate, burst, most, clock
+        self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, name: str) -> float:
+        """Take one; return 0, or the seconds until there is one."""
+        level, now = self._level(name)
+        if level >= 1:
+            self._levels[name] = (level - 1, now)
+        self._levels.move_to_end(name)
+        while len(self._levels) > self._most:
+            self._levels.popitem(last=False)  # who was not heard of for longest has a full bucket, or nearly
+        return 0.0 if level >= 1 else (1 - level) / self._rate
+
+    def empty(self, name: str) -> bool:
+        """Whether there is none to take."""
+        return name in self._levels and self._level(name)[0] < 1
+
+    def _level(self, name: str) -> tuple[float, float]:
+        now = self._clock()
+        level, then = self._levels.get(name, (float(self._burst), now))
+        level = min(float(self._burst), level + (now - then) * self._rate)
+        self._levels[name] = (level, now)
+        return level, now
+
+
+class Budget:
+    """Bytes that may be in use at the same time. Who asks first gets first."""
+
+    def __init__(self, total: int, *, patience: float) -> None:
+        self._total, self._patience = total, patience
+        self._used = 0
+        self._queue: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    @property
+    def used(self) -> int:
+        """Bytes in use."""
+        return self._used
+
+    @contextlib.asynccontextmanager
+    async def reserved(self, size: int) -> AsyncIterator[None]:
+        """Have some bytes; wait for them, and give up with a 503 if that takes too long."""
+        size = min(size, self._total)
+        if self._queue or self._used + size > self._total:
+            await self._wait(size)
+        else:
+            self._used += size
+        try:
+            yield
+        finally:
+            self._used -= size
+            self._grant()
+
+    async def _wait(self, size: int) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        entry = (size, turn)
+        self._queue.append(entry)
+        try:
+            async with asyncio.timeout(self._patience):
+                await turn
+        except BaseException as error:
+            if turn.done() and not turn.cancelled():  # granted in the same moment
+                self._used -= size
+            else:
+                with contextlib.suppress(ValueError):
+                    self._queue.remove(entry)
+            self._grant()
+            if isinstance(error, TimeoutError):
+                raise ProblemError(
+                    503, "too many uploads at the same time", fix="Try again soon.", headers=retry_after(5)
+                ) from None
+            raise
+
+    def _grant(self) -> None:
+        while self._queue and self._used + self._queue[0][0] <= self._total:
+            size, turn = self._queue.popleft()
+            if not turn.cancelled():
+                self._used += size
+                turn.set_result(None)
+
+
+def retry_after(seconds: float) -> dict[str, Any]:
+    """Return the header that says when to come again, in whole seconds."""
+    return {"Retry-After": str(max(1, round(seconds)))}

@@ -1,0 +1,48 @@
+"""Bodies on their way out: documents, and streams whose pieces come from threads."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from coordinator.threads import Threads
+from edgefl.values import dumps
+
+__all__ = ["Pieces", "document", "from_thread"]
+
+_LOOK_EVERY = 16
+
+
+def document(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a value of `edgefl.values` as an answer."""
+    return Response(dumps(value).encode(), status, headers, media_type="application/json")
+
+
+class Pieces(Response):
+    """A body that is sent piece by piece. Its headers say how long it is, where that is known."""
+
+    def __init__(self, pieces: AsyncIterator[bytes], status: int, headers: Mapping[str, str], kind: str) -> None:
+        super().__init__(b"", status, headers, kind)
+        self._pieces = pieces
+        if "content-length" not in {name.lower() for name in headers}:
+            del self.headers["content-length"]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it, and stop where nobody takes it any more."""
+        request = Request(scope, receive)
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        number = 0
+        async for piece in self._pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            number += 1
+            if number % _LOOK_EVERY == 0 and await request.is_disconnected():
+                return
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def from_thread(threads: Threads, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Give the pieces of an iterator that blocks."""
+    while (piece := await threads.run(next, pieces, None)) is not None:
+        yield piece

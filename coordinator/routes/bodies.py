@@ -1,0 +1,91 @@
+"""Bodies on their way in: documents, an operator's JSON, and uploads that may be larger than the memory.
+
+How much may come, how slowly, and how it may be packed is decided before (`coordinator.limits`).
+"""
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
+
+from coordinator.edge import edge_of
+from coordinator.limits import MOST_BYTES
+from coordinator.problems import ProblemError
+from edgefl.values import loads
+
+__all__ = ["read_document", "read_model", "upload"]
+
+Value = TypeVar("Value")
+Model = TypeVar("Model", bound=BaseModel)
+
+
+async def read_document(request: Request, cls: type[Value]) -> Value:
+    """Return a value of `edgefl.values`; strict, with errors that name the field."""
+    return loads(cls, await request.body())
+
+
+async def read_model(request: Request, cls: type[Model]) -> Model:
+    """Return what an operator sent."""
+    try:
+        return cls.model_validate_json(await request.body() or b"{}")
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        if first["type"] == "json_invalid":
+            raise ProblemError(400, f"the body is no JSON: {first['msg']}", fix="Send a JSON object.") from None
+        where = ".".join(str(part) for part in first["loc"]) or "the body"
+        raise ProblemError(
+            422, f"{where} is wrong: {first['msg']}", fix="Correct it; /openapi.json describes every field."
+        ) from None
+
+
+@contextlib.asynccontextmanager
+async def upload(request: Request) -> AsyncIterator[bytes | Path]:
+    """Give a large body: a small one as bytes, a large one as a file in the blob store's spool, removed at the end."""
+    edge = edge_of(request)
+    kept = edge.limits.kept_bytes
+    declared = _declared(request)
+    async with contextlib.AsyncExitStack() as stack:
+        await stack.enter_async_context(edge.memory.reserved(min(declared, kept)))
+        pieces: list[bytes] = []
+        size = 0
+        stream = request.stream()
+        async for piece in stream:
+            pieces.append(piece)
+            size += len(piece)
+            if size > kept:
+                break
+        else:
+            yield b"".join(pieces)
+            return
+        await stack.enter_async_context(edge.spool.reserved(declared))
+        path = await edge.threads.run(edge.context.blobs.spool)
+        stack.callback(path.unlink, missing_ok=True)
+        await _write(request, path, pieces, stream)
+        yield path
+
+
+async def _write(request: Request, path: Path, pieces: list[bytes], stream: AsyncIterator[bytes]) -> None:
+    edge = edge_of(request)
+    with await edge.threads.run(path.open, "wb") as file:
+        await edge.threads.run(file.writelines, pieces)
+        pieces.clear()
+        size = 0
+        async for piece in stream:
+            pieces.append(piece)
+            size += len(piece)
+            if size >= edge.limits.kept_bytes:
+                await edge.threads.run(file.writelines, pieces)
+                pieces.clear()
+                size = 0
+        await edge.threads.run(file.writelines, pieces)
+
+
+def _declared(request: Request) -> int:
+    """Return how large a body will be; as large as allowed where its headers do not tell."""
+    most: int = request.scope["route"].openapi_extra[MOST_BYTES]
+    length = request.headers.get("content-length", "")
+    packed = request.headers.get("content-encoding", "identity") not in ("identity", "")
+    return min(most, int(length)) if length.isdigit() and not packed else most

@@ -1,0 +1,106 @@
+"""What a device says about itself: that it wants to take part, and what it can do now."""
+
+import secrets
+from typing import Annotated
+
+from fastapi import Depends, FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+
+from coordinator.callers import Caller
+from coordinator.edge import Edge, edge_of
+from coordinator.problems import ProblemError
+from coordinator.routes.adding import add, device_of, media
+from coordinator.routes.answers import document
+from coordinator.routes.bodies import read_document
+from coordinator.routes.schemas import reference
+from coordinator.server_settings import ServerLimits
+from coordinator.storage.records import Device
+from coordinator.storage.store import Admission
+from coordinator.tokens import hash_of, new_token
+from edgefl.values import DeviceProfile, Enrolled, Enrolment, dumps
+
+__all__ = ["add_routes"]
+
+_REFUSALS = {
+    Admission.UNKNOWN_KEY: (401, "the join key is not known", "Ask the operator of the federation for one."),
+    Admission.REVOKED_KEY: (403, "the join key was revoked", "Ask the operator for a new one."),
+    Admission.EXPIRED_KEY: (403, "the join key was good for a time that is over", "Ask the operator for a new one."),
+    Admission.SPENT_KEY: (403, "the join key is used up", "Ask the operator for a new one."),
+    Admission.NAME_TAKEN: (409, "another device has this name", "Join with another --name."),
+    Admission.REVOKED_DEVICE: (403, "this device was revoked", "Ask the operator; a new device needs a new --home."),
+}
+
+
+def add_routes(app: FastAPI, limits: ServerLimits) -> None:
+    """Add the routes of this file."""
+    add(
+        app,
+        "POST",
+        "/v1/devices",
+        enrol,
+        caller=Caller.JOINER,
+        tag="devices",
+        status=201,
+        answers={201: media(reference("Enrolled"), about="The device takes part.")},
+        body=media(reference("Enrolment"), about="A device that wants to take part.", required=True),
+        most_bytes=limits.json_bytes,
+    )
+    add(
+        app,
+        "PUT",
+        "/v1/devices/me/profile",
+        update_profile,
+        caller=Caller.DEVICE,
+        tag="devices",
+        status=204,
+        body=media(reference("DeviceProfile"), about="What the device can do now.", required=True),
+        most_bytes=limits.json_bytes,
+    )
+
+
+async def enrol(request: Request) -> Response:
+    """Let a device take part.
+
+    The same enrolment id again is the same device: it gets a new token, and the old one is good no longer.
+    """
+    edge = edge_of(request)
+    enrolment = await read_document(request, Enrolment)
+    token = new_token("device")
+    admission, device = await edge.threads.run(_admit, edge, request, enrolment, hash_of(token))
+    if device is None:
+        status, problem, fix = _REFUSALS[admission]
+        raise ProblemError(status, problem, fix=fix)
+    edge.gate.forget(device.id)
+    edge.driver.wake()  # a round may have waited for one more device
+    request.scope["edgefl.device"] = device.id
+    return document(Enrolled(device_id=device.id, token=token), 201, {"Cache-Control": "no-store"})
+
+
+def _admit(edge: Edge, request: Request, enrolment: Enrolment, token_hash: str) -> tuple[Admission, Device | None]:
+    key_hash = hash_of(edge.gate.bearer(request))
+    while True:
+        now = edge.context.now()
+        device = Device(
+            id=enrolment.name or f"device-{secrets.token_hex(4)}",
+            federation="",
+            enrolment_id=enrolment.enrolment_id,
+            token_hash=token_hash,
+            key="",
+            profile=dumps(enrolment.profile),
+            software=enrolment.software,
+            enrolled_at=now,
+            seen_at=now,
+        )
+        admission, admitted = edge.context.store.enrol(device, key_hash)
+        if admission is not Admission.NAME_TAKEN or enrolment.name is not None:
+            return admission, admitted if admission is Admission.ADMITTED else None
+
+
+async def update_profile(request: Request, device: Annotated[Device, Depends(device_of)]) -> Response:
+    """Tell what a device can do now."""
+    edge = edge_of(request)
+    profile = await read_document(request, DeviceProfile)
+    await edge.threads.run(edge.context.store.set_profile, device.id, dumps(profile))
+    edge.gate.forget(device.id)
+    return Response(status_code=204)

@@ -1,0 +1,159 @@
+"""Federations, as an operator makes, moves and looks at them."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated
+
+from fastapi import FastAPI, Path, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from coordinator import federations
+from coordinator.callers import Caller
+from coordinator.context import Context
+from coordinator.edge import edge_of
+from coordinator.federation_settings import FederationSettings
+from coordinator.problems import ProblemError
+from coordinator.routes.adding import add, media
+from coordinator.routes.bodies import read_model
+from coordinator.routes.conversion import federation_view, round_view, task_view
+from coordinator.routes.models import (
+    FederationRequest,
+    FederationsView,
+    FederationView,
+    MoveRequest,
+    RoundsView,
+    RoundView,
+    TasksView,
+)
+from coordinator.routes.schemas import IDENTIFIER, reference
+from coordinator.server_settings import ServerLimits
+from edgefl.values import from_json
+
+__all__ = ["LARGEST_ROUND", "Named", "add_routes"]
+
+LARGEST_ROUND = 2**31 - 1
+Named = Annotated[str, Path(pattern=IDENTIFIER, description="The federation's name.")]
+_Number = Annotated[int, Path(ge=0, le=LARGEST_ROUND)]
+_BASE = "/v1/federations"
+
+
+def add_routes(app: FastAPI, limits: ServerLimits) -> None:
+    """Add the routes of this file."""
+    admin = partial(add, app, caller=Caller.ADMIN, tag="federations")
+    admin(
+        "POST",
+        _BASE,
+        create_federation,
+        status=201,
+        answers={
+            201: media(reference("FederationView"), about="It is created."),
+            200: media(reference("FederationView"), about="It was there, with these settings and this bundle."),
+        },
+        body=media(reference("FederationRequest"), about="Settings, and the digest of a bundle.", required=True),
+        most_bytes=limits.json_bytes,
+    )
+    admin("GET", _BASE, list_federations, model=FederationsView)
+    admin("GET", _BASE + "/{name}", show_federation, model=FederationView)
+    for verb in federations.Verb:
+        admin(
+            "POST",
+            f"{_BASE}/{{name}}/{verb}",
+            _moving(verb),
+            model=FederationView,
+            body=media(reference("MoveRequest"), about="Why, for a person."),
+            most_bytes=limits.json_bytes,
+        )
+    admin("GET", _BASE + "/{name}/rounds", list_rounds, model=RoundsView)
+    admin("GET", _BASE + "/{name}/rounds/{number}", show_round, model=RoundView)
+    admin("GET", _BASE + "/{name}/tasks", list_tasks, model=TasksView)
+
+
+async def create_federation(request: Request) -> Response:
+    """Create a federation. The same one again is answered with 200; another one of its name with 409."""
+    edge = edge_of(request)
+    asked = await read_model(request, FederationRequest)
+    settings = from_json(FederationSettings, asked.settings)
+    view, new = await edge.threads.run_long(_create, edge.context, settings, asked.bundle)
+    return Response(view.model_dump_json().encode(), 201 if new else 200, media_type="application/json")
+
+
+def _create(context: Context, settings: FederationSettings, digest: str) -> tuple[FederationView, bool]:
+    if context.blobs.size(digest) is None:
+        raise ProblemError(404, f"there is no bundle {digest}", fix="Send it to /v1/bundles first.")
+    federation, new = federations.create(context, settings, context.blobs.get(digest))
+    return _view(context, federation.id), new
+
+
+async def list_federations(request: Request) -> FederationsView:
+    """List all federations."""
+    edge = edge_of(request)
+
+    def listed() -> FederationsView:
+        known = edge.context.store.federations()
+        views = [federation_view(federations.overview(edge.context, one)) for one in known]
+        return FederationsView(federations=views)
+
+    return await edge.threads.run_long(listed)
+
+
+async def show_federation(request: Request, name: Named) -> FederationView:
+    """Show how a federation is doing, and what it was told."""
+    edge = edge_of(request)
+    return await edge.threads.run_long(_view, edge.context, name)
+
+
+def _view(context: Context, name: str) -> FederationView:
+    federation = federations.existing(context, name)
+    return federation_view(federations.overview(context, federation), federation)
+
+
+def _moving(verb: federations.Verb) -> Callable[..., object]:
+    async def move(request: Request, name: Named) -> FederationView:
+        edge = edge_of(request)
+        asked = await read_model(request, MoveRequest)
+
+        def moved() -> FederationView:
+            federations.move(edge.context, name, verb, asked.reason)
+            return _view(edge.context, name)
+
+        view = await edge.threads.run_long(moved)
+        edge.driver.wake()
+        return view
+
+    move.__name__ = f"{verb}_federation"
+    move.__doc__ = f"{verb.capitalize()} a federation."
+    return move
+
+
+async def list_rounds(request: Request, name: Named) -> RoundsView:
+    """List the rounds of a federation."""
+    edge = edge_of(request)
+
+    def listed() -> RoundsView:
+        federations.existing(edge.context, name)
+        return RoundsView(rounds=[round_view(one) for one in edge.context.store.rounds(name)])
+
+    return await edge.threads.run_long(listed)
+
+
+async def show_round(request: Request, name: Named, number: _Number) -> RoundView:
+    """Show a round."""
+    edge = edge_of(request)
+    found = await edge.threads.run(edge.context.store.round, name, number)
+    if found is None:
+        raise ProblemError(404, f"{name!r} has no round {number}", fix="Rounds are counted from 0; list them first.")
+    return round_view(found)
+
+
+async def list_tasks(
+    request: Request, name: Named, number: Annotated[int | None, Query(alias="round", ge=0, le=LARGEST_ROUND)] = None
+) -> TasksView:
+    """List the tasks of a federation, or of one of its rounds."""
+    edge = edge_of(request)
+
+    def listed() -> TasksView:
+        federations.existing(edge.context, name)
+        return TasksView(tasks=[task_view(task) for task in edge.context.store.tasks(name, number=number)])
+
+    return await edge.threads.run_long(listed)

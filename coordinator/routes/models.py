@@ -1,0 +1,206 @@
+"""What operators send and get, as Pydantic models: the only place that knows Pydantic, apart from who uses these.
+
+Times are seconds since 1970. `coordinator.routes.conversion` makes them from records.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from coordinator.routes.schemas import DIGEST
+
+__all__ = [
+    "BundleView",
+    "DeviceView",
+    "DevicesView",
+    "FederationRequest",
+    "FederationView",
+    "FederationsView",
+    "Health",
+    "KeyRequest",
+    "KeyView",
+    "KeysView",
+    "MoveRequest",
+    "NewKeyView",
+    "RoundView",
+    "RoundsView",
+    "TaskView",
+    "TasksView",
+    "TelemetryView",
+]
+
+_LONGEST = 10 * 365 * 86400
+_TEXT = r"^[^\x00-\x1f\x7f-\x9f]*$"
+
+
+class _Sent(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class FederationRequest(_Sent):
+    """A federation to create."""
+
+    settings: dict[str, Any]
+    """`FederationSettings`, which check themselves."""
+    bundle: Annotated[str, Field(pattern=DIGEST)]
+    """Digest of a bundle that was sent to /v1/bundles."""
+
+
+class MoveRequest(_Sent):
+    """Why a federation is moved."""
+
+    reason: Annotated[str | None, Field(max_length=200, pattern=_TEXT)] = None
+
+
+class KeyRequest(_Sent):
+    """A join key to make."""
+
+    label: Annotated[str, Field(max_length=200, pattern=_TEXT)] = ""
+    most_uses: Annotated[int | None, Field(ge=1, le=10**9)] = None
+    """Devices that it lets in; null is no limit."""
+    expires_seconds: Annotated[float | None, Field(gt=0, le=_LONGEST)] = None
+    """How long it is good for; null is for ever."""
+
+
+class BundleView(BaseModel):
+    """A bundle that is kept."""
+
+    digest: str
+
+
+class RoundView(BaseModel):
+    """A round."""
+
+    number: int
+    state: str
+    attempt: int
+    model: str
+    opened_at: float
+    deadline_at: float
+    closed_at: float | None
+    closed_because: str | None
+    done_at: float | None
+    next_model: str | None
+    report: dict[str, Any] | None
+    """What it gave: updates, losses, accuracies, seconds."""
+
+
+class RoundsView(BaseModel):
+    """The rounds of a federation."""
+
+    rounds: list[RoundView]
+
+
+class FederationView(BaseModel):
+    """A federation and how it is doing."""
+
+    name: str
+    state: str
+    reason: str | None
+    mode: str
+    strategy: str
+    model: str
+    rounds: int
+    rounds_done: int
+    round: RoundView | None
+    """The latest round."""
+    updates: int
+    """Updates that count in it."""
+    wanted: int
+    """Updates that close it."""
+    devices: int
+    accuracy: float | None
+    """Of the newest global model, where it was evaluated."""
+    report: dict[str, Any] | None
+    """What the last round that is done gave."""
+    created_at: float
+    changed_at: float | None
+    settings: dict[str, Any] | None = None
+    """Only where one federation is asked for."""
+
+
+class FederationsView(BaseModel):
+    """All federations."""
+
+    federations: list[FederationView]
+
+
+class DeviceView(BaseModel):
+    """A device."""
+
+    id: str
+    state: Literal["available", "away", "revoked"]
+    software: str
+    enrolled_at: float
+    seen_at: float
+    revoked_at: float | None
+    key: str
+    """Id of the join key that let it in."""
+    done: int
+    failed: int
+    samples: int | None
+    profile: dict[str, Any]
+
+
+class DevicesView(BaseModel):
+    """The devices of a federation."""
+
+    devices: list[DeviceView]
+
+
+class TaskView(BaseModel):
+    """A task."""
+
+    id: str
+    round: int
+    device: str
+    state: str
+    created_at: float
+    handed_at: float | None
+    ended_at: float | None
+    counted_in: int | None
+    update: str | None
+    result: dict[str, Any] | None
+    refusal: dict[str, Any] | None
+
+
+class TasksView(BaseModel):
+    """Tasks of a federation."""
+
+    tasks: list[TaskView]
+
+
+class TelemetryView(BaseModel):
+    """One row for every task that ended."""
+
+    rows: list[dict[str, Any]]
+
+
+class KeyView(BaseModel):
+    """A join key, without the key itself."""
+
+    id: str
+    label: str
+    created_at: float
+    uses: int
+    most_uses: int | None
+    expires_at: float | None
+    revoked_at: float | None
+
+
+class KeysView(BaseModel):
+    """The join keys of a federation."""
+
+    keys: list[KeyView]
+
+
+class NewKeyView(KeyView):
+    """A new join key. The key itself is shown this once."""
+
+    key: str
+
+
+class Health(BaseModel):
+    """Whether it works."""
+
+    status: Literal["ok"]

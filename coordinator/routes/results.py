@@ -1,0 +1,106 @@
+"""What a federation gives: its models, and what they cost every device."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Annotated, BinaryIO, Literal
+
+from fastapi import FastAPI, Path, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from coordinator.callers import Caller
+from coordinator.context import Context
+from coordinator.edge import Edge, edge_of
+from coordinator.federations import existing
+from coordinator.models import Form, device_model, global_model
+from coordinator.routes.adding import add, media
+from coordinator.routes.answers import Pieces, from_thread
+from coordinator.routes.federations import Named
+from coordinator.routes.models import TelemetryView
+from coordinator.routes.schemas import IDENTIFIER, reference
+from coordinator.routes.tasks import TENSORS
+from coordinator.telemetry_table import as_csv, rows, write_parquet
+
+__all__ = ["add_routes"]
+
+_BASE = "/v1/federations/{name}"
+_BINARY = {"type": "string", "format": "binary"}
+_CSV, _PARQUET, _ONNX = "text/csv", "application/vnd.apache.parquet", "application/octet-stream"
+_Form = Annotated[Form, Query(alias="format")]
+
+
+def add_routes(app: FastAPI) -> None:
+    """Add the routes of this file."""
+    admin = partial(add, app, caller=Caller.ADMIN, tag="results")
+    telemetry = media(reference("TelemetryView"), about="A row for every task that ended.")
+    telemetry["content"] |= {_CSV: {"schema": {"type": "string"}}, _PARQUET: {"schema": _BINARY}}
+    model = media(_BINARY, kind=TENSORS, about="The weights, or a model for onnxruntime.")
+    model["content"][_ONNX] = {"schema": _BINARY}
+    admin("GET", _BASE + "/telemetry", get_telemetry, answers={200: telemetry})
+    admin("GET", _BASE + "/model", get_model, answers={200: model})
+    admin("GET", _BASE + "/devices/{device_id}/model", get_device_model, answers={200: model})
+
+
+async def get_telemetry(
+    request: Request,
+    name: Named,
+    form: Annotated[Literal["json", "csv", "parquet"], Query(alias="format")] = "json",
+) -> Response:
+    """Get what every task cost: time, memory, energy, network, predicted and measured."""
+    edge = edge_of(request)
+    await edge.threads.run(existing, edge.context, name)
+    if form == "csv":
+        headers = _attachment(f"{name}.csv")
+        return Pieces(from_thread(edge.threads, as_csv(rows(edge.context.store, name))), 200, headers, _CSV)
+    if form == "parquet":
+        pieces = await edge.threads.run_long(_parquet, edge, name)
+        return Pieces(from_thread(edge.threads, pieces), 200, _attachment(f"{name}.parquet"), _PARQUET)
+    body = await edge.threads.run_long(_json, edge.context, name)
+    return Response(body, media_type="application/json")
+
+
+def _json(context: Context, name: str) -> bytes:
+    return TelemetryView(rows=list(rows(context.store, name))).model_dump_json().encode()
+
+
+def _parquet(edge: Edge, name: str) -> Iterator[bytes]:
+    """Write the file now, so that an error is still an answer; it is gone once it is read, or not read."""
+    path = edge.context.blobs.spool()
+    try:
+        write_parquet(rows(edge.context.store, name), path)
+        file = path.open("rb")
+    finally:
+        path.unlink(missing_ok=True)
+    return _pieces(file)
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        while piece := file.read(256 * 1024):
+            yield piece
+
+
+async def get_model(request: Request, name: Named, form: _Form = "weights") -> Response:
+    """Get the newest global model."""
+    edge = edge_of(request)
+    data = await edge.threads.run_long(global_model, edge.context, name, form)
+    return _model(data, name, form)
+
+
+async def get_device_model(
+    request: Request, name: Named, device_id: Annotated[str, Path(pattern=IDENTIFIER)], form: _Form = "weights"
+) -> Response:
+    """Get a device's part of the newest global model."""
+    edge = edge_of(request)
+    data = await edge.threads.run_long(device_model, edge.context, name, device_id, form)
+    return _model(data, f"{name}-{device_id}", form)
+
+
+def _model(data: bytes, name: str, form: Form) -> Response:
+    ending = "safetensors" if form == "weights" else "onnx"
+    return Response(data, 200, _attachment(f"{name}.{ending}"), TENSORS if form == "weights" else _ONNX)
+
+
+def _attachment(name: str) -> dict[str, str]:
+    """Say what a browser or `curl -OJ` shall call the file; names of federations and devices need no escaping."""
+    return {"Content-Disposition": f'attachment; filename="{name.replace(":", "_")}"', "Cache-Control": "no-store"}

@@ -1,0 +1,116 @@
+"""Work: what a device shall do next, and what came of it. The busiest routes, so they skip everything they can."""
+
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Path
+from starlette.requests import Request
+from starlette.responses import Response
+
+from coordinator.callers import Caller
+from coordinator.edge import edge_of
+from coordinator.intake import refuse
+from coordinator.problems import ProblemError, as_problem
+from coordinator.routes.adding import add, device_of, media, parameter
+from coordinator.routes.answers import document
+from coordinator.routes.bodies import read_document, upload
+from coordinator.routes.schemas import IDENTIFIER, reference
+from coordinator.server_settings import ServerLimits
+from coordinator.storage.records import Device
+from coordinator.waiting import LONGEST_WAIT
+from edgefl.errors import EdgeFLError
+from edgefl.values import Refusal
+
+__all__ = ["TENSORS", "add_routes"]
+
+TENSORS = "application/vnd.safetensors"
+
+_Task = Annotated[str, Path(pattern=IDENTIFIER, description="The task's id, from its plan.")]
+_Caller = Annotated[Device, Depends(device_of)]
+_LARGEST_WAIT = 3600
+
+
+def add_routes(app: FastAPI, limits: ServerLimits) -> None:
+    """Add the routes of this file."""
+    receipt: dict[int | str, dict[str, Any]] = {
+        200: media(reference("Receipt"), about="It was taken, or had been before, or is too late.")
+    }
+    add(
+        app,
+        "POST",
+        "/v1/tasks/next",
+        next_task,
+        caller=Caller.DEVICE,
+        tag="tasks",
+        answers={200: media(reference("Assignment"), about="What to do, or when to ask again.")},
+        busy=[
+            parameter(
+                "wait",
+                "query",
+                {"type": "number", "minimum": 0, "maximum": _LARGEST_WAIT, "default": 0},
+                f"Seconds to wait for a task; {LONGEST_WAIT:g} at most are waited.",
+            )
+        ],
+    )
+    add(
+        app,
+        "PUT",
+        "/v1/tasks/{task_id}/result",
+        deliver_result,
+        caller=Caller.DEVICE,
+        tag="tasks",
+        answers=receipt,
+        body=media(
+            {"type": "string", "format": "binary"}, kind=TENSORS, about="A body of kind `update`.", required=True
+        ),
+        most_bytes=limits.upload_bytes,
+        busy=[parameter("task_id", "path", {"type": "string", "pattern": IDENTIFIER}, "The task's id, from its plan.")],
+    )
+    add(
+        app,
+        "PUT",
+        "/v1/tasks/{task_id}/refusal",
+        refuse_task,
+        caller=Caller.DEVICE,
+        tag="tasks",
+        answers=receipt,
+        body=media(reference("Refusal"), about="Why the task is not done.", required=True),
+        most_bytes=limits.json_bytes,
+    )
+
+
+async def next_task(request: Request, device: _Caller) -> Response:
+    """Ask what to do; wait for it if there is nothing."""
+    return document(await edge_of(request).waiting.next(device, _seconds(request.query_params.get("wait", "0"))))
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1
+    if not 0 <= seconds <= _LARGEST_WAIT:
+        raise ProblemError(422, f"{text[:40]!r} is no time to wait", fix=f"Write 0 to {_LARGEST_WAIT} seconds.")
+    return seconds
+
+
+async def deliver_result(request: Request, device: _Caller) -> Response:
+    """Send the result of a task. It is on disk when this is answered."""
+    edge = edge_of(request)
+    try:
+        async with upload(request) as body:
+            receipt = await edge.intake.deliver(device, request.path_params["task_id"], body)
+    except EdgeFLError as error:
+        edge.metrics.update("rejected" if as_problem(error).status < 500 else "failed")
+        raise
+    edge.metrics.update(receipt.outcome)
+    return document(receipt)
+
+
+async def refuse_task(request: Request, task_id: _Task, device: _Caller) -> Response:
+    """Say that a task is not done, and why."""
+    edge = edge_of(request)
+    refusal = await read_document(request, Refusal)
+    receipt = await edge.threads.run(refuse, edge.context, device, task_id, refusal)
+    edge.metrics.update("refused")
+    edge.driver.wake()
+    return document(receipt)

@@ -1,0 +1,178 @@
+"""One coordinator process: opens its storage, listens, serves until it is told to stop.
+
+`edgefl serve` calls `serve`. A stop by SIGTERM or Ctrl-C answers every open poll at once, finishes what is under way,
+and returns.
+"""
+
+import contextlib
+import logging
+import resource
+import signal
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+
+from coordinator.admin_token import admin_token
+from coordinator.app import make_app
+from coordinator.connections import connection_class
+from coordinator.context import Context
+from coordinator.edge import Edge
+from coordinator.federation_settings import FederationSettings
+from coordinator.federations import create
+from coordinator.logs import configure
+from coordinator.server_settings import ServerSettings
+from coordinator.storage.open import open_blobs, open_store
+from edgefl.errors import EdgeFLError
+
+__all__ = ["Listening", "Server", "listen", "make_server", "serve"]
+
+_log = logging.getLogger("coordinator.server")
+
+_GRACE_SECONDS = 4
+_KEEP_ALIVE_SECONDS = 75
+"""Longer than a device waits between two polls, so that it keeps its connection."""
+_MOST_FILES = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where a coordinator listens, and how its operator gets in."""
+
+    url: str
+    context: Context
+    admin_token: str | None = field(repr=False)
+    """None if another worker on the same database made it."""
+    admin_token_file: Path | None
+    created: tuple[tuple[str, bool], ...] = ()
+    """The federations that it was given, and whether each is new."""
+
+
+def serve(
+    settings: ServerSettings,
+    *,
+    federations: Sequence[tuple[FederationSettings, bytes]] = (),
+    ready: Callable[[Listening], None] | None = None,
+) -> None:
+    """Serve until SIGTERM or Ctrl-C. `federations` are created first, from settings and bundles; `ready` is called once
+    requests are answered, on a thread of the server."""
+    handler = configure(settings.log_format, settings.log_level)
+    try:
+        _allow_many_files()
+        settings.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with contextlib.ExitStack() as stack:
+            database = settings.database or f"sqlite:///{settings.state.absolute() / 'coordinator.sqlite'}"
+            store = open_store(database)
+            stack.callback(store.close)
+            context = Context(store, open_blobs(settings.blobs or str(settings.state / "blobs")))
+            token = admin_token(settings, store)
+            created = tuple((one.name, create(context, one, bundle)[1]) for one, bundle in federations)
+            sock = stack.enter_context(listen(settings.host, settings.port))
+            url = f"{'http' if settings.certificate is None else 'https'}://{_address(sock)}"
+            local = database.startswith("sqlite")
+            app = make_app(context, admin_hash=token.hash, limits=settings.limits, local=local)
+            server = make_server(app, settings)
+            if ready is not None:
+                listening = Listening(url, context, token.text, token.path, created)
+                server.on_start = lambda: ready(listening)
+            _log.info("listening on %s", url)
+            server.run(sockets=[sock])
+            if server.failure is not None:
+                raise server.failure
+    finally:
+        logging.getLogger().removeHandler(handler)
+
+
+def make_server(app: FastAPI, settings: ServerSettings) -> "Server":
+    """Return uvicorn as it shall be here."""
+    try:
+        config = uvicorn.Config(
+            app,
+            loop="uvloop",
+            http=connection_class(settings.limits),
+            ws="none",
+            lifespan="on",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            proxy_headers=bool(settings.trusted_proxies),
+            forwarded_allow_ips=list(settings.trusted_proxies),
+            backlog=2048,
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+            ssl_certfile=settings.certificate,
+            ssl_keyfile=settings.private_key,
+        )
+        config.load()
+    except (OSError, ssl.SSLError) as error:
+        raise EdgeFLError(
+            f"the certificate {settings.certificate} or its private key cannot be used: {error}",
+            fix="Give both as PEM files that belong together.",
+        ) from None
+    return Server(config, app.state.edge)
+
+
+class Server(uvicorn.Server):
+    """uvicorn, which answers open polls before it waits for them, and leaves the end of the process to the caller."""
+
+    def __init__(self, config: uvicorn.Config, edge: Edge) -> None:
+        super().__init__(config)
+        self._edge = edge
+        self.on_start: Callable[[], None] = lambda: None
+        self.failure: Exception | None = None
+        """What `on_start` raised, which stops the server in good order."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and say so."""
+        await super().startup(sockets)
+        try:
+            await self._edge.threads.run_long(self.on_start)
+        except Exception as error:
+            self.failure = error
+            self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop within seconds, however many devices wait."""
+        self._edge.waiting.close()
+        await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop; at the second Ctrl-C without waiting."""
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        sock = socket.socket(family, kind, protocol)
+        with contextlib.ExitStack() as failed:
+            failed.callback(sock.close)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(address)
+            failed.pop_all()
+    except OSError as error:
+        raise EdgeFLError(
+            f"cannot listen on {host}, port {port}: {error.strerror or error}", fix="Choose another --host or --port."
+        ) from None
+    return sock
+
+
+def _address(sock: socket.socket) -> str:
+    host, port = sock.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _allow_many_files() -> None:
+    """Allow a connection for every device: the usual limit is 1,024 files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -1,0 +1,189 @@
+"""A database and its transactions: all that differs between SQLite and PostgreSQL is in this file.
+
+Two engines on one database. `read` runs one statement without a transaction around it. `write` runs a transaction that
+sees what is committed, and runs it again where the database gave way to another one.
+
+SQLite      WAL, and a writer's lock from the first statement on (BEGIN IMMEDIATE). The writers of a process queue for
+            one connection, in order; those of several processes wait for each other's lock.
+PostgreSQL  READ COMMITTED. What a transaction relies on it locks, always in this order, so that no two wait for each
+            other: federation, round, tasks by id, join key, devices by id.
+"""
+
+import random
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import URL, Connection, Engine, Executable, Table, create_engine, event, text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as NoConnectionError
+
+from coordinator.storage.store import UnavailableError
+
+__all__ = ["Database", "postgresql_database", "sqlite_database"]
+
+Value = TypeVar("Value")
+
+_LOCK_SECONDS = 30
+_TRIES = 8
+# Serialization failure, deadlock: the transaction was undone, and may simply be run again.
+_GAVE_WAY = frozenset({"40001", "40P01"})
+# Two transactions added the same row: whoever runs again finds it there.
+_SAME_ROW = frozenset({"23505"})
+
+
+class Database:
+    """Where records are kept, and how transactions on them run."""
+
+    def __init__(self, reader: Engine, writer: Engine) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @property
+    def is_postgresql(self) -> bool:
+        """Whether several machines may share it."""
+        return self._writer.dialect.name == "postgresql"
+
+    def read(self, statement: Executable, **values: object) -> list[Any]:
+        """Return the rows of one statement that changes nothing."""
+        for last in _attempts():
+            try:
+                with self._reader.connect() as connection:
+                    return list(connection.execute(statement, values).all())
+            except (DBAPIError, NoConnectionError) as error:
+                # A connection that broke while it was idle is no reason to give up: the next one is new.
+                if last or not getattr(error, "connection_invalidated", False):
+                    raise _unavailable(error) from error
+        raise AssertionError("the last attempt raises")
+
+    def write(self, work: Callable[[Connection], Value]) -> Value:
+        """Run a transaction, and return what `work` returns when everything that it did is durable.
+
+        It may run several times, so it changes nothing but the database.
+        """
+        for last in _attempts():
+            finished = False
+            try:
+                with self._writer.begin() as connection:
+                    value = work(connection)
+                    finished = True
+                return value
+            except (DBAPIError, NoConnectionError) as error:
+                if last or not _may_repeat(error, finished):
+                    raise _unavailable(error) from error
+        raise AssertionError("the last attempt raises")
+
+    def insert(self, table: Table) -> "postgresql.Insert | sqlite.Insert":
+        """Return an INSERT that knows ON CONFLICT, which both databases spell the same but SQLAlchemy does not."""
+        return postgresql.insert(table) if self.is_postgresql else sqlite.insert(table)
+
+    def lock_schema(self, connection: Connection) -> None:
+        """Wait until nobody else changes the schema; SQLite's writers are alone anyway."""
+        if self.is_postgresql:
+            connection.execute(text("SELECT pg_advisory_xact_lock(5021930157)"))  # any number of our own
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self._reader.dispose()
+        self._writer.dispose()
+
+
+def sqlite_database(path: Path) -> Database:
+    """Open a file, which is made if it is not there."""
+    url = URL.create("sqlite", database=str(path))
+    waiting = {"timeout": _LOCK_SECONDS}
+    reader = create_engine(
+        url,
+        isolation_level="AUTOCOMMIT",
+        pool_size=16,
+        max_overflow=48,
+        pool_reset_on_return=None,
+        connect_args=waiting,
+    )
+    writer = create_engine(url, pool_size=1, max_overflow=0, pool_timeout=_LOCK_SECONDS, connect_args=waiting)
+
+    def prepare(connection: DBAPIConnection, _: object) -> None:
+        connection.isolation_level = None  # transactions begin where we say, not where the driver thinks
+        connection.execute("PRAGMA synchronous = FULL")  # in WAL, NORMAL may lose the last commits
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    event.listen(reader, "connect", prepare)
+    event.listen(writer, "connect", prepare)
+    event.listen(writer, "begin", begin)
+    _use_wal(writer)
+    return Database(reader, writer)
+
+
+def postgresql_database(url: URL) -> Database:
+    """Open a database on a server."""
+    url = url.set(drivername="postgresql+psycopg")
+    arguments = {"connect_timeout": 10, "application_name": "edgefl"}
+    for name in [name for name in arguments if name in url.query]:
+        del arguments[name]
+
+    def engine(level: Any, reset: Any) -> Engine:
+        made = create_engine(
+            url, isolation_level=level, pool_size=8, max_overflow=24, pool_reset_on_return=reset, connect_args=arguments
+        )
+        event.listen(made, "connect", _set_limits)
+        return made
+
+    return Database(engine("AUTOCOMMIT", None), engine("READ COMMITTED", "rollback"))
+
+
+def _set_limits(connection: DBAPIConnection, _: object) -> None:
+    """A worker whose machine dies in a transaction holds its locks for seconds, not for hours."""
+    settings = {"lock_timeout": _LOCK_SECONDS, "idle_in_transaction_session_timeout": _LOCK_SECONDS}
+    cursor = connection.cursor()
+    for name, seconds in settings.items():
+        cursor.execute(f"SET {name} = '{seconds}s'")
+    cursor.close()
+    if not connection.autocommit:
+        connection.commit()
+
+
+def _use_wal(writer: Engine) -> None:
+    """Switch to a write-ahead log, once in the life of a file. Whoever meets another at that is told to come again."""
+    for last in _attempts():
+        connection = writer.raw_connection()
+        try:
+            connection.cursor().execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if last or error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+        finally:
+            connection.close()
+
+
+def _attempts() -> Iterator[bool]:
+    """Count attempts, with a pause between them; True is the last one."""
+    for attempt in range(1, _TRIES + 1):
+        yield attempt == _TRIES
+        time.sleep(random.uniform(0, 0.005 * 2**attempt))  # those who met shall not meet again
+
+
+def _may_repeat(error: SQLAlchemyError, finished: bool) -> bool:
+    """Whether a transaction certainly did nothing, and may do something the next time."""
+    if not isinstance(error, DBAPIError):
+        return False
+    state = getattr(error.orig, "sqlstate", None)
+    if state in _GAVE_WAY or state in _SAME_ROW:
+        return True
+    # A connection that broke during the commit may have committed.
+    return error.connection_invalidated and not finished
+
+
+def _unavailable(error: SQLAlchemyError) -> Exception:
+    """Return what to raise: the state of a database is its operator's concern, any other error is a mistake of ours."""
+    if not isinstance(error, (OperationalError, InterfaceError, NoConnectionError)):
+        return error
+    reason = " ".join(str(getattr(error, "orig", error)).split())[:300]
+    return UnavailableError(f"the database does not answer: {reason}", fix="See that it runs and its disk has room.")

@@ -1,0 +1,168 @@
+"""The blob store in a folder.
+
+    content/ab/abcdef...    bodies, each under the digits of its digest
+    spool/                  bodies on their way in, each somebody's own
+
+A body is written in the spool, flushed to the disk and then renamed: under its digest there is all of it or nothing.
+The names reach the disk too before a put returns. Several processes may share a folder.
+"""
+
+import contextlib
+import hashlib
+import mmap
+import os
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from coordinator.storage.blobs import missing
+from edgefl.values import check_digest, digest_of
+
+__all__ = ["FolderBlobs"]
+
+_PIECE = 256 * 1024
+_STALE_SECONDS = 3600.0
+_THREADS = 8
+
+
+class FolderBlobs:
+    """Content-addressed files."""
+
+    def __init__(self, folder: Path) -> None:
+        self._content = folder / "content"
+        self._spool = folder / "spool"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # what devices sent is for the coordinator alone
+        self._content.mkdir(exist_ok=True)
+        self._spool.mkdir(exist_ok=True)
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="blobs")
+        self._clear_spool()
+
+    def put(self, data: bytes) -> str:
+        """Keep data, and return its digest."""
+        return self.put_all([data])[0]
+
+    def put_all(self, bodies: Sequence[bytes | Path]) -> list[str]:
+        """Keep several at once. The disk is waited for by several threads, and each folder is flushed once."""
+        digests = list(self._threads.map(self._settle, bodies) if len(bodies) > 1 else map(self._settle, bodies))
+        # Also for those that were there already: whoever brought them may not have come so far yet.
+        folders = {self._path(digest).parent for digest in digests} | {self._content}
+        list(self._threads.map(_flush, folders))
+        return digests
+
+    def spool(self) -> Path:
+        """Return a new path for a body on its way in."""
+        return self._spool / uuid.uuid4().hex
+
+    def size(self, digest: str) -> int | None:
+        """How many bytes it has, or None."""
+        try:
+            return self._path(digest).stat().st_size
+        except FileNotFoundError:
+            return None
+
+    def get(self, digest: str) -> bytes:
+        """The whole body. A damaged one is removed, so that it can be put again."""
+        path = self._path(digest)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            raise missing(digest) from None
+        if digest_of(data) != digest:
+            path.unlink(missing_ok=True)
+            raise missing(digest, damaged=True)
+        return data
+
+    @contextlib.contextmanager
+    def open(self, digest: str) -> Iterator[memoryview]:
+        """The whole body, mapped into memory."""
+        try:
+            descriptor = os.open(self._path(digest), os.O_RDONLY)
+        except FileNotFoundError:
+            raise missing(digest) from None
+        try:
+            size = os.fstat(descriptor).st_size
+            mapped = mmap.mmap(descriptor, size, access=mmap.ACCESS_READ) if size else None
+        finally:
+            os.close(descriptor)
+        if mapped is None:  # an empty file cannot be mapped
+            yield memoryview(b"")
+            return
+        try:
+            yield memoryview(mapped)
+        finally:
+            with contextlib.suppress(BufferError):  # an array on it is still alive, and will let go of it
+                mapped.close()
+
+    def read(self, digest: str, start: int, end: int) -> Iterator[bytes]:
+        """The bytes from `start` up to `end`, in pieces."""
+        try:
+            file = self._path(digest).open("rb")
+        except FileNotFoundError:
+            raise missing(digest) from None
+        with file:
+            file.seek(start)
+            while start < end and (piece := file.read(min(_PIECE, end - start))):
+                start += len(piece)
+                yield piece
+
+    def drop(self, digest: str) -> None:
+        """Forget a body."""
+        self._path(digest).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.shutdown()
+
+    def _path(self, digest: str) -> Path:
+        name = check_digest(digest).removeprefix("sha256:")
+        return self._content / name[:2] / name
+
+    def _settle(self, body: bytes | Path) -> str:
+        """Bring a body under its digest; its name is not flushed yet."""
+        if isinstance(body, Path):
+            return self._settle_file(body)
+        digest = digest_of(body)
+        if self.size(digest) != len(body):  # another length is one that a failing disk left
+            path = self.spool()
+            try:
+                with path.open("xb") as file:
+                    file.write(body)
+                self._move(path, digest)
+            except BaseException:
+                path.unlink(missing_ok=True)
+                raise
+        return digest
+
+    def _settle_file(self, path: Path) -> str:
+        with path.open("rb") as file:
+            digest = "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
+            length = file.tell()
+        if self.size(digest) == length:
+            path.unlink()
+        else:
+            self._move(path, digest)
+        return digest
+
+    def _move(self, path: Path, digest: str) -> None:
+        _flush(path)
+        target = self._path(digest)
+        target.parent.mkdir(exist_ok=True)
+        path.replace(target)
+
+    def _clear_spool(self) -> None:
+        """Remove what a crash left. An hour, because another worker may be writing at this moment."""
+        for path in self._spool.iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                if time.time() - path.stat().st_mtime > _STALE_SECONDS:
+                    path.unlink()
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file or a folder is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,13 @@
+"""What Alembic runs for every command: the steps, on the connection that `coordinator.storage.schema` opened."""
+
+from alembic import context
+
+from coordinator.storage.tables import metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    render_as_batch=True,  # SQLite alters a table by making it anew
+)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,1 @@
+"""One step a file, each made for good: a database out there may have taken it."""

@@ -1,0 +1,27 @@
+"""The little that the database must know of a plan, which it otherwise keeps as a text: the digests that it names."""
+
+import json
+import re
+from collections.abc import Iterable
+
+__all__ = ["digests_in", "mask_given"]
+
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+def digests_in(plans: Iterable[str]) -> set[str]:
+    """Return every digest that stands in one of these texts."""
+    found: set[str] = set()
+    for plan in plans:
+        found.update(_DIGEST.findall(plan))
+    return found
+
+
+def mask_given(plan: str) -> str | None:
+    """Return the digest of the body of the mask that a plan gives; None where it gives the whole model."""
+    try:
+        document = json.loads(plan)
+    except ValueError:
+        return None
+    mask = document.get("mask_body") if isinstance(document, dict) else None
+    return mask if isinstance(mask, str) else None

@@ -1,0 +1,181 @@
+"""Federations, rounds, tasks, devices and join keys as the database keeps them: plain values.
+
+Times are seconds since 1970 as floats. Documents (plans, results, profiles, settings) are kept as their JSON text, as
+they came or went. Nothing here knows SQL or HTTP.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = [
+    "Artifact",
+    "Device",
+    "Federation",
+    "FederationState",
+    "JoinKey",
+    "Round",
+    "RoundState",
+    "Task",
+    "TaskState",
+]
+
+
+class FederationState(StrEnum):
+    """What a federation does."""
+
+    CREATED = "created"
+    RUNNING = "running"
+    PAUSED = "paused"
+    """The open round goes on to its end; no other one opens."""
+    FINISHED = "finished"
+    ABORTED = "aborted"
+
+
+class RoundState(StrEnum):
+    """Where a round is. See `coordinator.rounds`."""
+
+    OPEN = "open"
+    """Updates are taken."""
+    CLOSED = "closed"
+    """No update is taken any more: which ones count is settled."""
+    DONE = "done"
+    """The next model is stored."""
+
+
+class TaskState(StrEnum):
+    """What became of a task."""
+
+    OPEN = "open"
+    DONE = "done"
+    """An update came and counts in the round `counted_in`."""
+    REFUSED = "refused"
+    EXPIRED = "expired"
+    """The round closed without it."""
+    LATE = "late"
+    """An update came after that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Federation:
+    """A federation."""
+
+    id: str
+    """Its name: unique on a coordinator."""
+    settings: str
+    """JSON of `FederationSettings`."""
+    manifest: str
+    """JSON of the bundle's `Manifest`."""
+    bundle: str
+    """Digest of the bundle (a zip file) in the blob store."""
+    created_at: float
+    state: FederationState = FederationState.CREATED
+    reason: str | None = None
+    """Why it is paused or aborted, for a person."""
+    changed_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One round of a federation."""
+
+    federation: str
+    number: int
+    """From 0."""
+    model: str
+    """Digest of the weights that it starts from."""
+    state_arrays: str | None = None
+    """Digest of the strategy's own arrays that it starts from, if there are some."""
+    state: RoundState = RoundState.OPEN
+    attempt: int = 1
+    opened_at: float
+    deadline_at: float
+    closed_at: float | None = None
+    closed_because: str | None = None
+    done_at: float | None = None
+    next_model: str | None = None
+    """Digest of the weights that it ended with."""
+    next_state_arrays: str | None = None
+    report: str | None = None
+    """JSON: what the round gave, for people and plots (updates, losses, accuracies, seconds)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What one device shall do, and did."""
+
+    id: str
+    federation: str
+    round: int
+    """The round that it was opened in, whose model it starts from."""
+    device: str
+    plan: str
+    """JSON of the `ClientPlan`."""
+    created_at: float
+    state: TaskState = TaskState.OPEN
+    handed_at: float | None = None
+    """When the device first got it."""
+    ended_at: float | None = None
+    counted_in: int | None = None
+    """The round whose average its update is part of."""
+    update: str | None = None
+    """Digest of the update's body."""
+    result: str | None = None
+    """JSON of the `LocalResult`, telemetry included."""
+    next_mask: str | None = None
+    """Digest of the body of the device's mask after the task, where the rule changed it."""
+    refusal: str | None = None
+    """JSON of the `Refusal`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A device that enrolled."""
+
+    id: str
+    federation: str
+    enrolment_id: str
+    token_hash: str
+    key: str
+    """Id of the join key that let it in."""
+    profile: str
+    """JSON of its `DeviceProfile`."""
+    software: str
+    enrolled_at: float
+    seen_at: float
+    revoked_at: float | None = None
+    done: int = 0
+    """Tasks whose update counted."""
+    failed: int = 0
+    """Tasks that it refused or did not end in time."""
+    samples: int | None = None
+    """Training samples, from its last result."""
+    mask_body: str | None = None
+    """Digest of the body of its latest mask: the one it was given or, where the rule changed it, gave back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinKey:
+    """Lets devices into a federation. Only the hash of the key is kept."""
+
+    id: str
+    federation: str
+    hash: str
+    label: str
+    created_at: float
+    most_uses: int | None = None
+    uses: int = 0
+    expires_at: float | None = None
+    revoked_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """A blob that the devices of a federation may download."""
+
+    federation: str
+    digest: str
+    kind: str
+    """"graph", "model_graph", "mask", "weights", "inference" or "extras"."""
+    size: int
+    round: int | None = None
+    """The round that needs it; None where every round does."""

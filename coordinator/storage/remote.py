@@ -1,0 +1,147 @@
+"""The blob store at a URL that fsspec knows, such as `s3://bucket/prefix`.
+
+The bodies lie under `content/ab/abcdef...` as in a folder. Such a store keeps an object whole or not at all, and has it
+durable when it says so. Bodies on their way in lie in a folder of this machine.
+
+Options of the connection come from the environment (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, ...) or from the query of the
+URL: `s3://bucket/prefix?endpoint_url=https://minio.example&region=eu-1`.
+"""
+
+import contextlib
+import shutil
+import tempfile
+import uuid
+import weakref
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+import fsspec
+
+from coordinator.storage.blobs import missing
+from edgefl.errors import EdgeFLError, MissingDependencyError
+from edgefl.values import check_digest, digest_of
+
+__all__ = ["RemoteBlobs"]
+
+_PIECE = 256 * 1024
+_FETCH = 8 * 2**20
+_SMALL = 2**20
+_THREADS = 8
+_NOTE = b"Bodies of an EdgeFL coordinator, each named by the SHA-256 digest of what it holds.\n"
+
+
+class RemoteBlobs:
+    """Content-addressed objects."""
+
+    def __init__(self, url: str) -> None:
+        place, _, query = url.partition("?")
+        self._files, self._root = _connected(place, dict(parse_qsl(query)))
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="blobs")
+        self._spool = Path(tempfile.mkdtemp(prefix="edgefl-spool-"))
+        self._remove_spool = weakref.finalize(self, shutil.rmtree, self._spool, ignore_errors=True)
+        try:
+            # Better told now than at the first upload: a bucket that is not there, or a key that may not write.
+            self._files.pipe_file(f"{self._root}/README", _NOTE)
+        except Exception as error:  # which ones come depends on the kind of store
+            self.close()
+            raise EdgeFLError(
+                f"the blob store {place} cannot be written to: {error or type(error).__name__}",
+                fix="See that the bucket exists, and check the address and the credentials.",
+            ) from error
+
+    def put(self, data: bytes) -> str:
+        """Keep data, and return its digest."""
+        return self._settle(data)
+
+    def put_all(self, bodies: Sequence[bytes | Path]) -> list[str]:
+        """Keep several at once, over several connections."""
+        return list(self._threads.map(self._settle, bodies))
+
+    def spool(self) -> Path:
+        """Return a new path for a body on its way in."""
+        return self._spool / uuid.uuid4().hex
+
+    def size(self, digest: str) -> int | None:
+        """How many bytes it has, or None."""
+        try:
+            return int(self._files.size(self._path(digest)))
+        except FileNotFoundError:
+            return None
+
+    def get(self, digest: str) -> bytes:
+        """The whole body. A damaged one is removed, so that it can be put again."""
+        data = self._fetch(digest)
+        if digest_of(data) != digest:
+            self.drop(digest)
+            raise missing(digest, damaged=True)
+        return data
+
+    @contextlib.contextmanager
+    def open(self, digest: str) -> Iterator[memoryview]:
+        """The whole body, in memory."""
+        yield memoryview(self._fetch(digest))
+
+    def read(self, digest: str, start: int, end: int) -> Iterator[bytes]:
+        """The bytes from `start` up to `end`, in pieces; fetched in larger ones, as each is a request."""
+        for begin in range(start, end, _FETCH):
+            stop = min(end, begin + _FETCH)
+            fetched = self._fetch(digest, begin, stop)
+            for offset in range(0, len(fetched), _PIECE):
+                yield fetched[offset : offset + _PIECE]
+            if len(fetched) < stop - begin:  # the body ends here, and to ask for more is an error
+                return
+
+    def drop(self, digest: str) -> None:
+        """Forget a body."""
+        with contextlib.suppress(FileNotFoundError):
+            self._files.rm_file(self._path(digest))
+
+    def close(self) -> None:
+        """End the threads and remove the spool."""
+        self._threads.shutdown()
+        self._remove_spool()
+
+    def _path(self, digest: str) -> str:
+        name = check_digest(digest).removeprefix("sha256:")
+        return f"{self._root}/content/{name[:2]}/{name}"
+
+    def _fetch(self, digest: str, start: int | None = None, end: int | None = None) -> bytes:
+        try:
+            return bytes(self._files.cat_file(self._path(digest), start=start, end=end))
+        except FileNotFoundError:
+            raise missing(digest) from None
+
+    def _settle(self, body: bytes | Path) -> str:
+        data = body.read_bytes() if isinstance(body, Path) else body
+        digest = digest_of(data)
+        # To ask for a small one takes as long as to send it; to send one again changes nothing.
+        if len(data) < _SMALL or self.size(digest) != len(data):
+            self._files.pipe_file(self._path(digest), data)
+        if isinstance(body, Path):
+            body.unlink()
+        return digest
+
+
+def _connected(place: str, options: dict[str, Any]) -> tuple[Any, str]:
+    """Return fsspec's file system for a URL, and the path in it."""
+    scheme = place.partition("://")[0]
+    if "region" in options:
+        options["client_kwargs"] = {"region_name": options.pop("region")}
+    try:
+        # A listing that fsspec remembers would hide what another worker has put since.
+        files, root = fsspec.url_to_fs(place, use_listings_cache=False, **options)
+    except ImportError as error:
+        if scheme in ("s3", "s3a"):
+            raise MissingDependencyError("s3fs", action="a blob store on S3", extra="s3") from None
+        raise EdgeFLError(
+            f"the blob store {place} needs a package that is not installed: {error}", fix=_KINDS
+        ) from None
+    except ValueError as error:
+        raise EdgeFLError(f"the blob store {place} is of a kind that is not known: {error}", fix=_KINDS) from None
+    return files, root.rstrip("/")
+
+
+_KINDS = "Name a folder, s3://bucket/prefix, or install what fsspec needs for this kind of URL."

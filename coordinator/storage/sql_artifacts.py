@@ -1,0 +1,145 @@
+"""Artifacts in the database: which bodies devices may download, and which bodies nobody needs any more."""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from sqlalchemy import Connection, bindparam, case, delete, exists, or_, select, union_all, update
+
+from coordinator.storage.database import Database
+from coordinator.storage.plan_texts import digests_in
+from coordinator.storage.records import Artifact, RoundState, TaskState
+from coordinator.storage.sql_rows import chunks, columns_of, fields_of, first_record
+from coordinator.storage.tables import artifacts, devices, federations, rounds, tasks
+
+__all__ = ["SqlArtifacts", "put_artifacts"]
+
+_BY_DIGEST = select(*columns_of(artifacts, Artifact)).where(
+    artifacts.c.federation == bindparam("federation"), artifacts.c.digest == bindparam("digest")
+)
+_DROP = delete(artifacts).where(
+    artifacts.c.federation == bindparam("federation"), artifacts.c.digest.in_(bindparam("digests", expanding=True))
+)
+_KEPT = select(tasks.c.id).where(tasks.c["update"].in_(bindparam("digests", expanding=True)), tasks.c.body_kept)
+_FORGET = update(tasks).where(tasks.c.id == bindparam("task")).values(body_kept=False)
+_REFERENCES = union_all(
+    *(
+        select(column).where(column.in_(bindparam("digests", expanding=True)))
+        for column in (
+            artifacts.c.digest,
+            rounds.c.model,
+            rounds.c.state_arrays,
+            rounds.c.next_model,
+            rounds.c.next_state_arrays,
+            federations.c.bundle,
+            devices.c.mask_body,
+        )
+    )
+)
+
+
+class SqlArtifacts:
+    """What `Store` says of artifacts and of the bodies of updates."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add_artifacts(self, artifacts: Sequence[Artifact]) -> None:
+        """Allow downloads."""
+        self._database.write(lambda connection: put_artifacts(connection, self._database, artifacts))
+
+    def artifact(self, federation: str, digest: str) -> Artifact | None:
+        """One of them."""
+        return first_record(Artifact, self._database.read(_BY_DIGEST, federation=federation, digest=digest))
+
+    def drop_artifacts(self, federation: str, *, before_round: int, kinds: Collection[str]) -> list[str]:
+        """Forget the artifacts of earlier rounds that no open task names; return the bodies that nobody needs."""
+        plans = select(tasks.c.plan).where(tasks.c.federation == federation, tasks.c.state == TaskState.OPEN)
+        old = (
+            select(artifacts.c.digest)
+            .where(
+                artifacts.c.federation == federation,
+                artifacts.c.round < before_round,
+                artifacts.c.kind.in_(list(kinds)),
+            )
+            .order_by(artifacts.c.digest)
+            .with_for_update()
+        )
+
+        def work(connection: Connection) -> list[str]:
+            found = connection.execute(old).scalars().all()
+            needed = digests_in(connection.execute(plans).scalars()) if found else set()
+            dropped = [digest for digest in found if digest not in needed]
+            for chunk in chunks(dropped):
+                connection.execute(_DROP, {"federation": federation, "digests": chunk})
+            referred = _referred(connection, dropped)
+            return [digest for digest in dropped if digest not in referred]
+
+        return self._database.write(work)
+
+    def unread_updates(self, federation: str, *, before_round: int) -> list[str]:
+        """Digests of bodies that count in earlier rounds that are DONE, and in no other."""
+        done, other = rounds.alias(), tasks.alias()
+        read = (
+            (tasks.c.federation == federation)
+            & (tasks.c.counted_in < before_round)
+            & exists().where(
+                done.c.federation == tasks.c.federation,
+                done.c.number == tasks.c.counted_in,
+                done.c.state == RoundState.DONE,
+            )
+        )
+        counts_elsewhere = exists().where(
+            other.c["update"] == tasks.c["update"],
+            other.c.body_kept,
+            or_(
+                other.c.federation != federation,
+                other.c.counted_in >= before_round,
+                ~exists().where(
+                    rounds.c.federation == other.c.federation,
+                    rounds.c.number == other.c.counted_in,
+                    rounds.c.state == RoundState.DONE,
+                ),
+            ),
+        )
+        statement = select(tasks.c["update"]).distinct().where(tasks.c.body_kept, read, ~counts_elsewhere)
+        return [row[0] for row in self._database.read(statement.order_by(tasks.c["update"]))]
+
+    def forget_updates(self, digests: Collection[str]) -> None:
+        """Note that these bodies are gone."""
+
+        def work(connection: Connection) -> None:
+            found: list[str] = []
+            for chunk in chunks(sorted(set(digests))):
+                found += connection.execute(_KEPT, {"digests": chunk}).scalars()
+            if found:
+                connection.execute(_FORGET, [{"task": task} for task in sorted(found)])
+
+        self._database.write(work)
+
+
+def put_artifacts(connection: Connection, database: Database, further: Iterable[Artifact]) -> None:
+    """Allow downloads. One that is there already stays, for as long as the one who needs it longest."""
+    merged: dict[tuple[str, str], Artifact] = {}
+    for artifact in further:
+        place = (artifact.federation, artifact.digest)
+        before = merged.get(place)
+        if before is None or (before.round is not None and (artifact.round is None or artifact.round > before.round)):
+            merged[place] = artifact
+    if not merged:
+        return
+    statement = database.insert(artifacts)
+    new = statement.excluded.round
+    lasting = case((or_(artifacts.c.round.is_(None), new.is_(None)), None), else_=new)
+    statement = statement.on_conflict_do_update(
+        index_elements=[artifacts.c.federation, artifacts.c.digest],
+        set_={"round": lasting},
+        where=or_(artifacts.c.round < new, new.is_(None)),
+    )
+    connection.execute(statement, [fields_of(merged[place]) for place in sorted(merged)])
+
+
+def _referred(connection: Connection, digests: Sequence[str]) -> set[str]:
+    """Return those that something still refers to."""
+    found: set[str] = set()
+    for chunk in chunks(digests):
+        found.update(row[0] for row in connection.execute(_REFERENCES, {"digests": chunk}))
+    return found

@@ -1,0 +1,71 @@
+"""Federations in the database."""
+
+from collections.abc import Collection
+
+from sqlalchemy import Connection, bindparam, select, update
+
+from coordinator.storage.database import Database
+from coordinator.storage.records import Federation, FederationState
+from coordinator.storage.sql_endings import expire_open
+from coordinator.storage.sql_rows import columns_of, fields_of, first_record, records
+from coordinator.storage.tables import federations, tasks
+
+__all__ = ["OVER", "SqlFederations", "lock_federation"]
+
+OVER = (FederationState.FINISHED, FederationState.ABORTED)
+
+_ALL = select(*columns_of(federations, Federation))
+_BY_ID = _ALL.where(federations.c.id == bindparam("id"))
+
+
+class SqlFederations:
+    """What `Store` says of federations."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add_federation(self, federation: Federation) -> bool:
+        """Add it, unless there is one of this id."""
+        statement = self._database.insert(federations).on_conflict_do_nothing().returning(federations.c.id)
+        return self._database.write(
+            lambda connection: connection.execute(statement, fields_of(federation)).first() is not None
+        )
+
+    def federation(self, federation: str) -> Federation | None:
+        """One of them."""
+        return first_record(Federation, self._database.read(_BY_ID, id=federation))
+
+    def federations(self) -> list[Federation]:
+        """All, oldest first."""
+        return records(Federation, self._database.read(_ALL.order_by(federations.c.created_at, federations.c.id)))
+
+    def move_federation(
+        self,
+        federation: str,
+        to: FederationState,
+        *,
+        since: Collection[FederationState],
+        at: float,
+        reason: str | None = None,
+    ) -> bool:
+        """Change its state, if it is in one of `since`. Its end is nobody's failure: open tasks just expire."""
+        move = (
+            update(federations)
+            .where(federations.c.id == federation, federations.c.state.in_(list(since)))
+            .values(state=to, reason=reason, changed_at=at)
+        )
+
+        def work(connection: Connection) -> bool:
+            if not connection.execute(move).rowcount:
+                return False
+            if to in OVER:
+                expire_open(connection, tasks.c.federation == federation, at=at)
+            return True
+
+        return self._database.write(work)
+
+
+def lock_federation(connection: Connection, federation: str) -> FederationState | None:
+    """Return its state, which stays as it is until the transaction ends."""
+    statement = select(federations.c.state).where(federations.c.id == federation)
+    return connection.execute(statement.with_for_update(key_share=True)).scalar()

@@ -1,0 +1,217 @@
+"""The tables of the coordinator's database, the same on SQLite and PostgreSQL.
+
+A column is called as the field of its record in `coordinator.storage.records`. `migrations` makes these tables; a
+change here needs a step there, and a test compares the two.
+"""
+
+from enum import StrEnum
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Dialect,
+    Double,
+    Enum,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    text,
+)
+from sqlalchemy.types import TypeEngine
+
+from coordinator.storage.records import FederationState, RoundState, TaskState
+
+__all__ = [
+    "Number",
+    "Word",
+    "artifacts",
+    "devices",
+    "federations",
+    "keys",
+    "leases",
+    "metadata",
+    "rounds",
+    "secrets",
+    "tasks",
+]
+
+
+class Word(TypeDecorator[str]):
+    """An id or a digest: compared and sorted by its bytes, whatever the language of the server.
+
+    Ids come from URLs, so anything may be asked for. What no database can hold is looked for as what is not there.
+    """
+
+    impl = String
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[str]:
+        """PostgreSQL would sort by its locale."""
+        return String(collation="C") if dialect.name == "postgresql" else String()
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Replace what the drivers refuse: NUL, and halves of characters."""
+        if value is None or (value.isascii() and "\0" not in value):
+            return value
+        return value.replace("\0", "\ufffd").encode(errors="replace").decode()
+
+
+class Number(TypeDecorator[int]):
+    """The number of a round. One that no round can have is looked for as -1, which none has."""
+
+    impl = Integer
+    cache_ok = True
+
+    def process_bind_param(self, value: int | None, dialect: Dialect) -> int | None:
+        """Keep the drivers from overflowing."""
+        return value if value is None or 0 <= value < 2**31 else -1
+
+
+def _state(kind: type[StrEnum]) -> Enum:
+    return Enum(kind, native_enum=False, length=16, values_callable=lambda states: [state.value for state in states])
+
+
+metadata = MetaData()
+
+federations = Table(
+    "federations",
+    metadata,
+    Column("id", Word, primary_key=True),
+    Column("settings", Text, nullable=False),
+    Column("manifest", Text, nullable=False),
+    Column("bundle", Word, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("state", _state(FederationState), nullable=False),
+    Column("reason", Text),
+    Column("changed_at", Double),
+)
+
+rounds = Table(
+    "rounds",
+    metadata,
+    Column("federation", Word, ForeignKey("federations.id"), primary_key=True),
+    Column("number", Number, primary_key=True, autoincrement=False),
+    Column("model", Word, nullable=False),
+    Column("state_arrays", Word),
+    Column("state", _state(RoundState), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("opened_at", Double, nullable=False),
+    Column("deadline_at", Double, nullable=False),
+    Column("closed_at", Double),
+    Column("closed_because", Text),
+    Column("done_at", Double),
+    Column("next_model", Word),
+    Column("next_state_arrays", Word),
+    Column("report", Text),
+    # Whatever workers do, a federation has one open round at the most.
+    Index(
+        "one_open_round",
+        "federation",
+        unique=True,
+        sqlite_where=text("state = 'open'"),
+        postgresql_where=text("state = 'open'"),
+    ),
+)
+
+keys = Table(
+    "keys",
+    metadata,
+    Column("id", Word, primary_key=True),
+    Column("federation", Word, ForeignKey("federations.id"), nullable=False, index=True),
+    Column("hash", Word, nullable=False, unique=True),
+    Column("label", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("most_uses", BigInteger),
+    Column("uses", BigInteger, nullable=False),
+    Column("expires_at", Double),
+    Column("revoked_at", Double),
+)
+
+devices = Table(
+    "devices",
+    metadata,
+    Column("id", Word, primary_key=True),
+    Column("federation", Word, ForeignKey("federations.id"), nullable=False),
+    Column("enrolment_id", Word, nullable=False),
+    Column("token_hash", Word, nullable=False, unique=True),
+    Column("key", Word, ForeignKey("keys.id"), nullable=False),
+    Column("profile", Text, nullable=False),
+    Column("software", Text, nullable=False),
+    Column("enrolled_at", Double, nullable=False),
+    Column("seen_at", Double, nullable=False),  # in no index: it changes with every poll
+    Column("revoked_at", Double),
+    Column("done", BigInteger, nullable=False),
+    Column("failed", BigInteger, nullable=False),
+    Column("samples", BigInteger),
+    Column("mask_body", Word),
+    Index("devices_of_federation", "federation", "id"),
+    Index("one_device_an_enrolment", "federation", "enrolment_id", unique=True),
+)
+
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("id", Word, primary_key=True),
+    Column("federation", Word, nullable=False),
+    Column("round", Number, nullable=False),
+    Column("device", Word, ForeignKey("devices.id"), nullable=False),
+    Column("plan", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("state", _state(TaskState), nullable=False),
+    Column("handed_at", Double),
+    Column("ended_at", Double),
+    Column("counted_in", Number),
+    Column("update", Word),
+    Column("result", Text),
+    Column("next_mask", Word),
+    Column("refusal", Text),
+    # Not in the record: whether the body of `update` is still in the blob store.
+    Column("body_kept", Boolean, nullable=False, default=False),
+    ForeignKeyConstraint(["federation", "round"], ["rounds.federation", "rounds.number"]),
+    Index("tasks_of_round", "federation", "round", "state"),
+    Index("tasks_in_state", "federation", "state"),
+    Index("tasks_of_device", "device", "state"),
+    Index("tasks_counted", "federation", "counted_in"),
+    Index(
+        "updates_of_round",
+        "federation",
+        "counted_in",
+        sqlite_where=text("body_kept = 1"),
+        postgresql_where=text("body_kept"),
+    ),
+    Index("kept_updates", "update", sqlite_where=text("body_kept = 1"), postgresql_where=text("body_kept")),
+)
+
+artifacts = Table(
+    "artifacts",
+    metadata,
+    Column("federation", Word, ForeignKey("federations.id"), primary_key=True),
+    Column("digest", Word, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("round", Number),
+    Index("artifacts_by_digest", "digest"),
+    Index("artifacts_of_round", "federation", "round"),
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", Word, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("until", Double, nullable=False),
+)
+
+secrets = Table(
+    "secrets",
+    metadata,
+    Column("name", Word, primary_key=True),
+    Column("value", Text, nullable=False),
+)

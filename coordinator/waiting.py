@@ -1,0 +1,180 @@
+"""Long polls: a device that has nothing to do waits for a while, and is woken as soon as there is something.
+
+`Context.tell` wakes the devices of tasks that this process opens. Tasks that another worker opens are found by one
+query every half second, whatever the number of devices that wait. A device waits once: when it polls again, because
+its connection was lost, its older poll is answered.
+
+Who was heard of when, and was given what, is kept here too, and written once a second for all: a write for every poll
+would be the most frequent thing that the database does.
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Collection, Iterator
+
+from coordinator.context import Context
+from coordinator.handout import next_assignment
+from coordinator.limits import retry_after
+from coordinator.problems import ProblemError
+from coordinator.storage.records import Device
+from coordinator.threads import Threads
+from edgefl.values import Assignment
+
+__all__ = ["LONGEST_WAIT", "Seen", "Waiting"]
+
+_log = logging.getLogger("coordinator.waiting")
+
+LONGEST_WAIT = 30.0
+_TICK_SECONDS = 0.5
+_FLUSH_SECONDS = 1.0
+
+
+class Waiting:
+    """The open polls of this process."""
+
+    def __init__(self, context: Context, threads: Threads, *, most: int) -> None:
+        self._context, self._threads, self._most = context, threads, most
+        self._bells: dict[str, asyncio.Future[None]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ticker: asyncio.Task[None] | None = None
+        self._closed = False
+
+    @property
+    def open(self) -> int:
+        """How many devices wait."""
+        return len(self._bells)
+
+    async def start(self) -> None:
+        """Begin to listen."""
+        self._loop = asyncio.get_running_loop()
+        self._context.tell = self.tell
+        self._ticker = asyncio.create_task(self._tick())
+
+    async def stop(self) -> None:
+        """Answer everybody, and stop listening."""
+        self.close()
+        if self._ticker is not None:
+            self._ticker.cancel()
+            await asyncio.gather(self._ticker, return_exceptions=True)
+
+    def close(self) -> None:
+        """Let every poll be answered now, and those that come from here on."""
+        self._closed = True
+        self._wake(list(self._bells))
+
+    def tell(self, devices: Collection[str]) -> None:
+        """Wake devices. From any thread."""
+        if self._loop is not None and devices:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self._loop.call_soon_threadsafe(self._wake, list(devices))
+
+    async def next(self, device: Device, seconds: float) -> Assignment:
+        """Return what a device shall do; if there is nothing, wait for it up to some seconds."""
+        if self._closed:
+            return Assignment(retry_seconds=random.uniform(1, 5))
+        if seconds <= 0:
+            return await self._threads.read(next_assignment, self._context, device)
+        with self._bell(device.id) as bell:  # before asking, so that nothing falls in between
+            assignment = await self._threads.read(next_assignment, self._context, device)
+            if assignment.plan is not None or assignment.finished:
+                return assignment
+            await self._heard(bell, min(seconds, LONGEST_WAIT))
+        if self._closed:
+            return Assignment(retry_seconds=random.uniform(1, 5))
+        return await self._threads.read(next_assignment, self._context, device)
+
+    @contextlib.contextmanager
+    def _bell(self, device: str) -> Iterator[asyncio.Future[None]]:
+        older = self._bells.pop(device, None)
+        if older is not None and not older.done():
+            older.set_result(None)
+        if len(self._bells) >= self._most:
+            raise ProblemError(
+                503,
+                f"{self._most} devices wait already",
+                fix="Poll again later.",
+                headers=retry_after(random.uniform(5, 15)),
+            )
+        bell: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._bells[device] = bell
+        try:
+            yield bell
+        finally:
+            if self._bells.get(device) is bell:
+                del self._bells[device]
+
+    async def _heard(self, bell: asyncio.Future[None], seconds: float) -> None:
+        timer = asyncio.get_running_loop().call_later(seconds, _ring, bell)
+        try:
+            await bell
+        finally:
+            timer.cancel()
+
+    def _wake(self, devices: Collection[str]) -> None:
+        for device in devices:
+            if device in self._bells:
+                _ring(self._bells[device])
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            if not self._bells:
+                continue
+            try:
+                self._wake(await self._threads.run(self._context.store.waiting_tasks, list(self._bells)))
+            except Exception:
+                _log.exception("looking for tasks of waiting devices failed")
+
+
+def _ring(bell: asyncio.Future[None]) -> None:
+    if not bell.done():
+        bell.set_result(None)
+
+
+class Seen:
+    """When devices were last heard of, and when they were given their tasks."""
+
+    def __init__(self, context: Context, threads: Threads) -> None:
+        self._context, self._threads = context, threads
+        self._times: dict[str, float] = {}
+        self._flusher: asyncio.Task[None] | None = None
+
+    def note(self, device: str) -> None:
+        """A device was heard of now."""
+        self._times[device] = self._context.now()
+
+    async def start(self) -> None:
+        """Begin to write."""
+        self._flusher = asyncio.create_task(self._flush_for_ever())
+
+    async def stop(self) -> None:
+        """Write what is left."""
+        if self._flusher is not None:
+            self._flusher.cancel()
+            await asyncio.gather(self._flusher, return_exceptions=True)
+        await self._flush()
+
+    async def _flush_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(_FLUSH_SECONDS)
+            await self._flush()
+
+    async def _flush(self) -> None:
+        times, self._times = self._times, {}
+        handed = self._context.take_handed()
+        try:
+            if times or handed:
+                await self._threads.run(self._write, times, handed)
+        except Exception:
+            _log.exception("noting when devices were heard of failed")
+            self._times = times | self._times
+            for task, at in handed.items():
+                self._context.note_handed(task, at)
+
+    def _write(self, times: dict[str, float], handed: dict[str, float]) -> None:
+        if times:
+            self._context.store.seen(times)
+        if handed:
+            self._context.store.hand_out_all(handed)

@@ -1,0 +1,84 @@
+"""`edgefl fed devices`: who takes part, what they can do, and what their last task cost them."""
+
+import argparse
+from typing import Any
+
+from edgefl.cli.fed.action import add_action
+from edgefl.cli.fed.api import Api, connect, path_of
+from edgefl.cli.fed.tables import ago, print_json, print_table
+
+__all__ = ["add_parser"]
+
+_HEAD = ("id", "state", "last seen", "done", "failed", "samples", "machine", "last task")
+_ROUNDS_BACK = 3
+"""How many rounds are searched for a device's last task: older ones tell little about it."""
+
+
+def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the command line."""
+    add_action(actions, "devices", run, help="list the devices of a federation, and what their last tasks cost them")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the table."""
+    with connect(args) as api:
+        devices = api.get(path_of("federations", args.name, "devices"))["devices"]
+        tasks = _last_tasks(api, args.name, {device["id"] for device in devices})
+    if args.json:
+        print_json({"devices": [device | {"last_task": tasks.get(device["id"])} for device in devices]})
+        return 0
+    rows = [_row(device, tasks.get(device["id"]), api.now) for device in devices]
+    print_table(_HEAD, rows, f"no device has joined; make a key with: edgefl fed key {args.name}")
+    return 0
+
+
+def _last_tasks(api: Api, name: str, wanted: set[str]) -> dict[str, dict[str, Any]]:
+    """Return the last task of each device, of those that had one in the latest rounds."""
+    found: dict[str, dict[str, Any]] = {}
+    latest = api.get(path_of("federations", name))["round"] if wanted else None
+    number = -1 if latest is None else latest["number"]
+    for current in range(number, max(-1, number - _ROUNDS_BACK), -1):
+        if wanted <= set(found):
+            break
+        tasks = api.get(path_of("federations", name, "tasks"), round=current)["tasks"]
+        for task in sorted(tasks, key=lambda task: -task["created_at"]):
+            found.setdefault(task["device"], task)
+    return found
+
+
+def _row(device: dict[str, Any], task: dict[str, Any] | None, now: float) -> tuple[object, ...]:
+    return (
+        *(device["id"], device["state"], ago(device["seen_at"], now)),
+        *(device["done"], device["failed"], device["samples"]),
+        _machine(device["profile"]),
+        None if task is None else _outcome(task),
+    )
+
+
+def _machine(profile: dict[str, Any]) -> str:
+    """'raspberry-pi-4, aarch64, 4 cores, 3.2 GiB free'."""
+    from edgefl.values.words import bytes_in_words
+
+    machine = profile["machine"]
+    cores = f"{machine['cores']} core{'s' if machine['cores'] != 1 else ''}"
+    free = f"{bytes_in_words(profile['memory_free_bytes'])} free"
+    return ", ".join([profile["device_name"], machine["architecture"], cores, free])
+
+
+def _outcome(task: dict[str, Any]) -> str:
+    """'done: 4.2 s, 61 MiB, 12.5 J estimated', 'refused: power'."""
+    from edgefl.values.words import bytes_in_words, seconds_in_words
+
+    if task["refusal"] is not None:
+        return f"{task['state']}: {task['refusal']['reason']}"
+    if task["result"] is None:
+        return str(task["state"])
+    telemetry = task["result"]["telemetry"]
+    parts = [
+        seconds_in_words(telemetry["latency"]["round_seconds"]),
+        bytes_in_words(telemetry["memory"]["peak_bytes"]),
+    ]
+    energy = telemetry["energy"]
+    if energy is not None:
+        parts.append(f"{energy['joules']:.3g} J {energy['provenance']}")
+    return f"{task['state']}: {', '.join(parts)}"

@@ -1,0 +1,85 @@
+"""`edgefl fed telemetry` and `edgefl fed export`: what a federation leaves behind, as files."""
+
+import argparse
+import contextlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from edgefl.cli.fed.action import add_action
+from edgefl.cli.fed.api import connect, path_of
+from edgefl.cli.fed.tables import print_json
+from edgefl.errors import EdgeFLError
+
+__all__ = ["add_parser"]
+
+
+def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verbs to the command line."""
+    telemetry = add_action(
+        actions, "telemetry", run_telemetry, help="write what every task cost its device, a row a task"
+    )
+    telemetry.add_argument(
+        "--format", choices=["csv", "parquet", "json"], help="form of the table (default: by the file's name, or csv)"
+    )
+    telemetry.add_argument("--out", metavar="FILE", help="where to write it (default: stdout)")
+    export = add_action(
+        actions,
+        "export",
+        run_export,
+        help="write the newest global model, or a device's part of it",
+        more="\nAs a finished ONNX model, or as the weights alone (a body that `edgefl export --weights` reads).",
+    )
+    export.add_argument("--device", metavar="ID", help="the part that this device has")
+    export.add_argument(
+        "--format", choices=["onnx", "weights"], help="(default: by the file's name: .safetensors is weights, or onnx)"
+    )
+    export.add_argument("--out", metavar="FILE", required=True, help="where to write it")
+
+
+def run_telemetry(args: argparse.Namespace) -> int:
+    """Write the table."""
+    suffix = "" if args.out is None else Path(args.out).suffix.lower()
+    form = args.format or {".parquet": "parquet", ".json": "json"}.get(suffix, "csv")
+    path = path_of("federations", args.name, "telemetry")
+    if args.out is not None:
+        return _save(args, path, form)
+    if args.json:
+        form = "json"
+    if form == "parquet":
+        raise EdgeFLError("Parquet is no text for a terminal or a pipe", fix="Give a file with --out.")
+    sys.stdout.flush()
+    with connect(args) as api:
+        api.download(path, sys.stdout.buffer, format=form)
+    return 0
+
+
+def run_export(args: argparse.Namespace) -> int:
+    """Write the model."""
+    form = args.format or ("weights" if Path(args.out).suffix == ".safetensors" else "onnx")
+    part = () if args.device is None else ("devices", args.device)
+    return _save(args, path_of("federations", args.name, *part, "model"), form)
+
+
+def _save(args: argparse.Namespace, path: str, form: str) -> int:
+    """Download to a file that is there whole, or not at all."""
+    out = Path(args.out)
+    try:
+        handle, name = tempfile.mkstemp(dir=out.absolute().parent, prefix=f".{out.name}.")
+    except OSError as error:
+        raise EdgeFLError(f"{out} cannot be written: {error.strerror}", fix="Give a file in your own folder.") from None
+    try:
+        with os.fdopen(handle, "wb") as file, connect(args) as api:
+            count = api.download(path, file, format=form)
+        Path(name).chmod(0o644)
+        Path(name).replace(out)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise
+    if args.json:
+        print_json({"file": str(out), "format": form, "bytes": count})
+    else:
+        print(f"{out}: {count:,} bytes of {form}")
+    return 0

@@ -1,0 +1,114 @@
+"""`edgefl fed key`, `keys`, `revoke-key` and `revoke-device`: who may join, and who may stay."""
+
+import argparse
+import sys
+
+from edgefl.cli.fed.action import add_action
+from edgefl.cli.fed.api import connect, path_of
+from edgefl.cli.fed.tables import ago, print_json, print_table
+from edgefl.errors import EdgeFLError
+
+__all__ = ["add_parser"]
+
+_HEAD = ("id", "label", "made", "uses", "of", "expires", "state")
+
+
+def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verbs to the command line."""
+    key = add_action(
+        actions, "key", run_key, help="make a join key for devices", more=" It is printed once, and kept as a hash."
+    )
+    key.add_argument("--uses", type=int, metavar="N", help="how many devices may join with it (default: any number)")
+    key.add_argument("--expires", metavar="TIME", help="how long it is good, such as 7d or '12 h' (default: always)")
+    key.add_argument("--label", metavar="TEXT", default="", help="what it is for, for your own list")
+    add_action(actions, "keys", run_keys, help="list the join keys of a federation")
+    revoke = add_action(
+        actions,
+        "revoke-key",
+        run_revoke_key,
+        help="let no further device join with a key",
+        more=" Devices that joined with it stay.",
+    )
+    revoke.add_argument("id", metavar="ID", help="the key, as `edgefl fed keys` shows it")
+    revoke = add_action(
+        actions,
+        "revoke-device",
+        run_revoke_device,
+        help="turn a device away for good",
+        more=" What it has not sent yet is not waited for.",
+    )
+    revoke.add_argument("id", metavar="ID", help="the device, as `edgefl fed devices` shows it")
+
+
+def run_key(args: argparse.Namespace) -> int:
+    """Make a key, and print it."""
+    if args.uses is not None and args.uses < 1:
+        raise EdgeFLError(f"--uses is {args.uses}", fix="Give a number of at least 1.")
+    body = {
+        "label": args.label,
+        "most_uses": args.uses,
+        "expires_seconds": None if args.expires is None else _seconds(args.expires),
+    }
+    with connect(args) as api:
+        made = api.post(path_of("federations", args.name, "keys"), body)
+    if args.json:
+        print_json(made)
+        return 0
+    print(made["key"])
+    print(f"This is key {made['id']}. It is not shown again; give it to the devices.", file=sys.stderr)
+    return 0
+
+
+def run_keys(args: argparse.Namespace) -> int:
+    """Print what is kept of the keys."""
+    from edgefl.values.words import seconds_in_words
+
+    with connect(args) as api:
+        told = api.get(path_of("federations", args.name, "keys"))
+    if args.json:
+        print_json(told)
+        return 0
+    rows = []
+    for key in told["keys"]:
+        left = None if key["expires_at"] is None else key["expires_at"] - api.now
+        spent = key["most_uses"] is not None and key["uses"] >= key["most_uses"]
+        state = "revoked" if key["revoked_at"] else "expired" if left is not None and left <= 0 else "good"
+        expires = "never" if left is None else f"in {seconds_in_words(round(left))}" if left > 0 else "over"
+        made = ago(key["created_at"], api.now)
+        state = "used up" if spent and state == "good" else state
+        rows.append((key["id"], key["label"], made, key["uses"], key["most_uses"], expires, state))
+    print_table(_HEAD, rows, f"no join key; make one with: edgefl fed key {args.name}")
+    return 0
+
+
+def run_revoke_key(args: argparse.Namespace) -> int:
+    """Revoke a key."""
+    return _revoke(args, "keys", "key")
+
+
+def run_revoke_device(args: argparse.Namespace) -> int:
+    """Revoke a device."""
+    return _revoke(args, "devices", "device")
+
+
+def _revoke(args: argparse.Namespace, kind: str, word: str) -> int:
+    with connect(args) as api:
+        api.delete(path_of("federations", args.name, kind, args.id))
+    if args.json:
+        print_json({"id": args.id, "revoked": True})
+    else:
+        print(f"{word} {args.id} is revoked")
+    return 0
+
+
+def _seconds(text: str) -> float:
+    from edgefl.values import Dimension, FieldError
+    from edgefl.values.units import amount_in_base_unit
+
+    try:
+        amount, _ = amount_in_base_unit(text, Dimension.TIME, words="a time", fix="Write for example 7d or '12 h'.")
+    except FieldError as error:
+        raise EdgeFLError(f"--expires {error.says}", fix=error.fix) from None
+    if amount <= 0:
+        raise EdgeFLError(f"--expires is {text!r}", fix="Give a time above 0, such as 7d.")
+    return float(amount)

@@ -1,0 +1,52 @@
+"""`edgefl fed rounds`: what every round gave."""
+
+import argparse
+from typing import Any
+
+from edgefl.cli.fed.action import add_action
+from edgefl.cli.fed.api import connect, path_of
+from edgefl.cli.fed.tables import percent, print_json, print_table
+
+__all__ = ["add_parser"]
+
+_HEAD = (
+    *("round", "state", "because", "updates", "refused", "expired"),
+    *("loss", "accuracy", "on devices", "took", "traffic"),
+)
+
+
+def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the command line."""
+    add_action(actions, "rounds", run, help="list the rounds of a federation and what they gave")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the table."""
+    with connect(args) as api:
+        told = api.get(path_of("federations", args.name, "rounds"))
+    if args.json:
+        print_json(told)
+        return 0
+    print_table(_HEAD, [_row(one) for one in told["rounds"]], "no round was opened yet")
+    return 0
+
+
+def _row(one: dict[str, Any]) -> tuple[object, ...]:
+    from edgefl.values.words import bytes_in_words, seconds_in_words
+
+    report = one["report"] or {}
+    end = one["done_at"] or one["closed_at"]
+    traffic = None if not report else bytes_in_words(report["down_bytes"] + report["up_bytes"])
+    return (
+        one["number"],
+        one["state"],
+        one["closed_because"],
+        report.get("updates"),
+        report.get("refused"),
+        report.get("expired"),
+        None if report.get("loss") is None else float(f"{report['loss']:.4g}"),
+        percent(report.get("accuracy")),
+        percent(report.get("device_accuracy")),
+        None if end is None else seconds_in_words(end - one["opened_at"]),
+        traffic,
+    )

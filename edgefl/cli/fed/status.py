@@ -1,0 +1,169 @@
+"""`edgefl fed status`: how a federation is doing, once or until it ends."""
+
+import argparse
+import shutil
+import sys
+import time
+from typing import Any
+
+from edgefl.cli.fed.action import add_action
+from edgefl.cli.fed.api import Api, UnreachableError, connect, path_of
+from edgefl.cli.fed.tables import accuracy_of, ago, percent, print_json
+from edgefl.errors import EdgeFLError
+
+__all__ = ["add_parser"]
+
+_OVER = ("finished", "aborted")
+_EVERY_SECONDS = 1.0
+_WIDTH = 30
+
+
+def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the command line."""
+    parser = add_action(
+        actions,
+        "status",
+        run,
+        help="show how a federation is doing",
+        more="\nWith --watch a bar on stderr follows it to its end, and a coordinator that is away is waited for; the\n"
+        "exit code is then 1 if the federation was aborted.",
+    )
+    parser.add_argument("--watch", action="store_true", help="go on until the federation ends")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the state, at once or in the end."""
+    path = path_of("federations", args.name)
+    with connect(args) as api:
+        told = api.get(path)
+        if args.watch:
+            told = _watch(api, path, told)
+    if args.json:
+        print_json(told)
+    else:
+        _print(told, api.now)
+    if args.watch and told["state"] == "aborted":
+        raise EdgeFLError(f"federation {args.name!r} was aborted: {told['reason'] or 'no reason given'}", fix=_NEXT)
+    return 0
+
+
+_NEXT = "Its model is there as the last round left it: edgefl fed export."
+
+
+def _watch(api: Api, path: str, told: dict[str, Any]) -> dict[str, Any]:
+    """Follow a federation to its end."""
+    line = _Line()
+    try:
+        while told["state"] not in _OVER:
+            line.show(_progress(told, api.now if line.drawn else None))
+            time.sleep(_EVERY_SECONDS)
+            try:
+                told = api.get(path)
+            except UnreachableError:
+                line.show(f"{_bar(told)} the coordinator does not answer; waiting for it")
+    finally:
+        line.clear()
+    return told
+
+
+class _Line:
+    """One line on stderr, drawn anew on a terminal; elsewhere a line for each change."""
+
+    def __init__(self) -> None:
+        self.drawn = sys.stderr.isatty()
+        self._last = ""
+
+    def show(self, text: str) -> None:
+        """Show a text in place of the one before."""
+        from edgefl.values.words import printable
+
+        text = printable(text)
+        if self.drawn:
+            text = text[: max(20, shutil.get_terminal_size().columns - 1)]  # a line that wraps cannot be drawn anew
+            print("\r" + text.ljust(len(self._last)), end="", file=sys.stderr, flush=True)
+        elif text != self._last:
+            print(text, file=sys.stderr, flush=True)
+        self._last = text
+
+    def clear(self) -> None:
+        """Leave an empty line."""
+        if self.drawn:
+            print("\r" + " " * len(self._last) + "\r", end="", file=sys.stderr, flush=True)
+
+
+def _bar(told: dict[str, Any]) -> str:
+    done = round(_WIDTH * told["rounds_done"] / told["rounds"])
+    return f"[{'#' * done:.<{_WIDTH}}]"
+
+
+def _progress(told: dict[str, Any], now: float | None) -> str:
+    """Return one line; with the time that is left, where it is drawn anew all the time."""
+    from edgefl.values.words import seconds_in_words
+
+    unit = "models" if told["mode"] == "buffered" else "rounds"
+    parts = [f"{_bar(told)} {told['rounds_done']} of {told['rounds']} {unit}"]
+    if told["state"] != "running":
+        parts.append(_state(told))
+    latest = told["round"]
+    if latest is not None and latest["state"] == "open":
+        parts.append(f"{told['updates']} of {told['wanted']} updates")
+        if now is not None and latest["deadline_at"] > now:
+            parts.append(f"{seconds_in_words(round(latest['deadline_at'] - now))} left")
+    elif latest is None and told["state"] == "running":
+        parts.append(f"{told['devices']} devices joined, waiting for enough of them")
+    found = percent(accuracy_of(told["report"]))
+    if found is not None:
+        parts.append(f"accuracy {found}")
+    return ", ".join(parts)
+
+
+def _state(told: dict[str, Any]) -> str:
+    return str(told["state"]) if told["reason"] is None else f"{told['state']}: {told['reason']}"
+
+
+def _print(told: dict[str, Any], now: float) -> None:
+    from edgefl.values.words import printable
+
+    rows = [
+        ("federation", told["name"]),
+        ("state", _state(told)),
+        ("model", told["model"]),
+        ("strategy", told["strategy"]),
+        ("mode", told["mode"]),
+        ("rounds", f"{told['rounds_done']} of {told['rounds']} done"),
+        *_round_rows(told, now),
+        ("devices", str(told["devices"])),
+        *_report_rows(told["report"]),
+        ("created", ago(told["created_at"], now)),
+    ]
+    width = max(len(label) for label, _ in rows)
+    for label, text in rows:
+        print(f"  {label:<{width}}  {printable(text)}")
+
+
+def _round_rows(told: dict[str, Any], now: float) -> list[tuple[str, str]]:
+    from edgefl.values.words import seconds_in_words
+
+    latest = told["round"]
+    if latest is None:
+        return [("round", "none opened yet")]
+    attempt = f", attempt {latest['attempt']}" if latest["attempt"] > 1 else ""
+    rows = [("round", f"{latest['number']}, {latest['state']}{attempt}")]
+    rows.append(("updates", f"{told['updates']} of {told['wanted']}"))
+    if latest["state"] == "open":
+        left = latest["deadline_at"] - now
+        rows.append(("deadline", f"in {seconds_in_words(round(left))}" if left > 0 else "over"))
+    return rows
+
+
+def _report_rows(report: dict[str, Any] | None) -> list[tuple[str, str]]:
+    if report is None:
+        return []
+    rows = []
+    if report.get("accuracy") is not None:
+        rows.append(("accuracy", f"{percent(report['accuracy'])} of {report['test_samples']:,} test samples"))
+    if report.get("device_accuracy") is not None:
+        rows.append(("on devices", f"{percent(report['device_accuracy'])} of their own validation samples"))
+    if report.get("loss") is not None:
+        rows.append(("training loss", f"{report['loss']:.4g}"))
+    return rows

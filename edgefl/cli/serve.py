@@ -1,0 +1,208 @@
+"""`edgefl serve`: run a coordinator, until somebody stops it.
+
+The coordinator is imported by the run function: it needs a web server, and the help text must not.
+"""
+
+import argparse
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edgefl.errors import EdgeFLError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from coordinator.federation_file import FederationFile
+    from coordinator.server import Listening
+    from coordinator.server_settings import ServerSettings
+
+__all__ = ["add_parser"]
+
+_EPILOG = """\
+examples:
+  edgefl serve examples/coordinator/federation.toml
+  edgefl serve federation.toml --host 0.0.0.0 --port 8443 --certificate certificate.pem --private-key private-key.pem
+  edgefl serve --database postgresql://edgefl@db.local/edgefl --blobs s3://edgefl/blobs --log-format json
+
+A federation that is not there yet is created and started, and a join key for its devices is printed on stdout, once:
+only its hash is kept. One that is there already goes on where it was; its file must still say the same.
+
+The admin token is in the file admin-token of --state, for its user alone; EDGEFL_ADMIN_TOKEN gives another one. There
+is no option for it, because other users can read command lines; a password of the database goes into EDGEFL_DATABASE
+for the same reason. Ctrl-C or SIGTERM stop the coordinator; nothing that it acknowledged is lost, even if it is killed.
+"""
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "serve",
+        help="run a coordinator",
+        description="Run a coordinator: plan rounds, hand out submodels, collect updates and combine them.\n"
+        "Needs the extra 'coordinator'.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("federations", nargs="*", metavar="FILE", help="TOML files of federations to create and start")
+    parser.add_argument(
+        "--start",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="start federations that are created here (default: yes)",
+    )
+    parser.add_argument("--join-key-file", metavar="FILE", help="write a new federation's join key here, not to stdout")
+    parser.add_argument("--json", action="store_true", help="print JSON on stdout")
+    _add_keeping(parser.add_argument_group("where it keeps things"))
+    _add_listening(parser.add_argument_group("where it listens"))
+    _add_logging(parser.add_argument_group("what it says, on stderr"))
+    parser.set_defaults(run=run)
+
+
+def _add_keeping(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument(
+        "--state",
+        metavar="DIR",
+        default="~/.edgefl/coordinator",
+        help="folder of everything that is kept (default: ~/.edgefl/coordinator)",
+    )
+    group.add_argument(
+        "--database", metavar="URL", help="such as postgresql://... (default: $EDGEFL_DATABASE, or SQLite in --state)"
+    )
+    group.add_argument("--blobs", metavar="URL", help="such as s3://bucket/folder (default: a folder in --state)")
+
+
+def _add_listening(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help="address (default: 127.0.0.1)")
+    group.add_argument("--port", metavar="N", type=int, default=8000, help="port; 0 is a free one (default: 8000)")
+    group.add_argument("--certificate", metavar="FILE", help="TLS certificate and those that vouch for it, in PEM form")
+    group.add_argument("--private-key", metavar="FILE", help="its key (default: it is in the certificate's file)")
+    group.add_argument(
+        "--insecure-public",
+        action="store_true",
+        help="listen to other machines without TLS: tokens and models are then readable on the way",
+    )
+    group.add_argument(
+        "--trusted-proxy",
+        action="append",
+        default=[],
+        metavar="ADDRESS",
+        help="a proxy in front, whose X-Forwarded-For is believed; may be given several times",
+    )
+
+
+def _add_logging(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument("--log-format", choices=["text", "json"], default="text", help="form of the log (default: text)")
+    group.add_argument(
+        "--log-level", choices=["debug", "info", "warning", "error"], default="info", help="(default: info)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve, until a signal comes."""
+    serve, settings = _server(args)
+    files = _read(args)
+
+    def ready(listening: "Listening") -> None:
+        _announce(args, listening, [_begin(args, listening, file) for file in files])
+
+    serve(settings, federations=[(file.settings, file.bundle()) for file in files], ready=ready)
+    return 0
+
+
+def _server(args: argparse.Namespace) -> "tuple[Callable[..., None], ServerSettings]":
+    """Return what serves, and what it is told."""
+    try:
+        from coordinator.server import serve
+        from coordinator.server_settings import ServerSettings
+    except ModuleNotFoundError as error:
+        name = (error.name or "").partition(".")[0]
+        if name in ("coordinator", "edgefl"):
+            raise
+        raise MissingDependencyError(name, action="Running a coordinator", extra="coordinator") from None
+    settings = ServerSettings(
+        state=Path(args.state).expanduser(),
+        database=args.database or os.environ.get("EDGEFL_DATABASE") or None,
+        blobs=args.blobs,
+        host=args.host,
+        port=args.port,
+        certificate=None if args.certificate is None else Path(args.certificate),
+        private_key=None if args.private_key is None else Path(args.private_key),
+        insecure_public=args.insecure_public,
+        trusted_proxies=tuple(args.trusted_proxy),
+        admin_token=os.environ.get("EDGEFL_ADMIN_TOKEN") or None,
+        log_format=args.log_format,
+        log_level=args.log_level,
+    )
+    return serve, settings
+
+
+def _read(args: argparse.Namespace) -> "list[FederationFile]":
+    """Read all files before anything is opened or created: what is wrong with the last is said at once."""
+    from coordinator.federation_file import read_federation_file
+
+    files = [read_federation_file(Path(path), data_is_here=True) for path in args.federations]
+    names = [file.settings.name for file in files]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise EdgeFLError(f"two files name their federation {min(twice)!r}", fix="Give each its own name.")
+    if args.join_key_file is not None:
+        if len(files) != 1:
+            raise EdgeFLError(
+                f"--join-key-file takes one key, and there are {len(files)} federation files",
+                fix="Give one file, or make keys with: edgefl fed key NAME",
+            )
+        _check_writable(Path(args.join_key_file))
+    return files
+
+
+def _begin(args: argparse.Namespace, listening: "Listening", file: "FederationFile") -> dict[str, object]:
+    """Start a federation that nobody has started yet, make a key for one that has none, and say what was done.
+
+    A coordinator that was killed between creating and starting it does both here, the next time.
+    """
+    from coordinator.federations import Verb, existing, move, new_key
+
+    context, name = listening.context, file.settings.name
+    secret = None if context.store.keys(name) else new_key(context, name, label="made by edgefl serve")[1]
+    state = existing(context, name).state
+    if args.start and state == "created":
+        state = move(context, name, Verb.START).state
+    told: dict[str, object] = {"name": name, "state": str(state), "created": (name, True) in listening.created}
+    if secret is not None and args.join_key_file is not None:
+        _write_secret(Path(args.join_key_file), secret)
+        return told | {"join_key": None, "join_key_file": args.join_key_file}
+    return told | {"join_key": secret, "join_key_file": None}
+
+
+def _announce(args: argparse.Namespace, listening: "Listening", federations: list[dict[str, object]]) -> None:
+    """Say on stdout where the coordinator is and what it runs; this once also the new join keys."""
+    where = None if listening.admin_token_file is None else str(listening.admin_token_file)
+    if args.json:
+        print(json.dumps({"url": listening.url, "admin_token_file": where, "federations": federations}), flush=True)
+        return
+    rows = [("coordinator", listening.url)]
+    if listening.admin_token is None:
+        rows.append(("admin token", "the one that another worker on this database made"))
+    elif where is not None:
+        rows.append(("admin token", f"in {where}"))
+    for told in federations:
+        rows.append(("federation", f"{told['name']}, {told['state']}"))
+        if told["join_key"] is not None:
+            rows.append(("join key", f"{told['join_key']}  (shown this once)"))
+        if told["join_key_file"] is not None:
+            rows.append(("join key", f"in {told['join_key_file']}"))
+    # In one piece: whoever reads only the first line of it shall not end the coordinator.
+    print("\n".join(f"  {label:<11}  {text}" for label, text in rows), flush=True)
+
+
+def _check_writable(path: Path) -> None:
+    if path.is_dir() or not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+        raise EdgeFLError(f"{path} cannot be written", fix="Give a file in a folder that exists and is yours.")
+
+
+def _write_secret(path: Path, secret: str) -> None:
+    """Write a file that its owner alone can read, even where there was another one."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+        file.write(secret + "\n")

@@ -1,0 +1,49 @@
+"""Strategies: what a paper or a baseline is, seen from the coordinator. numpy only, no input or output.
+
+strategy.py          the seam: what a strategy is given, what it asks of devices, what it makes of their answers
+registry.py          strategies by name, and from a federation's settings to a strategy
+fedavg.py            federated averaging, FedProx, HeteroFL's leading channels
+local_round.py       what a round will take on a device, and which part fits
+uploads.py           what came back: checks, norms, arrays
+averages.py          which average
+averaging.py         running sums over masks: by holders, by participants
+order_statistics.py  medians and trimmed means, block by block
+"""
+
+from edgefl.strategies.averages import Average, Averaging, Weighing
+from edgefl.strategies.averaging import Overlap, RunningMean
+from edgefl.strategies.fedavg import Fedavg, Width
+from edgefl.strategies.registry import STRATEGIES, strategy_of
+from edgefl.strategies.strategy import (
+    Contribution,
+    Contributions,
+    Model,
+    Moment,
+    Order,
+    Participant,
+    Strategy,
+)
+from edgefl.strategies.uploads import part_norm
+
+__all__ = [
+    # the seam
+    "Strategy",
+    "Model",
+    "Moment",
+    "Participant",
+    "Order",
+    "Contribution",
+    "Contributions",
+    # the strategies
+    "STRATEGIES",
+    "strategy_of",
+    "Fedavg",
+    "Width",
+    # what they share
+    "Average",
+    "Averaging",
+    "Weighing",
+    "Overlap",
+    "RunningMean",
+    "part_norm",
+]

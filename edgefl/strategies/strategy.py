@@ -1,0 +1,129 @@
+"""The seam of a federation's method: what it is given, what it asks of devices, what it makes of their answers.
+
+A strategy is a frozen dataclass of its settings. It holds no state and does no input or output: everything that changes
+from round to round is in `Model`, which the coordinator stores. So a strategy can be asked again after a crash, by any
+worker, and gives the same answer. `edgefl simulate` and the coordinator both run strategies through this file.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+from edgefl.masks import Mask, Weights
+from edgefl.model_graph import ModelGraph
+from edgefl.values import Budget, DeviceProfile, LocalResult, LocalWork, Prediction, RuleSettings
+from edgefl.wire import Payload
+
+__all__ = ["Contribution", "Contributions", "Model", "Moment", "Order", "Participant", "Strategy"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """The global model between two rounds."""
+
+    graph: ModelGraph
+    weights: Weights
+    """Every tensor of the model."""
+    state: Weights = field(default_factory=dict)
+    """Further arrays that the strategy keeps from round to round, such as FedMAP's probabilities."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Where in a federation we are."""
+
+    round: int
+    rounds: int
+    seed: int
+    """The source of all chance of this round, the same on every worker."""
+    work: LocalWork = field(default_factory=LocalWork)
+    """How much the federation lets a device train in a round."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Participant:
+    """One device that takes part in a round."""
+
+    device_id: str
+    profile: DeviceProfile
+    budget: Budget
+    """What the operator lets it spend on a round: its seconds follow from the deadline."""
+    samples: int | None = None
+    """How many training samples it has; None until its first result."""
+    mask: Mask | None = None
+    """Its mask after its last result; None before the first."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Order:
+    """What one device shall do."""
+
+    mask: Mask
+    rule: RuleSettings
+    work: LocalWork
+    extras: Weights = field(default_factory=dict)
+    """Further arrays that the rule reads."""
+    predicted: Prediction | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contribution:
+    """What one device sent back. Its tensors came from a stranger: `Strategy.check` looks at them first."""
+
+    device_id: str
+    mask: Mask
+    """The mask that it was given."""
+    rule: RuleSettings
+    """The rule that it was given."""
+    seed: int
+    """The seed that it was given."""
+    base: Weights
+    """The whole model whose part it was given, every tensor of it."""
+    result: LocalResult
+    tensors: Mapping[str, Payload]
+    next_mask: Mask | None = None
+    """Its mask from now on, if the rule changed it."""
+    trust: float = 1.0
+    """A factor of its weight in an average, 0 to 1: less than 1 where it started from an old model."""
+
+
+class Contributions(Protocol):
+    """The contributions of a round, in an order that is always the same; a list is one.
+
+    Each is loaded when its turn comes, and may be forgotten after it. They can be gone through several times: a median
+    works through the model block by block.
+    """
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        ...
+
+    def __iter__(self) -> Iterator[Contribution]:
+        """Begin with the first one again."""
+        ...
+
+
+class Strategy(Protocol):
+    """What a paper or a baseline is, seen from the coordinator."""
+
+    name: ClassVar[str]
+
+    def begin(self, graph: ModelGraph, weights: Weights) -> Model:
+        """Return the model before the first round."""
+        ...
+
+    def plan(self, model: Model, participants: Sequence[Participant], moment: Moment) -> Mapping[str, Order]:
+        """Return an order by device id; a device that is left out can do nothing useful."""
+        ...
+
+    def check(self, contribution: Contribution) -> None:
+        """Raise a `WireFormatError` unless the tensors are what the order asked for: names, codecs, shapes, dtypes."""
+        ...
+
+    def movement(self, contribution: Contribution) -> float:
+        """Return the Euclidean norm of the change that the contribution makes to the part it was given."""
+        ...
+
+    def combine(self, model: Model, contributions: Contributions, moment: Moment) -> Model:
+        """Return the next model."""
+        ...

@@ -1,0 +1,159 @@
+"""Who may call what: a walk over all routes, with every kind of wrong caller."""
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+from fastapi.routing import APIRoute
+
+from coordinator.callers import Caller
+from coordinator.federations import new_key
+from coordinator.routes.adding import CALLER
+from coordinator.server_settings import ServerLimits
+from coordinator.tokens import new_token
+from tests.coordinator.http.site import Site, serving
+
+DIGEST = "sha256:" + "0" * 64
+PLACES = {
+    "task_id": "digits-0-owner",
+    "digest": DIGEST,
+    "name": "digits",
+    "number": "0",
+    "device_id": "owner",
+    "key_id": "x",
+}
+
+
+def routes(site: Site) -> list[APIRoute]:
+    return [route for route in site.server.config.app.routes if isinstance(route, APIRoute)]  # type: ignore[union-attr]
+
+
+def caller_of(route: APIRoute) -> Caller:
+    return Caller((route.openapi_extra or {})[CALLER])
+
+
+def ask(client: httpx.Client, route: APIRoute) -> httpx.Response:
+    method = next(iter(route.methods or ()))
+    path = re.sub(r"{(\w+)}", lambda found: PLACES[found[1]], route.path)
+    return client.request(method, path, params={"bytes": "1"} if route.path == "/v1/speed" else None)
+
+
+@pytest.fixture(scope="module")
+def secrets(site: Site) -> dict[str, str]:
+    """One secret of each kind that is known, and some that are not."""
+    site.federation("elsewhere")
+    revoked = site.device("revoked")
+    site.context.store.revoke_device("revoked", site.context.now())
+    key, revoked_key = new_key(site.context, "digits")
+    site.context.store.revoke_key("digits", key.id, site.context.now())
+    owner = site.device("owner")
+    site.open_round("owner")
+    return {
+        "device": owner,
+        "stranger": site.device("stranger", "elsewhere"),
+        "revoked device": revoked,
+        "key": new_key(site.context, "digits")[1],
+        "revoked key": revoked_key,
+        "unknown": new_token("device"),
+    }
+
+
+def test_every_route_declares_its_caller_and_has_its_gate(site: Site) -> None:
+    known = routes(site)
+    assert len(known) == len(site.server.config.app.routes) > 25  # type: ignore[union-attr]
+    gates = {
+        caller: {route.dependencies[0].dependency for route in known if caller_of(route) is caller} for caller in Caller
+    }
+    assert all(len(functions) == 1 for functions in gates.values())
+    assert len(set.union(*gates.values())) == len(Caller)
+    public = {route.path for route in known if caller_of(route) is Caller.PUBLIC}
+    assert public == {"/healthz", "/readyz", "/openapi.json"}
+
+
+def test_without_a_token_every_route_but_the_public_ones_refuses(folder: Any) -> None:
+    with serving(folder, ServerLimits(failures_burst=1000)) as site:
+        client = site.client()
+        for route in routes(site):
+            answer = ask(client, route)
+            if caller_of(route) is Caller.PUBLIC:
+                assert answer.status_code in (200, 503)
+            else:
+                assert (answer.status_code, route.path) == (401, route.path)
+                assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+                assert set(answer.json()["error"]) == {"problem", "fix"}
+
+
+ALLOWED = {
+    Caller.PUBLIC: {"device", "stranger", "revoked device", "key", "revoked key", "unknown", "admin"},
+    Caller.JOINER: {"key"},
+    Caller.DEVICE: {"device", "stranger"},
+    Caller.MEMBER: {"key", "device", "stranger"},
+    Caller.ADMIN: set(),
+}
+
+
+@pytest.mark.parametrize("kind", ["device", "stranger", "revoked device", "key", "revoked key", "unknown"])
+def test_a_secret_opens_the_routes_of_its_caller_and_no_other(site: Site, secrets: dict[str, str], kind: str) -> None:
+    client = site.client(secrets[kind])
+    for route in routes(site):
+        site.edge.gate._failures._levels.clear()
+        answer = ask(client, route)
+        if kind in ALLOWED[caller_of(route)]:
+            assert answer.status_code not in (401, 403), route.path
+        else:
+            assert answer.status_code in (401, 403), (route.path, answer.text)
+            assert answer.json()["error"]["fix"]
+
+
+def test_the_admin_token_is_none_of_a_device(site: Site) -> None:
+    for route in routes(site):
+        if caller_of(route) in (Caller.JOINER, Caller.DEVICE, Caller.MEMBER):
+            site.edge.gate._failures._levels.clear()
+            assert ask(site.admin, route).status_code == 401
+
+
+def test_a_device_of_another_federation_finds_nothing(site: Site, secrets: dict[str, str]) -> None:
+    digest = site.keep(b"graph of digits")
+    stranger, owner = site.client(secrets["stranger"]), site.client(secrets["device"])
+    assert owner.get(f"/v1/artifacts/{digest}").content == b"graph of digits"
+    assert stranger.get(f"/v1/artifacts/{digest}").status_code == 404
+    assert stranger.put("/v1/tasks/digits-0-owner/result", content=site.update("digits-0-owner")).status_code == 404
+    assert stranger.post("/v1/tasks/next").json()["plan"] is None
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [("Authorization", "Bearer")],
+        [("Authorization", "Basic dG9rZW46")],
+        [("Authorization", "Bearer " + "x" * 300)],
+        [("Authorization", "Bearer token-of-owner"), ("Authorization", "Bearer other")],
+    ],
+)
+def test_what_is_no_bearer_token_is_refused(
+    site: Site, secrets: dict[str, str], headers: list[tuple[str, str]]
+) -> None:
+    site.edge.gate._failures._levels.clear()
+    assert site.client().post("/v1/tasks/next", headers=headers).status_code == 401
+
+
+def test_an_address_that_guesses_is_slowed_down_and_known_devices_behind_it_are_not(folder: Any) -> None:
+    with serving(folder, ServerLimits(failures_burst=5, failures_rate=0.001)) as site:
+        site.federation()
+        known = site.client(site.device("known"))
+        assert known.post("/v1/tasks/next").status_code == 200
+        guesses = [site.client(f"guess-{number}").post("/v1/tasks/next") for number in range(8)]
+        assert [answer.status_code for answer in guesses] == [401] * 5 + [429] * 3
+        assert int(guesses[-1].headers["Retry-After"]) > 0
+        assert known.post("/v1/tasks/next").status_code == 200
+
+
+def test_a_device_that_asks_too_often_is_told_when_to_come_again(folder: Any) -> None:
+    with serving(folder, ServerLimits(requests_burst=3, requests_rate=0.01)) as site:
+        site.federation()
+        eager, calm = site.client(site.device("eager")), site.client(site.device("calm"))
+        answers = [eager.post("/v1/tasks/next") for _ in range(4)]
+        assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+        assert int(answers[-1].headers["Retry-After"]) > 10
+        assert calm.post("/v1/tasks/next").status_code == 200

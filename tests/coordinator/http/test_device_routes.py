@@ -1,0 +1,187 @@
+"""The protocol, spoken by the client that devices use."""
+
+import dataclasses
+
+import pytest
+
+from coordinator.federations import new_key
+from coordinator.tokens import hash_of
+from device_runtime.agent.client import RejectedError, UnknownDeviceError
+from device_runtime.profiler.network import measure_speed
+from edgefl.values import DeviceProfile, Enrolment, Outcome, Reason, Refusal, loads
+from tests.coordinator.http.site import Site
+from tests.values.samples import PROFILE
+
+
+def enrolment(name: str | None = None, enrolment_id: str = "one") -> Enrolment:
+    return Enrolment(enrolment_id=enrolment_id, profile=PROFILE, software="edgefl 0", name=name)
+
+
+def test_a_device_enrols_and_its_token_is_kept_as_a_hash_alone(site: Site) -> None:
+    key = new_key(site.context, "digits")[1]
+    with site.agent() as agent:
+        enrolled = agent.enrol(enrolment("kitchen", "kitchen-1"), key)
+    device = site.context.store.device("kitchen")
+    assert enrolled.device_id == "kitchen"
+    assert device is not None
+    assert device.token_hash == hash_of(enrolled.token)
+    assert enrolled.token not in repr(device)
+
+
+def test_who_asks_twice_is_one_device_with_a_new_token(site: Site) -> None:
+    key = new_key(site.context, "digits", most_uses=1)[1]
+    with site.agent() as agent:
+        first = agent.enrol(enrolment(None, "twice"), key)
+        agent.token = first.token
+        agent.poll(0)
+        second = agent.enrol(enrolment(None, "twice"), key)
+        assert second.device_id == first.device_id
+        with pytest.raises(UnknownDeviceError, match="not known"):
+            agent.poll(0)
+        agent.token = second.token
+        agent.poll(0)
+
+
+def test_a_name_that_another_device_has_is_refused_with_advice(site: Site) -> None:
+    site.device("taken")
+    key = new_key(site.context, "digits")[1]
+    with site.agent() as agent, pytest.raises(RejectedError, match="another device has this name") as caught:
+        agent.enrol(enrolment("taken", "somebody-else"), key)
+    assert "--name" in caught.value.fix
+
+
+def test_a_join_key_that_is_spent_expired_revoked_or_unknown_lets_nobody_in(site: Site) -> None:
+    now = site.context.now()
+    spent = new_key(site.context, "digits", most_uses=1)[1]
+    expired = new_key(site.context, "digits", expires_at=now - 1)[1]
+    revoked_key, revoked = new_key(site.context, "digits")
+    site.context.store.revoke_key("digits", revoked_key.id, now)
+    with site.agent() as agent:
+        agent.enrol(enrolment(None, "spends-it"), spent)
+        for key, says in (
+            (spent, "used up"),
+            (expired, "time that is over"),
+            (revoked, "revoked"),
+            ("x" * 43, "known"),
+        ):
+            with pytest.raises(UnknownDeviceError, match=says):
+                agent.enrol(enrolment(None, "comes-later"), key)
+
+
+def test_a_task_goes_from_poll_over_download_to_receipt(site: Site) -> None:
+    site.federation("way")
+    token = site.device("walker", "way")
+    (task_id,) = site.open_round("walker", federation="way")
+    with site.agent(token) as agent:
+        plan = agent.poll(0).plan
+        assert plan is not None
+        assert plan.task_id == task_id
+        assert plan.weights is not None
+        pieces: list[bytes] = []
+        assert agent.download(plan.weights, lambda status, piece: pieces.append(piece)) == 200
+        assert b"".join(pieces) == site.context.blobs.get(plan.weights)
+        body = site.update(task_id)
+        assert agent.upload(task_id, body).outcome is Outcome.ACCEPTED
+        assert agent.upload(task_id, body).outcome is Outcome.ALREADY
+        with pytest.raises(RejectedError, match="ended already"):
+            agent.upload(task_id, site.update(task_id, shift=2.0))
+        assert agent.poll(0).plan is None
+    task = site.context.store.task(task_id)
+    assert task is not None
+    assert site.context.blobs.get(task.update or "") == body
+
+
+def test_a_refusal_ends_a_task(site: Site) -> None:
+    site.federation("refusals")
+    token = site.device("tired", "refusals")
+    site.open_round("tired", federation="refusals")
+    with site.agent(token) as agent:
+        plan = agent.poll(0).plan
+        assert plan is not None
+        assert agent.refuse(plan, Refusal(reason=Reason.POWER, message="unplugged")).outcome is Outcome.ACCEPTED
+        assert agent.poll(0).plan is None
+
+
+def test_another_devices_task_does_not_exist(site: Site) -> None:
+    site.federation("tasks")
+    site.device("owner", "tasks")
+    token = site.device("neighbour", "tasks")
+    (task_id,) = site.open_round("owner", federation="tasks")
+    body = site.update(task_id)
+    with site.agent(token) as agent:
+        with pytest.raises(RejectedError, match="no task"):
+            agent.upload(task_id, body)
+        answer = site.client(token).put(
+            f"/v1/tasks/{task_id}/refusal",
+            content='{"schema":"edgefl.refusal/1","reason":"power","message":"no"}',
+        )
+    assert answer.status_code == 404
+    task = site.context.store.task(task_id)
+    assert task is not None
+    assert task.state == "open"
+
+
+def test_a_wrong_update_is_refused_with_what_is_wrong_and_changes_nothing(site: Site) -> None:
+    site.federation("wrong")
+    token = site.device("wrong-one", "wrong")
+    (task_id,) = site.open_round("wrong-one", federation="wrong")
+    whole = site.update(task_id)
+    client = site.client(token)
+    for body in (b"", b"no tensors", whole[:-1], whole + b"x"):
+        answer = client.put(f"/v1/tasks/{task_id}/result", content=body)
+        assert answer.status_code == 422, answer.text
+        assert answer.json()["error"]["fix"]
+    task = site.context.store.task(task_id)
+    assert task is not None
+    assert task.state == "open"
+    assert list((site.context.blobs._spool).iterdir()) == []  # type: ignore[attr-defined]
+
+
+def test_a_large_update_goes_through_a_file_and_leaves_none(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.federation("large")
+    token = site.device("large-one", "large")
+    (task_id,) = site.open_round("large-one", federation="large")
+    body = site.update(task_id)
+    monkeypatch.setattr(site.edge, "limits", dataclasses.replace(site.edge.limits, kept_bytes=1000))
+    with site.agent(token) as agent:
+        assert agent.upload(task_id, body).outcome is Outcome.ACCEPTED
+    task = site.context.store.task(task_id)
+    assert task is not None
+    assert site.context.blobs.get(task.update or "") == body
+    assert list((site.context.blobs._spool).iterdir()) == []  # type: ignore[attr-defined]
+    assert site.edge.memory.used == site.edge.spool.used == 0
+
+
+def test_a_new_profile_is_kept(site: Site) -> None:
+    token = site.device("profiled")
+    with site.agent(token) as agent:
+        agent.update_profile(dataclasses.replace(PROFILE, device_name="after the repair"))
+    device = site.context.store.device("profiled")
+    assert device is not None
+    assert loads(DeviceProfile, device.profile).device_name == "after the repair"
+
+
+def test_speed_is_measured_with_a_join_key_or_a_token(site: Site) -> None:
+    for key in (new_key(site.context, "digits")[1], site.device("runner")):
+        speed = measure_speed(site.url, key)
+        assert speed.download > 0
+        assert speed.upload > 0
+
+
+def test_a_revoked_device_is_told_so_at_once(site: Site) -> None:
+    token = site.device("revoked")
+    with site.agent(token) as agent:
+        agent.poll(0)
+        assert site.admin.delete("/v1/federations/digits/devices/revoked").status_code == 204
+        with pytest.raises(UnknownDeviceError, match="revoked"):
+            agent.poll(0)
+
+
+def test_a_document_that_is_wrong_is_refused_with_the_field(site: Site) -> None:
+    key = new_key(site.context, "digits")[1]
+    client = site.client(key)
+    answer = client.post("/v1/devices", content=b"{")
+    assert answer.status_code == 400
+    answer = client.post("/v1/devices", json={"schema": "edgefl.enrolment/1", "enrolment_id": "x"})
+    assert answer.status_code == 422
+    assert "profile" in answer.json()["error"]["problem"]

@@ -1,0 +1,234 @@
+"""What is too large, too slow or too much is refused, before it costs anything."""
+
+import asyncio
+import gzip
+import socket
+import threading
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from coordinator.limits import Buckets, Budget
+from coordinator.problems import ProblemError
+from coordinator.server_settings import ServerLimits
+from edgefl.values import Outcome, dumps
+from tests.coordinator.http.site import Site, serving
+from tests.values.samples import PROFILE
+
+LIMITS = ServerLimits(
+    json_bytes=10_000,
+    upload_bytes=400_000,
+    header_bytes=4_000,
+    header_seconds=0.3,
+    body_seconds=0.3,
+    body_rate=10_000,
+    kept_bytes=20_000,
+    speed_bytes=300_000,
+)
+PROFILE_PATH = "/v1/devices/me/profile"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with serving(tmp_path_factory.mktemp("limits"), LIMITS) as running:
+        running.federation()
+        running.device("sender")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(site: Site) -> httpx.Client:
+    return site.client("token-of-sender")
+
+
+def raw(site: Site, *parts: bytes, wait: float = 0.0) -> bytes:
+    """Send bytes as they are, and return the answer until the connection is closed."""
+    host, port = site.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        answer = b""
+        try:
+            for part in parts:
+                connection.sendall(part)
+                threading.Event().wait(wait)
+            while piece := connection.recv(65536):
+                answer += piece
+        except ConnectionError:
+            pass
+    return answer
+
+
+def head(length: int | None, *more: str, path: str = PROFILE_PATH, method: str = "PUT") -> bytes:
+    size = "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}"
+    lines = [f"{method} {path} HTTP/1.1", "Host: x", "Authorization: Bearer token-of-sender", size, *more, "", ""]
+    return "\r\n".join(lines).encode()
+
+
+def test_a_body_that_says_it_is_too_large_is_refused_before_it_comes(site: Site) -> None:
+    answer = raw(site, head(10_001))
+    assert answer.startswith(b"HTTP/1.1 413")
+    assert b'"fix"' in answer
+    assert b"connection: close" in answer.lower()
+
+
+def test_who_is_refused_before_the_body_was_read_cannot_hold_the_connection_with_it(site: Site) -> None:
+    answer = raw(site, head(10_000).replace(b"token-of-sender", b"unknown"))
+    assert answer.startswith(b"HTTP/1.1 401")
+    assert b"connection: close" in answer.lower()
+
+
+def test_a_body_that_becomes_too_large_is_refused_on_its_way(client: httpx.Client) -> None:
+    def pieces() -> Iterator[bytes]:
+        for _ in range(20):
+            yield b"x" * 1000
+
+    assert client.put(PROFILE_PATH, content=pieces()).status_code == 413
+
+
+def test_a_request_that_takes_no_body_may_have_none_that_is_read(client: httpx.Client) -> None:
+    assert client.post("/v1/tasks/next", content=b"x" * 1000).status_code == 200
+
+
+def test_a_packed_document_is_unpacked(client: httpx.Client) -> None:
+    body = gzip.compress(dumps(PROFILE).encode())
+    assert client.put(PROFILE_PATH, content=body, headers={"Content-Encoding": "gzip"}).status_code == 204
+
+
+def test_a_packed_update_is_unpacked(site: Site) -> None:
+    site.federation("packed")
+    token = site.device("packer", "packed")
+    (task_id,) = site.open_round("packer", federation="packed")
+    body = site.update(task_id)
+    assert len(body) > LIMITS.kept_bytes
+    packed = gzip.compress(body)
+    path, headers = f"/v1/tasks/{task_id}/result", {"Content-Encoding": "gzip"}
+    answer = site.client(token).put(path, content=packed, headers=headers)
+    assert answer.json()["outcome"] == Outcome.ACCEPTED
+    task = site.context.store.task(task_id)
+    assert task is not None
+    assert site.context.blobs.get(task.update or "") == body
+
+
+def test_a_small_body_that_unpacks_to_a_large_one_is_refused(client: httpx.Client) -> None:
+    bomb = gzip.compress(bytes(50_000_000))
+    assert len(bomb) < 60_000
+    for path in (PROFILE_PATH, "/v1/tasks/x/result"):
+        answer = client.put(path, content=bomb, headers={"Content-Encoding": "gzip"})
+        assert answer.status_code == 413
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"this is no gzip",
+        gzip.compress(b"{}" * 100)[:-5],
+        gzip.compress(b"{}") + b"and more",
+        gzip.compress(b"{}") + gzip.compress(b"{}"),
+        zlib.compress(b"{}"),
+        b"",
+    ],
+)
+def test_what_is_no_gzip_is_refused(client: httpx.Client, body: bytes) -> None:
+    answer = client.put(PROFILE_PATH, content=body, headers={"Content-Encoding": "gzip"})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["fix"]
+
+
+def test_a_packing_that_is_not_known_is_refused(client: httpx.Client) -> None:
+    answer = client.put(PROFILE_PATH, content=b"{}", headers={"Content-Encoding": "br"})
+    assert answer.status_code == 415
+
+
+def test_headers_that_are_too_large_are_refused(client: httpx.Client) -> None:
+    answer = client.post("/v1/tasks/next", headers={f"X-{number}": "x" * 500 for number in range(10)})
+    assert answer.status_code == 431
+    assert answer.json()["error"]["fix"]
+    assert client.get("/" + "x" * 5000).status_code == 431
+
+
+def test_headers_without_an_end_do_not_fill_the_memory(site: Site) -> None:
+    answer = raw(site, b"GET / HTTP/1.1\r\n", *[b"X-More: " + b"x" * 1000 + b"\r\n"] * 200)
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 431")
+
+
+def test_headers_that_do_not_come_are_not_waited_for(site: Site) -> None:
+    for parts in ((b"",), (b"GET /healthz HTTP/1.1\r\nHost:",)):
+        answer = raw(site, *parts)
+        assert answer.startswith(b"HTTP/1.1 408")
+        assert b'"fix"' in answer
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(site: Site) -> None:
+    assert raw(site, head(1000), b"{").startswith(b"HTTP/1.1 408")
+
+
+def test_a_body_that_drips_is_not_waited_for(site: Site) -> None:
+    answer = raw(site, head(1000), *[b"{"] * 10, wait=0.1)
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 408")
+
+
+def test_a_body_that_breaks_off_is_nobodys_error(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    host, port = site.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(head(1000) + b"{")
+    assert site.client().get("/healthz").status_code == 200
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+def test_speed_is_measured_with_no_more_bytes_than_allowed(client: httpx.Client) -> None:
+    assert len(client.get("/v1/speed?bytes=300000").content) == 300_000
+    assert client.get("/v1/speed?bytes=0").content == b""
+    assert client.get("/v1/speed?bytes=300001").status_code == 422
+    assert client.post("/v1/speed", content=bytes(300_000)).status_code == 204
+    assert client.post("/v1/speed", content=bytes(300_001)).status_code == 413
+
+
+def test_uploads_wait_for_room_in_the_memory_and_then_are_told_to_come_again() -> None:
+    async def run() -> list[str]:
+        budget, said = Budget(100, patience=0.2), []
+
+        async def hold(size: int, done: asyncio.Event) -> None:
+            async with budget.reserved(size):
+                said.append(f"has {size}")
+                await done.wait()
+
+        first, rest = asyncio.Event(), asyncio.Event()
+        rest.set()
+        large = asyncio.create_task(hold(80, first))
+        await asyncio.sleep(0)
+        waiting = [asyncio.create_task(hold(size, rest)) for size in (60, 10, 1000)]
+        await asyncio.sleep(0)
+        assert said == ["has 80"]  # who asks first gets first, also where a later one would fit
+        first.set()
+        await asyncio.gather(large, *waiting)
+        assert budget.used == 0
+        with pytest.raises(ProblemError) as caught:
+            async with budget.reserved(100), budget.reserved(1):
+                pass
+        assert caught.value.status == 503
+        assert caught.value.headers["Retry-After"]
+        assert budget.used == 0
+        return said
+
+    assert asyncio.run(run()) == ["has 80", "has 60", "has 10", "has 1000"]
+
+
+def test_a_bucket_gives_a_burst_and_then_its_rate() -> None:
+    now = 0.0
+    buckets = Buckets(rate=2.0, burst=3, most=10, clock=lambda: now)
+    assert [buckets.take("a") for _ in range(4)] == [0, 0, 0, 0.5]
+    assert buckets.empty("a")
+    assert not buckets.empty("b")
+    now = 0.5
+    assert buckets.take("a") == 0
+    assert buckets.take("a") > 0
+    for number in range(100):
+        buckets.take(str(number))
+    assert len(buckets._levels) == 10
+
+
+def test_a_device_that_was_refused_for_its_body_can_go_on(folder: Path, client: httpx.Client) -> None:
+    assert client.put(PROFILE_PATH, content=b"x" * 20_000).status_code == 413
+    assert client.put(PROFILE_PATH, content=dumps(PROFILE)).status_code == 204

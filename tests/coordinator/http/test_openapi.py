@@ -1,0 +1,138 @@
+"""The OpenAPI document: whole, true to what is answered, and asked for everything that it allows and forbids."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis.errors import Unsatisfiable
+from hypothesis.strategies import SearchStrategy
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from coordinator import waiting
+from coordinator.callers import Caller
+from coordinator.federations import new_key
+from coordinator.routes.adding import CALLER
+from coordinator.routes.tasks import TENSORS
+from coordinator.server_settings import ServerLimits
+from edgefl.values import from_json, to_json
+from tests.coordinator.http.site import Site, serving
+from tests.values import samples
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    limits = ServerLimits(requests_rate=1e6, requests_burst=10**6, failures_burst=10**6)
+    with serving(tmp_path_factory.mktemp("openapi"), limits) as running:
+        running.federation()
+        running.device("pi-1")
+        running.open_round("pi-1")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def document(site: Site) -> dict[str, Any]:
+    answer: dict[str, Any] = site.client().get("/openapi.json").json()
+    return answer
+
+
+@pytest.fixture(scope="module")
+def tokens(site: Site) -> dict[str, str]:
+    key = new_key(site.context, "digits")[1]
+    token = "token-of-pi-1"
+    return {
+        Caller.PUBLIC: "",
+        Caller.JOINER: key,
+        Caller.DEVICE: token,
+        Caller.MEMBER: token,
+        Caller.ADMIN: site.admin_token,
+    }
+
+
+@schemathesis.serializer(TENSORS, "application/zip")
+def _bytes(context: schemathesis.SerializationContext, value: Any) -> bytes:
+    return value if isinstance(value, bytes) else json.dumps(value, default=str).encode()
+
+
+KNOWN = {"name": "digits", "device_id": "pi-1", "task_id": "digits-0-pi-1", "number": 0}
+
+
+@pytest.mark.parametrize("mode", list(GenerationMode))
+@pytest.mark.parametrize("known", [{}, KNOWN], ids=["anywhere", "what is there"])
+def test_whatever_is_asked_the_answer_is_as_described_and_errors_say_what_to_do(
+    site: Site,
+    document: dict[str, Any],
+    tokens: dict[str, str],
+    mode: GenerationMode,
+    known: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(waiting, "LONGEST_WAIT", 0.01)
+    api = schemathesis.openapi.from_dict(document)
+    api.config.update(base_url=site.url)
+    with requests.Session() as session:
+        for found in api.get_all_operations():
+            assert isinstance(found, Ok)
+            operation = found.ok()
+            places = {name: value for name, value in known.items() if f"{{{name}}}" in operation.path}
+            session.headers["Authorization"] = f"Bearer {tokens[operation.definition.raw[CALLER]]}"
+            if places or not known:
+                ask_for(operation.as_strategy(mode, path_parameters=places or None), session)
+
+
+def ask_for(cases: SearchStrategy[Any], session: requests.Session) -> None:
+    """Ask some cases of one operation."""
+
+    @settings(max_examples=6, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(case=cases)
+    def ask(case: schemathesis.Case[Any]) -> None:
+        answer = case.call(session=session)
+        case.validate_response(answer, checks=CHECKS)
+        if answer.status_code >= 400:
+            error = json.loads(answer.content)["error"]
+            assert set(error) == {"problem", "fix"}
+            assert all(error.values())
+
+    with contextlib.suppress(Unsatisfiable):  # a request without parameters cannot be wrong
+        ask()
+
+
+def test_every_reference_of_the_document_leads_somewhere(document: dict[str, Any]) -> None:
+    def references(part: Any) -> Iterator[str]:
+        if isinstance(part, dict):
+            yield from (part[name] for name in part if name == "$ref")
+            for value in part.values():
+                yield from references(value)
+        elif isinstance(part, list):
+            for value in part:
+                yield from references(value)
+
+    known = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+    assert set(references(document)) <= known
+    assert all(CALLER in operation for path in document["paths"].values() for operation in path.values())
+
+
+@pytest.mark.parametrize("name", ["ENROLMENT", "ENROLLED", "ASSIGNMENT", "REFUSAL", "RECEIPT", "PROFILE"])
+def test_documents_fit_their_schema(document: dict[str, Any], name: str) -> None:
+    jsonschema = pytest.importorskip("jsonschema_rs")
+    value = getattr(samples, name)
+    schema = {"$ref": f"#/components/schemas/{type(value).__name__}", "components": document["components"]}
+    validator = jsonschema.validator_for(schema)
+    data = to_json(value)
+    assert validator.is_valid(data), list(validator.iter_errors(data))
+    assert not validator.is_valid(data | {"more": 1})
+    assert not validator.is_valid({key: item for key, item in data.items() if key != "schema"})
+    assert from_json(type(value), data) == value

@@ -1,0 +1,143 @@
+"""The process: what it refuses to start with, its admin token, TLS, and that it stops."""
+
+import os
+import signal
+import ssl
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from coordinator.admin_token import admin_token
+from coordinator.server import listen, serve
+from coordinator.server_settings import ServerSettings, is_loopback
+from coordinator.storage.open import open_store
+from coordinator.tokens import hash_of
+from edgefl.errors import EdgeFLError
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"host": "0.0.0.0"}, "no certificate"),
+        ({"host": "192.168.1.7"}, "no certificate"),
+        ({"host": "::"}, "no certificate"),
+        ({"host": "coordinator.example"}, "no certificate"),
+        ({"private_key": Path("key.pem")}, "without a certificate"),
+        ({"port": 70000}, "no port"),
+        ({"admin_token": "short"}, "too short"),
+        ({"admin_token": "has a blank in it, which no header likes"}, "no header"),
+        ({"log_level": "loud"}, "no level"),
+        ({"log_format": "xml"}, "no form"),
+    ],
+)
+def test_settings_that_are_unsafe_or_wrong_are_refused_with_a_fix(
+    folder: Path, changes: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(EdgeFLError, match=says) as caught:
+        ServerSettings(state=folder, **changes)
+    assert caught.value.fix
+
+
+def test_other_machines_may_come_in_with_tls_or_where_it_is_said_aloud(folder: Path) -> None:
+    ServerSettings(state=folder, host="0.0.0.0", certificate=Path("certificate.pem"))
+    ServerSettings(state=folder, host="0.0.0.0", insecure_public=True)
+    assert all(is_loopback(host) for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost"))
+
+
+def test_settings_do_not_show_the_admin_token(folder: Path) -> None:
+    token = "a" * 40
+    assert token not in repr(ServerSettings(state=folder, admin_token=token))
+
+
+def test_the_admin_token_is_made_once_in_a_file_that_only_its_owner_reads(folder: Path) -> None:
+    store = open_store(f"sqlite:///{folder / 'db'}")
+    settings = ServerSettings(state=folder / "state")
+    made = admin_token(settings, store)
+    assert made.path == folder / "state" / "admin-token"
+    assert made.path.stat().st_mode & 0o777 == 0o600
+    assert made.path.read_text().strip() == made.text
+    assert made.text is not None
+    assert hash_of(made.text) == made.hash
+    assert made.text not in repr(made)
+    assert admin_token(settings, store) == made
+    store.close()
+
+
+def test_a_second_worker_on_one_database_accepts_the_first_ones_token(folder: Path) -> None:
+    store = open_store(f"sqlite:///{folder / 'db'}")
+    first = admin_token(ServerSettings(state=folder / "one"), store)
+    second = admin_token(ServerSettings(state=folder / "two"), store)
+    assert second.hash == first.hash
+    assert (second.text, second.path) == (None, None)
+    told = admin_token(ServerSettings(state=folder / "three", admin_token="b" * 40), store)
+    assert told.hash == hash_of("b" * 40)
+    store.close()
+
+
+def test_a_port_that_is_taken_is_an_error_with_advice() -> None:
+    with listen("127.0.0.1", 0) as taken:
+        taken.listen()
+        with pytest.raises(EdgeFLError, match="cannot listen") as caught:
+            listen("127.0.0.1", taken.getsockname()[1])
+    assert "--port" in caught.value.fix
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 and its key, made by openssl."""
+    folder = tmp_path_factory.mktemp("tls")
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    command = (
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=coordinator "
+        f"-addext subjectAltName=IP:127.0.0.1 -keyout {key} -out {certificate}"
+    )
+    subprocess.run(command.split(), check=True, capture_output=True)
+    return certificate, key
+
+
+def test_it_speaks_tls_to_clients_that_verify_and_creates_what_it_was_given(
+    folder: Path, certificate: tuple[Path, Path]
+) -> None:
+    script = (
+        "import sys, pathlib, coordinator.server as s, coordinator.server_settings as t\n"
+        "from tests.coordinator.fleet import settings_of\n"
+        "from tests.device_runtime.federation import bundle\n"
+        "from edgefl.artifacts.bundle import pack_bundle\n"
+        "p = [pathlib.Path(a) for a in sys.argv[1:]]\n"
+        "settings = t.ServerSettings(state=p[0], port=0, certificate=p[1], private_key=p[2])\n"
+        "say = lambda at: print(at.url, at.created, flush=True)\n"
+        "s.serve(settings, federations=[(settings_of(), pack_bundle(bundle()))], ready=say)\n"
+        "print('stopped', flush=True)\n"
+    )
+    command = [sys.executable, "-c", script, str(folder), *map(str, certificate)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url, _, created = process.stdout.readline().strip().partition(" ")
+        assert created == "(('digits', True),)"
+        assert url.startswith("https://127.0.0.1:")
+        token = (folder / "admin-token").read_text().strip()
+        headers = {"Authorization": f"Bearer {token}"}
+        with httpx.Client(verify=ssl.create_default_context(cafile=str(certificate[0]))) as client:
+            known = client.get(f"{url}/v1/federations", headers=headers).json()["federations"]
+            assert [one["name"] for one in known] == ["digits"]
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(url, verify=ssl.create_default_context())
+        os.kill(process.pid, signal.SIGTERM)
+        out, errors = process.communicate(timeout=30)
+    assert process.returncode == 0, errors
+    assert out == "stopped\n"
+    assert token not in errors
+
+
+@pytest.mark.parametrize("content", [b"", b"no certificate"])
+def test_a_certificate_that_cannot_be_used_is_an_error_with_advice(folder: Path, content: bytes) -> None:
+    path = folder / "certificate.pem"
+    path.write_bytes(content)
+    settings = ServerSettings(state=folder / "state", port=0, certificate=path)
+    with pytest.raises(EdgeFLError, match="certificate") as caught:
+        serve(settings)
+    assert "PEM" in caught.value.fix

@@ -1,0 +1,131 @@
+"""Long polls: woken at once, answered at the end, let go when the coordinator stops."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from coordinator.federations import Verb, move
+from coordinator.server_settings import ServerLimits
+from tests.coordinator.http.site import Site, serving
+
+
+def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_a_poll_that_waits_is_answered_when_a_task_comes(site: Site) -> None:
+    site.federation("wakes")
+    tokens = [site.device(name, "wakes") for name in ("early", "other")]
+    with ThreadPoolExecutor() as pool:
+        polls = [pool.submit(site.client(token).post, "/v1/tasks/next?wait=30") for token in tokens]
+        until(lambda: site.edge.waiting.open == 2)
+        site.open_round("early", federation="wakes")
+        assert polls[0].result(10).json()["plan"]["device_id"] == "early"
+        assert not polls[1].done()
+        site.edge.waiting.tell(["other"])
+        assert polls[1].result(10).json()["plan"] is None
+
+
+def test_a_task_of_another_worker_is_found_too(site: Site) -> None:
+    site.federation("workers")
+    token = site.device("patient", "workers")
+    tell, site.context.tell = site.context.tell, lambda devices: None
+    try:
+        with ThreadPoolExecutor() as pool:
+            poll = pool.submit(site.client(token).post, "/v1/tasks/next?wait=30")
+            until(lambda: site.edge.waiting.open == 1)
+            site.open_round("patient", federation="workers")
+            assert poll.result(10).json()["plan"]["device_id"] == "patient"
+    finally:
+        site.context.tell = tell
+
+
+def test_a_poll_that_waited_in_vain_is_told_when_to_come_again(site: Site) -> None:
+    token = site.device("vain")
+    answer = site.client(token).post("/v1/tasks/next?wait=0.1").json()
+    assert answer["plan"] is None
+    assert answer["finished"] is False
+    assert answer["retry_seconds"] > 0
+
+
+def test_the_end_of_a_federation_wakes_its_devices(site: Site) -> None:
+    site.federation("ends")
+    token = site.device("last", "ends")
+    with ThreadPoolExecutor() as pool:
+        poll = pool.submit(site.client(token).post, "/v1/tasks/next?wait=30")
+        until(lambda: site.edge.waiting.open == 1)
+        move(site.context, "ends", Verb.ABORT)
+        assert poll.result(10).json()["finished"] is True
+
+
+def test_a_device_that_polls_again_lets_go_of_its_older_poll(site: Site) -> None:
+    token = site.device("twice")
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(site.client(token).post, "/v1/tasks/next?wait=30")
+        until(lambda: site.edge.waiting.open == 1)
+        second = pool.submit(site.client(token).post, "/v1/tasks/next?wait=30")
+        assert first.result(10).json()["plan"] is None
+        assert not second.done()
+        site.edge.waiting.tell(["twice"])
+        second.result(10)
+
+
+def test_more_polls_than_allowed_are_told_to_come_again(folder: Path) -> None:
+    with serving(folder, ServerLimits(open_polls=1)) as site:
+        site.federation()
+        one, two = site.client(site.device("one")), site.client(site.device("two"))
+        with ThreadPoolExecutor() as pool:
+            waits = pool.submit(one.post, "/v1/tasks/next?wait=30")
+            until(lambda: site.edge.waiting.open == 1)
+            answer = two.post("/v1/tasks/next?wait=30")
+            assert answer.status_code == 503
+            assert int(answer.headers["Retry-After"]) > 0
+            site.edge.waiting.tell(["one"])
+            waits.result(10)
+
+
+@pytest.mark.parametrize("wait", ["-1", "nan", "inf", "soon", "1e9"])
+def test_a_wait_that_is_none_is_refused(site: Site, wait: str) -> None:
+    answer = site.client(site.device(f"odd-{wait}")).post(f"/v1/tasks/next?wait={wait}")
+    assert answer.status_code == 422
+
+
+def test_a_stop_answers_every_open_poll_and_keeps_who_was_heard_of(folder: Path) -> None:
+    number = 100
+    with serving(folder) as site:
+        site.federation()
+        tokens = [site.device(f"device-{index:03}") for index in range(number)]
+        enrolled = site.context.store.device("device-007")
+        answers: list[httpx.Response] = []
+
+        async def poll_all() -> None:
+            limits = httpx.Limits(max_connections=number)
+            async with httpx.AsyncClient(base_url=site.url, timeout=60, limits=limits) as client:
+                asked = (
+                    client.post("/v1/tasks/next?wait=30", headers={"Authorization": f"Bearer {token}"})
+                    for token in tokens
+                )
+                answers.extend(await asyncio.gather(*asked))
+
+        thread = threading.Thread(target=asyncio.run, args=(poll_all(),))
+        thread.start()
+        until(lambda: site.edge.waiting.open == number)
+        began = time.monotonic()
+        site.stop()
+        thread.join()
+        assert time.monotonic() - began < 15  # not the thirty seconds that they would have waited
+        assert [answer.status_code for answer in answers] == [200] * number
+        assert all(answer.json()["plan"] is None for answer in answers)
+        heard = site.context.store.device("device-007")
+        assert heard is not None
+        assert enrolled is not None
+        assert heard.seen_at > enrolled.seen_at

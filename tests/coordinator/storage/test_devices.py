@@ -1,0 +1,135 @@
+"""Enrolment, join keys, and which devices may get a task."""
+
+from dataclasses import replace
+
+from coordinator.storage.records import Device, TaskState
+from coordinator.storage.store import Admission, Store, Verdict
+from tests.coordinator.storage.small_federation import (
+    FEDERATION,
+    KEY,
+    a_device,
+    an_upload,
+    digest,
+    open_round,
+    running,
+)
+
+
+def with_key(store: Store, **changes: object) -> None:
+    store.add_federation(FEDERATION)
+    store.add_key(replace(KEY, **changes))  # type: ignore[arg-type]
+
+
+def admitted(answer: tuple[Admission, Device | None]) -> Device:
+    assert answer[0] is Admission.ADMITTED
+    assert answer[1] is not None
+    return answer[1]
+
+
+def test_an_enrolled_device_belongs_to_the_federation_of_its_key(store: Store) -> None:
+    with_key(store)
+    device = admitted(store.enrol(a_device("pi"), KEY.hash))
+    assert device == replace(a_device("pi"), federation="fed", key="key")
+    assert store.device("pi") == store.device_of_token(device.token_hash) == device
+    assert store.devices("fed") == [device]
+    assert store.keys("fed") == [replace(KEY, uses=1)]
+
+
+def test_a_device_that_enrols_again_is_the_same_one_with_a_new_token(store: Store) -> None:
+    with_key(store, most_uses=1)
+    first = admitted(store.enrol(a_device("pi"), KEY.hash))
+    asked = replace(
+        a_device("another name", enrolment=first.enrolment_id, at=9.0), profile='{"memory": 2}', software="edgefl 0.2.0"
+    )
+    again = admitted(store.enrol(asked, KEY.hash))
+    assert again == store.device("pi")
+    assert again == replace(
+        first, token_hash=asked.token_hash, profile=asked.profile, software=asked.software, seen_at=9.0
+    )
+    assert store.device_of_token(first.token_hash) is None
+    assert store.device_of_token(asked.token_hash) == again
+    assert [key.uses for key in store.keys("fed")] == [1]
+    assert len(store.devices("fed")) == 1
+
+
+def test_the_same_enrolment_id_in_another_federation_is_another_device(store: Store) -> None:
+    with_key(store)
+    store.add_federation(replace(FEDERATION, id="other"))
+    store.add_key(replace(KEY, id="other key", federation="other", hash="hash of other key"))
+    admitted(store.enrol(a_device("one", enrolment="same"), KEY.hash))
+    other = admitted(store.enrol(a_device("two", enrolment="same"), "hash of other key"))
+    assert (other.id, other.federation) == ("two", "other")
+
+
+def test_keys_that_do_not_open(store: Store) -> None:
+    with_key(store, most_uses=1, expires_at=10.0)
+    assert store.enrol(a_device("pi"), "wrong") == (Admission.UNKNOWN_KEY, None)
+    assert store.enrol(a_device("pi", at=10.0), KEY.hash) == (Admission.EXPIRED_KEY, None)
+    admitted(store.enrol(a_device("pi", at=9.0), KEY.hash))
+    assert store.enrol(a_device("second"), KEY.hash) == (Admission.SPENT_KEY, None)
+    assert store.revoke_key("fed", "key", 9.5)
+    assert store.enrol(a_device("pi"), KEY.hash) == (Admission.REVOKED_KEY, None)
+    assert len(store.devices("fed")) == 1
+
+
+def test_a_taken_name_is_refused_and_uses_up_nothing(store: Store) -> None:
+    with_key(store)
+    admitted(store.enrol(a_device("pi"), KEY.hash))
+    thief = replace(a_device("pi", enrolment="other"), token_hash=digest("other"))
+    assert store.enrol(thief, KEY.hash) == (Admission.NAME_TAKEN, None)
+    assert [key.uses for key in store.keys("fed")] == [1]
+
+
+def test_a_revoked_device_stays_out_and_loses_its_open_tasks(store: Store) -> None:
+    devices = running(store)
+    open_round(store, devices)
+    assert store.revoke_device(devices[0], 12.0)
+    assert not store.revoke_device(devices[0], 13.0)
+    assert not store.revoke_device("none", 13.0)
+    assert store.open_task(devices[0]) is None
+    assert [task.state for task in store.tasks("fed")] == [TaskState.EXPIRED, TaskState.OPEN, TaskState.OPEN]
+    assert store.accept([an_upload(devices[0])]) == [Verdict.LATE]
+    known = store.device_of_token(a_device(devices[0]).token_hash)
+    assert known is not None
+    assert known.revoked_at == 12.0
+    assert store.enrol(a_device(devices[0]), "hash of fed-key") == (Admission.REVOKED_DEVICE, None)
+
+
+def test_keys_are_listed_oldest_first_and_revoked_once(store: Store) -> None:
+    store.add_federation(FEDERATION)
+    for name, at in (("b", 3.0), ("a", 2.0)):
+        store.add_key(replace(KEY, id=name, hash=f"hash of {name}", created_at=at))
+    assert [key.id for key in store.keys("fed")] == ["a", "b"]
+    assert not store.revoke_key("other", "a", 4.0)
+    assert store.revoke_key("fed", "a", 4.0)
+    assert not store.revoke_key("fed", "a", 5.0)
+    found = store.key_of_hash("hash of a")
+    assert found is not None
+    assert found.revoked_at == 4.0
+    assert store.key_of_hash("hash of none") is None
+
+
+def test_free_devices_were_heard_of_and_have_nothing_to_do(store: Store) -> None:
+    devices = running(store, devices=5)
+    store.seen(dict.fromkeys(devices[:4], 100.0))
+    open_round(store, devices[:1])
+    store.revoke_device(devices[1], 101.0)
+    assert [device.id for device in store.free_devices("fed", seen_since=100.0)] == devices[2:4]
+    assert [device.id for device in store.free_devices("fed", seen_since=3.0)] == devices[2:]
+    store.accept([an_upload(devices[0])])
+    assert [device.id for device in store.free_devices("fed", seen_since=100.0)] == [devices[0], *devices[2:4]]
+
+
+def test_the_time_of_a_device_never_goes_back(store: Store) -> None:
+    devices = running(store)
+    store.seen({devices[0]: 50.0, devices[1]: 40.0, "none": 60.0})
+    store.seen({devices[0]: 45.0, devices[1]: 45.0})
+    store.seen({})
+    assert [device.seen_at for device in store.devices("fed")] == [50.0, 45.0, 3.0]
+
+
+def test_a_profile_may_change(store: Store) -> None:
+    devices = running(store)
+    store.set_profile(devices[1], '{"memory": 3}')
+    store.set_profile("none", "{}")
+    assert [device.profile for device in store.devices("fed")] == ['{"memory": 1}', '{"memory": 3}', '{"memory": 1}']

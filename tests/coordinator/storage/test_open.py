@@ -1,0 +1,209 @@
+"""Opening a store: whatever is at the URL, it becomes a database of the right form, or a message that helps."""
+
+import contextlib
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection, create_engine, text
+
+from coordinator.storage.open import open_store
+from coordinator.storage.records import FederationState
+from coordinator.storage.store import Store, UnavailableError
+from coordinator.storage.tables import metadata
+from edgefl.errors import EdgeFLError, MissingDependencyError
+from tests.coordinator.postgresql import new_database
+from tests.coordinator.storage.small_federation import (
+    FEDERATION,
+    an_artifact,
+    an_upload,
+    digest,
+    open_round,
+    running,
+)
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def new_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database that nobody has opened yet."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/folder/with space %41/coordinator.db"
+    return new_database(request.getfixturevalue("server"))
+
+
+@contextlib.contextmanager
+def connected(url: str) -> Iterator[Connection]:
+    engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
+    with engine.begin() as connection:
+        yield connection
+    engine.dispose()
+
+
+def everything(store: Store) -> list[object]:
+    return [
+        store.federations(),
+        store.rounds("fed"),
+        store.tasks("fed"),
+        store.devices("fed"),
+        store.keys("fed"),
+        store.artifact("fed", digest("weights")),
+        store.secret("admin", "another"),
+        store.take_lease("driver", "two", now=11.0, seconds=5.0),
+    ]
+
+
+def test_everything_is_there_after_a_restart(new_url: str) -> None:
+    with contextlib.closing(open_store(new_url)) as store:
+        devices = running(store)
+        open_round(store, devices)
+        store.accept([an_upload(devices[0])])
+        store.refuse(f"task-0-{devices[1]}", devices[1], "{}", 9.0)
+        store.add_artifacts([an_artifact("weights", 0)])
+        store.secret("admin", "first")
+        store.take_lease("driver", "one", now=10.0, seconds=5.0)
+        before = everything(store)
+    with contextlib.closing(open_store(new_url)) as store:
+        assert everything(store) == before
+        assert before[-2:] == ["first", False]
+
+
+def test_the_steps_make_the_tables_that_the_code_knows(new_url: str) -> None:
+    open_store(new_url).close()
+    with connected(new_url) as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_a_database_of_a_newer_version_is_left_alone(new_url: str) -> None:
+    open_store(new_url).close()
+    with connected(new_url) as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(EdgeFLError, match=r"'9999', which this version .* does not know.*newer version"):
+        open_store(new_url)
+    with connected(new_url) as connection:
+        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == "9999"
+
+
+def test_workers_that_start_at_once_find_one_database(new_url: str) -> None:
+    code = (
+        "import sys; from coordinator.storage.open import open_store; import coordinator.storage.sql_store;"
+        "import coordinator.storage.schema; print('ready', flush=True); sys.stdin.readline();"
+        f"open_store({new_url!r}).close(); print('opened')"
+    )
+    command = [sys.executable, "-c", code]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT}
+    with contextlib.ExitStack() as stack:
+        workers = [stack.enter_context(subprocess.Popen(command, **pipes)) for _ in range(2)]  # type: ignore[call-overload]
+        for worker in workers:
+            assert worker.stdout.readline() == "ready\n"
+        for worker in workers:
+            worker.stdin.write("go\n")
+            worker.stdin.flush()
+        answers = [worker.communicate() for worker in workers]
+    assert [out for out, _ in answers] == ["opened\n"] * 2, answers
+
+
+def test_stores_opened_in_threads_find_one_database(new_url: str) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        stores = list(threads.map(open_store, [new_url] * 4))
+    assert stores[0].add_federation(FEDERATION)
+    assert all(store.federation("fed") == FEDERATION for store in stores)
+    for store in stores:
+        store.close()
+
+
+def test_an_sqlite_store_waits_for_the_disk_and_keeps_its_references(tmp_path: Path) -> None:
+    path = tmp_path / "coordinator.db"
+    with contextlib.closing(open_store(f"sqlite:///{path}")) as store:
+        database = store._database  # type: ignore[attr-defined]
+        with database._writer.connect() as connection:
+            asked = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("synchronous", "foreign_keys")]
+        assert asked == [2, 1]  # FULL, ON
+    with contextlib.closing(sqlite3.connect(path)) as direct:
+        assert direct.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+@pytest.mark.parametrize(
+    "url", ["mysql://user:hidden@host/db", "sqlite://", "sqlite:///:memory:", "coordinator.db", "", "postgresql+x://y"]
+)
+def test_an_unknown_url_is_an_error_that_shows_how_to_write_one(url: str) -> None:
+    with pytest.raises(
+        EdgeFLError, match=r"Write sqlite:///path/of/a/file or postgresql://user@host/database"
+    ) as caught:
+        open_store(url)
+    assert "hidden" not in str(caught.value)
+
+
+def test_a_file_that_is_no_database_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"no database at all" * 100)
+    with pytest.raises(EdgeFLError, match="file is not a database"):
+        open_store(f"sqlite:///{tmp_path}/file")
+    with pytest.raises(EdgeFLError, match="cannot be opened"):
+        open_store(f"sqlite:///{tmp_path}/file/below/a/file")
+    with pytest.raises(EdgeFLError, match="cannot be opened"):
+        open_store(f"sqlite:///{tmp_path}")
+
+
+def test_a_server_that_is_not_there_is_an_error_without_its_password() -> None:
+    with pytest.raises(UnavailableError, match=r"127\.0\.0\.1:9/db cannot be opened.*refused") as caught:
+        open_store("postgresql://user:hidden@127.0.0.1:9/db")
+    assert "hidden" not in str(caught.value)
+
+
+def test_a_user_who_may_not_make_tables_is_told_so(server: str) -> None:
+    url = new_database(server)
+    with connected(url) as connection:
+        connection.execute(text("CREATE ROLE guest LOGIN"))
+        connection.execute(text("REVOKE CREATE ON SCHEMA public FROM PUBLIC"))  # as PostgreSQL does from 15 on
+    with pytest.raises(EdgeFLError, match=r"permission denied for schema public.*Its user must be allowed"):
+        open_store(url.replace("edgefl@", "guest@"))
+
+
+def test_a_database_that_the_server_does_not_have_is_an_error(server: str) -> None:
+    with pytest.raises(UnavailableError, match='database "none" does not exist'):
+        open_store(server.rpartition("/")[0] + "/none")
+
+
+def test_a_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'edgefl-toolkit\[postgresql\]'"):
+        open_store("postgresql://user@127.0.0.1/db")
+
+
+def test_connections_that_broke_are_replaced(server: str) -> None:
+    url = new_database(server)
+    end = text(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :name AND pid <> pg_backend_pid()"
+    )
+    with contextlib.closing(open_store(url)) as store:
+        store.add_federation(FEDERATION)
+        store.federation("fed")
+        with connected(server) as connection:
+            connection.execute(end, {"name": url.rpartition("/")[2]})
+        assert store.federation("fed") == FEDERATION
+        assert store.move_federation("fed", FederationState.RUNNING, since=[FederationState.CREATED], at=2.0)
+        found = store.federation("fed")
+        assert found == replace(FEDERATION, state=FederationState.RUNNING, changed_at=2.0)
+
+
+def test_a_database_that_stays_locked_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coordinator.storage.database._LOCK_SECONDS", 0.05)
+    path = tmp_path / "coordinator.db"
+    with (
+        contextlib.closing(open_store(f"sqlite:///{path}")) as store,
+        contextlib.closing(sqlite3.connect(path)) as lock,
+    ):
+        lock.execute("BEGIN IMMEDIATE")
+        with pytest.raises(UnavailableError, match="database is locked"):
+            store.add_federation(FEDERATION)
+        assert store.federation("fed") is None  # readers do not wait
+        lock.rollback()
+        assert store.add_federation(FEDERATION)

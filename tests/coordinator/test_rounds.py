@@ -1,0 +1,404 @@
+"""What rounds do, move by move, with a clock that the test moves."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from coordinator.context import Context
+from coordinator.evaluation import Evaluator
+from coordinator.federation_settings import Buffering, Evaluation, Mode, Selection
+from coordinator.federation_settings import Rounds as RoundSettings
+from coordinator.federations import Verb, move
+from coordinator.handout import next_assignment
+from coordinator.intake import Intake, refuse
+from coordinator.problems import ProblemError
+from coordinator.rounds import Rounds
+from coordinator.storage.records import Device, Federation, FederationState, RoundState, TaskState
+from edgefl.artifacts.submodel import bundle_weights
+from edgefl.model_graph import Role
+from edgefl.values import ClientPlan, Outcome, Reason, Refusal
+from tests.coordinator.fleet import Clock, answer, enrol, make_context, running
+from tests.device_runtime.federation import bundle
+
+
+@dataclass
+class Stage:
+    """A federation and its clock."""
+
+    context: Context
+    clock: Clock
+    intake: Intake
+    federation: Federation | None = None
+
+    def begin(self, devices: int = 2, **changes: Any) -> list[Device]:
+        self.federation = running(self.context, **changes)
+        return [enrol(self.context, self.federation, f"device-{number}") for number in range(devices)]
+
+    def advance(self, moves: int = 1) -> float:
+        assert self.federation is not None
+        wait = 0.0
+        for _ in range(moves):
+            federation = self.context.store.federation(self.federation.id)
+            assert federation is not None
+            wait = Rounds(self.context, federation).advance()
+        return wait
+
+    def plan(self, device: Device) -> ClientPlan:
+        plan = next_assignment(self.context, device).plan
+        assert plan is not None
+        return plan
+
+    def has_task(self, device: Device) -> bool:
+        return next_assignment(self.context, device).plan is not None
+
+    def upload(self, device: Device, plan: ClientPlan, body: bytes | None = None, **changes: Any) -> Outcome:
+        body = answer(self.context, plan, **changes) if body is None else body
+        return asyncio.run(self.intake.deliver(device, plan.task_id, body)).outcome
+
+    def do(self, device: Device, **changes: Any) -> Outcome:
+        return self.upload(device, self.plan(device), **changes)
+
+    @property
+    def state(self) -> str:
+        return str(self.round.state)
+
+    @property
+    def round(self) -> Any:
+        assert self.federation is not None
+        return self.context.store.latest_round(self.federation.id)
+
+    def weights(self, number: int) -> Any:
+        assert self.federation is not None
+        done = self.context.store.round(self.federation.id, number)
+        assert done is not None
+        assert done.next_model is not None
+        return self.context.library.arrays(done.next_model)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    clock = Clock()
+    context = make_context(tmp_path, clock)
+    intake = Intake(context)
+    intake.start()
+    yield Stage(context, clock, intake)
+    intake.stop()
+    context.store.close()
+
+
+def test_a_round_closes_with_enough_updates_and_averages_them_by_samples(stage: Stage) -> None:
+    one, two = stage.begin()
+    stage.advance()
+    assert stage.do(one, shift=1.0, samples=30) is Outcome.ACCEPTED
+    assert stage.do(two, shift=5.0, samples=10) is Outcome.ACCEPTED
+    stage.advance(2)
+    assert stage.state == RoundState.DONE
+    before = bundle_weights(bundle())
+    for name, array in stage.weights(0).items():
+        if bundle().graph.tensor[name].role is not Role.STATISTIC:
+            np.testing.assert_allclose(array, before[name] + 2.0, rtol=1e-6, atol=1e-6)
+    report = json.loads(stage.round.report)
+    assert (report["updates"], report["samples"]) == (2, 40)
+
+
+def test_a_round_waits_for_its_slower_device_until_the_deadline_and_no_longer(stage: Stage) -> None:
+    one, two = stage.begin()
+    stage.advance()
+    stage.plan(two)  # it takes its task and is never heard of again
+    stage.do(one)
+    assert stage.advance() == 60
+    assert stage.state == RoundState.OPEN
+    stage.clock.time += 60
+    stage.advance(2)
+    assert stage.state == RoundState.DONE
+    assert stage.round.closed_because == "deadline"
+
+
+def test_a_late_update_is_told_so_and_changes_nothing(stage: Stage) -> None:
+    one, two = stage.begin()
+    stage.advance()
+    slow = stage.plan(two)
+    body = answer(stage.context, slow, 9.0)
+    stage.do(one)
+    stage.clock.time += 61
+    stage.advance(2)
+    before = stage.weights(0)
+    assert stage.upload(two, slow, body) is Outcome.LATE
+    assert stage.upload(two, slow, body) is Outcome.LATE
+    task = stage.context.store.task(slow.task_id)
+    assert task is not None
+    assert task.state is TaskState.LATE
+    assert task.result is not None
+    assert stage.weights(0) is before
+
+
+def test_the_same_update_twice_counts_once_and_another_one_is_a_conflict(stage: Stage) -> None:
+    one, two = stage.begin()
+    stage.advance()
+    plan = stage.plan(one)
+    assert stage.upload(one, plan, shift=1.0) is Outcome.ACCEPTED
+    assert stage.upload(one, plan, shift=1.0) is Outcome.ALREADY
+    with pytest.raises(ProblemError) as problem:
+        stage.upload(one, plan, shift=2.0)
+    assert problem.value.status == 409
+    with pytest.raises(ProblemError) as problem:
+        stage.upload(two, plan, shift=1.0)
+    assert problem.value.status == 404
+
+
+def test_below_the_minimum_a_round_goes_on_with_other_devices_and_keeps_what_came(stage: Stage) -> None:
+    devices = stage.begin(4, rounds=RoundSettings(count=1, deadline=60, at_least=2))
+    stage.advance()
+    first = [device for device in devices if stage.has_task(device)]
+    others = [device for device in devices if device not in first]
+    assert len(first) == 2
+    stage.do(first[0], shift=1.0)
+    stage.clock.time += 60
+    stage.context.store.seen({device.id: stage.clock() for device in others})
+    stage.advance()
+    assert stage.state == RoundState.OPEN
+    assert stage.round.attempt == 2
+    assert stage.round.deadline_at == stage.clock() + 60
+    helper = next(device for device in others if stage.has_task(device))
+    stage.do(helper, shift=3.0)
+    stage.advance(2)
+    assert stage.state == RoundState.DONE
+    assert json.loads(stage.round.report)["updates"] == 2
+
+
+def test_a_device_of_an_earlier_attempt_still_counts(stage: Stage) -> None:
+    one, two = stage.begin(rounds=RoundSettings(count=1, deadline=60, at_least=2))
+    stage.advance()
+    slow = stage.plan(two)
+    stage.do(one)
+    stage.clock.time += 60
+    stage.advance()
+    assert stage.round.attempt == 2
+    assert stage.upload(two, slow) is Outcome.ACCEPTED
+
+
+def test_a_round_of_refusals_asks_others_at_once(stage: Stage) -> None:
+    devices = stage.begin(3, selection=Selection(devices=1))
+    stage.advance()
+    busy = next(device for device in devices if stage.has_task(device))
+    refusal = Refusal(reason=Reason.POWER, message="not on mains power")
+    assert refuse(stage.context, busy, stage.plan(busy).task_id, refusal).outcome is Outcome.ACCEPTED
+    stage.advance()
+    assert stage.round.attempt == 2
+    assert any(stage.has_task(device) for device in devices)
+
+
+def test_after_too_many_attempts_it_pauses_for_the_operator_and_can_be_resumed(stage: Stage) -> None:
+    stage.begin(2, rounds=RoundSettings(count=1, deadline=60, at_least=2, most_attempts=2))
+    stage.advance()
+    for _ in range(2):
+        stage.clock.time += 60
+        stage.advance()
+    assert stage.federation is not None
+    federation = stage.context.store.federation(stage.federation.id)
+    assert federation is not None
+    assert federation.state is FederationState.PAUSED
+    assert "too few updates" in (federation.reason or "")
+    move(stage.context, federation.id, Verb.RESUME)
+    stage.clock.time += 60
+    stage.advance()
+    assert stage.state == RoundState.OPEN
+
+
+def test_it_waits_for_devices_and_does_not_open_an_empty_round(stage: Stage) -> None:
+    stage.begin(1, selection=Selection(devices=2, wait_for=2))
+    assert stage.advance() > 0
+    assert stage.round is None
+
+
+def test_a_device_that_was_not_heard_of_lately_is_not_asked(stage: Stage) -> None:
+    one, two = stage.begin()
+    stage.clock.time += 1000
+    stage.context.store.seen({one.id: stage.clock()})
+    stage.advance()
+    assert stage.has_task(one)
+    assert not stage.has_task(two)
+
+
+def test_over_selection_asks_more_and_expires_the_slowest(stage: Stage) -> None:
+    devices = stage.begin(3, selection=Selection(devices=2, over_select=1.5))
+    stage.advance()
+    plans = [stage.plan(device) for device in devices]
+    for device, plan in zip(devices[:2], plans[:2], strict=True):
+        stage.upload(device, plan)
+    stage.advance()
+    assert stage.upload(devices[2], plans[2]) is Outcome.LATE
+
+
+def test_the_federation_ends_after_its_last_round_and_devices_are_told(stage: Stage) -> None:
+    devices = stage.begin(rounds=RoundSettings(count=2, deadline=60, at_least=1))
+    for _ in range(2):
+        stage.advance()
+        for device in devices:
+            stage.do(device)
+        stage.advance(2)
+    stage.advance()
+    assert all(next_assignment(stage.context, device).finished for device in devices)
+
+
+def test_the_same_seed_gives_the_same_model_whoever_answers_first(tmp_path: Path) -> None:
+    models = []
+    for run, order in enumerate(([0, 1, 2], [2, 0, 1])):
+        folder = tmp_path / str(run)
+        folder.mkdir()
+        context = make_context(folder, Clock())
+        intake = Intake(context)
+        intake.start()
+        stage = Stage(context, Clock(), intake)
+        devices = stage.begin(3, selection=Selection(devices=3))
+        for _ in range(3):
+            stage.advance()
+            for one in order:
+                stage.do(devices[one], shift=0.1 * (one + 1), samples=one + 5)
+            stage.advance(2)
+        models.append(stage.weights(2))
+        intake.stop()
+        context.store.close()
+    for name, array in models[0].items():
+        np.testing.assert_array_equal(array, models[1][name])
+
+
+def test_paused_it_ends_the_open_round_and_opens_no_other(stage: Stage) -> None:
+    devices = stage.begin()
+    stage.advance()
+    assert stage.federation is not None
+    move(stage.context, stage.federation.id, Verb.PAUSE)
+    for device in devices:
+        stage.do(device)
+    stage.advance(2)
+    assert stage.state == RoundState.DONE
+    assert stage.advance() > 0
+    assert stage.round.number == 0
+    move(stage.context, stage.federation.id, Verb.RESUME)
+    stage.advance()
+    assert stage.round.number == 1
+
+
+def test_aborted_it_gives_no_more_tasks(stage: Stage) -> None:
+    one, _ = stage.begin()
+    stage.advance()
+    plan = stage.plan(one)
+    assert stage.federation is not None
+    move(stage.context, stage.federation.id, Verb.ABORT, "enough seen")
+    assert next_assignment(stage.context, one).finished
+    body = answer(stage.context, plan)
+    assert stage.upload(one, plan, body) is Outcome.LATE
+
+
+def test_an_update_that_moves_the_model_too_far_is_refused_and_the_task_stays_open(stage: Stage) -> None:
+    from coordinator.federation_settings import Limits
+
+    one, _ = stage.begin(limits=Limits(most_movement=1.0))
+    stage.advance()
+    with pytest.raises(Exception, match="moves the model"):
+        stage.do(one, shift=1000.0)
+    assert stage.do(one, shift=0.001) is Outcome.ACCEPTED
+
+
+def test_updates_are_forgotten_once_their_round_is_done_and_models_are_not(stage: Stage) -> None:
+    devices = stage.begin()
+    updates = []
+    for _ in range(2):
+        stage.advance()
+        for device in devices:
+            plan = stage.plan(device)
+            stage.upload(device, plan)
+            task = stage.context.store.task(plan.task_id)
+            assert task is not None
+            updates.append(task.update)
+        stage.advance(2)
+    assert all(stage.context.blobs.size(digest) is None for digest in updates if digest)
+    assert stage.weights(0) is not None
+
+
+def test_the_global_model_is_evaluated_on_the_coordinators_data(stage: Stage) -> None:
+    devices = stage.begin(evaluation=Evaluation(data="digits"))
+    stage.advance()
+    for device in devices:
+        stage.do(device, shift=0.0)
+    stage.advance()
+    assert stage.federation is not None
+    evaluator = Evaluator(bundle(), Evaluation(data="digits"))
+    Rounds(stage.context, stage.federation, evaluator).advance()
+    report = json.loads(stage.round.report)
+    assert 0 <= report["accuracy"] <= 1
+    assert report["test_samples"] > 100
+
+
+class TestBuffered:
+    """Nobody waits for anybody."""
+
+    def begin(self, stage: Stage, devices: int = 3, **changes: Any) -> list[Device]:
+        buffering = Buffering(**({"size": 2, "at_once": 3} | changes))
+        rounds = RoundSettings(count=3, deadline=60, at_least=1)
+        return stage.begin(devices, mode=Mode.BUFFERED, buffering=buffering, rounds=rounds)
+
+    def test_a_full_buffer_makes_a_model_and_the_slow_device_counts_in_the_next_with_less_weight(
+        self, stage: Stage
+    ) -> None:
+        devices = self.begin(stage)
+        stage.advance()
+        slow = stage.plan(devices[2])
+        late = answer(stage.context, slow, 4.0)
+        stage.do(devices[0], shift=1.0)
+        stage.do(devices[1], shift=1.0)
+        stage.advance(3)
+        assert stage.round.number == 1
+        assert stage.upload(devices[2], slow, late) is Outcome.ACCEPTED
+        stage.advance()
+        stage.do(devices[0], shift=1.0)
+        stage.advance(2)
+        assert stage.federation is not None
+        done = stage.context.store.round(stage.federation.id, 1)
+        assert done is not None
+        assert json.loads(done.report or "{}")["stale_updates"] == 1
+        trust = 2**-0.5
+        moved = (1.0 + trust * 4.0) / (1.0 + trust)
+        name = bundle().graph.tensors[0].name
+        np.testing.assert_allclose(stage.weights(1)[name], stage.weights(0)[name] + moved, rtol=1e-5, atol=1e-5)
+
+    def test_an_update_that_is_too_old_is_late(self, stage: Stage) -> None:
+        devices = self.begin(stage, size=1, most_staleness=1)
+        stage.advance()
+        slow = stage.plan(devices[2])
+        body = answer(stage.context, slow)
+        for _ in range(2):
+            stage.do(devices[0])
+            stage.advance(4)
+        assert stage.upload(devices[2], slow, body) is Outcome.LATE
+
+    def test_a_device_that_vanished_gives_its_place_to_another(self, stage: Stage) -> None:
+        devices = self.begin(stage, at_once=1)
+        stage.advance()
+        first = next(device for device in devices if stage.has_task(device))
+        stage.clock.time += 61
+        others = [device for device in devices if device != first]
+        stage.context.store.seen({device.id: stage.clock() for device in others})
+        stage.advance(3)
+        assert any(stage.has_task(device) for device in others)
+        assert not stage.has_task(first)
+
+    def test_while_a_model_is_made_an_update_is_asked_to_come_again(self, stage: Stage) -> None:
+        devices = self.begin(stage)
+        stage.advance()
+        plans = [stage.plan(device) for device in devices]
+        for device, plan in zip(devices[:2], plans[:2], strict=True):
+            stage.upload(device, plan)
+        stage.advance()
+        with pytest.raises(ProblemError) as problem:
+            stage.upload(devices[2], plans[2])
+        assert problem.value.status == 503
+        assert problem.value.headers["Retry-After"] == "1"
+        stage.advance(2)
+        assert stage.upload(devices[2], plans[2]) is Outcome.ACCEPTED
