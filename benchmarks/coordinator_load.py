@@ -17,6 +17,7 @@ is counted from the opening of its round.
 import argparse
 import asyncio
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -95,6 +96,10 @@ class Figures:
     memory: dict[int, dict[int, float]] = field(default_factory=dict)
     """Resident megabytes of the server by round and number of its updates."""
     errors: list[str] = field(default_factory=list)
+    server_seconds: float = 0.0
+    """Processor time of the server from the first poll to the last."""
+    own_seconds: float = 0.0
+    """Processor time of the devices meanwhile."""
 
 
 @dataclass
@@ -144,7 +149,7 @@ class Load:
 
     def __init__(self, graph: ModelGraph, server: int, *, devices: int, wait: float, download: bool) -> None:
         self.wait, self.download, self.figures = wait, download, Figures()
-        self._graph, self._server, self._devices = graph, server, devices
+        self.server, self._graph, self._devices = server, graph, devices
         generator = np.random.default_rng(0)
         shapes = full_mask(graph).shapes
         self._tensors = {
@@ -175,7 +180,7 @@ class Load:
         count = self.figures.accepted.get(number, 0) + 1
         self.figures.accepted[number] = count
         if count in (10, self._devices):
-            self.figures.memory.setdefault(number, {})[count] = _resident(self._server)
+            self.figures.memory.setdefault(number, {})[count] = _resident(self.server)
 
 
 async def _enrol(host: str, port: int, key: str, number: int, load: Load, gate: asyncio.Semaphore) -> Device:
@@ -191,13 +196,21 @@ async def _enrol(host: str, port: int, key: str, number: int, load: Load, gate: 
 async def _run(load: Load, host: str, port: int, key: str, devices: int) -> None:
     gate = asyncio.Semaphore(16)
     fleet = await asyncio.gather(*(_enrol(host, port, key, number, load, gate) for number in range(devices)))
+    server, own = _processor_seconds(load.server), time.process_time()
     await asyncio.gather(*(device.run() for device in fleet))
+    load.figures.server_seconds = _processor_seconds(load.server) - server
+    load.figures.own_seconds = time.process_time() - own
 
 
 def _model() -> Bundle:
     with seeded(0):
         model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 32), nn.ReLU(), nn.Linear(32, 10))
     return make_bundle(model, "load", torch.zeros(2, 64))
+
+
+def _processor_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _resident(pid: int) -> float:
@@ -221,6 +234,10 @@ def _report(load: Load, rounds: list[dict[str, Any]], devices: int, wait: float)
     waits = [moment - opened[number] for number, moment in figures.waits]
     print(f"round to task      p50 {statistics.median(waits):.2f} s, last {max(waits):.2f} s after the opening")
     print(f"upload             {_spread(figures.uploads)}")
+    print(
+        f"processor time     {1000 * figures.server_seconds / total:.1f} ms of the server and "
+        f"{1000 * figures.own_seconds / total:.1f} ms of the devices for each update, with its polls"
+    )
     for number, seen in sorted(figures.memory.items()):
         if len(seen) == 2:
             first, last = seen.values()

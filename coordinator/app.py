@@ -8,12 +8,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from fastapi import FastAPI
 
+from coordinator.allowances import Budget
 from coordinator.callers import Gate
 from coordinator.context import Context
 from coordinator.driver import Driver
 from coordinator.edge import Edge, EdgeMiddleware
 from coordinator.intake import Intake
-from coordinator.limits import Budget, LimitsMiddleware
+from coordinator.limits import LimitsMiddleware
 from coordinator.metrics import Metrics
 from coordinator.problems import add_handlers
 from coordinator.routes import artifacts, bundles, devices, federations, members, results, service, speed, tasks

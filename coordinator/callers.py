@@ -21,8 +21,8 @@ from enum import StrEnum
 
 from starlette.requests import Request
 
+from coordinator.allowances import Buckets, retry_after
 from coordinator.context import Context
-from coordinator.limits import Buckets, retry_after
 from coordinator.problems import ProblemError
 from coordinator.server_settings import ServerLimits
 from coordinator.storage.records import Device, JoinKey

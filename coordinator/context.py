@@ -37,7 +37,7 @@ class Context:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self.library = Library(self.blobs)
+        self.library = Library(self.store, self.blobs)
 
     def note_handed(self, task: str, at: float) -> None:
         """A device got its task. Entered by and by: a wait for the disk for each would be too dear."""

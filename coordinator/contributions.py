@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from coordinator.context import Context
 from coordinator.storage.records import Federation, Task
 from edgefl.strategies import Contribution
-from edgefl.values import ClientPlan, loads
 from edgefl.wire import Report, decode_result
 
 __all__ = ["Contributions", "contribution_of"]
@@ -20,7 +19,7 @@ def contribution_of(
     context: Context, federation: Federation, task: Task, base: str, report: Report, trust: float = 1.0
 ) -> Contribution:
     """Return a report together with what its task said. `base` is the digest of the model of the task's round."""
-    plan = loads(ClientPlan, task.plan)
+    plan = context.library.plan(task)
     graph = context.library.bundle(federation).graph
     return Contribution(
         device_id=task.device,
@@ -51,11 +50,11 @@ class Contributions:
         settings = self.context.library.settings(self.federation)
         graph = self.context.library.bundle(self.federation).graph
         for task in self.tasks:
-            opened = self.context.store.round(self.federation.id, task.round)
-            if opened is None or task.update is None:
+            start = self.context.library.start_of(self.federation.id, task.round)
+            if start is None or task.update is None:
                 raise RuntimeError(f"task {task.id} counts, but its round or its update is not there")
             staleness = self.number - task.round
             trust = float((1 + staleness) ** -settings.buffering.staleness_exponent)
             with self.context.blobs.open(task.update) as data:
                 report = decode_result(data, graph, limit=len(data), known=True)
-                yield contribution_of(self.context, self.federation, task, opened.model, report, trust)
+                yield contribution_of(self.context, self.federation, task, start, report, trust)

@@ -4,14 +4,18 @@ Any number of workers may run one. A lease in the database keeps them from doing
 counts twice is the database's promise, not the lease's. A worker that dies is followed by another within seconds.
 """
 
+import contextlib
 import logging
 import threading
 import time
+from collections.abc import Callable
 
 from coordinator.context import Context
-from coordinator.evaluation import Evaluator
+from coordinator.evaluation import Evaluator, Score
 from coordinator.rounds import Rounds
 from coordinator.storage.records import Federation, FederationState
+from edgefl.errors import EdgeFLError
+from edgefl.masks import Weights
 
 __all__ = ["Driver"]
 
@@ -32,7 +36,7 @@ class Driver:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._stop, self._bell = threading.Event(), threading.Event()
-        self._evaluators: dict[str, Evaluator | None] = {}
+        self._evaluators: dict[str, Evaluator] = {}
         self._not_before: dict[str, float] = {}
         self._held: dict[str, float] = {}
         """Leases, and until when (monotonic) they are surely ours."""
@@ -67,8 +71,10 @@ class Driver:
             self._bell.clear()
             wait = _LONGEST_SLEEP
             try:
-                for federation in self._context.store.federations():
-                    if federation.state in _ACTIVE and not self._stop.is_set():
+                active = [one for one in self._context.store.federations() if one.state in _ACTIVE]
+                self._forget_others({one.id for one in active})
+                for federation in active:
+                    if not self._stop.is_set():
                         wait = min(wait, self._drive(federation))
             except Exception:
                 _LOG.exception("the database does not answer")
@@ -77,23 +83,47 @@ class Driver:
                 self._bell.wait(max(0.0, wait - _SHORTEST_SLEEP))
 
     def _drive(self, federation: Federation) -> float:
-        lease = f"drive/{federation.id}"
-        if time.monotonic() < self._not_before.get(federation.id, 0.0) or not self._holds(lease):
+        if time.monotonic() < self._not_before.get(federation.id, 0.0) or not self._holds(_lease(federation.id)):
             return _LONGEST_SLEEP
         try:
-            return Rounds(self._context, federation, self._evaluator(federation)).advance()
-        except Exception:
+            wait = Rounds(self._context, federation, self._scorer(federation)).advance()
+        except Exception as error:
             # A full disk, a database that is restarted: nothing is lost, and the same move is tried again.
             _LOG.exception("a move failed", extra={"federation": federation.id})
             self._not_before[federation.id] = time.monotonic() + _AFTER_FAILURE
+            self._tell_operator(federation, error)
             return _LONGEST_SLEEP
+        if self._not_before.pop(federation.id, None) is not None:
+            self._context.store.set_reason(federation.id, None)
+        return wait
 
-    def _evaluator(self, federation: Federation) -> Evaluator | None:
+    def _tell_operator(self, federation: Federation, error: Exception) -> None:
+        said = str(error) if isinstance(error, EdgeFLError) else f"{type(error).__name__}: {error}"
+        reason = f"the next step fails, and is tried again every {_AFTER_FAILURE:.0f} s: {said}"[:500]
+        if federation.reason != reason:
+            with contextlib.suppress(Exception):  # it may be the database that fails
+                self._context.store.set_reason(federation.id, reason)
+
+    def _forget_others(self, active: set[str]) -> None:
+        """Let go of federations that are over."""
+        for name in [name for name in self._evaluators if name not in active]:
+            del self._evaluators[name]
+        for lease in [lease for lease in self._held if lease not in {_lease(name) for name in active}]:
+            self._held.pop(lease, None)
+            self._context.store.drop_lease(lease, self._context.worker)
+
+    def _scorer(self, federation: Federation) -> Callable[[Weights], Score] | None:
+        """Return what evaluates a federation's models. Its data are read when they are first needed."""
         wanted = self._context.library.settings(federation).evaluation
-        if federation.id not in self._evaluators:
-            bundle = self._context.library.bundle(federation)
-            self._evaluators[federation.id] = None if wanted is None else Evaluator(bundle, wanted)
-        return self._evaluators[federation.id]
+        if wanted is None:
+            return None
+
+        def score(weights: Weights) -> Score:
+            if federation.id not in self._evaluators:
+                self._evaluators[federation.id] = Evaluator(self._context.library.bundle(federation), wanted)
+            return self._evaluators[federation.id].score(weights)
+
+        return score
 
     def _holds(self, lease: str) -> bool:
         """Whether a lease is ours; asked many times a second, it is looked up about once."""
@@ -116,3 +146,7 @@ class Driver:
                     self._take(lease)
                 except Exception:
                     _LOG.exception("a lease could not be renewed")
+
+
+def _lease(federation: str) -> str:
+    return f"drive/{federation}"

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from coordinator.allowances import Budget
 from coordinator.callers import Gate
 from coordinator.context import Context
 from coordinator.driver import Driver
 from coordinator.intake import Intake
-from coordinator.limits import Budget
 from coordinator.logs import REQUEST_ID
 from coordinator.metrics import Metrics
 from coordinator.problems import answer, as_problem

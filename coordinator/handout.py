@@ -6,7 +6,7 @@ from dataclasses import replace
 from coordinator.context import Context
 from coordinator.federation_settings import Mode
 from coordinator.storage.records import Device, Federation, FederationState, Task
-from edgefl.values import Assignment, ClientPlan, loads
+from edgefl.values import Assignment
 
 __all__ = ["next_assignment"]
 
@@ -24,7 +24,7 @@ def next_assignment(context: Context, device: Device) -> Assignment:
     federation = context.store.federation(device.federation)
     if task is None or federation is None:
         return Assignment(retry_seconds=retry, finished=federation is None or federation.state in _OVER)
-    now, plan = context.now(), loads(ClientPlan, task.plan)
+    now, plan = context.now(), context.library.plan(task)
     left = _seconds_left(context, federation, task, now)
     if left < _LEAST_SECONDS:
         return Assignment(retry_seconds=retry)

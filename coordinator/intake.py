@@ -8,15 +8,12 @@ machine takes hundreds of updates a second without ever acknowledging one that c
 import asyncio
 import contextlib
 import logging
-import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-
-import numpy as np
 
 from coordinator.context import Context
 from coordinator.contributions import contribution_of
@@ -26,15 +23,16 @@ from coordinator.problems import ProblemError
 from coordinator.storage.records import Device, Federation, Task, TaskState
 from coordinator.storage.store import Upload, Verdict
 from edgefl.errors import WireFormatError
-from edgefl.masks import gather
-from edgefl.strategies import Contribution
-from edgefl.values import ClientPlan, Outcome, Receipt, Refusal, digest_of, dumps, loads
+from edgefl.strategies import Contribution, part_norm
+from edgefl.values import ClientPlan, Outcome, Receipt, Refusal, digest_of, dumps
 from edgefl.wire import Report, decode_result, encode_mask
 
 __all__ = ["Intake", "refuse"]
 
 _LOG = logging.getLogger(__name__)
 _BATCH = 64
+_USELESS = frozenset({Verdict.LATE, Verdict.CONFLICT, Verdict.UNKNOWN})
+"""Answers after which nobody will take the same update: what is told to come again, another worker may be taking."""
 _OUTCOMES = {Verdict.ACCEPTED: Outcome.ACCEPTED, Verdict.ALREADY: Outcome.ALREADY, Verdict.LATE: Outcome.LATE}
 
 
@@ -59,6 +57,11 @@ class Intake:
         self._ready: SimpleQueue[_Checked | None] = SimpleQueue()
         self._entering: threading.Thread | None = None
 
+    @property
+    def alive(self) -> bool:
+        """Whether updates are being entered."""
+        return self._entering is not None and self._entering.is_alive()
+
     def start(self) -> None:
         """Begin to take updates."""
         self._entering = threading.Thread(target=self._enter_all, name="intake-entering", daemon=True)
@@ -81,16 +84,17 @@ class Intake:
     def _look(self, device: Device, task_id: str, body: bytes | Path) -> _Checked | Verdict:
         context = self._context
         task = context.store.task(task_id)
-        federation = None if task is None else context.store.federation(task.federation)
+        federation = None if task is None else context.library.federation(task.federation)
         if task is None or federation is None or task.device != device.id:
             raise unknown_task(task_id)
+        settings = context.library.settings(federation)
+        _check_size(body, settings.limits.most_bytes)
         data = body.read_bytes() if isinstance(body, Path) else body
         digest = digest_of(data)
         if task.state in (TaskState.DONE, TaskState.REFUSED):
             return Verdict.ALREADY if task.update == digest else Verdict.CONFLICT
-        settings = context.library.settings(federation)
         report = decode_result(data, context.library.bundle(federation).graph, limit=settings.limits.most_bytes)
-        _check_task(task, loads(ClientPlan, task.plan), report)
+        _check_task(task, context.library.plan(task), report)
         late = task.state is not TaskState.OPEN
         if not late:
             self._check_tensors(federation, task, report)
@@ -111,16 +115,16 @@ class Intake:
         return checked
 
     def _check_tensors(self, federation: Federation, task: Task, report: Report) -> None:
-        opened = self._context.store.round(task.federation, task.round)
-        if opened is None:
+        start = self._context.library.start_of(task.federation, task.round)
+        if start is None:
             raise unknown_task(task.id)
-        contribution = contribution_of(self._context, federation, task, opened.model, report)
+        contribution = contribution_of(self._context, federation, task, start, report)
         strategy = self._context.library.strategy(federation)
         strategy.check(contribution)
         most = self._context.library.settings(federation).limits.most_movement
         if most is None:
             return
-        own = self._norms.get((opened.model, contribution.mask.digest), lambda: _norm(contribution))
+        own = self._norms.get((start, contribution.mask.digest), lambda: _norm(contribution))
         moved = strategy.movement(contribution)
         if not moved <= most * own:
             raise WireFormatError(
@@ -147,13 +151,15 @@ class Intake:
         except Exception as error:
             _LOG.exception("updates could not be entered")
             for entry in entries:
-                entry.done.set_exception(_not_now(error))
+                if entry.done.set_running_or_notify_cancel():
+                    entry.done.set_exception(_not_now(error))
             return
         for entry, verdict in zip(entries, verdicts, strict=True):
-            if verdict not in (Verdict.ACCEPTED, Verdict.ALREADY) and entry.body is not None:
+            if verdict in _USELESS and entry.body is not None:
                 with contextlib.suppress(Exception):  # a body too many does no harm
                     self._context.blobs.drop(entry.upload.update)
-            entry.done.set_result(verdict)
+            if entry.done.set_running_or_notify_cancel():
+                entry.done.set_result(verdict)
         if Verdict.ACCEPTED in verdicts:
             self._accepted()
 
@@ -205,10 +211,14 @@ def _check_task(task: Task, plan: ClientPlan, report: Report) -> None:
             )
 
 
+def _check_size(body: bytes | Path, most: int) -> None:
+    size = body.stat().st_size if isinstance(body, Path) else len(body)
+    if size > most:
+        raise ProblemError(
+            413, f"the update has {size} bytes, and {most} are allowed", fix="Send less, or ask the operator for more."
+        )
+
+
 def _norm(contribution: Contribution) -> float:
     """Return the norm of the part that a device was given, at least 1: a model may begin with zeros."""
-    total = 0.0
-    for array in gather(contribution.mask, contribution.base, contribution.mask.trained_tensors).values():
-        flat = np.asarray(array, np.float64).ravel()
-        total += float(flat @ flat)
-    return max(1.0, math.sqrt(total))
+    return max(1.0, part_norm(contribution.mask, contribution.base))

@@ -11,13 +11,14 @@ from typing import Any, TypeVar
 
 from coordinator.federation_settings import FederationSettings
 from coordinator.storage.blobs import Blobs
-from coordinator.storage.records import Federation
+from coordinator.storage.records import Federation, Task
+from coordinator.storage.store import Store
 from edgefl.artifacts.bundle import Bundle, unpack_bundle
 from edgefl.artifacts.submodel import training_graph
 from edgefl.masks import Array, Mask, Weights, full_mask
 from edgefl.model_graph import ModelGraph
 from edgefl.strategies import Strategy, strategy_of
-from edgefl.values import loads
+from edgefl.values import ClientPlan, loads
 from edgefl.wire import Body, Dense, Kind, decode, decode_mask, encode
 
 __all__ = ["Library", "Recent", "encode_arrays"]
@@ -41,6 +42,8 @@ class Recent:
                 found: Value = self._values[key]
                 return found
         made = make()  # not under the lock: it may take seconds, and making it twice does no harm
+        if made is None:  # not there yet
+            return made
         with self._lock:
             self._values[key] = made
             while len(self._values) > self._most:
@@ -51,13 +54,30 @@ class Recent:
 class Library:
     """What is in the blob store, read."""
 
-    def __init__(self, blobs: Blobs) -> None:
-        self._blobs = blobs
+    def __init__(self, store: Store, blobs: Blobs) -> None:
+        self._store, self._blobs = store, blobs
         self._bundles = Recent(4)
         self._settings = Recent(16)
         self._models = Recent(3)  # each as large as the model
         self._masks = Recent(256)
         self._cuts = Recent(16)
+        self._strategies = Recent(16)
+        self._federations = Recent(64)
+        self._starts = Recent(256)
+        self._plans = Recent(2048)  # a device that got its plan comes back with its update
+
+    def federation(self, name: str) -> Federation | None:
+        """Return a federation as it was created: what it was told and its bundle never change, its state does."""
+        return self._federations.get(name, lambda: self._store.federation(name))
+
+    def start_of(self, federation: str, number: int) -> str | None:
+        """Return the digest of the model that a round started from, which never changes."""
+
+        def find() -> str | None:
+            opened = self._store.round(federation, number)
+            return None if opened is None else opened.model
+
+        return self._starts.get((federation, number), find)
 
     def settings(self, federation: Federation) -> FederationSettings:
         """Return what a federation was told."""
@@ -66,7 +86,11 @@ class Library:
     def strategy(self, federation: Federation) -> Strategy:
         """Return a federation's method."""
         choice = self.settings(federation).strategy
-        return strategy_of(choice.name, choice.settings)
+        return self._strategies.get(federation.settings, lambda: strategy_of(choice.name, choice.settings))
+
+    def plan(self, task: Task) -> ClientPlan:
+        """Return what a task's device was told."""
+        return self._plans.get(task.id, lambda: loads(ClientPlan, task.plan))
 
     def bundle(self, federation: Federation) -> Bundle:
         """Return the exported model of a federation."""

@@ -2,16 +2,12 @@
 
 Headers are counted here and, before they fill the memory, in `coordinator.connections`. A body is limited while it
 streams in, packed and unpacked, by the size that its route declares; it is asked for only once its route has let the
-caller in. Rates are token buckets: `coordinator.callers` takes from them, as it knows who calls.
+caller in. Rates and the bytes of all bodies together are in `coordinator.allowances`.
 """
 
 import asyncio
-import contextlib
 import time
 import zlib
-from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Callable
-from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -19,7 +15,7 @@ from coordinator.problems import ProblemError
 from coordinator.server_settings import ServerLimits
 from edgefl.values import bytes_in_words
 
-__all__ = ["Budget", "Buckets", "LimitsMiddleware", "MOST_BYTES", "retry_after"]
+__all__ = ["MOST_BYTES", "LimitsMiddleware"]
 
 MOST_BYTES = "x-most-bytes"
 """The key in a route's `openapi_extra` that says how large a body may be."""
@@ -168,94 +164,3 @@ def _bad_gzip(problem: str) -> ProblemError:
 def _too_large(most: int) -> ProblemError:
     problem = f"the body is larger than {bytes_in_words(most)}" if most else "this request takes no body"
     return ProblemError(413, problem, fix="Send less; the limit is the coordinator's.", headers=_CLOSE)
-
-
-class Buckets:
-    """Token buckets by name: each is filled at a rate, up to a burst."""
-
-    def __init__(
-        self, rate: float, burst: int, *, most: int = 50_000, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._rate, self._burst, self._most, self._clock = rate, burst, most, clock
-        self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def take(self, name: str) -> float:
-        """Take one; return 0, or the seconds until there is one."""
-        level, now = self._level(name)
-        if level >= 1:
-            self._levels[name] = (level - 1, now)
-        self._levels.move_to_end(name)
-        while len(self._levels) > self._most:
-            self._levels.popitem(last=False)  # who was not heard of for longest has a full bucket, or nearly
-        return 0.0 if level >= 1 else (1 - level) / self._rate
-
-    def empty(self, name: str) -> bool:
-        """Whether there is none to take."""
-        return name in self._levels and self._level(name)[0] < 1
-
-    def _level(self, name: str) -> tuple[float, float]:
-        now = self._clock()
-        level, then = self._levels.get(name, (float(self._burst), now))
-        level = min(float(self._burst), level + (now - then) * self._rate)
-        self._levels[name] = (level, now)
-        return level, now
-
-
-class Budget:
-    """Bytes that may be in use at the same time. Who asks first gets first."""
-
-    def __init__(self, total: int, *, patience: float) -> None:
-        self._total, self._patience = total, patience
-        self._used = 0
-        self._queue: deque[tuple[int, asyncio.Future[None]]] = deque()
-
-    @property
-    def used(self) -> int:
-        """Bytes in use."""
-        return self._used
-
-    @contextlib.asynccontextmanager
-    async def reserved(self, size: int) -> AsyncIterator[None]:
-        """Have some bytes; wait for them, and give up with a 503 if that takes too long."""
-        size = min(size, self._total)
-        if self._queue or self._used + size > self._total:
-            await self._wait(size)
-        else:
-            self._used += size
-        try:
-            yield
-        finally:
-            self._used -= size
-            self._grant()
-
-    async def _wait(self, size: int) -> None:
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        entry = (size, turn)
-        self._queue.append(entry)
-        try:
-            async with asyncio.timeout(self._patience):
-                await turn
-        except BaseException as error:
-            if turn.done() and not turn.cancelled():  # granted in the same moment
-                self._used -= size
-            else:
-                with contextlib.suppress(ValueError):
-                    self._queue.remove(entry)
-            self._grant()
-            if isinstance(error, TimeoutError):
-                raise ProblemError(
-                    503, "too many uploads at the same time", fix="Try again soon.", headers=retry_after(5)
-                ) from None
-            raise
-
-    def _grant(self) -> None:
-        while self._queue and self._used + self._queue[0][0] <= self._total:
-            size, turn = self._queue.popleft()
-            if not turn.cancelled():
-                self._used += size
-                turn.set_result(None)
-
-
-def retry_after(seconds: float) -> dict[str, Any]:
-    """Return the header that says when to come again, in whole seconds."""
-    return {"Retry-After": str(max(1, round(seconds)))}

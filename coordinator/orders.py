@@ -4,10 +4,11 @@ Called when a round opens or gets further devices. Devices with the same mask sh
 the round's model itself, so a fleet without masks costs nothing here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from coordinator.context import Context
+from coordinator.federation_settings import Mode
 from coordinator.library import encode_arrays
 from coordinator.selection import seed_of
 from coordinator.storage.records import Artifact, Federation, Task
@@ -18,6 +19,9 @@ from edgefl.values import ClientPlan, dumps
 from edgefl.wire import encode_mask
 
 __all__ = ["Prepared", "prepare", "shared_artifacts"]
+
+_GROUP_BYTES = 32 * 2**20
+"""Bodies that wait for the disk together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,28 +39,30 @@ def prepare(
     orders: Mapping[str, Order],
     *,
     number: int,
-    attempt: int,
+    serial: int,
     at: float,
 ) -> Prepared:
-    """Make the tasks of some devices in one round."""
+    """Make the tasks of some devices in one round; `serial` tells those of one device apart."""
     bodies = _Bodies(context, federation, model, number)
     for order in orders.values():
         bodies.add(order)
     digests = bodies.keep()
     settings = context.library.settings(federation)
+    # The same device may do two tasks of one buffered round, and shall not do the same thing twice.
+    again = [serial] if settings.mode is Mode.BUFFERED else []
     tasks = []
     for device, order in sorted(orders.items()):
         # The time of creation keeps the tasks of a federation apart from those of an earlier one with the same name.
-        unique = seed_of(federation.id, repr(federation.created_at), number, attempt, device)
+        unique = seed_of(federation.id, repr(federation.created_at), number, serial, device)
         plan = ClientPlan(
-            task_id=f"{number}-{attempt}-{unique:016x}",
+            task_id=f"{number}-{serial}-{unique:016x}",
             device_id=device,
             round=number,
             rounds=settings.rounds.count,
             rule=order.rule,
             work=order.work,
             deadline_seconds=settings.rounds.deadline,
-            seed=seed_of(settings.seed, "task", number, device),
+            seed=seed_of(settings.seed, "task", number, device, *again),
             predicted=order.predicted,
             mask=order.mask.digest,
             mask_body=digests.by_key["mask", order.mask.digest],
@@ -101,31 +107,44 @@ class _Digests:
 
 
 class _Bodies:
-    """Collects the bodies of orders, each once."""
+    """Collects the bodies of orders, each once; they go to the blob store in groups, and only digests are kept."""
 
     def __init__(self, context: Context, federation: Federation, model: Model, number: int) -> None:
         self._context, self._federation, self._model, self._number = context, federation, model, number
-        self._bodies: dict[tuple[str, str], bytes] = {}
+        self._waiting: dict[tuple[str, str], bytes] = {}
+        self._digests: dict[tuple[str, str], str] = {}
+        self._artifacts: list[Artifact] = []
 
     def add(self, order: Order) -> None:
+        """Make the bodies of an order, unless they are there."""
         mask, about = order.mask, {"model": order.mask.graph.digest, "mask": order.mask.digest}
-        if ("mask", mask.digest) not in self._bodies:
-            self._bodies["mask", mask.digest] = encode_mask(mask)
-            self._bodies["weights", mask.digest] = encode_arrays(gather(mask, self._model.weights), about)
-        graph = ("graph", _trained(mask))
-        if graph not in self._bodies:
-            self._bodies[graph] = self._context.library.training_graph(self._federation, mask)
+        self._make("mask", mask.digest, lambda: encode_mask(mask))
+        self._make("weights", mask.digest, lambda: encode_arrays(gather(mask, self._model.weights), about))
+        self._make("graph", _trained(mask), lambda: self._context.library.training_graph(self._federation, mask))
         if order.extras:
-            self._bodies["extras", _extras_key(order)] = encode_arrays(order.extras, about)
+            self._make("extras", _extras_key(order), lambda: encode_arrays(order.extras, about))
 
     def keep(self) -> _Digests:
-        digests = self._context.blobs.put_all(list(self._bodies.values()))
+        """Return what everything is called, once it is all stored."""
+        self._store()
         shared = shared_artifacts(self._context, self._federation)
-        artifacts = [
-            Artifact(federation=self._federation.id, digest=digest, kind=kind, size=len(body), round=self._number)
-            for ((kind, _), body), digest in zip(self._bodies.items(), digests, strict=True)
-        ]
-        return _Digests(dict(zip(self._bodies, digests, strict=True)), artifacts, *(one.digest for one in shared))
+        return _Digests(self._digests, self._artifacts, *(one.digest for one in shared))
+
+    def _make(self, kind: str, name: str, make: Callable[[], bytes]) -> None:
+        if (kind, name) in self._digests or (kind, name) in self._waiting:
+            return
+        self._waiting[kind, name] = make()
+        if sum(map(len, self._waiting.values())) > _GROUP_BYTES:
+            self._store()
+
+    def _store(self) -> None:
+        digests = self._context.blobs.put_all(list(self._waiting.values()))
+        for ((kind, name), body), digest in zip(self._waiting.items(), digests, strict=True):
+            self._digests[kind, name] = digest
+            self._artifacts.append(
+                Artifact(federation=self._federation.id, digest=digest, kind=kind, size=len(body), round=self._number)
+            )
+        self._waiting.clear()
 
 
 def _trained(mask: Mask) -> str:

@@ -95,7 +95,8 @@ def add_handlers(app: FastAPI) -> None:
 async def _on_error(request: Request, error: Exception) -> Response:
     problem = as_problem(error)
     if problem.status >= 500 and not isinstance(error, ProblemError):
-        _log.error("the request failed: %s", error, exc_info=error)
+        # A database that is down fails every request: the traceback of each would say nothing new.
+        _log.error("the request failed: %s", error, exc_info=error if problem.status == 500 else None)
     return answer(problem)
 
 

@@ -11,8 +11,10 @@ from edgefl.values import LocalResult, loads
 __all__ = ["round_report"]
 
 
-def round_report(tasks: Sequence[Task], ended: Ended, score: Score | None, *, combine_seconds: float) -> dict[str, Any]:
-    """Return the report of a round whose updates these tasks are."""
+def round_report(
+    tasks: Sequence[Task], ended: Ended, score: Score | None, *, combine_seconds: float, failure: str | None = None
+) -> dict[str, Any]:
+    """Return the report of a round whose updates these tasks are; `failure` is why there is no score."""
     results = [loads(LocalResult, task.result) for task in tasks if task.result is not None]
     samples = sum(result.samples for result in results)
     judged = [result for result in results if result.accuracy is not None]
@@ -34,6 +36,8 @@ def round_report(tasks: Sequence[Task], ended: Ended, score: Score | None, *, co
     }
     if score is not None:
         report |= {"accuracy": score.accuracy, "test_loss": score.loss, "test_samples": score.samples}
+    if failure is not None:
+        report["evaluation_error"] = failure
     return report
 
 

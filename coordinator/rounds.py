@@ -3,7 +3,7 @@
       no round yet, or the last one is DONE
           |  enough devices are available: select, plan, open
           v
-        OPEN ----- deadline over, or nobody left to wait for, and too few updates: further devices, new deadline --+
+        OPEN ----- nobody left to wait for, or deadline over, and too few updates: further devices; new deadline ---+
           |  ^                                                                                                     |
           |  +-----------------------------------------------------------------------------------------------------+
           |  enough updates; or the deadline is over, or nobody is left to wait for, and there are `at_least` updates
@@ -24,30 +24,32 @@ it. Each task has the deadline for itself, and closing a round does not end the 
 
 import json
 import logging
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from coordinator.context import Context
 from coordinator.contributions import Contributions
-from coordinator.evaluation import Evaluator
+from coordinator.evaluation import Score
 from coordinator.federation_settings import FederationSettings, Mode
 from coordinator.library import encode_arrays
-from coordinator.orders import Prepared, prepare
+from coordinator.orders import Prepared
+from coordinator.plans import Plans
 from coordinator.reports import round_report
-from coordinator.selection import in_order, seed_of
-from coordinator.storage.records import Device, Federation, FederationState, Round, RoundState, TaskState
+from coordinator.selection import seed_of
+from coordinator.storage.records import Federation, FederationState, Round, RoundState, Task, TaskState
 from edgefl.artifacts.submodel import bundle_weights
-from edgefl.masks import full_mask
-from edgefl.strategies import Model, Moment, Order, Participant
-from edgefl.values import Budget, DeviceProfile, loads
+from edgefl.errors import EdgeFLError
+from edgefl.masks import Weights, full_mask
+from edgefl.strategies import Model, Moment
 
 __all__ = ["Rounds"]
 
 _LOG = logging.getLogger(__name__)
 _SOON = 0.0
-_LOOK_AGAIN = 1.0
+_LOOK_AGAIN = 0.5
 """Seconds until it is looked again whether devices are there."""
+_GRACE = 30.0
+"""Seconds of a buffered round in which no task expires: who was told to come again shall not come too late."""
 
 
 @dataclass(slots=True)
@@ -56,7 +58,8 @@ class Rounds:
 
     context: Context
     federation: Federation
-    evaluator: Evaluator | None = None
+    score: Callable[[Weights], Score] | None = None
+    """Evaluates a model, where the coordinator has data."""
 
     @property
     def settings(self) -> FederationSettings:
@@ -69,6 +72,11 @@ class Rounds:
         return self.settings.mode is Mode.BUFFERED
 
     @property
+    def running(self) -> bool:
+        """Whether new work is handed out."""
+        return self.federation.state is FederationState.RUNNING
+
+    @property
     def wanted(self) -> int:
         """How many updates close a round."""
         return self.settings.buffering.size if self.buffered else self.settings.selection.devices
@@ -76,90 +84,55 @@ class Rounds:
     def advance(self) -> float:
         """Make the next move; return how many seconds nothing will have to be done."""
         latest = self.context.store.latest_round(self.federation.id)
-        if latest is None:
-            return self._open(0, self._first_model())
-        if latest.state is RoundState.OPEN:
+        if latest is not None and latest.state is RoundState.OPEN:
             return self._collect(latest)
-        if latest.state is RoundState.CLOSED:
+        if latest is not None and latest.state is RoundState.CLOSED:
             return self._combine(latest)
-        if latest.number + 1 >= self.settings.rounds.count:
+        if latest is not None and latest.number + 1 >= self.settings.rounds.count:
             return self._finish()
-        return self._open(latest.number + 1, self._stored(latest.next_model, latest.next_state_arrays))
+        return self._open(latest)
 
     # Select, plan, open
 
-    def _open(self, number: int, model: Model) -> float:
-        if self.federation.state is not FederationState.RUNNING:
+    def _open(self, done: Round | None) -> float:
+        """Open the round after one that is done, or the first."""
+        if not self.running:
             return _LOOK_AGAIN
-        free, rounds = self._free(), self.settings.rounds
-        if len(free) < (self.settings.selection.wait_for or rounds.at_least):
-            return _LOOK_AGAIN
-        count = self.settings.buffering.at_once if self.buffered else self._asked(self.wanted)
-        orders = self._orders(number, 1, model, free, count)
-        if len(orders) < rounds.at_least and not self.buffered:
-            return _LOOK_AGAIN
+        plans, rounds = Plans(self.context, self.federation), self.settings.rounds
+        free = plans.free()
+        # In buffered mode devices that are at work are there too, and can deliver only into an open round.
+        busy = self.context.store.count_open(self.federation.id) if self.buffered else 0
+        needed = self.settings.selection.wait_for or rounds.at_least
+        if len(free) + busy < needed:
+            return self._wait(f"waiting for devices: {len(free) + busy} of {needed} are available")
+        number = 0 if done is None else done.number + 1
+        model = self._first_model() if done is None else self._stored(done.next_model, done.next_state_arrays)
+        count = self.settings.buffering.at_once - busy if self.buffered else plans.asked(self.wanted)
+        orders = plans.orders(number, 1, model, free, count)
+        if not busy and len(orders) < min(rounds.at_least, needed):
+            return self._wait(f"waiting for devices: {len(free)} are available, and only {len(orders)} can do a task")
         now = self.context.now()
-        prepared = self._prepare(number, 1, model, orders)
-        digests = self._keep(model)
+        prepared = plans.prepare(number, 1, model, orders)
+        weights, arrays = self._keep(model)
         opened = Round(
             federation=self.federation.id,
             number=number,
-            model=digests[0],
-            state_arrays=digests[1],
+            model=weights,
+            state_arrays=arrays,
             opened_at=now,
             deadline_at=now + rounds.deadline,
         )
         if self.context.store.open_round(opened, prepared.tasks, prepared.artifacts):
+            self._say(None)
             _LOG.info("round opened", extra={"federation": self.federation.id, "round": number, "tasks": len(orders)})
             self.context.tell([task.device for task in prepared.tasks])
         return _SOON
-
-    def _free(self) -> list[Device]:
-        since = self.context.now() - self.settings.selection.available_within
-        return self.context.store.free_devices(self.federation.id, seen_since=since)
-
-    def _asked(self, wanted: int) -> int:
-        return math.ceil(wanted * self.settings.selection.over_select)
-
-    def _orders(self, number: int, attempt: int, model: Model, free: Sequence[Device], count: int) -> dict[str, Order]:
-        """Return what the strategy asks of up to `count` devices; those that it leaves out are replaced by others."""
-        seed = seed_of(self.settings.seed, "round", number, attempt)
-        moment = Moment(number, self.settings.rounds.count, seed, self.settings.work)
-        queue = in_order(free, seed)
-        chosen, queue = queue[:count], queue[count:]
-        while chosen:
-            strategy = self.context.library.strategy(self.federation)
-            orders = dict(strategy.plan(model, [self._participant(device) for device in chosen], moment))
-            left_out = [device for device in chosen if device.id not in orders]
-            if not left_out or not queue:
-                return orders
-            fit = [device for device in chosen if device.id in orders]
-            chosen, queue = fit + queue[: len(left_out)], queue[len(left_out) :]
-        return {}
-
-    def _participant(self, device: Device) -> Participant:
-        profile = loads(DeviceProfile, device.profile)
-        graph = self.context.library.bundle(self.federation).graph
-        return Participant(
-            device_id=device.id,
-            profile=profile,
-            budget=Budget(
-                round_seconds=self.settings.round_share * self.settings.rounds.deadline,
-                peak_bytes=profile.memory_free_bytes,
-            ),
-            samples=device.samples,
-            mask=None if device.mask_body is None else self.context.library.mask(graph, device.mask_body),
-        )
-
-    def _prepare(self, number: int, attempt: int, model: Model, orders: dict[str, Order]) -> Prepared:
-        now = self.context.now()
-        return prepare(self.context, self.federation, model, orders, number=number, attempt=attempt, at=now)
 
     # Collect, close, or go on with further devices
 
     def _collect(self, current: Round) -> float:
         now, store = self.context.now(), self.context.store
-        if self.buffered:
+        if self.buffered and now > current.opened_at + _GRACE:
             store.expire_tasks(self.federation.id, created_before=now - self.settings.rounds.deadline, at=now)
         ended = store.ended(self.federation.id, current.number)
         if ended.done >= self.wanted:
@@ -168,58 +141,64 @@ class Rounds:
         if over or (ended.open == 0 and not self.buffered):
             if ended.done >= self.settings.rounds.at_least:
                 return self._close(current, "deadline" if over else "every device answered")
-            return self._go_on(current, over=over, missing=self.wanted - ended.done, waiting=ended.open)
-        if self.buffered:
+            return self._go_on(current, over=over, missing=self.wanted - ended.done)
+        if self.buffered and self.running:
             self._top_up(current)
             return min(_LOOK_AGAIN, current.deadline_at - now)
         return current.deadline_at - now
 
     def _close(self, current: Round, because: str) -> float:
-        at = self.context.now()
-        expire = not self.buffered
-        if self.context.store.close_round(self.federation.id, current.number, because=because, at=at, expire=expire):
-            _LOG.info(
-                "round closed",
-                extra={"federation": self.federation.id, "round": current.number, "because": because},
-            )
+        at, name = self.context.now(), self.federation.id
+        if self.context.store.close_round(name, current.number, because=because, at=at, expire=not self.buffered):
+            _LOG.info("round closed", extra={"federation": name, "round": current.number, "because": because})
         return _SOON
 
-    def _go_on(self, current: Round, *, over: bool, missing: int, waiting: int) -> float:
-        """Too few updates: what came stays, as it belongs to the same model; further devices are asked for the rest."""
-        if self.buffered:
-            return self._renew(current, Prepared([], []))
-        most = self.settings.rounds.most_attempts
-        if most is not None and current.attempt % most == 0 and self.federation.state is FederationState.RUNNING:
-            return self._give_up(current)
-        done = self.context.store.tasks(self.federation.id, number=current.number, state=TaskState.DONE)
-        counted = {task.device for task in done}
-        free = [device for device in self._free() if device.id not in counted]
-        model = self._stored(current.model, current.state_arrays)
-        # Who did not answer by the deadline is not counted on, though an answer is still welcome.
-        count = self._asked(missing) if over else self._asked(missing) - waiting
-        orders = self._orders(current.number, current.attempt + 1, model, free, max(1, count))
-        if not orders and not (over and waiting):
-            return _LOOK_AGAIN
-        return self._renew(current, self._prepare(current.number, current.attempt + 1, model, orders))
+    def _go_on(self, current: Round, *, over: bool, missing: int) -> float:
+        """Too few updates: what came stays, as it belongs to the same model; further devices are asked for the rest.
 
-    def _renew(self, current: Round, prepared: Prepared) -> float:
+        Before the deadline those are devices that were not asked yet: who refused would refuse again. After it the
+        round has a new deadline, and everybody is asked whose update it does not have. A device that did not answer is
+        not counted on, though its answer is still welcome.
+        """
+        if not self.running:
+            return _LOOK_AGAIN
+        most = self.settings.rounds.most_attempts
+        resumed = (self.federation.changed_at or 0.0) > current.deadline_at
+        if over and most is not None and current.attempt >= most and not resumed:
+            return self._give_up(current)
+        prepared = Prepared([], []) if self.buffered else self._further(current, missing, again=over)
+        if not over and not prepared.tasks:
+            return min(_LOOK_AGAIN, current.deadline_at - self.context.now())
+        self._add(current, prepared, over=over)
+        return _SOON
+
+    def _further(self, current: Round, missing: int, *, again: bool) -> Prepared:
+        asked = self.context.store.tasks(self.federation.id, number=current.number)
+        left_out = {task.device for task in asked if not again or task.state is TaskState.DONE}
+        plans = Plans(self.context, self.federation)
+        free = [device for device in plans.free() if device.id not in left_out]
+        model = self._stored(current.model, current.state_arrays)
+        orders = plans.orders(current.number, len(asked) + 1, model, free, plans.asked(missing))
+        return plans.prepare(current.number, len(asked) + 1, model, orders)
+
+    def _add(self, current: Round, prepared: Prepared, *, over: bool) -> None:
         added = self.context.store.add_tasks(
             self.federation.id,
             current.number,
             prepared.tasks,
             prepared.artifacts,
             attempt=current.attempt,
-            next_attempt=current.attempt + 1,
-            deadline_at=self.context.now() + self.settings.rounds.deadline,
+            next_attempt=current.attempt + 1 if over else current.attempt,
+            deadline_at=self.context.now() + self.settings.rounds.deadline if over else current.deadline_at,
         )
         if added:
             self.context.tell([task.device for task in prepared.tasks])
-        return _SOON
 
     def _give_up(self, current: Round) -> float:
-        """Pause for the operator. Resumed, the round begins its next attempt."""
-        reason = f"round {current.number} had too few updates {current.attempt} times: see to the devices, then resume"
-        self._renew(current, Prepared([], []))
+        """Pause for the operator. Resumed, the round gets one more deadline."""
+        reason = (
+            f"round {current.number} had too few updates at {current.attempt} deadlines; see to the devices, resume"
+        )
         self.context.store.move_federation(
             self.federation.id,
             FederationState.PAUSED,
@@ -231,28 +210,16 @@ class Rounds:
 
     def _top_up(self, current: Round) -> None:
         """Buffered mode: keep `at_once` devices at work."""
-        if self.federation.state is not FederationState.RUNNING:
-            return
-        store, identifier = self.context.store, self.federation.id
-        room = self.settings.buffering.at_once - store.count_open(identifier)
-        free = self._free() if room > 0 else []
+        room = self.settings.buffering.at_once - self.context.store.count_open(self.federation.id)
+        plans = Plans(self.context, self.federation)
+        free = plans.free() if room > 0 else []
         if not free:
             return
         model = self._stored(current.model, current.state_arrays)
-        attempt = store.count_tasks(identifier, current.number) + 1  # a device may work twice in one round
-        orders = self._orders(current.number, attempt, model, free, room)
-        prepared = self._prepare(current.number, attempt, model, orders)
-        added = store.add_tasks(
-            identifier,
-            current.number,
-            prepared.tasks,
-            prepared.artifacts,
-            attempt=current.attempt,
-            next_attempt=current.attempt,
-            deadline_at=current.deadline_at,
-        )
-        if added:
-            self.context.tell([task.device for task in prepared.tasks])
+        serial = self.context.store.count_tasks(self.federation.id, current.number) + 1
+        orders = plans.orders(current.number, serial, model, free, room)
+        if orders:
+            self._add(current, plans.prepare(current.number, serial, model, orders), over=False)
 
     # Combine, evaluate, done
 
@@ -264,26 +231,31 @@ class Rounds:
         moment = Moment(closed.number, self.settings.rounds.count, seed, self.settings.work)
         contributions = Contributions(self.context, self.federation, closed.number, tasks)
         combined = self.context.library.strategy(self.federation).combine(model, contributions, moment)
-        digests = self._keep(combined)
-        last = closed.number + 1 == self.settings.rounds.count
-        wanted = self.settings.evaluation
-        score = None
-        if self.evaluator is not None and wanted is not None and (last or (closed.number + 1) % wanted.every == 0):
-            score = self.evaluator.score(combined.weights)
-        ended, now = store.ended(self.federation.id, closed.number), self.context.now()
-        report = round_report(tasks, ended, score, combine_seconds=now - started)
+        weights, arrays = self._keep(combined)
+        report = self._report(closed, tasks, combined, started)
         if store.finish_round(
             self.federation.id,
             closed.number,
-            next_model=digests[0],
-            next_state_arrays=digests[1],
+            next_model=weights,
+            next_state_arrays=arrays,
             report=json.dumps(report),
-            at=now,
+            at=self.context.now(),
         ):
-            extra = {"federation": self.federation.id, "round": closed.number, **report}
-            _LOG.info("round done", extra=extra)
+            _LOG.info("round done", extra={"federation": self.federation.id, "round": closed.number, **report})
             self._tidy(closed.number)
         return _SOON
+
+    def _report(self, closed: Round, tasks: Sequence[Task], model: Model, started: float) -> dict[str, object]:
+        combine_seconds = self.context.now() - started
+        wanted, number = self.settings.evaluation, closed.number + 1
+        score, failure = None, None
+        if self.score is not None and wanted and (number == self.settings.rounds.count or number % wanted.every == 0):
+            try:
+                score = self.score(model.weights)
+            except (EdgeFLError, OSError) as error:  # the model is made: a federation does not stop for its marks
+                failure = str(error)
+        ended = self.context.store.ended(self.federation.id, closed.number)
+        return round_report(tasks, ended, score, combine_seconds=combine_seconds, failure=failure)
 
     def _tidy(self, number: int) -> None:
         """Forget what no round needs any more. A crash in between leaves files, never a hole.
@@ -301,12 +273,21 @@ class Rounds:
                 blobs.drop(digest)
 
     def _finish(self) -> float:
-        ended = [FederationState.RUNNING, FederationState.PAUSED]
+        active = [FederationState.RUNNING, FederationState.PAUSED]
         at = self.context.now()
-        if self.context.store.move_federation(self.federation.id, FederationState.FINISHED, since=ended, at=at):
+        if self.context.store.move_federation(self.federation.id, FederationState.FINISHED, since=active, at=at):
             _LOG.info("federation finished", extra={"federation": self.federation.id})
             self.context.tell([device.id for device in self.context.store.devices(self.federation.id)])
         return _SOON
+
+    def _wait(self, because: str) -> float:
+        self._say(because)
+        return _LOOK_AGAIN
+
+    def _say(self, reason: str | None) -> None:
+        """Let the operator see why nothing happens, or that something does again."""
+        if self.federation.reason != reason:
+            self.context.store.set_reason(self.federation.id, reason)
 
     # Models
 

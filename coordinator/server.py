@@ -10,6 +10,7 @@ import resource
 import signal
 import socket
 import ssl
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +39,7 @@ _GRACE_SECONDS = 4
 _KEEP_ALIVE_SECONDS = 75
 """Longer than a device waits between two polls, so that it keeps its connection."""
 _MOST_FILES = 65_536
+_SWITCH_SECONDS = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,8 @@ def serve(
     handler = configure(settings.log_format, settings.log_level)
     try:
         _allow_many_files()
+        # The event loop gives the interpreter away at every system call, and shall soon get it back from busy threads.
+        sys.setswitchinterval(_SWITCH_SECONDS)
         settings.state.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.ExitStack() as stack:
             database = settings.database or f"sqlite:///{settings.state.absolute() / 'coordinator.sqlite'}"

@@ -32,13 +32,15 @@ class Pieces(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it, and stop where nobody takes it any more."""
         request = Request(scope, receive)
+        piece: bytes | None = await anext(self._pieces, None)  # what fails at once is still an answer of its own
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         number = 0
-        async for piece in self._pieces:
+        while piece is not None:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
             number += 1
             if number % _LOOK_EVERY == 0 and await request.is_disconnected():
                 return
+            piece = await anext(self._pieces, None)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 

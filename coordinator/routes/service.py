@@ -7,9 +7,9 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
+from coordinator.allowances import retry_after
 from coordinator.callers import Caller
 from coordinator.edge import Edge, edge_of
-from coordinator.limits import retry_after
 from coordinator.problems import ProblemError
 from coordinator.routes.adding import add, media
 from coordinator.routes.models import Health

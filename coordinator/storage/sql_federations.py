@@ -64,6 +64,11 @@ class SqlFederations:
 
         return self._database.write(work)
 
+    def set_reason(self, federation: str, reason: str | None) -> None:
+        """Note why nothing happens."""
+        note = update(federations).where(federations.c.id == federation).values(reason=reason)
+        self._database.write(lambda connection: connection.execute(note) and None)
+
 
 def lock_federation(connection: Connection, federation: str) -> FederationState | None:
     """Return its state, which stays as it is until the transaction ends."""

@@ -20,7 +20,8 @@ class SqlWorkers:
         take = new.on_conflict_do_update(
             index_elements=[leases.c.name],
             set_={"owner": new.excluded.owner, "until": new.excluded.until},
-            where=or_(leases.c.owner == owner, leases.c.until <= now),
+            # One that ends later than any lease can was taken by a clock that was set back since.
+            where=or_(leases.c.owner == owner, leases.c.until <= now, leases.c.until > now + seconds),
         ).returning(leases.c.owner)
         values = {"name": name, "owner": owner, "until": now + seconds}
         return self._database.write(lambda connection: connection.execute(take, values).first() is not None)

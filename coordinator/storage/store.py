@@ -127,6 +127,10 @@ class Store(Protocol):
         which count as nobody's failure."""
         ...
 
+    def set_reason(self, federation: str, reason: str | None) -> None:
+        """Note, for its operator, why a federation does nothing."""
+        ...
+
     # Rounds
 
     def open_round(self, opened: Round, tasks: Sequence[Task], artifacts: Sequence[Artifact]) -> bool:

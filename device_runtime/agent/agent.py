@@ -205,10 +205,17 @@ class Agent:
                 self._settle(task, self._client.refuse(task.plan, refusal))
         except RejectedError as error:
             self._say(f"task {task.plan.task_id}: {error}")
+            if body is not None:
+                self._renounce(task, error)
             self._end()
         # Who refuses because of power or heat refuses the next task too: a round's tasks are not to be burnt like that.
         owner = refusal is not None and refusal.reason in _OWNERS_REASONS
         return self._settings.after_objection if owner and self._objection() is not None else 0.0
+
+    def _renounce(self, task: OpenTask, error: RejectedError) -> None:
+        """Say that there will be no other result: else the coordinator waits, and this device trains it again."""
+        with contextlib.suppress(RejectedError):  # the task is over there, too
+            self._client.refuse(task.plan, _refusal(Reason.BROKEN, f"the result was not taken: {error.problem}"))
 
     def _settle(self, task: OpenTask, receipt: Receipt) -> None:
         """The coordinator has it: the task is over."""

@@ -87,9 +87,10 @@ def _consecutive(
 ) -> _Blocks:
     """Yield the changes where `part` lies in `base` and `into` entry by entry."""
     scratch, factor = np.empty(min(part.size, BLOCK), into.dtype), into.dtype.type(weight)
-    for here in boxes(part.shape, BLOCK) if part.size > BLOCK else (...,):
+    flat = part.ndim == 1
+    for here in _slices(part.size) if flat else boxes(part.shape, BLOCK):
         piece = part[here]
-        change = scratch[: piece.size].reshape(piece.shape)
+        change = scratch[: piece.size] if flat else scratch[: piece.size].reshape(piece.shape)
         _subtract(piece, base[here], change)
         if weight != 1:
             np.multiply(change, factor, change)
@@ -127,6 +128,11 @@ def _scattered(
         into.take(at, 0, block, "clip")
         yield block, change
         pieces[at] = block.view(pieces.dtype).reshape(-1)  # one index a piece, not one an entry
+
+
+def _slices(length: int) -> Iterator[slice]:
+    """Cut a single axis into blocks; as `boxes`, but this is where most of the time goes."""
+    return (slice(begin, begin + BLOCK) for begin in range(0, length, BLOCK))
 
 
 def _subtract(one: Array, other: Array, out: Array) -> None:

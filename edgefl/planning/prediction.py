@@ -4,7 +4,7 @@ The result is a `Budget` that holds uses in place of limits, so `limits.exceeded
 """
 
 from edgefl.model_graph import Cost
-from edgefl.values import Budget, DeviceProfile
+from edgefl.values import LARGEST_INTEGER, Budget, DeviceProfile
 
 __all__ = ["predict"]
 
@@ -23,11 +23,16 @@ def predict(profile: DeviceProfile, cost: Cost, *, batch: int, steps: int = 1) -
         parameter_bytes=cost.parameter_bytes,
         trained_parameters=cost.trained_parameters,
     )
-    seconds = steps * step
+    seconds = _within(steps * step)
     watts = None if profile.power is None else profile.power.busy_watts
     return Budget(
         trainable_parameters=cost.trained_parameters,
         round_seconds=seconds,
         peak_bytes=peak,
-        joules=None if watts is None else max(0.0, watts) * seconds,
+        joules=None if watts is None else _within(max(0.0, watts) * seconds),
     )
+
+
+def _within(value: float) -> float:
+    """Return a number that a budget can hold: a profile may come from a stranger, and say anything."""
+    return min(value, float(LARGEST_INTEGER))

@@ -15,6 +15,8 @@ updates in equal order give equal bits. `Strategy` files call this; it knows no 
 """
 
 import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -29,6 +31,8 @@ from edgefl.strategies.uploads import base_of, sum_dtype, values_of
 __all__ = ["Overlap", "RunningMean", "applied"]
 
 _BLOCK = 1 << 15
+_LARGE = 1 << 20
+"""Entries from which on a contribution is worth a second thread."""
 
 
 class Overlap(StrEnum):
@@ -41,37 +45,50 @@ class Overlap(StrEnum):
 
 
 class RunningMean:
-    """The weighted mean of the contributions so far."""
+    """The weighted mean of the contributions so far. A large one is added by two threads, a half of the tensors each."""
 
-    def __init__(self, model: Model, overlap: Overlap = Overlap.HOLDERS) -> None:
-        self._model, self._overlap = model, overlap
+    def __init__(self, model: Model, overlap: Overlap = Overlap.HOLDERS, *, threads: int = 2) -> None:
+        self._model, self._overlap, self._threads = model, overlap, threads
+        self._pool = ThreadPoolExecutor(max(threads - 1, 1))
         self._sums: dict[str, Array] = {}
         self._totals: dict[str, _Total] = {}
         self._weight = 0.0
 
     def add(self, contribution: Contribution, weight: float, scale: float = 1.0) -> None:
         """Add a contribution that was checked; `scale` makes its change smaller, but not its weight."""
-        mask, now = contribution.mask, self._model.weights
-        mask.check_model(self._model.graph)
+        contribution.mask.check_model(self._model.graph)
         if weight <= 0:
             return
         self._weight += weight
-        for name, payload in contribution.tensors.items():
+        for name in contribution.tensors.keys() - self._sums.keys():
             tensor = self._model.graph.tensor[name]
-            if name not in self._sums:
-                self._sums[name] = np.zeros(tensor.shape, sum_dtype(tensor))
-                self._totals[name] = _Total(tensor.shape, _cut_axes(self._model, tensor))
-            base = base_of(tensor, contribution.base, now)
-            blocks = changes(mask, name, values_of(payload), base, self._sums[name], weight=weight * scale)
-            for total, change in blocks:
-                np.add(total, change, total)
-            if self._overlap is Overlap.HOLDERS:
-                self._totals[name].add(mask, name, weight)
+            self._sums[name] = np.zeros(tensor.shape, sum_dtype(tensor))
+            self._totals[name] = _Total(tensor.shape, _cut_axes(self._model, tensor))
+
+        def add_some(names: Sequence[str]) -> None:
+            for name in names:
+                self._add_tensor(contribution, name, weight, scale)
+
+        own, *others = _shares(contribution, self._threads)
+        running = [self._pool.submit(add_some, names) for names in others]
+        add_some(own)
+        for other in running:
+            other.result()
+
+    def _add_tensor(self, contribution: Contribution, name: str, weight: float, scale: float) -> None:
+        mask, tensor = contribution.mask, self._model.graph.tensor[name]
+        base = base_of(tensor, contribution.base, self._model.weights)
+        new = values_of(contribution.tensors[name])
+        for total, change in changes(mask, name, new, base, self._sums[name], weight=weight * scale):
+            np.add(total, change, total)
+        if self._overlap is Overlap.HOLDERS:
+            self._totals[name].add(mask, name, weight)
 
     def result(self) -> dict[str, Array]:
         """Return every tensor of the next model. The sums are used up."""
+        self._pool.shutdown()
         weights = dict(self._model.weights)
-        for name in list(self._sums):
+        for name in self._model.weights.keys() & self._sums.keys():
             tensor, total = self._model.graph.tensor[name], self._totals[name]
             if self._overlap is Overlap.PARTICIPANTS:
                 total.everywhere = self._weight
@@ -79,6 +96,20 @@ class RunningMean:
             total.divide(sums)
             weights[name] = applied(tensor, self._model.weights[name], sums)
         return weights
+
+
+def _shares(contribution: Contribution, threads: int) -> list[list[str]]:
+    """Divide the tensors into shares of about the same size; a small contribution is one share."""
+    sizes = {name: math.prod(contribution.mask.shapes[name]) for name in contribution.tensors}
+    if sum(sizes.values()) < _LARGE:
+        return [list(sizes)]
+    shares: list[list[str]] = [[] for _ in range(threads)]
+    filled = [0] * threads
+    for name in sorted(sizes, key=lambda name: -sizes[name]):
+        least = filled.index(min(filled))
+        shares[least].append(name)
+        filled[least] += sizes[name]
+    return shares
 
 
 @dataclass(slots=True, eq=False)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from edgefl.values.labels import Provenance, Scope
 from edgefl.values.quantities import (
+    LARGEST_INTEGER,
     Bytes,
     BytesPerSecond,
     Celsius,
@@ -110,11 +111,12 @@ class CostFit:
 
     def peak_bytes(self, *, activation_bytes: Bytes, parameter_bytes: Bytes, trained_parameters: Count) -> Bytes:
         """Predicted peak memory of a process that trains; the activations are of the whole batch."""
-        return self.memory_base_bytes + round(
+        beyond = (
             self.memory_bytes_per_activation_byte * activation_bytes
             + self.memory_bytes_per_parameter_byte * parameter_bytes
             + self.memory_bytes_per_trained_parameter * trained_parameters
         )
+        return min(LARGEST_INTEGER, self.memory_base_bytes + round(min(beyond, float(LARGEST_INTEGER))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

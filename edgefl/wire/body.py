@@ -53,6 +53,7 @@ _READERS: dict[str, type[Slice] | type[Sparse] | type[Bits] | type[Counts]] = {
     "bits": Bits,
     "counts": Counts,
 }
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _KEYS = {"wire", "kind", "about", "seed", "codecs"}
 
 
@@ -250,12 +251,17 @@ def _about(about: Any) -> dict[str, str]:
             "what the body says about itself is not a few texts by name", fix=f"Send at most {MAX_TEXTS}."
         )
     for text in (*about, *about.values()):
-        if not isinstance(text, str) or len(text) > MAX_TEXT or any("\ud800" <= c <= "\udfff" for c in text):
+        if not isinstance(text, str) or len(text) > MAX_TEXT or not _is_unicode(text):
             raise WireFormatError(
                 f"the body says about itself {str(text)[:80]!r}",
                 fix=f"Send Unicode texts of at most {MAX_TEXT} characters.",
             )
     return dict(about)
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text has no half of a surrogate pair, which nothing can print or send on."""
+    return text.isascii() or _SURROGATE.search(text) is None
 
 
 def _seed(seed: Any) -> int:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 
 from coordinator.context import Context
 from coordinator.evaluation import Evaluator
-from coordinator.federation_settings import Buffering, Evaluation, Mode, Selection
+from coordinator.federation_settings import Buffering, Evaluation, Limits, Mode, Selection
 from coordinator.federation_settings import Rounds as RoundSettings
 from coordinator.federations import Verb, move
 from coordinator.handout import next_assignment
@@ -21,10 +21,13 @@ from coordinator.problems import ProblemError
 from coordinator.rounds import Rounds
 from coordinator.storage.records import Device, Federation, FederationState, RoundState, TaskState
 from edgefl.artifacts.submodel import bundle_weights
+from edgefl.errors import DataError, WireFormatError
 from edgefl.model_graph import Role
-from edgefl.values import ClientPlan, Outcome, Reason, Refusal
+from edgefl.values import LARGEST_INTEGER, ClientPlan, Outcome, Reason, Refusal
+from edgefl.wire import Dense, decode_result, encode_result
 from tests.coordinator.fleet import Clock, answer, enrol, make_context, running
 from tests.device_runtime.federation import bundle
+from tests.values.samples import PROFILE
 
 
 @dataclass
@@ -190,25 +193,103 @@ def test_a_round_of_refusals_asks_others_at_once(stage: Stage) -> None:
     refusal = Refusal(reason=Reason.POWER, message="not on mains power")
     assert refuse(stage.context, busy, stage.plan(busy).task_id, refusal).outcome is Outcome.ACCEPTED
     stage.advance()
+    assert stage.round.attempt == 1
+    assert any(stage.has_task(device) for device in devices if device != busy)
+
+
+def test_a_device_that_refused_is_asked_again_only_after_the_deadline(stage: Stage) -> None:
+    (one,) = stage.begin(1, selection=Selection(devices=1))
+    stage.advance()
+    refusal = Refusal(reason=Reason.DATA, message="no data")
+    refuse(stage.context, one, stage.plan(one).task_id, refusal)
+    assert stage.advance() > 0
+    assert not stage.has_task(one)
+    stage.clock.time += 60
+    stage.context.store.seen({one.id: stage.clock()})
+    stage.advance()
     assert stage.round.attempt == 2
-    assert any(stage.has_task(device) for device in devices)
+    assert stage.has_task(one)
 
 
-def test_after_too_many_attempts_it_pauses_for_the_operator_and_can_be_resumed(stage: Stage) -> None:
+def test_after_too_many_deadlines_it_pauses_for_the_operator_and_resumed_gets_one_more(stage: Stage) -> None:
     stage.begin(2, rounds=RoundSettings(count=1, deadline=60, at_least=2, most_attempts=2))
     stage.advance()
-    for _ in range(2):
-        stage.clock.time += 60
-        stage.advance()
     assert stage.federation is not None
+    for attempt in (2, 2, 2):
+        stage.clock.time += 61
+        stage.advance()
+        assert stage.round.attempt == attempt
     federation = stage.context.store.federation(stage.federation.id)
     assert federation is not None
     assert federation.state is FederationState.PAUSED
     assert "too few updates" in (federation.reason or "")
     move(stage.context, federation.id, Verb.RESUME)
-    stage.clock.time += 60
     stage.advance()
-    assert stage.state == RoundState.OPEN
+    assert (stage.state, stage.round.attempt) == (RoundState.OPEN, 3)
+    stage.clock.time += 61
+    stage.advance()
+    again = stage.context.store.federation(stage.federation.id)
+    assert again is not None
+    assert again.state is FederationState.PAUSED
+
+
+def test_the_operator_is_told_what_it_waits_for(stage: Stage) -> None:
+    stage.begin(1, selection=Selection(devices=2, wait_for=2))
+    stage.advance()
+    assert stage.federation is not None
+    waiting = stage.context.store.federation(stage.federation.id)
+    assert waiting is not None
+    assert waiting.reason == "waiting for devices: 1 of 2 are available"
+    enrol(stage.context, stage.federation, "another")
+    stage.advance()
+    opened = stage.context.store.federation(stage.federation.id)
+    assert opened is not None
+    assert opened.reason is None
+
+
+def test_a_profile_that_claims_the_impossible_stops_nobody_else(stage: Stage) -> None:
+    (one,) = stage.begin(1)
+    assert stage.federation is not None
+    for name, wrong in (
+        ("slow", {"overhead_seconds": 1e308}),
+        ("large", {"memory_base_bytes": LARGEST_INTEGER}),
+        ("huge", {"memory_bytes_per_activation_byte": 1e308}),
+    ):
+        enrol(stage.context, stage.federation, name, cost=replace(PROFILE.cost, **wrong))
+    stage.advance()
+    assert stage.has_task(one)
+
+
+def test_evaluation_that_fails_is_told_and_stops_no_round(stage: Stage) -> None:
+    devices = stage.begin(evaluation=Evaluation(data="digits"))
+    stage.advance()
+    for device in devices:
+        stage.do(device)
+    stage.advance()
+    assert stage.federation is not None
+
+    def fail(weights: object) -> Any:
+        raise DataError("the data are gone", fix="Bring them back.")
+
+    Rounds(stage.context, stage.federation, fail).advance()
+    assert stage.state == RoundState.DONE
+    assert "the data are gone" in json.loads(stage.round.report)["evaluation_error"]
+
+
+def test_counts_do_not_lift_the_limit_of_movement(stage: Stage) -> None:
+    one, two = stage.begin(limits=Limits(most_movement=10.0))
+    stage.advance()
+    plan = stage.plan(one)
+    report = decode_result(answer(stage.context, plan, 0.001), bundle().graph)
+    counts = {
+        name: Dense(np.array(2**62)) if isinstance(tensor, Dense) and tensor.array.dtype == np.int64 else tensor
+        for name, tensor in report.tensors.items()
+    }
+    stage.upload(one, plan, encode_result(replace(report, tensors=counts), bundle().graph))
+    stage.do(two, shift=0.001)
+    stage.advance(3)
+    with pytest.raises(WireFormatError, match="moves the model"):
+        stage.do(one, shift=1e9)
 
 
 def test_it_waits_for_devices_and_does_not_open_an_empty_round(stage: Stage) -> None:
@@ -297,8 +378,6 @@ def test_aborted_it_gives_no_more_tasks(stage: Stage) -> None:
 
 
 def test_an_update_that_moves_the_model_too_far_is_refused_and_the_task_stays_open(stage: Stage) -> None:
-    from coordinator.federation_settings import Limits
-
     one, _ = stage.begin(limits=Limits(most_movement=1.0))
     stage.advance()
     with pytest.raises(Exception, match="moves the model"):
@@ -330,10 +409,26 @@ def test_the_global_model_is_evaluated_on_the_coordinators_data(stage: Stage) ->
     stage.advance()
     assert stage.federation is not None
     evaluator = Evaluator(bundle(), Evaluation(data="digits"))
-    Rounds(stage.context, stage.federation, evaluator).advance()
+    Rounds(stage.context, stage.federation, evaluator.score).advance()
     report = json.loads(stage.round.report)
     assert 0 <= report["accuracy"] <= 1
     assert report["test_samples"] > 100
+
+
+def test_a_cancelled_upload_stops_no_other(stage: Stage) -> None:
+    one, two = stage.begin()
+    stage.advance()
+    plan = stage.plan(one)
+
+    async def cancelled() -> None:
+        upload = asyncio.ensure_future(stage.intake.deliver(one, plan.task_id, answer(stage.context, plan)))
+        await asyncio.sleep(0)
+        upload.cancel()
+        await asyncio.gather(upload, return_exceptions=True)
+
+    asyncio.run(cancelled())
+    assert stage.do(two) is Outcome.ACCEPTED
+    assert stage.intake.alive
 
 
 class TestBuffered:
@@ -402,3 +497,30 @@ class TestBuffered:
         assert problem.value.headers["Retry-After"] == "1"
         stage.advance(2)
         assert stage.upload(devices[2], plans[2]) is Outcome.ACCEPTED
+
+    def test_devices_at_work_can_deliver_although_none_is_free(self, stage: Stage) -> None:
+        devices = stage.begin(
+            4,
+            mode=Mode.BUFFERED,
+            buffering=Buffering(size=2, at_once=4),
+            rounds=RoundSettings(count=3, deadline=60, at_least=2),
+        )
+        stage.advance()
+        plans = [stage.plan(device) for device in devices]
+        for device, plan in zip(devices[:2], plans[:2], strict=True):
+            stage.upload(device, plan)
+            stage.context.store.revoke_device(device.id, stage.clock())
+        stage.advance(3)
+        assert stage.round.number == 1
+        for device, plan in zip(devices[2:], plans[2:], strict=True):
+            assert stage.upload(device, plan) is Outcome.ACCEPTED
+
+    def test_a_device_that_works_twice_on_one_model_does_not_do_the_same_twice(self, stage: Stage) -> None:
+        (one,) = self.begin(stage, 1, size=2)
+        stage.advance()
+        first = stage.plan(one)
+        stage.upload(one, first)
+        stage.advance()
+        second = stage.plan(one)
+        assert first.round == second.round
+        assert first.seed != second.seed

@@ -398,6 +398,27 @@ def test_a_result_that_the_coordinator_rejects_is_dropped(tmp_path: Path) -> Non
         agent._client.upload(plan.task_id, b"x")
 
 
+def test_a_result_that_is_rejected_is_trained_once_and_its_task_refused(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    tasks(coordinator, some_masks(1), work=QUICK)
+    rejected: list[str] = []
+
+    def answer(request: Request) -> Reply:
+        if request.path.endswith("/result"):
+            rejected.append(request.path)
+            return Reply(422, {}, b'{"error": {"problem": "it moves the model too far", "fix": "Train less."}}')
+        return coordinator.answer(request)
+
+    place = Home(tmp_path)
+    client = CoordinatorClient(InProcessTransport(answer))
+    agent = Agent(place, client, lambda name: trainer(place.checkpoints, DATA), conditions=lambda: Conditions(NOON))
+    agent.enrol("http://here", PROFILE, KEY)
+    agent.run(threading.Event())
+    assert len(rejected) == 1
+    assert coordinator.refusals["task-1"].reason is Reason.BROKEN
+    assert "moves the model too far" in coordinator.refusals["task-1"].message
+
+
 def test_a_device_that_is_no_longer_welcome_stops(tmp_path: Path) -> None:
     coordinator = Coordinator()
     agent = joined(tmp_path, coordinator)

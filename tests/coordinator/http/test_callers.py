@@ -5,11 +5,12 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from coordinator.callers import Caller
 from coordinator.federations import new_key
-from coordinator.routes.adding import CALLER
+from coordinator.routes.adding import CALLER, add
 from coordinator.server_settings import ServerLimits
 from coordinator.tokens import new_token
 from tests.coordinator.http.site import Site, serving
@@ -157,3 +158,11 @@ def test_a_device_that_asks_too_often_is_told_when_to_come_again(folder: Any) ->
         assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
         assert int(answers[-1].headers["Retry-After"]) > 10
         assert calm.post("/v1/tasks/next").status_code == 200
+
+
+def test_a_busy_route_cannot_be_added_for_callers_that_it_would_not_check(site: Site) -> None:
+    async def anything() -> None: ...
+
+    for caller in set(Caller) - {Caller.DEVICE}:
+        with pytest.raises(TypeError, match="nobody would check"):
+            add(FastAPI(), "GET", "/x", anything, caller=caller, tag="x", busy=[])

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from coordinator.limits import Buckets, Budget
+from coordinator.allowances import Buckets, Budget
 from coordinator.problems import ProblemError
 from coordinator.server_settings import ServerLimits
 from edgefl.values import Outcome, dumps

@@ -1,0 +1,73 @@
+"""Who shall do what: available devices in their order, a strategy's orders for them, and the tasks of those.
+
+Called by the rounds. It decides nothing about rounds, and changes nothing but the blob store.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from coordinator.context import Context
+from coordinator.federation_settings import FederationSettings
+from coordinator.orders import Prepared, prepare
+from coordinator.selection import in_order, seed_of
+from coordinator.storage.records import Device, Federation
+from edgefl.strategies import Model, Moment, Order, Participant
+from edgefl.values import Budget, DeviceProfile, loads
+
+__all__ = ["Plans"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """Makes the plans of one federation."""
+
+    context: Context
+    federation: Federation
+
+    @property
+    def settings(self) -> FederationSettings:
+        """What the federation was told."""
+        return self.context.library.settings(self.federation)
+
+    def free(self) -> list[Device]:
+        """Return the devices that were heard of lately and have nothing to do."""
+        since = self.context.now() - self.settings.selection.available_within
+        return self.context.store.free_devices(self.federation.id, seen_since=since)
+
+    def asked(self, wanted: int) -> int:
+        """Return how many devices are asked for so many updates."""
+        return math.ceil(wanted * self.settings.selection.over_select)
+
+    def orders(self, number: int, serial: int, model: Model, free: Sequence[Device], count: int) -> Mapping[str, Order]:
+        """Return what the strategy asks of up to `count` devices; those that it leaves out are replaced by others."""
+        seed = seed_of(self.settings.seed, "round", number, serial)
+        moment = Moment(number, self.settings.rounds.count, seed, self.settings.work)
+        strategy = self.context.library.strategy(self.federation)
+        queue = in_order(free, seed)
+        chosen, queue = queue[: max(0, count)], queue[max(0, count) :]
+        while chosen:
+            orders = strategy.plan(model, [self._participant(device) for device in chosen], moment)
+            fit = [device for device in chosen if device.id in orders]
+            left_out = len(chosen) - len(fit)
+            if not left_out or not queue:
+                return orders
+            chosen, queue = fit + queue[:left_out], queue[left_out:]
+        return {}
+
+    def prepare(self, number: int, serial: int, model: Model, orders: Mapping[str, Order]) -> Prepared:
+        """Return the tasks of some orders; `serial` tells the tasks of one round and device apart."""
+        now = self.context.now()
+        return prepare(self.context, self.federation, model, orders, number=number, serial=serial, at=now)
+
+    def _participant(self, device: Device) -> Participant:
+        profile = loads(DeviceProfile, device.profile)
+        graph = self.context.library.bundle(self.federation).graph
+        seconds = self.settings.round_share * self.settings.rounds.deadline
+        return Participant(
+            device_id=device.id,
+            profile=profile,
+            budget=Budget(round_seconds=seconds, peak_bytes=profile.memory_free_bytes),
+            samples=device.samples,
+            mask=None if device.mask_body is None else self.context.library.mask(graph, device.mask_body),
+        )
