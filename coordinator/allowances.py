@@ -7,11 +7,11 @@ import asyncio
 import contextlib
 import time
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 
 from coordinator.problems import ProblemError
 
-__all__ = ["Buckets", "Budget", "retry_after"]
+__all__ = ["Buckets", "Budget", "Slots", "retry_after"]
 
 
 class Buckets:
@@ -43,6 +43,30 @@ class Buckets:
         level = min(float(self._burst), level + (now - then) * self._rate)
         self._levels[name] = (level, now)
         return level, now
+
+
+class Slots:
+    """How many of something each caller may have at the same time."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._used: dict[str, int] = {}
+
+    @contextlib.contextmanager
+    def one(self, name: str) -> Iterator[None]:
+        """Have one, or be told to come again."""
+        used = self._used.get(name, 0)
+        if used >= self._most:
+            raise ProblemError(
+                429, f"{name!r} sends {used} updates already", fix="Wait for their answers.", headers=retry_after(2)
+            )
+        self._used[name] = used + 1
+        try:
+            yield
+        finally:
+            self._used[name] -= 1
+            if not self._used[name]:
+                del self._used[name]
 
 
 class Budget:

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from fastapi import FastAPI
 
-from coordinator.allowances import Budget
+from coordinator.allowances import Budget, Slots
 from coordinator.callers import Gate
 from coordinator.context import Context
 from coordinator.driver import Driver
@@ -18,6 +18,7 @@ from coordinator.limits import LimitsMiddleware
 from coordinator.metrics import Metrics
 from coordinator.problems import add_handlers
 from coordinator.routes import artifacts, bundles, devices, federations, members, results, service, speed, tasks
+from coordinator.routes.adding import BusyMiddleware
 from coordinator.routes.openapi import openapi_text
 from coordinator.server_settings import ServerLimits
 from coordinator.threads import Threads
@@ -42,6 +43,7 @@ def make_app(context: Context, *, admin_hash: str, limits: ServerLimits | None =
     app.state.broken = ["it is starting"]
     add_handlers(app)
     # The last one added is the outermost.
+    app.add_middleware(BusyMiddleware, routes=app.router.routes)
     app.add_middleware(LimitsMiddleware, limits=limits)
     app.add_middleware(EdgeMiddleware, metrics=edge.metrics)
     tasks.add_routes(app, limits)  # routes are tried in order: the busiest first
@@ -65,13 +67,14 @@ def _make_edge(context: Context, threads: Threads, limits: ServerLimits, admin_h
         limits=limits,
         threads=threads,
         gate=Gate(context, threads, limits, admin_hash=admin_hash, seen=seen.note),
-        waiting=Waiting(context, threads, most=limits.open_polls),
+        waiting=Waiting(context, threads, most=limits.open_polls, seen=seen.note),
         seen=seen,
         intake=Intake(context, accepted=driver.wake),
         driver=driver,
         metrics=Metrics(context),
         memory=Budget(limits.memory_bytes, patience=limits.room_seconds),
         spool=Budget(limits.spool_bytes, patience=limits.room_seconds),
+        uploads=Slots(limits.uploads_at_once),
     )
     edge.metrics.watch("edgefl_open_polls", "Devices that wait for a task.", lambda: edge.waiting.open)
     edge.metrics.watch("edgefl_body_memory_bytes", "Bytes of bodies in memory.", lambda: edge.memory.used)

@@ -32,7 +32,8 @@ from coordinator.tokens import hash_of, same
 __all__ = ["Caller", "Gate"]
 
 _LONGEST_TOKEN = 256
-_REMEMBERED_SECONDS = 1.0
+_REMEMBERED_SECONDS = 60.0
+_LOOK_SECONDS = 1.0
 _MOST_REMEMBERED = 50_000
 
 
@@ -50,6 +51,8 @@ class Caller(StrEnum):
 class _Known:
     device: Device
     until: float
+    stamp: int
+    """Of the gate, when the device was looked up."""
 
 
 class Gate:
@@ -66,9 +69,12 @@ class Gate:
     ) -> None:
         self._context, self._threads, self._admin_hash, self._seen = context, threads, admin_hash, seen
         self._requests = Buckets(limits.requests_rate, limits.requests_burst)
+        self._joins = Buckets(limits.joins_rate, limits.joins_burst)
         self._failures = Buckets(limits.failures_rate, limits.failures_burst)
         self._known: OrderedDict[str, _Known] = OrderedDict()
-        """Devices by the hash of their token. Those that are no longer fresh still count as not guessed."""
+        """Devices by the hash of their token."""
+        self._stamp, self._looked = 0, 0.0
+        self._revocations: tuple[int, float | None] | None = None
 
     async def admin(self, request: Request) -> None:
         """Let the operator in."""
@@ -102,10 +108,10 @@ class Gate:
     async def _device(self, request: Request) -> Device | None:
         hashed = hash_of(self.bearer(request))
         known = self._known.get(hashed)
-        if known is not None and time.monotonic() < known.until:
+        if known is not None and await self._is_fresh(known):
             device = known.device
         else:
-            self._check_address(request, hashed)
+            # Looked up even where the address guesses: devices behind it that are known must not be locked out.
             found = await self._threads.read(self._context.store.device_of_token, hashed)
             if found is None or not same(found.token_hash, hashed):
                 return None
@@ -126,9 +132,20 @@ class Gate:
         self._seen(device.id)
         return device
 
+    async def _is_fresh(self, known: _Known) -> bool:
+        """Whether what is remembered still holds. Once a second it is asked whether another worker revoked somebody."""
+        now = time.monotonic()
+        if now >= self._looked + _LOOK_SECONDS:
+            self._looked = now
+            revocations = await self._threads.read(self._context.store.revocations)
+            if revocations != self._revocations:
+                self._revocations = revocations
+                self._stamp += 1
+        return now < known.until and known.stamp == self._stamp
+
     async def _key(self, request: Request) -> JoinKey | None:
         hashed = hash_of(self.bearer(request))
-        self._check_address(request, hashed)
+        self._check_address(request)
         key = await self._threads.read(self._context.store.key_of_hash, hashed)
         if key is None or not same(key.hash, hashed):
             return None
@@ -139,10 +156,15 @@ class Gate:
                 f"the join key was {'revoked' if gone[0] else 'good for a time that is over'}",
                 fix="Ask for a new one.",
             )
+        wait = self._joins.take(key.id)
+        if wait:
+            raise ProblemError(
+                429, "this join key is used too often", fix="Try again a little later.", headers=retry_after(wait)
+            )
         return key
 
     def _remember(self, hashed: str, device: Device) -> None:
-        self._known[hashed] = _Known(device, time.monotonic() + _REMEMBERED_SECONDS)
+        self._known[hashed] = _Known(device, time.monotonic() + _REMEMBERED_SECONDS, self._stamp)
         self._known.move_to_end(hashed)
         while len(self._known) > _MOST_REMEMBERED:
             self._known.popitem(last=False)
@@ -156,9 +178,9 @@ class Gate:
             raise self._failed(request, "the request shows no token", "Send one as 'Authorization: Bearer ...'.")
         return token.decode("latin-1")
 
-    def _check_address(self, request: Request, hashed: str) -> None:
-        """Do not even look up what comes from an address that guesses, unless it was known before."""
-        if hashed not in self._known and self._failures.empty(_address(request)):
+    def _check_address(self, request: Request) -> None:
+        """Do not even look up join keys from an address that guesses."""
+        if self._failures.empty(_address(request)):
             raise _guessing(self._failures.take(_address(request)))
 
     def _failed(self, request: Request, problem: str, fix: str) -> ProblemError:

@@ -24,7 +24,7 @@ _LEASE_SECONDS = 4.0
 _RENEW_SECONDS = 1.0
 _LONGEST_SLEEP = 0.5
 """Seconds. Another worker may have changed something, and nobody rings a bell for that."""
-_SHORTEST_SLEEP = 0.02
+_SHORTEST_SLEEP = 0.1
 """Seconds between two looks, however many updates come in."""
 _AFTER_FAILURE = 5.0
 _ACTIVE = frozenset({FederationState.RUNNING, FederationState.PAUSED})

@@ -3,26 +3,26 @@
 `Edge` is what routes work with; the app makes it, and they get it by `edge_of`.
 """
 
+import itertools
 import logging
-import os
+import secrets
 import time
 from dataclasses import dataclass
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from coordinator.allowances import Budget
+from coordinator.allowances import Budget, Slots
 from coordinator.callers import Gate
 from coordinator.context import Context
 from coordinator.driver import Driver
 from coordinator.intake import Intake
 from coordinator.logs import REQUEST_ID
 from coordinator.metrics import Metrics
-from coordinator.problems import answer, as_problem
+from coordinator.problems import answer, noted
 from coordinator.server_settings import ServerLimits
 from coordinator.threads import Threads
 from coordinator.waiting import Seen, Waiting
-from edgefl.errors import EdgeFLError
 
 __all__ = ["Edge", "EdgeMiddleware", "edge_of"]
 
@@ -51,6 +51,8 @@ class Edge:
     """Bytes of bodies in memory."""
     spool: Budget
     """Bytes of bodies in files on their way in."""
+    uploads: Slots
+    """Uploads of each device."""
 
 
 def edge_of(request: Request) -> Edge:
@@ -64,13 +66,15 @@ class EdgeMiddleware:
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app, self._metrics = app, metrics
+        # No random bytes for every request: each system call gives the interpreter away to another thread.
+        self._prefix, self._numbers = secrets.token_hex(4), itertools.count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = os.urandom(8).hex()
+        request_id = f"{self._prefix}-{next(self._numbers)}"
         token = REQUEST_ID.set(request_id)
         began = time.perf_counter()
         exchange = _Exchange(scope, receive, send, request_id)
@@ -85,11 +89,10 @@ class EdgeMiddleware:
             REQUEST_ID.reset(token)
 
     async def _fail(self, scope: Scope, exchange: "_Exchange", error: Exception) -> None:
-        if not isinstance(error, EdgeFLError):
-            _log.error("a bug in %s %s", scope["method"], _route(scope), exc_info=error)
+        problem = noted(error)
         if exchange.status:
             raise error  # the answer is under way: all that is left is to break it off
-        await answer(as_problem(error))(scope, exchange.receive, exchange.send)
+        await answer(problem)(scope, exchange.receive, exchange.send)
 
     def _note(self, scope: Scope, exchange: "_Exchange", seconds: float) -> None:
         route, method, status = _route(scope), scope["method"], exchange.status or _GONE

@@ -8,7 +8,7 @@ from coordinator.federation_settings import Mode
 from coordinator.storage.records import Device, Federation, FederationState, Task
 from edgefl.values import Assignment
 
-__all__ = ["next_assignment"]
+__all__ = ["next_assignment", "nothing"]
 
 _RETRY_SECONDS = 2.0
 """A device that may wait for its answer rarely sees this; one that may not comes back after about so long."""
@@ -17,20 +17,24 @@ _LEAST_SECONDS = 1.0
 _OVER = frozenset({FederationState.FINISHED, FederationState.ABORTED})
 
 
+def nothing(*, finished: bool = False) -> Assignment:
+    """Return the answer that there is nothing to do; with some jitter, so that a fleet does not come all at once."""
+    return Assignment(retry_seconds=_RETRY_SECONDS * random.uniform(0.5, 1.5), finished=finished)
+
+
 def next_assignment(context: Context, device: Device) -> Assignment:
     """Return a device's task, or when to ask again. The same task is given until it has ended."""
-    retry = _RETRY_SECONDS * random.uniform(0.5, 1.5)  # so that a fleet does not come all at once
     task = context.store.open_task(device.id)
     federation = context.store.federation(device.federation)
     if task is None or federation is None:
-        return Assignment(retry_seconds=retry, finished=federation is None or federation.state in _OVER)
+        return nothing(finished=federation is None or federation.state in _OVER)
     now, plan = context.now(), context.library.plan(task)
     left = _seconds_left(context, federation, task, now)
     if left < _LEAST_SECONDS:
-        return Assignment(retry_seconds=retry)
+        return nothing()
     if task.handed_at is None:
         context.note_handed(task.id, now)
-    return Assignment(retry_seconds=retry, plan=replace(plan, deadline_seconds=left))
+    return Assignment(retry_seconds=_RETRY_SECONDS, plan=replace(plan, deadline_seconds=left))
 
 
 def _seconds_left(context: Context, federation: Federation, task: Task, now: float) -> float:

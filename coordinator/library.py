@@ -88,6 +88,10 @@ class Library:
         choice = self.settings(federation).strategy
         return self._strategies.get(federation.settings, lambda: strategy_of(choice.name, choice.settings))
 
+    def remember_plan(self, task: Task, plan: ClientPlan) -> None:
+        """Keep what a new task's device will be told, as it soon will be."""
+        self._plans.get(task.id, lambda: plan)
+
     def plan(self, task: Task) -> ClientPlan:
         """Return what a task's device was told."""
         return self._plans.get(task.id, lambda: loads(ClientPlan, task.plan))

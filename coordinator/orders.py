@@ -72,16 +72,11 @@ def prepare(
             model=digests.model_graph,
             inference=digests.inference,
         )
-        tasks.append(
-            Task(
-                id=plan.task_id,
-                federation=federation.id,
-                round=number,
-                device=device,
-                plan=dumps(plan),
-                created_at=at,
-            )
+        task = Task(
+            id=plan.task_id, federation=federation.id, round=number, device=device, plan=dumps(plan), created_at=at
         )
+        context.library.remember_plan(task, plan)
+        tasks.append(task)
     return Prepared(tasks, digests.artifacts)
 
 

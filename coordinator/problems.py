@@ -29,7 +29,7 @@ from edgefl.errors import (
 )
 from edgefl.values import FieldError, printable
 
-__all__ = ["ProblemError", "add_handlers", "answer", "as_problem", "problem_body"]
+__all__ = ["ProblemError", "add_handlers", "answer", "as_problem", "noted", "problem_body"]
 
 _log = logging.getLogger("coordinator.problems")
 
@@ -61,10 +61,13 @@ def as_problem(error: Exception) -> ProblemError:
     """Return what a caller is told about an error. What was not raised on purpose is a bug, and says no more."""
     if isinstance(error, ProblemError):
         return error
+    if isinstance(error, UnavailableError):  # what the database says is for the log: it may name hosts and files
+        return ProblemError(
+            503, "the coordinator's database does not answer", fix="Try again later.", headers={"Retry-After": "5"}
+        )
     if isinstance(error, EdgeFLError):
         status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
-        headers = {"Retry-After": "5"} if status == 503 else None
-        return ProblemError(status, error.problem, fix=error.fix, headers=headers)
+        return ProblemError(status, error.problem, fix=error.fix)
     return ProblemError(
         500,
         "the coordinator failed at this request",
@@ -72,9 +75,17 @@ def as_problem(error: Exception) -> ProblemError:
     )
 
 
+def noted(error: Exception) -> ProblemError:
+    """Return what a caller is told about an error, and log what is not the caller's doing."""
+    problem = as_problem(error)
+    if problem.status >= 500 and not isinstance(error, ProblemError):
+        # A database that is down fails every request: the traceback of each would say nothing new.
+        _log.error("a request failed: %s", error, exc_info=error if problem.status == 500 else None)
+    return problem
+
+
 # A text that is no JSON at all is 400; one that is, but breaks its schema, is 422, as are bodies that are wrong.
 _STATUS: tuple[tuple[type[EdgeFLError], int], ...] = (
-    (UnavailableError, 503),
     (FieldError, 422),
     (SchemaError, 400),
     (WireFormatError, 422),
@@ -93,11 +104,7 @@ def add_handlers(app: FastAPI) -> None:
 
 
 async def _on_error(request: Request, error: Exception) -> Response:
-    problem = as_problem(error)
-    if problem.status >= 500 and not isinstance(error, ProblemError):
-        # A database that is down fails every request: the traceback of each would say nothing new.
-        _log.error("the request failed: %s", error, exc_info=error if problem.status == 500 else None)
-    return answer(problem)
+    return answer(noted(error))
 
 
 async def _on_invalid(request: Request, error: Exception) -> Response:

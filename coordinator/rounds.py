@@ -265,12 +265,10 @@ class Rounds:
         """
         store, blobs = self.context.store, self.context.blobs
         unread = store.unread_updates(self.federation.id, before_round=number + 1)
-        for digest in unread:
-            blobs.drop(digest)
+        blobs.drop_all(unread)
         store.forget_updates(unread)
         for kinds, before in ((["weights", "extras"], number), (["mask", "graph"], number - 10)):
-            for digest in store.drop_artifacts(self.federation.id, before_round=before, kinds=kinds):
-                blobs.drop(digest)
+            blobs.drop_all(store.drop_artifacts(self.federation.id, before_round=before, kinds=kinds))
 
     def _finish(self) -> float:
         active = [FederationState.RUNNING, FederationState.PAUSED]

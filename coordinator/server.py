@@ -5,6 +5,7 @@ and returns.
 """
 
 import contextlib
+import gc
 import logging
 import resource
 import signal
@@ -73,7 +74,9 @@ def serve(
             database = settings.database or f"sqlite:///{settings.state.absolute() / 'coordinator.sqlite'}"
             store = open_store(database)
             stack.callback(store.close)
-            context = Context(store, open_blobs(settings.blobs or str(settings.state / "blobs")))
+            blobs = open_blobs(settings.blobs or str(settings.state / "blobs"))
+            stack.callback(blobs.close)
+            context = Context(store, blobs)
             token = admin_token(settings, store)
             created = tuple((one.name, create(context, one, bundle)[1]) for one, bundle in federations)
             sock = stack.enter_context(listen(settings.host, settings.port))
@@ -85,6 +88,7 @@ def serve(
                 listening = Listening(url, context, token.text, token.path, created)
                 server.on_start = lambda: ready(listening)
             _log.info("listening on %s", url)
+            _collect_rarely()
             server.run(sockets=[sock])
             if server.failure is not None:
                 raise server.failure
@@ -171,6 +175,13 @@ def listen(host: str, port: int) -> socket.socket:
 def _address(sock: socket.socket) -> str:
     host, port = sock.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _collect_rarely() -> None:
+    """What is loaded by now stays for ever: looking through it for garbage again and again would stop every request."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
 
 
 def _allow_many_files() -> None:

@@ -36,7 +36,7 @@ class ServerLimits:
     """Bytes a second that a body must come with, on the average since it began."""
     kept_bytes: int = _MIB
     """Bodies up to this size are kept in memory; larger ones go to a file as they come."""
-    memory_bytes: int = 48 * _MIB
+    memory_bytes: int = 16 * _MIB
     """Bytes of bodies in memory at the same time. Further uploads wait: the network slows the sender down."""
     spool_bytes: int = 16 * 1024 * _MIB
     """Bytes of bodies in files at the same time."""
@@ -48,6 +48,11 @@ class ServerLimits:
     """Requests a second of one device, on the average."""
     requests_burst: int = 100
     """Requests of one device at once."""
+    joins_rate: float = 200.0
+    """Requests a second with one join key, on the average: a whole fleet may come with one."""
+    joins_burst: int = 2000
+    uploads_at_once: int = 2
+    """Uploads of one device at the same time: one, and its repetition after a connection that was lost."""
     failures_rate: float = 1.0
     """Unknown tokens a second from one address, on the average, before they are not even looked up."""
     failures_burst: int = 30

@@ -10,13 +10,14 @@ would be the most frequent thing that the database does.
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import random
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from coordinator.allowances import retry_after
 from coordinator.context import Context
-from coordinator.handout import next_assignment
+from coordinator.handout import next_assignment, nothing
 from coordinator.problems import ProblemError
 from coordinator.storage.records import Device
 from coordinator.threads import Threads
@@ -28,6 +29,7 @@ _log = logging.getLogger("coordinator.waiting")
 
 LONGEST_WAIT = 30.0
 _TICK_SECONDS = 0.5
+_SEEN_TICKS = 4
 _FLUSH_SECONDS = 1.0
 _AT_ONCE = 32
 
@@ -35,12 +37,20 @@ _AT_ONCE = 32
 class Waiting:
     """The open polls of this process."""
 
-    def __init__(self, context: Context, threads: Threads, *, most: int) -> None:
-        self._context, self._threads, self._most = context, threads, most
+    def __init__(
+        self, context: Context, threads: Threads, *, most: int, seen: Callable[[str], None] = lambda device: None
+    ) -> None:
+        self._context, self._threads, self._most, self._seen = context, threads, most, seen
         self._bells: dict[str, asyncio.Future[None]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ticker: asyncio.Task[None] | None = None
         self._closed = False
+        self._busy: set[str] | None = None
+        """Devices that may have an open task; None until the database was asked."""
+        self._told: set[str] = set()
+        """Devices that were told of something since it was asked last."""
+        self._over: set[str] = set()
+        """Federations that are over."""
 
     @property
     def open(self) -> int:
@@ -71,20 +81,31 @@ class Waiting:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 self._loop.call_soon_threadsafe(self._wake, list(devices))
 
+    def ended(self, device: str) -> None:
+        """A device has ended its task: it need not be asked for, unless it was told of another one since."""
+        if self._busy is not None and device not in self._told:
+            self._busy.discard(device)
+
     async def next(self, device: Device, seconds: float) -> Assignment:
         """Return what a device shall do; if there is nothing, wait for it up to some seconds."""
         if self._closed:
             return Assignment(retry_seconds=random.uniform(1, 5))
         if seconds <= 0:
-            return await self._threads.read(next_assignment, self._context, device)
+            return await self._ask(device)
         with self._bell(device.id) as bell:  # before asking, so that nothing falls in between
-            assignment = await self._threads.read(next_assignment, self._context, device)
+            assignment = await self._ask(device)
             if assignment.plan is not None or assignment.finished:
                 return assignment
             await self._heard(bell, min(seconds, LONGEST_WAIT))
         if self._closed:
             return Assignment(retry_seconds=random.uniform(1, 5))
-        return await self._threads.read(next_assignment, self._context, device)
+        return await self._ask(device)
+
+    async def _ask(self, device: Device) -> Assignment:
+        """Ask the database; not for a device of which it is known that it has nothing to do."""
+        if self._busy is None or device.id in self._busy or device.federation in self._over:
+            return await self._threads.read(next_assignment, self._context, device)
+        return nothing()
 
     @contextlib.contextmanager
     def _bell(self, device: str) -> Iterator[asyncio.Future[None]]:
@@ -115,6 +136,9 @@ class Waiting:
 
     def _wake(self, devices: Collection[str]) -> None:
         """Ring a few bells, and the others after that: a thousand at once would let nobody else in between."""
+        self._told.update(devices)
+        if self._busy is not None:
+            self._busy.update(devices)
         waiting = [device for device in devices if device in self._bells]
         for device in waiting[:_AT_ONCE]:
             _ring(self._bells[device])
@@ -122,12 +146,16 @@ class Waiting:
             asyncio.get_running_loop().call_soon(self._wake, waiting[_AT_ONCE:])
 
     async def _tick(self) -> None:
-        while True:
+        for tick in itertools.count():
             await asyncio.sleep(_TICK_SECONDS)
-            if not self._bells:
-                continue
+            for device in self._bells if tick % _SEEN_TICKS == 0 else ():
+                self._seen(device)  # who waits here is there
             try:
-                self._wake(await self._threads.run(self._context.store.waiting_tasks, list(self._bells)))
+                self._told.clear()
+                self._over = await self._threads.run(self._context.store.ended_federations)
+                busy = await self._threads.run(self._context.store.busy_devices)
+                self._busy = busy | self._told  # who was told meanwhile may not be in the answer
+                self._wake(busy)
             except Exception:
                 _log.exception("looking for tasks of waiting devices failed")
 

@@ -5,6 +5,7 @@ a stranger's body first.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from fastapi import Depends, FastAPI
@@ -12,7 +13,8 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from coordinator.callers import Caller
 from coordinator.edge import edge_of
@@ -20,7 +22,7 @@ from coordinator.limits import MOST_BYTES
 from coordinator.routes.schemas import reference
 from coordinator.storage.records import Device, JoinKey
 
-__all__ = ["CALLER", "SCHEMES", "add", "device_of", "key_of", "media", "parameter"]
+__all__ = ["CALLER", "SCHEMES", "BusyMiddleware", "add", "device_of", "key_of", "media", "parameter"]
 
 CALLER = "x-caller"
 """The key in a route's `openapi_extra` that says who may call it."""
@@ -126,12 +128,37 @@ class _BusyRoute(APIRoute):
         super().__init__(path, endpoint, **more)
         if (self.openapi_extra or {}).get(CALLER) != Caller.DEVICE:
             raise TypeError(f"{path} is no route of devices, and nobody would check its caller")
+        self.methods: set[str] = set(self.methods or ())
         self.app = self._serve
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
         response: Response = await self.endpoint(request, await device_of(request))
         await response(scope, receive, send)
+
+
+class BusyMiddleware:
+    """Takes requests of busy routes past Starlette's own layers and its search through all routes. What they raise is
+    answered by `EdgeMiddleware`, in the same form."""
+
+    def __init__(self, app: ASGIApp, routes: Sequence[BaseRoute]) -> None:
+        """Take the list that the app adds its routes to, now or later."""
+        self._app, self._routes = app, routes
+
+    @cached_property
+    def _busy(self) -> list[_BusyRoute]:
+        return [route for route in self._routes if isinstance(route, _BusyRoute)]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] == "http":
+            for route in self._busy:
+                found = route.path_regex.match(scope["path"])
+                if found is not None and scope["method"] in route.methods:
+                    scope["route"], scope["path_params"] = route, found.groupdict()
+                    await route.app(scope, receive, send)
+                    return
+        await self._app(scope, receive, send)
 
 
 def parameter(name: str, place: str, schema: dict[str, Any], about: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ the digest. Graphs are packed with gzip for who asks; weights are not worth it.
 """
 
 import gzip
+import logging
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ _WORTH_PACKING = range(1024, 2 * 2**20)
 _NOT_PACKED = frozenset({"weights", "extras"})
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 _packed = Recent(32)
+_log = logging.getLogger("coordinator.artifacts")
 _TEXT = {"type": "string"}
 
 
@@ -81,6 +83,9 @@ async def get_artifact(request: Request, device: Annotated[Device, Depends(devic
 def _artifact(edge: Edge, federation: str, digest: str, wanted: _Wanted) -> Response:
     """Find everything out in one go on a thread, the bytes of a small artifact included."""
     artifact = edge.context.store.artifact(federation, digest)
+    if artifact is not None and edge.context.blobs.size(digest) is None:
+        _log.error("an artifact is not in the blob store", extra={"federation": federation, "digest": digest})
+        artifact = None
     if artifact is None:
         raise ProblemError(
             404, f"there is no artifact {digest[:80]!r}", fix="Ask for the next task: its plan names others."

@@ -16,7 +16,7 @@ from coordinator.limits import MOST_BYTES
 from coordinator.problems import ProblemError
 from edgefl.values import loads
 
-__all__ = ["read_document", "read_model", "upload"]
+__all__ = ["is_large", "read_document", "read_model", "upload"]
 
 Value = TypeVar("Value")
 Model = TypeVar("Model", bound=BaseModel)
@@ -43,7 +43,7 @@ async def read_model(request: Request, cls: type[Model]) -> Model:
 
 @contextlib.asynccontextmanager
 async def upload(request: Request) -> AsyncIterator[bytes | Path]:
-    """Give a large body: a small one as bytes, a large one as a file in the blob store's spool, removed at the end."""
+    """Give a body: a small one as bytes, a large one as a file in the blob store's spool, removed at the end."""
     edge = edge_of(request)
     kept = edge.limits.kept_bytes
     declared = _declared(request)
@@ -81,6 +81,11 @@ async def _write(request: Request, path: Path, pieces: list[bytes], stream: Asyn
                 pieces.clear()
                 size = 0
         await edge.threads.run(file.writelines, pieces)
+
+
+def is_large(request: Request) -> bool:
+    """Whether a body will not be kept in memory, or does not say how large it is."""
+    return _declared(request) > edge_of(request).limits.kept_bytes
 
 
 def _declared(request: Request) -> int:

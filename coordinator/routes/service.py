@@ -69,6 +69,8 @@ def _broken(edge: Edge) -> list[str]:
             broken.append(name)
     if not edge.driver.alive:
         broken.append("rounds do not move")
+    if not edge.intake.alive:
+        broken.append("updates are not entered")
     return broken
 
 

@@ -7,12 +7,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from coordinator.callers import Caller
+from coordinator.context import Context
 from coordinator.edge import edge_of
-from coordinator.intake import refuse
+from coordinator.intake import refuse, unknown_task
 from coordinator.problems import ProblemError, as_problem
 from coordinator.routes.adding import add, device_of, media, parameter
 from coordinator.routes.answers import document
-from coordinator.routes.bodies import read_document, upload
+from coordinator.routes.bodies import is_large, read_document, upload
 from coordinator.routes.schemas import IDENTIFIER, reference
 from coordinator.server_settings import ServerLimits
 from coordinator.storage.records import Device
@@ -95,15 +96,25 @@ def _seconds(text: str) -> float:
 
 async def deliver_result(request: Request, device: _Caller) -> Response:
     """Send the result of a task. It is on disk when this is answered."""
-    edge = edge_of(request)
+    edge, task_id = edge_of(request), request.path_params["task_id"]
     try:
-        async with upload(request) as body:
-            receipt = await edge.intake.deliver(device, request.path_params["task_id"], body)
+        with edge.uploads.one(device.id):
+            if is_large(request):  # a small one is looked at soon enough
+                await edge.threads.read(_check_own, edge.context, device, task_id)
+            async with upload(request) as body:
+                receipt = await edge.intake.deliver(device, task_id, body)
     except EdgeFLError as error:
         edge.metrics.update("rejected" if as_problem(error).status < 500 else "failed")
         raise
     edge.metrics.update(receipt.outcome)
+    edge.waiting.ended(device.id)
     return document(receipt)
+
+
+def _check_own(context: Context, device: Device, task_id: str) -> None:
+    task = context.store.task(task_id)
+    if task is None or task.device != device.id:
+        raise unknown_task(task_id)
 
 
 async def refuse_task(request: Request, task_id: _Task, device: _Caller) -> Response:
@@ -112,5 +123,6 @@ async def refuse_task(request: Request, task_id: _Task, device: _Caller) -> Resp
     refusal = await read_document(request, Refusal)
     receipt = await edge.threads.run(refuse, edge.context, device, task_id, refusal)
     edge.metrics.update("refused")
+    edge.waiting.ended(device.id)
     edge.driver.wake()
     return document(receipt)

@@ -3,7 +3,7 @@
 A put is durable when it returns. A body is read through `open`, which gives a buffer without copying where it can.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
@@ -47,6 +47,10 @@ class Blobs(Protocol):
 
     def drop(self, digest: str) -> None:
         """Forget a body; a missing one is fine."""
+        ...
+
+    def drop_all(self, digests: Collection[str]) -> None:
+        """Forget several at once."""
         ...
 
     def close(self) -> None:

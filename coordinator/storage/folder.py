@@ -1,7 +1,11 @@
 """The blob store in a folder.
 
-    content/ab/abcdef...    bodies, each under the digits of its digest
-    spool/                  bodies on their way in, each somebody's own
+    content/abcdef...    bodies, each under the digits of its digest
+    small.sqlite         those of up to 256 KiB, together
+    spool/               bodies on their way in, each somebody's own
+
+There is one folder, not one for each pair of digits, because a batch of updates then waits for one folder's flush. File
+systems of today look a name up among a million as fast as among a hundred.
 
 A body is written in the spool, flushed to the disk and then renamed: under its digest there is all of it or nothing.
 The names reach the disk too before a put returns. Several processes may share a folder.
@@ -13,18 +17,21 @@ import mmap
 import os
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from coordinator.storage.blobs import missing
+from coordinator.storage.small_bodies import SmallBodies
 from edgefl.values import check_digest, digest_of
 
 __all__ = ["FolderBlobs"]
 
 _PIECE = 256 * 1024
 _STALE_SECONDS = 3600.0
-_THREADS = 8
+_THREADS = 4
+_SMALL = 256 * 1024
+"""Bytes. Above, a file of its own costs less than a copy through a database."""
 
 
 class FolderBlobs:
@@ -36,6 +43,7 @@ class FolderBlobs:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # what devices sent is for the coordinator alone
         self._content.mkdir(exist_ok=True)
         self._spool.mkdir(exist_ok=True)
+        self._small = SmallBodies(folder / "small.sqlite")
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="blobs")
         self._clear_spool()
 
@@ -44,12 +52,16 @@ class FolderBlobs:
         return self.put_all([data])[0]
 
     def put_all(self, bodies: Sequence[bytes | Path]) -> list[str]:
-        """Keep several at once. The disk is waited for by several threads, and each folder is flushed once."""
-        digests = list(self._threads.map(self._settle, bodies) if len(bodies) > 1 else map(self._settle, bodies))
-        # Also for those that were there already: whoever brought them may not have come so far yet.
-        folders = {self._path(digest).parent for digest in digests} | {self._content}
-        list(self._threads.map(_flush, folders))
-        return digests
+        """Keep several at once. The disk is waited for by several threads, and the folder is flushed once."""
+        small = [_is_small(body) for body in bodies]
+        names = [digest_of(body) if isinstance(body, bytes) else "" for body in bodies]
+        kept = zip(names, bodies, small, strict=True)
+        self._small.put_all({_digits(name): body for name, body, here in kept if here and isinstance(body, bytes)})
+        large = [body for body, here in zip(bodies, small, strict=True) if not here]
+        settled = iter(list(self._threads.map(self._settle, large) if len(large) > 1 else map(self._settle, large)))
+        if large:  # also for those that were there already: whoever brought them may not have come so far yet
+            _flush(self._content)
+        return [name if here else next(settled) for name, here in zip(names, small, strict=True)]
 
     def spool(self) -> Path:
         """Return a new path for a body on its way in."""
@@ -57,6 +69,9 @@ class FolderBlobs:
 
     def size(self, digest: str) -> int | None:
         """How many bytes it has, or None."""
+        small = self._small.size(_digits(digest))
+        if small is not None:
+            return small
         try:
             return self._path(digest).stat().st_size
         except FileNotFoundError:
@@ -64,19 +79,23 @@ class FolderBlobs:
 
     def get(self, digest: str) -> bytes:
         """The whole body. A damaged one is removed, so that it can be put again."""
-        path = self._path(digest)
+        data = self._small.get(_digits(digest))
         try:
-            data = path.read_bytes()
+            data = self._path(digest).read_bytes() if data is None else data
         except FileNotFoundError:
             raise missing(digest) from None
         if digest_of(data) != digest:
-            path.unlink(missing_ok=True)
+            self.drop(digest)
             raise missing(digest, damaged=True)
         return data
 
     @contextlib.contextmanager
     def open(self, digest: str) -> Iterator[memoryview]:
-        """The whole body, mapped into memory."""
+        """The whole body, mapped into memory unless it is small."""
+        small = self._small.get(_digits(digest))
+        if small is not None:
+            yield memoryview(small)
+            return
         try:
             descriptor = os.open(self._path(digest), os.O_RDONLY)
         except FileNotFoundError:
@@ -97,6 +116,10 @@ class FolderBlobs:
 
     def read(self, digest: str, start: int, end: int) -> Iterator[bytes]:
         """The bytes from `start` up to `end`, in pieces."""
+        small = self._small.get(_digits(digest))
+        if small is not None:
+            yield small[start:end]
+            return
         try:
             file = self._path(digest).open("rb")
         except FileNotFoundError:
@@ -109,15 +132,21 @@ class FolderBlobs:
 
     def drop(self, digest: str) -> None:
         """Forget a body."""
-        self._path(digest).unlink(missing_ok=True)
+        self.drop_all([digest])
+
+    def drop_all(self, digests: Collection[str]) -> None:
+        """Forget several."""
+        self._small.drop_all([_digits(digest) for digest in digests])
+        for digest in digests:
+            self._path(digest).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads, and let go of the files."""
         self._threads.shutdown()
+        self._small.close()
 
     def _path(self, digest: str) -> Path:
-        name = check_digest(digest).removeprefix("sha256:")
-        return self._content / name[:2] / name
+        return self._content / _digits(digest)
 
     def _settle(self, body: bytes | Path) -> str:
         """Bring a body under its digest; its name is not flushed yet."""
@@ -129,7 +158,9 @@ class FolderBlobs:
             try:
                 with path.open("xb") as file:
                     file.write(body)
-                self._move(path, digest)
+                    file.flush()
+                    os.fsync(file.fileno())
+                path.replace(self._path(digest))
             except BaseException:
                 path.unlink(missing_ok=True)
                 raise
@@ -147,9 +178,7 @@ class FolderBlobs:
 
     def _move(self, path: Path, digest: str) -> None:
         _flush(path)
-        target = self._path(digest)
-        target.parent.mkdir(exist_ok=True)
-        path.replace(target)
+        path.replace(self._path(digest))
 
     def _clear_spool(self) -> None:
         """Remove what a crash left. An hour, because another worker may be writing at this moment."""
@@ -166,3 +195,11 @@ def _flush(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _digits(digest: str) -> str:
+    return check_digest(digest).removeprefix("sha256:")
+
+
+def _is_small(body: bytes | Path) -> bool:
+    return isinstance(body, bytes) and len(body) <= _SMALL

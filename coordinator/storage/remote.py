@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import uuid
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -93,6 +93,11 @@ class RemoteBlobs:
                 yield fetched[offset : offset + _PIECE]
             if len(fetched) < stop - begin:  # the body ends here, and to ask for more is an error
                 return
+
+    def drop_all(self, digests: Collection[str]) -> None:
+        """Forget several."""
+        for digest in digests:
+            self.drop(digest)
 
     def drop(self, digest: str) -> None:
         """Forget a body."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, exists, insert, select, update
+from sqlalchemy import Connection, bindparam, exists, func, insert, select, update
 
 from coordinator.storage.database import Database
 from coordinator.storage.records import Device, JoinKey, TaskState
@@ -32,6 +32,7 @@ _SEEN = (
     .where(devices.c.id == bindparam("device"), devices.c.seen_at < bindparam("at"))
     .values(seen_at=bindparam("at"))
 )
+_REVOCATIONS = select(func.count(), func.max(devices.c.revoked_at)).where(devices.c.revoked_at.is_not(None))
 _KEY = select(*columns_of(keys, JoinKey)).where(keys.c.hash == bindparam("hash"))
 _KEYS = select(*columns_of(keys, JoinKey)).where(keys.c.federation == bindparam("federation"))
 
@@ -92,6 +93,11 @@ class SqlDevices:
         """Note what a device can do now."""
         change = update(devices).where(devices.c.id == device).values(profile=profile)
         self._database.write(lambda connection: connection.execute(change) and None)
+
+    def revocations(self) -> tuple[int, float | None]:
+        """How many devices were revoked, and when the last one was."""
+        ((count, last),) = self._database.read(_REVOCATIONS)
+        return count, last
 
     def revoke_device(self, device: str, at: float) -> bool:
         """Revoke it and expire its open tasks."""

@@ -16,6 +16,7 @@ OVER = (FederationState.FINISHED, FederationState.ABORTED)
 
 _ALL = select(*columns_of(federations, Federation))
 _BY_ID = _ALL.where(federations.c.id == bindparam("id"))
+_ENDED = select(federations.c.id).where(federations.c.state.in_(OVER))
 
 
 class SqlFederations:
@@ -38,6 +39,10 @@ class SqlFederations:
     def federations(self) -> list[Federation]:
         """All, oldest first."""
         return records(Federation, self._database.read(_ALL.order_by(federations.c.created_at, federations.c.id)))
+
+    def ended_federations(self) -> set[str]:
+        """Those that are finished or aborted."""
+        return {row[0] for row in self._database.read(_ENDED)}
 
     def move_federation(
         self,

@@ -1,13 +1,13 @@
 """Tasks in the database, apart from the updates that end them."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from sqlalchemy import Connection, and_, bindparam, func, select, update
 
 from coordinator.storage.database import Database
 from coordinator.storage.records import FederationState, Task, TaskState
 from coordinator.storage.sql_endings import count_failures, expire_open
-from coordinator.storage.sql_rows import chunks, columns_of, first_record, records
+from coordinator.storage.sql_rows import columns_of, first_record, records
 from coordinator.storage.store import Verdict
 from coordinator.storage.tables import federations, tasks
 
@@ -24,9 +24,7 @@ _IS_WAITING = and_(
     federations.c.id == tasks.c.federation,
     federations.c.state.in_([FederationState.RUNNING, FederationState.PAUSED]),
 )
-_WAITING = (
-    select(tasks.c.device).distinct().where(tasks.c.device.in_(bindparam("devices", expanding=True)), _IS_WAITING)
-)
+_BUSY = select(tasks.c.device).distinct().where(_IS_WAITING)
 _OPEN = (
     _ALL.where(tasks.c.device == bindparam("device"), _IS_WAITING)
     .order_by(tasks.c.created_at, tasks.c.round, tasks.c.id)
@@ -87,12 +85,9 @@ class SqlTasks:
 
         return self._database.write(work)
 
-    def waiting_tasks(self, devices: Collection[str]) -> set[str]:
-        """Which of these devices have an open task in a federation that is running or paused."""
-        found: set[str] = set()
-        for chunk in chunks(list(devices)):
-            found.update(row[0] for row in self._database.read(_WAITING, devices=chunk))
-        return found
+    def busy_devices(self) -> set[str]:
+        """The devices that have an open task in a federation that is running or paused."""
+        return {row[0] for row in self._database.read(_BUSY)}
 
     def hand_out_all(self, times: Mapping[str, float]) -> None:
         """Note when tasks were first given to their devices."""

@@ -114,6 +114,10 @@ class Store(Protocol):
         """All of them, oldest first."""
         ...
 
+    def ended_federations(self) -> set[str]:
+        """Those that are finished or aborted."""
+        ...
+
     def move_federation(
         self,
         federation: str,
@@ -211,8 +215,8 @@ class Store(Protocol):
         """Expire the open tasks that were created before then, and count them as failed; return their devices."""
         ...
 
-    def waiting_tasks(self, devices: Collection[str]) -> set[str]:
-        """Which of these devices have an open task, their federation running or paused: one query for all of them."""
+    def busy_devices(self) -> set[str]:
+        """The devices that have an open task in a federation that is running or paused."""
         ...
 
     def hand_out_all(self, times: Mapping[str, float]) -> None:
@@ -265,6 +269,10 @@ class Store(Protocol):
 
     def revoke_device(self, device: str, at: float) -> bool:
         """Revoke it and expire its open tasks; say whether there was such a device, not revoked yet."""
+        ...
+
+    def revocations(self) -> tuple[int, float | None]:
+        """How many devices were revoked, and when the last one was: other numbers mean that somebody was since."""
         ...
 
     # Join keys

@@ -9,7 +9,7 @@ choice.py    the plain ways to choose a mask
 """
 
 from edgefl.masks.algebra import holders, overlap, union
-from edgefl.masks.blocks import Box, boxes, changes
+from edgefl.masks.blocks import Box, add_changes, boxes, changes
 from edgefl.masks.choice import freeze, full_mask, kept_width, leading_channels, random_channels
 from edgefl.masks.mask import BoolArray, IndexArray, Mask
 from edgefl.masks.slicing import Array, Weights, add_at, check_weights, gather, scatter
@@ -24,6 +24,7 @@ __all__ = [
     "scatter",
     "add_at",
     "changes",
+    "add_changes",
     "boxes",
     "Box",
     "check_weights",

@@ -18,7 +18,7 @@ from edgefl.errors import MaskError
 from edgefl.masks.mask import BoolArray, IndexArray, Mask, Selector
 from edgefl.masks.slicing import Array
 
-__all__ = ["Box", "boxes", "changes"]
+__all__ = ["BLOCK", "Box", "add_changes", "boxes", "changes"]
 
 Box = tuple[slice, ...]
 """A block of a tensor: from where to where on each axis."""
@@ -80,6 +80,22 @@ def changes(
     if all(isinstance(selector, slice) for selector in selectors):
         return _consecutive(part, base[selectors], into[selectors], held, weight, absent)
     return _scattered(selectors, part, base, into, held, weight, absent)
+
+
+def add_changes(into: Array, base: Array, parts: Sequence[tuple[Array, float]]) -> None:
+    """Add `weight * (part - base)` for several parts that are whole tensors: base and sum are read once for all."""
+    if not into.flags.c_contiguous:
+        raise ValueError("what is changed in place must be in row-major order")
+    flat = [(part.reshape(-1), into.dtype.type(weight)) for part, weight in parts]
+    into, base = into.reshape(-1), base.reshape(-1)
+    scratch = np.empty(min(into.size, BLOCK), into.dtype)
+    for here in _slices(into.size):
+        block, old = into[here], base[here]
+        change = scratch[: block.size]
+        for part, weight in flat:
+            _subtract(part[here], old, change)
+            np.multiply(change, weight, change)
+            np.add(block, change, block)
 
 
 def _consecutive(

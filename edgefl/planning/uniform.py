@@ -4,7 +4,7 @@ HeteroFL's submodels look like this, `edgefl export` offers it to a single devic
 against it.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, MutableMapping
 
 from edgefl.errors import MaskError
 from edgefl.masks import Mask, kept_width
@@ -22,18 +22,23 @@ def widest(
     *,
     multiple: int = 8,
     trained: Collection[str] | None = None,
+    known: MutableMapping[int, Cost] | None = None,
 ) -> Mask:
     """Return the leading channels of the largest fraction whose cost fits; None trains every layer.
 
     `fits` must not say yes to a submodel and no to a narrower one. Widths are multiples of `multiple` where a layer is
-    wide enough.
+    wide enough. `known` keeps the costs that were counted: calls that differ in nothing but `fits` may share it, so
+    that a plan for many devices counts each submodel once.
     """
+    costs = {} if known is None else known
 
     def widths(step: int) -> dict[str, int]:
         return {group.name: kept_width(group, step / _STEPS, multiple=multiple) for group in graph.groups}
 
     def fitting(step: int) -> bool:
-        return fits(cost_of(graph, widths(step), trained))
+        if step not in costs:
+            costs[step] = cost_of(graph, widths(step), trained)
+        return fits(costs[step])
 
     if not fitting(1):
         raise MaskError(

@@ -10,29 +10,27 @@ Summing changes, not values, is what makes 32-bit sums good enough: with n updat
 
     half a unit in its last place  +  (2n + 4) * 2^-24 * sum_i w_i |new_i - base_i| / sum_i w_i
 
-of the exact one, and changes are small beside weights. Updates are added in the order in which they come, so equal
-updates in equal order give equal bits. `Strategy` files call this; it knows no settings and no rule.
+of the exact one, and changes are small beside weights. A weight that nobody changed keeps its value. Updates are added
+in the order in which they come, so equal updates in equal order give equal bits.
+
+Beside the sums there are the totals below the line: one for each pair of channels, and one for each weight only where
+masks hold single weights. Strategies call this; it knows no settings and no rule.
 """
 
 import math
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
-from edgefl.masks import Array, Mask, add_at, boxes, changes
+from edgefl.masks import Array, Mask, add_at, add_changes, boxes, changes
+from edgefl.masks.blocks import BLOCK
 from edgefl.masks.mask import Selector
-from edgefl.model_graph import TensorSpec
+from edgefl.model_graph import ModelGraph, TensorSpec
 from edgefl.strategies.strategy import Contribution, Model
 from edgefl.strategies.uploads import base_of, sum_dtype, values_of
 
 __all__ = ["Overlap", "RunningMean", "applied"]
-
-_BLOCK = 1 << 15
-_LARGE = 1 << 20
-"""Entries from which on a contribution is worth a second thread."""
 
 
 class Overlap(StrEnum):
@@ -45,50 +43,61 @@ class Overlap(StrEnum):
 
 
 class RunningMean:
-    """The weighted mean of the contributions so far. A large one is added by two threads, a half of the tensors each."""
+    """The weighted mean of the contributions so far.
 
-    def __init__(self, model: Model, overlap: Overlap = Overlap.HOLDERS, *, threads: int = 2) -> None:
-        self._model, self._overlap, self._threads = model, overlap, threads
-        self._pool = ThreadPoolExecutor(max(threads - 1, 1))
+    Large tensors that come whole are added two at a time where they can, because reading the base and the sum from
+    memory takes longer than adding. To save memory too, a third of them waits from an even contribution for the next,
+    and another third from an odd one.
+    """
+
+    def __init__(self, model: Model, overlap: Overlap = Overlap.HOLDERS) -> None:
+        self._model, self._overlap = model, overlap
         self._sums: dict[str, Array] = {}
         self._totals: dict[str, _Total] = {}
-        self._weight = 0.0
+        self._weight, self._count = 0.0, 0
+        self._thirds = _thirds(model.graph)
+        self._waiting: dict[str, _Whole] = {}
 
     def add(self, contribution: Contribution, weight: float, scale: float = 1.0) -> None:
         """Add a contribution that was checked; `scale` makes its change smaller, but not its weight."""
-        contribution.mask.check_model(self._model.graph)
+        mask, graph = contribution.mask, self._model.graph
+        mask.check_model(graph)
         if weight <= 0:
             return
-        self._weight += weight
-        for name in contribution.tensors.keys() - self._sums.keys():
-            tensor = self._model.graph.tensor[name]
-            self._sums[name] = np.zeros(tensor.shape, sum_dtype(tensor))
-            self._totals[name] = _Total(tensor.shape, _cut_axes(self._model, tensor))
+        self._weight, self._count = self._weight + weight, self._count + 1
+        for name, payload in contribution.tensors.items():
+            tensor = graph.tensor[name]
+            if name not in self._sums:
+                self._sums[name] = np.zeros(tensor.shape, sum_dtype(tensor))
+                self._totals[name] = _Total(tensor.shape, _cut_axes(graph, tensor), sum_dtype(tensor))
+            new, base = values_of(payload), base_of(tensor, contribution.base, self._model.weights)
+            if new.shape == tensor.shape and name not in mask.held:
+                self._add_whole(name, _Whole(new, base, weight * scale))
+            else:
+                blocks = changes(mask, name, new, base, self._sums[name], weight=weight * scale)
+                for total, change in blocks:
+                    np.add(total, change, total)
+            if self._overlap is Overlap.HOLDERS:
+                self._totals[name].add(mask, name, weight)
 
-        def add_some(names: Sequence[str]) -> None:
-            for name in names:
-                self._add_tensor(contribution, name, weight, scale)
-
-        own, *others = _shares(contribution, self._threads)
-        running = [self._pool.submit(add_some, names) for names in others]
-        add_some(own)
-        for other in running:
-            other.result()
-
-    def _add_tensor(self, contribution: Contribution, name: str, weight: float, scale: float) -> None:
-        mask, tensor = contribution.mask, self._model.graph.tensor[name]
-        base = base_of(tensor, contribution.base, self._model.weights)
-        new = values_of(contribution.tensors[name])
-        for total, change in changes(mask, name, new, base, self._sums[name], weight=weight * scale):
-            np.add(total, change, total)
-        if self._overlap is Overlap.HOLDERS:
-            self._totals[name].add(mask, name, weight)
+    def _add_whole(self, name: str, whole: "_Whole") -> None:
+        before = self._waiting.pop(name, None)
+        if before is None and name in self._thirds[self._count % 2]:
+            self._waiting[name] = whole
+        elif before is not None and before.base is whole.base:
+            add_changes(self._sums[name], whole.base, [(before.new, before.weight), (whole.new, whole.weight)])
+        else:
+            for one in (before, whole):
+                if one is not None:
+                    add_changes(self._sums[name], one.base, [(one.new, one.weight)])
 
     def result(self) -> dict[str, Array]:
         """Return every tensor of the next model. The sums are used up."""
-        self._pool.shutdown()
+        for name, last in self._waiting.items():
+            add_changes(self._sums[name], last.base, [(last.new, last.weight)])
+        self._waiting.clear()
         weights = dict(self._model.weights)
-        for name in self._model.weights.keys() & self._sums.keys():
+        for name in list(self._sums):
             tensor, total = self._model.graph.tensor[name], self._totals[name]
             if self._overlap is Overlap.PARTICIPANTS:
                 total.everywhere = self._weight
@@ -98,18 +107,13 @@ class RunningMean:
         return weights
 
 
-def _shares(contribution: Contribution, threads: int) -> list[list[str]]:
-    """Divide the tensors into shares of about the same size; a small contribution is one share."""
-    sizes = {name: math.prod(contribution.mask.shapes[name]) for name in contribution.tensors}
-    if sum(sizes.values()) < _LARGE:
-        return [list(sizes)]
-    shares: list[list[str]] = [[] for _ in range(threads)]
-    filled = [0] * threads
-    for name in sorted(sizes, key=lambda name: -sizes[name]):
-        least = filled.index(min(filled))
-        shares[least].append(name)
-        filled[least] += sizes[name]
-    return shares
+@dataclass(frozen=True, slots=True, eq=False)
+class _Whole:
+    """New values of a whole tensor."""
+
+    new: Array
+    base: Array
+    weight: float
 
 
 @dataclass(slots=True, eq=False)
@@ -119,6 +123,7 @@ class _Total:
     shape: tuple[int, ...]
     cut_axes: int
     """So many axes, from the first on, can be cut; along the others all entries have the same holders."""
+    dtype: np.dtype[np.floating]
     everywhere: float = 0.0
     """The weights of those that hold all of it."""
     partial: Array | None = None
@@ -132,26 +137,13 @@ class _Total:
             return
         if self.partial is None:
             rest = (1,) * (len(self.shape) - self.cut_axes)
-            self.partial = np.zeros(self.shape[: self.cut_axes] + rest, np.float32)
+            self.partial = np.zeros(self.shape[: self.cut_axes] + rest, self.dtype)
         if held:
             if self.partial.shape != self.shape:
                 self.partial = np.array(np.broadcast_to(self.partial, self.shape))
-            add_at(mask, name, self.partial, np.float32(weight))
+            add_at(mask, name, self.partial, self.dtype.type(weight))
         else:
-            self._add_kept(mask.selectors[name][: self.cut_axes], np.float32(weight))
-
-    def _add_kept(self, selectors: tuple[Selector, ...], weight: np.float32) -> None:
-        assert self.partial is not None
-        if all(isinstance(selector, slice) for selector in selectors):
-            self.partial[selectors] += weight
-            return
-        # Whole rows at a time: numpy is much faster in rows than in single entries.
-        row = np.asarray(weight)
-        for selector, length in zip(selectors[1:], self.shape[1:], strict=False):
-            kept = np.zeros(length, np.float32)
-            kept[selector] = 1
-            row = row[..., None] * kept
-        self.partial[selectors[0]] += row.reshape(row.shape + (1,) * (self.partial.ndim - 1 - row.ndim))
+            _add_kept(self.partial, mask.selectors[name][: self.cut_axes], weight)
 
     def divide(self, sums: Array) -> None:
         """Divide sums by this total, in place. Where nobody holds a coordinate, its sum is zero and stays so."""
@@ -159,9 +151,23 @@ class _Total:
             np.divide(sums, sums.dtype.type(self.everywhere or 1), sums)
             return
         totals = np.broadcast_to(self.partial, self.shape)
-        for here in boxes(self.shape, _BLOCK):
+        for here in boxes(self.shape, BLOCK):
             total = np.add(totals[here], self.everywhere, dtype=np.float64)
             sums[here] /= np.where(total == 0, 1, total).astype(sums.dtype)
+
+
+def _add_kept(totals: Array, selectors: tuple[Selector, ...], weight: float) -> None:
+    """Add a weight to what is kept. `selectors` are those of the first axes; the others are whole."""
+    if all(isinstance(selector, slice) for selector in selectors):
+        totals[selectors] += weight
+        return
+    # Whole rows at a time: numpy is much faster in rows than in single entries.
+    row = np.asarray(weight, totals.dtype)
+    for selector, length in zip(selectors[1:], totals.shape[1:], strict=False):
+        kept = np.zeros(length, totals.dtype)
+        kept[selector] = 1
+        row = row[..., None] * kept
+    totals[selectors[0]] += row.reshape(row.shape + (1,) * (totals.ndim - 1 - row.ndim))
 
 
 def applied(tensor: TensorSpec, now: Array, change: Array) -> Array:
@@ -179,7 +185,19 @@ def applied(tensor: TensorSpec, now: Array, change: Array) -> Array:
     return result
 
 
-def _cut_axes(model: Model, tensor: TensorSpec) -> int:
+def _thirds(graph: ModelGraph) -> list[set[str]]:
+    """Divide the tensors of more than a block into three sets of about the same size."""
+    thirds: list[set[str]] = [set(), set(), set()]
+    sizes = [0, 0, 0]
+    for tensor in sorted(graph.tensors, key=lambda tensor: -tensor.size):
+        if tensor.size > BLOCK:
+            smallest = sizes.index(min(sizes))
+            thirds[smallest].add(tensor.name)
+            sizes[smallest] += tensor.size
+    return thirds
+
+
+def _cut_axes(graph: ModelGraph, tensor: TensorSpec) -> int:
     """Return how many axes, from the first on, have channels that can be cut."""
-    spans = model.graph.spans_of.get(tensor.name, ())
+    spans = graph.spans_of.get(tensor.name, ())
     return max((span.axis + 1 for group, span in spans if group.fixed is None), default=0)

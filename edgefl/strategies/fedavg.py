@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from edgefl.local_rules import Descent, Sgd
 from edgefl.masks import Mask, Weights, check_weights
-from edgefl.model_graph import ModelGraph
+from edgefl.model_graph import Cost, ModelGraph
 from edgefl.strategies.averages import Averaging, average
 from edgefl.strategies.local_round import LocalRound
 from edgefl.strategies.strategy import Contribution, Contributions, Model, Moment, Order, Participant
@@ -56,9 +56,10 @@ class Fedavg:
         """Give every device the part that it can train in time; leave out those that can train none."""
         rule = RuleSettings(name=Sgd.name, settings=settings_from(Sgd(descent=self.descent)))
         masks: dict[tuple[tuple[str, int], ...], Mask] = {}
+        costs: dict[int, Cost] = {}
         orders = {}
         for participant in participants:
-            round_ = LocalRound(model.graph, participant, moment.work, self.assumed_samples)
+            round_ = LocalRound(model.graph, participant, moment.work, self.assumed_samples, costs)
             mask = round_.widest_mask() if self.width is Width.FIT else round_.whole_mask()
             if mask is not None:
                 # Equal parts are one mask, whose digest and selectors are then computed once.

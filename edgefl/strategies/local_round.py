@@ -4,7 +4,8 @@ Strategies ask this when they plan. What a step takes is `edgefl.planning`'s kno
 budget's.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import MutableMapping
+from dataclasses import dataclass, field, replace
 
 from edgefl.errors import MaskError
 from edgefl.masks import Mask, full_mask
@@ -25,6 +26,8 @@ class LocalRound:
     work: LocalWork
     assumed_samples: int
     """Training samples of a device that has not said how many it has."""
+    costs: MutableMapping[int, Cost] = field(default_factory=dict)
+    """What submodels cost, for the rounds of several devices to share."""
 
     @property
     def samples(self) -> int:
@@ -51,7 +54,7 @@ class LocalRound:
     def widest_mask(self) -> Mask | None:
         """Return the leading channels of the largest fraction that fits, or None if not even the smallest does."""
         try:
-            return widest(self.graph, self.fits)
+            return widest(self.graph, self.fits, known=self.costs)
         except MaskError:
             return None
 

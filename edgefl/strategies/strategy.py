@@ -90,8 +90,8 @@ class Contribution:
 class Contributions(Protocol):
     """The contributions of a round, in an order that is always the same; a list is one.
 
-    Each is loaded when its turn comes, and may be forgotten after it. They can be gone through several times: a median
-    works through the model block by block.
+    Each is loaded when its turn comes, and may be forgotten after it; its arrays live as long as somebody has them.
+    They can be gone through several times: a median works through the model block by block.
     """
 
     def __len__(self) -> int:

@@ -10,8 +10,10 @@ compared before and after.
 
 import argparse
 import collections
+import contextlib
 import json
 import random
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable
@@ -167,7 +169,9 @@ def contents(site: Site, folder: Path) -> Any:
             columns = [column for column in table.columns if column.name != "seen_at"]
             held[table.name] = sorted(map(repr, connection.execute(sqlalchemy.select(*columns))))
     engine.dispose()
-    files = sorted(path.name for path in (folder / "blobs" / "content").rglob("*") if path.is_file())
+    files = sorted(path.name for path in (folder / "blobs" / "content").iterdir())
+    with contextlib.closing(sqlite3.connect(folder / "blobs" / "small.sqlite")) as small:
+        files += sorted(row[0] for row in small.execute("SELECT name FROM bodies"))
     held.pop("leases")  # which worker does what
     return held, files
 

@@ -1,6 +1,8 @@
 """Running means against a slow loop over coordinates, and by hand."""
 
 import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -8,9 +10,9 @@ from hypothesis import given, settings
 
 from edgefl.errors import MaskError
 from edgefl.local_rules.sgd import Codec
-from edgefl.masks import Array, Mask, full_mask, leading_channels, random_channels
+from edgefl.masks import Array, Mask, blocks, full_mask, leading_channels, random_channels
 from edgefl.model_graph import Dtype, GraphBuilder, Layer, ModelGraph, Role, TensorSpec
-from edgefl.strategies import Contribution, Model, Overlap, RunningMean
+from edgefl.strategies import Contribution, Model, Overlap, RunningMean, averaging
 from examples.networks import cnn4, preresnet18
 from tests.edgefl_strategies.rounds import contribution, random_weights, rounds, slow_mean
 
@@ -28,6 +30,23 @@ def two_by_two() -> ModelGraph:
     x = build.linear("hidden", build.input, 2, bias=False)
     build.linear("head", x, 1, bias=False, head=True)
     return build.finish()
+
+
+@contextmanager
+def tiny_blocks() -> Iterator[None]:
+    """Small tensors go the ways of large ones: many blocks, and whole ones two at a time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "BLOCK", 5)
+        patch.setattr(averaging, "BLOCK", 5)
+        yield
+
+
+@settings(max_examples=40)
+@given(rounds())
+def test_tensors_of_many_blocks_are_averaged_within_the_bound(case: tuple[Model, list[Contribution]]) -> None:
+    model, made = case
+    with tiny_blocks():
+        assert_within_the_bound(model, made, Overlap.HOLDERS)
 
 
 @settings(max_examples=40)
@@ -171,6 +190,31 @@ def test_equal_updates_in_equal_order_give_equal_bits() -> None:
     made = [contribution(m, model.weights, w, samples=s) for m, w, s in zip(masks, new, (3, 5, 7), strict=True)]
     first, second = mean(model, made), mean(model, [dataclasses.replace(one) for one in made])
     assert all(first[name].tobytes() == second[name].tobytes() for name in first)
+
+
+def test_whole_tensors_of_any_number_of_updates_are_all_added() -> None:
+    """Some of the tensors wait for the next update, and the last one has none."""
+    graph = cnn4()
+    model = Model(graph, random_weights(graph, 0))
+    older = random_weights(graph, 50)
+    whole, part = full_mask(graph), leading_channels(graph, 0.5)
+    for count in range(1, 6):
+        made = []
+        for number in range(count):
+            base = older if number == 2 else model.weights
+            new = {name: array + np.float32(number + 1) for name, array in base.items()}
+            made.append(contribution(part if number == 3 else whole, base, new, samples=1))
+        last = mean(model, made)["conv4.weight"][-1, -1] - model.weights["conv4.weight"][-1, -1]
+        steps = [number + 1 for number in range(count) if number != 3]
+        assert np.allclose(last, sum(steps) / len(steps), atol=1e-5)
+
+
+def test_a_weight_that_nobody_changed_keeps_its_bits() -> None:
+    graph = cnn4()
+    model = Model(graph, random_weights(graph, 0))
+    masks = [full_mask(graph), leading_channels(graph, 0.5), full_mask(graph)]
+    found = mean(model, [contribution(m, model.weights, model.weights, samples=7 + n) for n, m in enumerate(masks)])
+    assert all(array.tobytes() == model.weights[name].tobytes() for name, array in found.items())
 
 
 def test_a_mean_of_nothing_is_the_model() -> None:

@@ -1,5 +1,7 @@
 """The widest uniform submodel that fits."""
 
+from collections.abc import Callable
+
 import pytest
 
 from edgefl.errors import MaskError
@@ -47,6 +49,19 @@ def test_frozen_layers_leave_room_for_width() -> None:
     some, every = widest(graph, fits, trained=trained), widest(graph, fits)
     assert some.trained == frozenset(trained)
     assert parameters(some) > parameters(every)
+
+
+def test_costs_that_are_known_are_not_counted_again_and_change_nothing() -> None:
+    graph, known = cnn4(), dict[int, Cost]()
+
+    def at_most(share: float) -> Callable[[Cost], bool]:
+        return lambda cost: cost.parameters <= share * graph.parameters
+
+    for share in (0.5, 0.2):
+        assert widest(graph, at_most(share), known=known).digest == widest(graph, at_most(share)).digest
+    counted = dict(known)
+    widest(graph, at_most(0.5), known=known)
+    assert known == counted
 
 
 def test_a_device_too_small_for_anything_is_told_so() -> None:

@@ -143,6 +143,7 @@ def serving(folder: Path, limits: ServerLimits | None = None, context: Context |
             for client in site._clients:
                 client.close()
             context.store.close()
+            context.blobs.close()
 
 
 def _tasks(context: Context, federation: str, devices: Sequence[str]) -> tuple[list[Task], list[Artifact], str]:

@@ -133,11 +133,9 @@ def test_an_unknown_artifact_is_404(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("size", [1000, 600_000])
-def test_an_artifact_whose_bytes_are_gone_is_an_error_and_not_half_an_answer(
-    site: Site, client: httpx.Client, size: int
-) -> None:
+def test_an_artifact_whose_bytes_are_gone_does_not_exist(site: Site, client: httpx.Client, size: int) -> None:
     digest = site.keep(NOISE[-size:], "weights")
     site.context.blobs.drop(digest)
     answer = client.get(f"/v1/artifacts/{digest}")
-    assert answer.status_code == 500
-    assert digest in answer.json()["error"]["problem"]
+    assert answer.status_code == 404
+    assert "next task" in answer.json()["error"]["fix"]

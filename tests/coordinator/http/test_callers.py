@@ -1,6 +1,7 @@
 """Who may call what: a walk over all routes, with every kind of wrong caller."""
 
 import re
+import time
 from typing import Any
 
 import httpx
@@ -148,6 +149,25 @@ def test_an_address_that_guesses_is_slowed_down_and_known_devices_behind_it_are_
         assert [answer.status_code for answer in guesses] == [401] * 5 + [429] * 3
         assert int(guesses[-1].headers["Retry-After"]) > 0
         assert known.post("/v1/tasks/next").status_code == 200
+        assert site.client(site.device("never-seen-before")).post("/v1/tasks/next").status_code == 200
+        assert site.client(new_key(site.context, "digits")[1]).get("/v1/speed?bytes=1").status_code == 429
+
+
+def test_a_join_key_has_a_rate(folder: Any) -> None:
+    with serving(folder, ServerLimits(joins_burst=2, joins_rate=0.01)) as site:
+        site.federation()
+        client = site.client(new_key(site.context, "digits")[1])
+        assert [client.get("/v1/speed?bytes=1").status_code for _ in range(3)] == [200, 200, 429]
+
+
+def test_a_device_that_another_worker_revoked_is_refused_soon(site: Site) -> None:
+    client = site.client(site.device("elsewhere-revoked"))
+    assert client.post("/v1/tasks/next").status_code == 200
+    site.context.store.revoke_device("elsewhere-revoked", site.context.now())
+    end = time.monotonic() + 10
+    while client.post("/v1/tasks/next").status_code != 403:
+        assert time.monotonic() < end
+        time.sleep(0.1)
 
 
 def test_a_device_that_asks_too_often_is_told_when_to_come_again(folder: Any) -> None:

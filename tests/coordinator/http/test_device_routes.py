@@ -1,10 +1,13 @@
 """The protocol, spoken by the client that devices use."""
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator
 
+import httpx
 import pytest
 
-from coordinator.federations import new_key
+from coordinator.federations import Verb, move, new_key
 from coordinator.tokens import hash_of
 from device_runtime.agent.client import RejectedError, UnknownDeviceError
 from device_runtime.profiler.network import measure_speed
@@ -150,6 +153,35 @@ def test_a_large_update_goes_through_a_file_and_leaves_none(site: Site, monkeypa
     assert site.context.blobs.get(task.update or "") == body
     assert list((site.context.blobs._spool).iterdir()) == []  # type: ignore[attr-defined]
     assert site.edge.memory.used == site.edge.spool.used == 0
+
+
+def test_a_large_body_for_a_task_that_is_not_the_devices_is_not_even_read(site: Site) -> None:
+    def endless() -> Iterator[bytes]:
+        while True:
+            yield bytes(100_000)
+
+    client = site.client(site.device("flooder"))
+    with contextlib.suppress(httpx.WriteError):
+        assert client.put("/v1/tasks/nobodys/result", content=endless()).status_code == 404
+    assert site.edge.spool.used == 0
+
+
+def test_a_device_sends_no_more_than_two_updates_at_once(site: Site) -> None:
+    client = site.client(site.device("doubling"))
+    with site.edge.uploads.one("doubling"), site.edge.uploads.one("doubling"):
+        answer = client.put("/v1/tasks/x/result", content=b"x")
+        assert answer.status_code == 429
+        assert answer.headers["Retry-After"]
+    assert client.put("/v1/tasks/x/result", content=b"x").status_code == 404
+
+
+def test_a_federation_that_is_over_takes_no_device_and_no_use_of_its_key(site: Site) -> None:
+    site.federation("over")
+    key, secret = new_key(site.context, "over", most_uses=1)
+    move(site.context, "over", Verb.ABORT)
+    with site.agent() as agent, pytest.raises(RejectedError, match="aborted"):
+        agent.enrol(enrolment(None, "too-late"), secret)
+    assert next(one for one in site.context.store.keys("over") if one.id == key.id).uses == 0
 
 
 def test_a_new_profile_is_kept(site: Site) -> None:

@@ -5,6 +5,7 @@ import socket
 import pytest
 
 from coordinator.problems import ProblemError, as_problem
+from coordinator.storage.store import UnavailableError
 from edgefl.errors import EdgeFLError, MaskError, MissingDependencyError, SchemaError, WireFormatError
 from edgefl.values import FieldError
 from tests.coordinator.http.site import Site
@@ -90,9 +91,16 @@ def test_what_is_no_http_gets_the_same_form(site: Site) -> None:
         (MaskError("x", fix="y"), 422),
         (MissingDependencyError("pyarrow", action="This", extra="parquet"), 501),
         (EdgeFLError("x", fix="y"), 500),
+        (UnavailableError("x", fix="y"), 503),
         (ProblemError(409, "x", fix="y"), 409),
         (KeyError("x"), 500),
     ],
 )
 def test_each_kind_of_error_has_its_status(error: Exception, status: int) -> None:
     assert as_problem(error).status == status
+
+
+def test_what_the_database_says_is_for_the_log_alone() -> None:
+    problem = as_problem(UnavailableError("no route to db.internal", fix="Start it."))
+    assert "db.internal" not in str(problem)
+    assert problem.headers["Retry-After"]

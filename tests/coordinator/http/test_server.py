@@ -1,6 +1,7 @@
 """The process: what it refuses to start with, its admin token, TLS, and that it stops."""
 
 import os
+import shutil
 import signal
 import ssl
 import subprocess
@@ -89,6 +90,8 @@ def test_a_port_that_is_taken_is_an_error_with_advice() -> None:
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A certificate for 127.0.0.1 and its key, made by openssl."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed: apt install openssl")
     folder = tmp_path_factory.mktemp("tls")
     key, certificate = folder / "key.pem", folder / "certificate.pem"
     command = (

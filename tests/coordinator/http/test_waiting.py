@@ -12,6 +12,7 @@ import pytest
 
 from coordinator.federations import Verb, move
 from coordinator.server_settings import ServerLimits
+from coordinator.storage.records import Task
 from tests.coordinator.http.site import Site, serving
 
 
@@ -47,6 +48,47 @@ def test_a_task_of_another_worker_is_found_too(site: Site) -> None:
             assert poll.result(10).json()["plan"]["device_id"] == "patient"
     finally:
         site.context.tell = tell
+
+
+def test_a_device_with_nothing_to_do_costs_the_database_nothing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.federation("idle")
+    client = site.client(site.device("idler", "idle"))
+    until(lambda: site.edge.waiting._busy is not None)
+    asked: list[str] = []
+    open_task = site.context.store.open_task
+
+    def noting(device: str) -> Task | None:
+        asked.append(device)
+        return open_task(device)
+
+    monkeypatch.setattr(site.context.store, "open_task", noting)
+    assert client.post("/v1/tasks/next").json()["plan"] is None
+    assert asked == []
+    (task_id,) = site.open_round("idler", federation="idle")
+    until(lambda: client.post("/v1/tasks/next").json()["plan"] is not None)
+    assert "idler" in asked
+    client.put(f"/v1/tasks/{task_id}/result", content=site.update(task_id))
+    assert client.post("/v1/tasks/next").json()["plan"] is None
+
+
+def test_who_is_told_while_the_database_is_asked_is_not_forgotten(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.federation("meanwhile")
+    client = site.client(site.device("unlucky", "meanwhile"))
+    asking, answering = threading.Event(), threading.Event()
+    busy_devices = site.context.store.busy_devices
+
+    def slowly() -> set[str]:
+        found = busy_devices()
+        asking.set()
+        answering.wait(10)
+        return found
+
+    monkeypatch.setattr(site.context.store, "busy_devices", slowly)
+    assert asking.wait(10)
+    site.open_round("unlucky", federation="meanwhile")
+    until(lambda: "unlucky" in site.edge.waiting._told)
+    answering.set()
+    until(lambda: client.post("/v1/tasks/next").json()["plan"] is not None)
 
 
 def test_a_poll_that_waited_in_vain_is_told_when_to_come_again(site: Site) -> None:

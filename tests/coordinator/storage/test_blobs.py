@@ -1,6 +1,8 @@
 """Bodies by their digests: in a folder, in memory, and on an S3 that is started here."""
 
+import contextlib
 import os
+import sqlite3
 import sys
 import threading
 import time
@@ -131,10 +133,13 @@ def test_only_digests_name_bodies(blobs: Blobs, name: str) -> None:
 
 def damage(place: str, digest: str, content: bytes) -> None:
     name = digest.removeprefix("sha256:")
-    inside = f"content/{name[:2]}/{name}"
     if "://" not in place:
-        (Path(place) / inside).write_bytes(content)
+        with contextlib.closing(sqlite3.connect(Path(place) / "small.sqlite", isolation_level=None)) as small:
+            changed = small.execute("UPDATE bodies SET data = ? WHERE name = ?", (content, name)).rowcount
+        if not changed:
+            (Path(place) / "content" / name).write_bytes(content)
         return
+    inside = f"content/{name[:2]}/{name}"
     address, _, query = place.partition("?")
     options = dict(pair.split("=", 1) for pair in query.split("&") if pair)
     options.pop("region", None)
@@ -153,6 +158,18 @@ def test_a_damaged_body_counts_as_missing_and_can_be_put_again(blobs: Blobs, pla
     assert blobs.get(digest) == b"intact"
 
 
+def test_a_damaged_large_body_counts_as_missing_too(blobs: Blobs, place: str) -> None:
+    intact = bytes(300_000)
+    digest = blobs.put(intact)
+    damage(place, digest, b"broken")
+    with pytest.raises(EdgeFLError, match="is damaged"):
+        blobs.get(digest)
+    blobs.put(intact)
+    assert blobs.get(digest) == intact
+    blobs.drop_all([digest, blobs.put(b"small")])
+    assert blobs.size(digest) is None
+
+
 def test_a_body_that_was_cut_off_is_written_again(blobs: Blobs, place: str) -> None:
     digest = blobs.put(b"a whole body")
     damage(place, digest, b"a who")
@@ -162,9 +179,10 @@ def test_a_body_that_was_cut_off_is_written_again(blobs: Blobs, place: str) -> N
 
 def test_arrays_may_outlive_the_mapping_of_a_file(tmp_path: Path) -> None:
     blobs = open_blobs(f"file://{tmp_path}/blobs")
-    with blobs.open(blobs.put(bytes(range(100)))) as view:
-        array = np.frombuffer(view, np.uint8)
-    assert array.sum() == sum(range(100))
+    for body in (bytes(range(100)), bytes(range(100)) * 5000):
+        with blobs.open(blobs.put(body)) as view:
+            array = np.frombuffer(view, np.uint8)
+        assert array.sum() == sum(body)
 
 
 def test_what_a_crash_left_in_the_spool_goes_when_it_is_old(tmp_path: Path) -> None:
@@ -186,10 +204,10 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
 
 def test_a_put_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     blobs = open_blobs(str(tmp_path / "blobs"))
-    name = digest_of(b"body").removeprefix("sha256:")
-    (tmp_path / "blobs" / "content" / name[:2]).write_bytes(b"a file in the way of a folder")
-    with pytest.raises(OSError, match=r"File exists|Not a directory"):
-        blobs.put(b"body")
+    body = bytes(300_000)
+    (tmp_path / "blobs" / "content" / digest_of(body).removeprefix("sha256:")).mkdir()
+    with pytest.raises(OSError, match="Is a directory"):
+        blobs.put(body)
     assert list((tmp_path / "blobs" / "spool").iterdir()) == []
 
 

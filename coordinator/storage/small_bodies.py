@@ -1,0 +1,84 @@
+"""Small bodies of a blob folder, together in one SQLite file.
+
+A file of its own costs a body half a dozen calls to the system and a wait for the disk; a round of a thousand small
+updates would spend most of its time on that. Here a batch of them is one transaction, and one wait. Several processes
+may share the file. Whatever is in it can be dropped one by one; its room is used again.
+"""
+
+import contextlib
+import sqlite3
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+
+__all__ = ["SmallBodies"]
+
+_LOCK_SECONDS = 30.0
+
+
+class SmallBodies:
+    """Bodies by the digits of their digests."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._writer = self._connect()
+        self._local = threading.local()
+        self._readers: list[sqlite3.Connection] = []
+        self._writer.execute("PRAGMA journal_mode = WAL")
+        self._writer.execute("PRAGMA synchronous = FULL")
+        self._writer.execute("CREATE TABLE IF NOT EXISTS bodies (name TEXT PRIMARY KEY, data BLOB NOT NULL)")
+
+    def put_all(self, bodies: Mapping[str, bytes]) -> None:
+        """Keep bodies; they are on the disk when this returns. One that is there already is written anew."""
+        if not bodies:
+            return
+        with self._writing() as connection:
+            connection.executemany("INSERT OR REPLACE INTO bodies VALUES (?, ?)", bodies.items())
+
+    def get(self, name: str) -> bytes | None:
+        """Return a body, or None."""
+        row = self._reader().execute("SELECT data FROM bodies WHERE name = ?", (name,)).fetchone()
+        return None if row is None else row[0]
+
+    def size(self, name: str) -> int | None:
+        """Return how many bytes a body has, or None."""
+        row = self._reader().execute("SELECT length(data) FROM bodies WHERE name = ?", (name,)).fetchone()
+        return None if row is None else row[0]
+
+    def drop_all(self, names: Collection[str]) -> None:
+        """Forget bodies, those of them that are here."""
+        here = [(name,) for name in names if self.size(name) is not None]
+        if here:
+            with self._writing() as connection:
+                connection.executemany("DELETE FROM bodies WHERE name = ?", here)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            for connection in [*self._readers, self._writer]:
+                connection.close()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._writer
+                self._writer.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+
+    def _reader(self) -> sqlite3.Connection:
+        """Return this thread's own connection: readers wait for nobody."""
+        found: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if found is None:
+            found = self._local.connection = self._connect()
+            with self._lock:
+                self._readers.append(found)
+        return found
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(self._path, timeout=_LOCK_SECONDS, isolation_level=None, check_same_thread=False)
