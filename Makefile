@@ -39,6 +39,9 @@ bench: .venv/dev
 	$(BIN)/python -m benchmarks.footprint
 	$(BIN)/python -m benchmarks.profile_error
 	$(BIN)/python -m benchmarks.executorch_training
+	$(BIN)/python -m benchmarks.aggregation
+	$(BIN)/python -m benchmarks.coordinator_load
+	$(BIN)/python -m benchmarks.dead_device
 
 clean:
 	rm -rf .venv .venv-retired build runs *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -50,7 +50,7 @@ class TaskState(StrEnum):
     """An update came and counts in the round `counted_in`."""
     REFUSED = "refused"
     EXPIRED = "expired"
-    """The round closed without it."""
+    """It is not waited for any more: its round, its federation or its own time is over, or its device was revoked."""
     LATE = "late"
     """An update came after that."""
 
