@@ -25,9 +25,12 @@ def nothing(*, finished: bool = False) -> Assignment:
 def next_assignment(context: Context, device: Device) -> Assignment:
     """Return a device's task, or when to ask again. The same task is given until it has ended."""
     task = context.store.open_task(device.id)
-    federation = context.store.federation(device.federation)
-    if task is None or federation is None:
-        return nothing(finished=federation is None or federation.state in _OVER)
+    if task is None:
+        known = context.store.federation(device.federation)
+        return nothing(finished=known is None or known.state in _OVER)
+    federation = context.library.federation(task.federation)
+    if federation is None:
+        return nothing(finished=True)
     now, plan = context.now(), context.library.plan(task)
     left = _seconds_left(context, federation, task, now)
     if left < _LEAST_SECONDS:
@@ -42,5 +45,4 @@ def _seconds_left(context: Context, federation: Federation, task: Task, now: flo
     settings = context.library.settings(federation)
     if settings.mode is Mode.BUFFERED:
         return settings.rounds.deadline - (now - task.created_at)
-    opened = context.store.round(task.federation, task.round)
-    return 0.0 if opened is None else opened.deadline_at - now
+    return context.library.deadline(task.federation, task.round, int(now)) - now

@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 
 from coordinator.federation_settings import FederationSettings
 from coordinator.storage.blobs import Blobs
-from coordinator.storage.records import Federation, Task
+from coordinator.storage.records import Device, Federation, Task
 from coordinator.storage.store import Store
 from edgefl.artifacts.bundle import Bundle, unpack_bundle
 from edgefl.artifacts.submodel import training_graph
 from edgefl.masks import Array, Mask, Weights, full_mask
 from edgefl.model_graph import ModelGraph
 from edgefl.strategies import Strategy, strategy_of
-from edgefl.values import ClientPlan, loads
+from edgefl.values import ClientPlan, DeviceProfile, loads
 from edgefl.wire import Body, Dense, Kind, decode, decode_mask, encode
 
 __all__ = ["Library", "Recent", "encode_arrays"]
@@ -64,6 +64,8 @@ class Library:
         self._strategies = Recent(16)
         self._federations = Recent(64)
         self._starts = Recent(256)
+        self._deadlines = Recent(64)
+        self._profiles = Recent(4096)
         self._plans = Recent(2048)  # a device that got its plan comes back with its update
 
     def federation(self, name: str) -> Federation | None:
@@ -78,6 +80,19 @@ class Library:
             return None if opened is None else opened.model
 
         return self._starts.get((federation, number), find)
+
+    def deadline(self, federation: str, number: int, second: int) -> float:
+        """Return when a round closes, as it was known in some second: a new deadline is heard of within one."""
+
+        def find() -> float:
+            opened = self._store.round(federation, number)
+            return 0.0 if opened is None else opened.deadline_at
+
+        return self._deadlines.get((federation, number, second), find)
+
+    def profile(self, device: Device) -> DeviceProfile:
+        """Return what a device can do."""
+        return self._profiles.get(device.profile, lambda: loads(DeviceProfile, device.profile))
 
     def settings(self, federation: Federation) -> FederationSettings:
         """Return what a federation was told."""

@@ -13,7 +13,7 @@ from coordinator.orders import Prepared, prepare
 from coordinator.selection import in_order, seed_of
 from coordinator.storage.records import Device, Federation
 from edgefl.strategies import Model, Moment, Order, Participant
-from edgefl.values import Budget, DeviceProfile, loads
+from edgefl.values import Budget
 
 __all__ = ["Plans"]
 
@@ -61,7 +61,7 @@ class Plans:
         return prepare(self.context, self.federation, model, orders, number=number, serial=serial, at=now)
 
     def _participant(self, device: Device) -> Participant:
-        profile = loads(DeviceProfile, device.profile)
+        profile = self.context.library.profile(device)
         graph = self.context.library.bundle(self.federation).graph
         seconds = self.settings.round_share * self.settings.rounds.deadline
         return Participant(
