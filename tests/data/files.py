@@ -36,7 +36,7 @@ def idx_folder(
     for name, array in arrays.items():
         content = idx(array)
         path = folder / (f"{name}.gz" if packed else name)
-        path.write_bytes(gzip.compress(content) if packed else content)
+        path.write_bytes(gzip.compress(content, mtime=0) if packed else content)
     return arrays
 
 

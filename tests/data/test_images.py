@@ -41,8 +41,8 @@ def test_a_folder_of_all_sets_may_be_given_too(tmp_path: Path) -> None:
 def test_emnist_letters_count_from_one_and_lie_on_their_side(tmp_path: Path) -> None:
     arrays = idx_folder(tmp_path, prefix=("emnist-letters-train", "emnist-letters-test"))
     labels = (np.arange(20) % 26 + 1).astype(np.uint8)
-    (tmp_path / "emnist-letters-train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx(labels)))
-    (tmp_path / "emnist-letters-test-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx(labels[:10])))
+    (tmp_path / "emnist-letters-train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx(labels), mtime=0))
+    (tmp_path / "emnist-letters-test-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx(labels[:10]), mtime=0))
     dataset = load("emnist-letters", tmp_path)
     assert dataset.train.labels.tolist() == list(range(20))
     expected = arrays["emnist-letters-train-images-idx3-ubyte"][3].T
@@ -66,7 +66,7 @@ GOOD_LABELS = idx(np.zeros(20, dtype=np.uint8))
         (IMAGES, bytes((0, 0, 8, 3)) + b"\xff" * 12, "promises"),
         (IMAGES, bytes((0, 0, 0x0D, 3)) + GOOD_IMAGES[4:], "starts with"),
         (IMAGES, idx(np.zeros((20, 14, 56), dtype=np.uint8)), "14x56"),
-        (IMAGES, gzip.compress(GOOD_IMAGES)[:-20], "damaged"),
+        (IMAGES, gzip.compress(GOOD_IMAGES, mtime=0)[:-20], "damaged"),
         (IMAGES, b"\x1f\x8b" + b"\x00" * 30, "damaged"),
         (LABELS, GOOD_IMAGES, "starts with"),
         (LABELS, idx(np.zeros(19, dtype=np.uint8)), "19 labels for 20"),
@@ -188,7 +188,7 @@ def test_without_scikit_learn_the_message_says_what_to_install(monkeypatch: pyte
     [("", "empty"), ("1,2,3\n", "3 numbers"), ("a,b\n", "damaged"), (",".join(["99"] * 65), "from 0 to 16")],
 )
 def test_a_damaged_digits_file_is_named_with_what_is_wrong(tmp_path: Path, text: str, word: str) -> None:
-    (tmp_path / "digits.csv.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "digits.csv.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
     with pytest.raises(DataError, match=word):
         load("digits", tmp_path)
 
