@@ -120,7 +120,10 @@ class _Walk:
 
     def _key(self) -> Path:
         self._next()
-        names: object = tomllib.loads(self._match(_KEY) + " = 0")  # which knows all about quotes and escapes
+        try:
+            names: object = tomllib.loads(self._match(_KEY) + " = 0")  # which knows all about quotes and escapes
+        except tomllib.TOMLDecodeError:
+            raise _LostError from None
         path: Path = ()
         while isinstance(names, dict):
             ((name, names),) = names.items()
