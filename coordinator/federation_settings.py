@@ -165,12 +165,21 @@ class FederationSettings:
     round_share: Fraction = 0.5
     """Share of the deadline that a device's predicted training may take; the rest is for the network and surprises."""
 
+    @property
+    def buffered(self) -> bool:
+        """Whether nobody waits for anybody."""
+        return self.mode is Mode.BUFFERED
+
+    @property
+    def wanted(self) -> int:
+        """How many updates close a round."""
+        return self.buffering.size if self.buffered else self.selection.devices
+
     def __post_init__(self) -> None:
         check_fields(self)
-        wanted = self.selection.devices if self.mode is Mode.ROUNDS else self.buffering.size
-        if self.rounds.at_least > wanted:
+        if self.rounds.at_least > self.wanted:
             raise FieldError(
-                f"is {self.rounds.at_least}, but a round closes with {wanted} updates",
+                f"is {self.rounds.at_least}, but a round closes with {self.wanted} updates",
                 fix="Lower it, or let more devices take part",
                 path=("rounds", "at_least"),
             )

@@ -162,7 +162,7 @@ def overview(context: Context, federation: Federation) -> Overview:
         changed_at=federation.changed_at,
         round=latest,
         updates=0 if latest is None else context.store.ended(federation.id, latest.number).done,
-        wanted=settings.buffering.size if settings.mode is Mode.BUFFERED else settings.selection.devices,
+        wanted=settings.wanted,
         devices=len(context.store.devices(federation.id)),
         report=json.loads(reports[-1]) if reports else None,
     )

@@ -4,8 +4,7 @@ import random
 from dataclasses import replace
 
 from coordinator.context import Context
-from coordinator.federation_settings import Mode
-from coordinator.storage.records import Device, Federation, FederationState, Task
+from coordinator.storage.records import OVER, Device, Federation, Task
 from edgefl.values import Assignment
 
 __all__ = ["next_assignment", "nothing"]
@@ -14,7 +13,6 @@ _RETRY_SECONDS = 2.0
 """A device that may wait for its answer rarely sees this; one that may not comes back after about so long."""
 _LEAST_SECONDS = 1.0
 """Of a deadline: with less than this left, a task is not worth beginning."""
-_OVER = frozenset({FederationState.FINISHED, FederationState.ABORTED})
 
 
 def nothing(*, finished: bool = False) -> Assignment:
@@ -27,7 +25,7 @@ def next_assignment(context: Context, device: Device) -> Assignment:
     task = context.store.open_task(device.id)
     if task is None:
         known = context.store.federation(device.federation)
-        return nothing(finished=known is None or known.state in _OVER)
+        return nothing(finished=known is None or known.state in OVER)
     federation = context.library.federation(task.federation)
     if federation is None:
         return nothing(finished=True)
@@ -43,6 +41,6 @@ def next_assignment(context: Context, device: Device) -> Assignment:
 def _seconds_left(context: Context, federation: Federation, task: Task, now: float) -> float:
     """Return how long a task may still take: all of a round end together; in buffered mode each has its own time."""
     settings = context.library.settings(federation)
-    if settings.mode is Mode.BUFFERED:
+    if settings.buffered:
         return settings.rounds.deadline - (now - task.created_at)
     return context.library.deadline(task.federation, task.round, int(now)) - now

@@ -17,7 +17,6 @@ from queue import SimpleQueue
 
 from coordinator.context import Context
 from coordinator.contributions import contribution_of
-from coordinator.federation_settings import Mode
 from coordinator.library import Recent
 from coordinator.problems import ProblemError
 from coordinator.storage.records import Device, Federation, Task, TaskState
@@ -27,7 +26,7 @@ from edgefl.strategies import Contribution, part_norm
 from edgefl.values import ClientPlan, Outcome, Receipt, Refusal, digest_of, dumps
 from edgefl.wire import Report, decode_result, encode_mask
 
-__all__ = ["Intake", "refuse"]
+__all__ = ["Intake", "own_task", "refuse"]
 
 _LOG = logging.getLogger(__name__)
 _BATCH = 64
@@ -83,10 +82,10 @@ class Intake:
 
     def _look(self, device: Device, task_id: str, body: bytes | Path) -> _Checked | Verdict:
         context = self._context
-        task = context.store.task(task_id)
-        federation = None if task is None else context.library.federation(task.federation)
-        if task is None or federation is None or task.device != device.id:
-            raise unknown_task(task_id)
+        task = own_task(context, device, task_id)
+        federation = context.library.federation(task.federation)
+        if federation is None:
+            raise _unknown_task(task_id)
         settings = context.library.settings(federation)
         _check_size(body, settings.limits.most_bytes)
         data = body.read_bytes() if isinstance(body, Path) else body
@@ -107,7 +106,7 @@ class Intake:
             samples=report.result.samples,
             at=context.now(),
             next_mask=None if mask is None else digest_of(mask),
-            buffered=settings.mode is Mode.BUFFERED,
+            buffered=settings.buffered,
             most_staleness=settings.buffering.most_staleness,
         )
         checked = _Checked(upload, None if late else body, mask, Future())
@@ -117,7 +116,7 @@ class Intake:
     def _check_tensors(self, federation: Federation, task: Task, report: Report) -> None:
         start = self._context.library.start_of(task.federation, task.round)
         if start is None:
-            raise unknown_task(task.id)
+            raise _unknown_task(task.id)
         contribution = contribution_of(self._context, federation, task, start, report)
         strategy = self._context.library.strategy(federation)
         strategy.check(contribution)
@@ -169,14 +168,22 @@ def refuse(context: Context, device: Device, task_id: str, refusal: Refusal) -> 
     return _receipt(task_id, context.store.refuse(task_id, device.id, dumps(refusal), context.now()))
 
 
-def unknown_task(task_id: str) -> ProblemError:
+def own_task(context: Context, device: Device, task_id: str) -> Task:
+    """Return a task that must be there and be this device's."""
+    task = context.store.task(task_id)
+    if task is None or task.device != device.id:
+        raise _unknown_task(task_id)
+    return task
+
+
+def _unknown_task(task_id: str) -> ProblemError:
     """Return what is said about a task that is not there, or is another device's."""
     return ProblemError(404, f"this device has no task {task_id!r}", fix="Drop it, and ask for the next task.")
 
 
 def _receipt(task_id: str, verdict: Verdict) -> Receipt:
     if verdict is Verdict.UNKNOWN:
-        raise unknown_task(task_id)
+        raise _unknown_task(task_id)
     if verdict is Verdict.CONFLICT:
         raise ProblemError(
             409,

@@ -1,12 +1,12 @@
-"""Blobs as what they are: bundles, models, masks; the ones used last are kept in memory.
+"""What is stored, as what it is: bundles, models, masks, plans, settings; the ones used last are kept in memory.
 
-Rounds, intake and model export read through this. Everything in here can be read again from the blob store, so it may
-be forgotten at any time.
+Rounds, hand-outs, intake and model export read through this. It keeps only what never changes once it is stored (a
+deadline for a second at most), and can read all of it again, so it may forget anything at any time.
 """
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 from coordinator.federation_settings import FederationSettings
@@ -15,13 +15,13 @@ from coordinator.storage.records import Device, Federation, Task
 from coordinator.storage.store import Store
 from edgefl.artifacts.bundle import Bundle, unpack_bundle
 from edgefl.artifacts.submodel import training_graph
-from edgefl.masks import Array, Mask, Weights, full_mask
+from edgefl.masks import Mask, Weights, full_mask
 from edgefl.model_graph import ModelGraph
 from edgefl.strategies import Strategy, strategy_of
 from edgefl.values import ClientPlan, DeviceProfile, loads
-from edgefl.wire import Body, Dense, Kind, decode, decode_mask, encode
+from edgefl.wire import Kind, decode, decode_mask
 
-__all__ = ["Library", "Recent", "encode_arrays"]
+__all__ = ["Library", "Recent"]
 
 Value = TypeVar("Value")
 
@@ -52,7 +52,7 @@ class Recent:
 
 
 class Library:
-    """What is in the blob store, read."""
+    """What is in the database and the blob store, read."""
 
     def __init__(self, store: Store, blobs: Blobs) -> None:
         self._store, self._blobs = store, blobs
@@ -117,7 +117,7 @@ class Library:
 
     def arrays(self, digest: str) -> Weights:
         """Return the tensors of a body of kind `weights`."""
-        return self._models.get(digest, lambda: _arrays(self._blobs.get(digest)))
+        return self._models.get(digest, lambda: decode(self._blobs.get(digest), kind=Kind.WEIGHTS).arrays)
 
     def mask(self, graph: ModelGraph, body: str | None) -> Mask:
         """Return the mask in a body; without a body, the whole model is meant."""
@@ -129,13 +129,3 @@ class Library:
         """Return the training graph, cut for what a mask trains."""
         key = (federation.bundle, mask.trained)
         return self._cuts.get(key, lambda: training_graph(self.bundle(federation), mask))
-
-
-def encode_arrays(arrays: Weights, about: Mapping[str, str]) -> bytes:
-    """Return arrays as a body of kind `weights`."""
-    return encode(Body(Kind.WEIGHTS, {name: Dense(array) for name, array in arrays.items()}, about=about))
-
-
-def _arrays(data: bytes) -> dict[str, Array]:
-    body = decode(data, kind=Kind.WEIGHTS)
-    return {name: payload.array for name, payload in body.tensors.items() if isinstance(payload, Dense)}

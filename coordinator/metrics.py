@@ -39,7 +39,6 @@ class Metrics:
         self._bytes = Counter("edgefl_body_bytes", "Bytes of bodies.", ("direction",), registry=self.registry)
         self._in, self._out = self._bytes.labels("in"), self._bytes.labels("out")
         self.registry.register(_Federations(context))
-        self._context = context
 
     def watch(self, name: str, text: str, value: Callable[[], float]) -> None:
         """Show a number that is looked up when it is asked for."""

@@ -6,13 +6,13 @@ import onnx
 
 from coordinator.context import Context
 from coordinator.federations import existing
-from coordinator.library import encode_arrays
 from coordinator.problems import ProblemError
 from coordinator.storage.records import Federation
 from edgefl.artifacts.bake import bake
 from edgefl.artifacts.bundle import INFER
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.masks import Mask, Weights, full_mask, gather
+from edgefl.wire import encode_weights
 
 __all__ = ["Form", "device_model", "global_model"]
 
@@ -45,7 +45,7 @@ def device_model(context: Context, name: str, device_id: str, form: Form) -> byt
 def _written(context: Context, federation: Federation, mask: Mask, form: Form) -> bytes:
     part = gather(mask, _newest(context, federation))
     if form == "weights":
-        return encode_arrays(part, {"model": mask.graph.digest, "mask": mask.digest})
+        return encode_weights(part, {"model": mask.graph.digest, "mask": mask.digest})
     graph = onnx.load_from_string(context.library.bundle(federation).files[INFER])
     data: bytes = bake(graph, part).SerializeToString(deterministic=True)
     return data

@@ -1,22 +1,20 @@
 """From a strategy's orders to tasks: plans, and the bodies that they name.
 
-Called when a round opens or gets further devices. Devices with the same mask share its bodies, and the whole model is
-the round's model itself, so a fleet without masks costs nothing here.
+Called when a round opens or gets further devices. Devices with the same mask share its bodies, so what a round costs
+here grows with its different masks, not with its devices.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from coordinator.context import Context
-from coordinator.federation_settings import Mode
-from coordinator.library import encode_arrays
 from coordinator.selection import seed_of
 from coordinator.storage.records import Artifact, Federation, Task
 from edgefl.artifacts.bundle import GRAPH, INFER
 from edgefl.masks import Mask, gather
 from edgefl.strategies import Model, Order
 from edgefl.values import ClientPlan, dumps
-from edgefl.wire import encode_mask
+from edgefl.wire import encode_mask, encode_weights
 
 __all__ = ["Prepared", "prepare", "shared_artifacts"]
 
@@ -49,7 +47,7 @@ def prepare(
     digests = bodies.keep()
     settings = context.library.settings(federation)
     # The same device may do two tasks of one buffered round, and shall not do the same thing twice.
-    again = [serial] if settings.mode is Mode.BUFFERED else []
+    again = [serial] if settings.buffered else []
     tasks = []
     for device, order in sorted(orders.items()):
         # The time of creation keeps the tasks of a federation apart from those of an earlier one with the same name.
@@ -114,16 +112,16 @@ class _Bodies:
         """Make the bodies of an order, unless they are there."""
         mask, about = order.mask, {"model": order.mask.graph.digest, "mask": order.mask.digest}
         self._make("mask", mask.digest, lambda: encode_mask(mask))
-        self._make("weights", mask.digest, lambda: encode_arrays(gather(mask, self._model.weights), about))
+        self._make("weights", mask.digest, lambda: encode_weights(gather(mask, self._model.weights), about))
         self._make("graph", _trained(mask), lambda: self._context.library.training_graph(self._federation, mask))
         if order.extras:
-            self._make("extras", _extras_key(order), lambda: encode_arrays(order.extras, about))
+            self._make("extras", _extras_key(order), lambda: encode_weights(order.extras, about))
 
     def keep(self) -> _Digests:
         """Return what everything is called, once it is all stored."""
         self._store()
-        shared = shared_artifacts(self._context, self._federation)
-        return _Digests(self._digests, self._artifacts, *(one.digest for one in shared))
+        files = self._context.library.bundle(self._federation).manifest.files
+        return _Digests(self._digests, self._artifacts, model_graph=files[GRAPH], inference=files[INFER])
 
     def _make(self, kind: str, name: str, make: Callable[[], bytes]) -> None:
         if (kind, name) in self._digests or (kind, name) in self._waiting:

@@ -30,8 +30,7 @@ from dataclasses import dataclass
 from coordinator.context import Context
 from coordinator.contributions import Contributions
 from coordinator.evaluation import Score
-from coordinator.federation_settings import FederationSettings, Mode
-from coordinator.library import encode_arrays
+from coordinator.federation_settings import FederationSettings
 from coordinator.orders import Prepared
 from coordinator.plans import Plans
 from coordinator.reports import round_report
@@ -41,6 +40,7 @@ from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import EdgeFLError
 from edgefl.masks import Weights, full_mask
 from edgefl.strategies import Model, Moment
+from edgefl.wire import encode_weights
 
 __all__ = ["Rounds"]
 
@@ -67,19 +67,9 @@ class Rounds:
         return self.context.library.settings(self.federation)
 
     @property
-    def buffered(self) -> bool:
-        """Whether nobody waits for anybody."""
-        return self.settings.mode is Mode.BUFFERED
-
-    @property
     def running(self) -> bool:
         """Whether new work is handed out."""
         return self.federation.state is FederationState.RUNNING
-
-    @property
-    def wanted(self) -> int:
-        """How many updates close a round."""
-        return self.settings.buffering.size if self.buffered else self.settings.selection.devices
 
     def advance(self) -> float:
         """Make the next move; return how many seconds nothing will have to be done."""
@@ -101,19 +91,19 @@ class Rounds:
         plans, rounds = Plans(self.context, self.federation), self.settings.rounds
         free = plans.free()
         # In buffered mode devices that are at work are there too, and can deliver only into an open round.
-        busy = self.context.store.count_open(self.federation.id) if self.buffered else 0
+        busy = self.context.store.count_open(self.federation.id) if self.settings.buffered else 0
         needed = self.settings.selection.wait_for or rounds.at_least
         if len(free) + busy < needed:
             return self._wait(f"waiting for devices: {len(free) + busy} of {needed} are available")
         number = 0 if done is None else done.number + 1
-        model = self._first_model() if done is None else self._stored(done.next_model, done.next_state_arrays)
-        count = self.settings.buffering.at_once - busy if self.buffered else plans.asked(self.wanted)
+        model = self._first_model() if done is None else self._stored(*_result(done))
+        count = self.settings.buffering.at_once - busy if self.settings.buffered else plans.asked(self.settings.wanted)
         orders = plans.orders(number, 1, model, free, count)
         if not busy and len(orders) < min(rounds.at_least, needed):
             return self._wait(f"waiting for devices: {len(free)} are available, and only {len(orders)} can do a task")
         now = self.context.now()
         prepared = plans.prepare(number, 1, model, orders)
-        weights, arrays = self._keep(model)
+        weights, arrays = self._keep(model) if done is None else _result(done)
         opened = Round(
             federation=self.federation.id,
             number=number,
@@ -132,24 +122,26 @@ class Rounds:
 
     def _collect(self, current: Round) -> float:
         now, store = self.context.now(), self.context.store
-        if self.buffered and now > current.opened_at + _GRACE:
+        if self.settings.buffered and now > current.opened_at + _GRACE:
             store.expire_tasks(self.federation.id, created_before=now - self.settings.rounds.deadline, at=now)
         ended = store.ended(self.federation.id, current.number)
-        if ended.done >= self.wanted:
+        if ended.done >= self.settings.wanted:
             return self._close(current, "enough updates")
         over = now >= current.deadline_at
-        if over or (ended.open == 0 and not self.buffered):
+        if over or (ended.open == 0 and not self.settings.buffered):
             if ended.done >= self.settings.rounds.at_least:
                 return self._close(current, "deadline" if over else "every device answered")
-            return self._go_on(current, over=over, missing=self.wanted - ended.done)
-        if self.buffered and self.running:
+            return self._go_on(current, over=over, missing=self.settings.wanted - ended.done)
+        if self.settings.buffered and self.running:
             self._top_up(current)
             return min(_LOOK_AGAIN, current.deadline_at - now)
         return current.deadline_at - now
 
     def _close(self, current: Round, because: str) -> float:
         at, name = self.context.now(), self.federation.id
-        if self.context.store.close_round(name, current.number, because=because, at=at, expire=not self.buffered):
+        if self.context.store.close_round(
+            name, current.number, because=because, at=at, expire=not self.settings.buffered
+        ):
             _LOG.info("round closed", extra={"federation": name, "round": current.number, "because": because})
         return _SOON
 
@@ -166,7 +158,7 @@ class Rounds:
         resumed = (self.federation.changed_at or 0.0) > current.deadline_at
         if over and most is not None and current.attempt >= most and not resumed:
             return self._give_up(current)
-        prepared = Prepared([], []) if self.buffered else self._further(current, missing, again=over)
+        prepared = Prepared([], []) if self.settings.buffered else self._further(current, missing, again=over)
         if not over and not prepared.tasks:
             return min(_LOOK_AGAIN, current.deadline_at - self.context.now())
         self._add(current, prepared, over=over)
@@ -293,9 +285,7 @@ class Rounds:
         bundle = self.context.library.bundle(self.federation)
         return self.context.library.strategy(self.federation).begin(bundle.graph, bundle_weights(bundle))
 
-    def _stored(self, weights: str | None, state: str | None) -> Model:
-        if weights is None:
-            raise RuntimeError(f"a round of {self.federation.id} is done but has no model")
+    def _stored(self, weights: str, state: str | None) -> Model:
         library = self.context.library
         arrays = {} if state is None else library.arrays(state)
         return Model(library.bundle(self.federation).graph, library.arrays(weights), arrays)
@@ -303,7 +293,14 @@ class Rounds:
     def _keep(self, model: Model) -> tuple[str, str | None]:
         """Store a model; a whole model is the submodel of a device that has everything, to the byte."""
         about = {"model": model.graph.digest, "mask": full_mask(model.graph).digest}
-        weights = self.context.blobs.put(encode_arrays(model.weights, about))
+        weights = self.context.blobs.put(encode_weights(model.weights, about))
         if not model.state:
             return weights, None
-        return weights, self.context.blobs.put(encode_arrays(model.state, {"model": model.graph.digest}))
+        return weights, self.context.blobs.put(encode_weights(model.state, {"model": model.graph.digest}))
+
+
+def _result(done: Round) -> tuple[str, str | None]:
+    """Return the digests of what a round ended with."""
+    if done.next_model is None:
+        raise RuntimeError(f"round {done.number} of {done.federation} is done but has no model")
+    return done.next_model, done.next_state_arrays

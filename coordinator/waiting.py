@@ -88,21 +88,19 @@ class Waiting:
 
     async def next(self, device: Device, seconds: float) -> Assignment:
         """Return what a device shall do; if there is nothing, wait for it up to some seconds."""
-        if self._closed:
-            return Assignment(retry_seconds=random.uniform(1, 5))
-        if seconds <= 0:
+        if seconds <= 0 or self._closed:
             return await self._ask(device)
         with self._bell(device.id) as bell:  # before asking, so that nothing falls in between
             assignment = await self._ask(device)
             if assignment.plan is not None or assignment.finished:
                 return assignment
             await self._heard(bell, min(seconds, LONGEST_WAIT))
-        if self._closed:
-            return Assignment(retry_seconds=random.uniform(1, 5))
         return await self._ask(device)
 
     async def _ask(self, device: Device) -> Assignment:
-        """Ask the database; not for a device of which it is known that it has nothing to do."""
+        """Ask the database; not for a device of which it is known that it has nothing to do, and not at the end."""
+        if self._closed:
+            return Assignment(retry_seconds=random.uniform(1, 5))
         if self._busy is None or device.id in self._busy or device.federation in self._over:
             return await self._threads.read(next_assignment, self._context, device)
         return nothing()

@@ -53,7 +53,7 @@ def load_checkpoint(path: Path, task_id: str, graph: ModelGraph) -> tuple[Progre
         body = decode(path.read_bytes(), kind=Kind.WEIGHTS)
         said = json.loads(body.about["progress"])
         steps = int(said.pop("steps"))
-        arrays = {name: payload.array for name, payload in body.tensors.items() if isinstance(payload, Dense)}
+        arrays = body.arrays
         progress = Progress(**said, step_seconds=tuple(arrays.pop("step_seconds").tolist()))
         mask = decode_mask(arrays.pop("mask").tobytes(), graph)
     except (OSError, EdgeFLError, ValueError, KeyError, TypeError):

@@ -51,7 +51,7 @@ def load_personal(folder: Path) -> PersonalModel:
             f"there is no personal model in {folder}", fix="Let the device train first, with `edgefl join`."
         ) from None
     body = decode(data, kind=Kind.WEIGHTS)
-    arrays = {name: payload.array for name, payload in body.tensors.items() if isinstance(payload, Dense)}
+    arrays = body.arrays
     try:
         graph = loads(ModelGraph, arrays["graph"].tobytes())
         mask = decode_mask(arrays["mask"].tobytes(), graph)

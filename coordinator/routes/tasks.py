@@ -7,9 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from coordinator.callers import Caller
-from coordinator.context import Context
 from coordinator.edge import edge_of
-from coordinator.intake import refuse, unknown_task
+from coordinator.intake import own_task, refuse
 from coordinator.problems import ProblemError, as_problem
 from coordinator.routes.adding import add, device_of, media, parameter
 from coordinator.routes.answers import document
@@ -100,7 +99,7 @@ async def deliver_result(request: Request, device: _Caller) -> Response:
     try:
         with edge.uploads.one(device.id):
             if is_large(request):  # a small one is looked at soon enough
-                await edge.threads.read(_check_own, edge.context, device, task_id)
+                await edge.threads.read(own_task, edge.context, device, task_id)
             async with upload(request) as body:
                 receipt = await edge.intake.deliver(device, task_id, body)
     except EdgeFLError as error:
@@ -109,12 +108,6 @@ async def deliver_result(request: Request, device: _Caller) -> Response:
     edge.metrics.update(receipt.outcome)
     edge.waiting.ended(device.id)
     return document(receipt)
-
-
-def _check_own(context: Context, device: Device, task_id: str) -> None:
-    task = context.store.task(task_id)
-    if task is None or task.device != device.id:
-        raise unknown_task(task_id)
 
 
 async def refuse_task(request: Request, task_id: _Task, device: _Caller) -> Response:

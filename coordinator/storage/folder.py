@@ -53,15 +53,20 @@ class FolderBlobs:
 
     def put_all(self, bodies: Sequence[bytes | Path]) -> list[str]:
         """Keep several at once. The disk is waited for by several threads, and the folder is flushed once."""
-        small = [_is_small(body) for body in bodies]
-        names = [digest_of(body) if isinstance(body, bytes) else "" for body in bodies]
-        kept = zip(names, bodies, small, strict=True)
-        self._small.put_all({_digits(name): body for name, body, here in kept if here and isinstance(body, bytes)})
-        large = [body for body, here in zip(bodies, small, strict=True) if not here]
-        settled = iter(list(self._threads.map(self._settle, large) if len(large) > 1 else map(self._settle, large)))
+        digests: dict[int, str] = {}
+        small: dict[str, bytes] = {}
+        large: dict[int, bytes | Path] = {}
+        for number, body in enumerate(bodies):
+            if isinstance(body, bytes) and len(body) <= _SMALL:
+                digests[number] = digest_of(body)
+                small[_digits(digests[number])] = body
+            else:
+                large[number] = body
+        self._small.put_all(small)
+        digests.update(zip(large, self._threads.map(self._settle, large.values()), strict=True))
         if large:  # also for those that were there already: whoever brought them may not have come so far yet
             _flush(self._content)
-        return [name if here else next(settled) for name, here in zip(names, small, strict=True)]
+        return [digests[number] for number in range(len(bodies))]
 
     def spool(self) -> Path:
         """Return a new path for a body on its way in."""
@@ -173,12 +178,9 @@ class FolderBlobs:
         if self.size(digest) == length:
             path.unlink()
         else:
-            self._move(path, digest)
+            _flush(path)
+            path.replace(self._path(digest))
         return digest
-
-    def _move(self, path: Path, digest: str) -> None:
-        _flush(path)
-        path.replace(self._path(digest))
 
     def _clear_spool(self) -> None:
         """Remove what a crash left. An hour, because another worker may be writing at this moment."""
@@ -199,7 +201,3 @@ def _flush(path: Path) -> None:
 
 def _digits(digest: str) -> str:
     return check_digest(digest).removeprefix("sha256:")
-
-
-def _is_small(body: bytes | Path) -> bool:
-    return isinstance(body, bytes) and len(body) <= _SMALL

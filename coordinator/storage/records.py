@@ -13,6 +13,7 @@ __all__ = [
     "Federation",
     "FederationState",
     "JoinKey",
+    "OVER",
     "Round",
     "RoundState",
     "Task",
@@ -29,6 +30,10 @@ class FederationState(StrEnum):
     """The open round goes on to its end; no other one opens."""
     FINISHED = "finished"
     ABORTED = "aborted"
+
+
+OVER = frozenset({FederationState.FINISHED, FederationState.ABORTED})
+"""States that a federation never leaves."""
 
 
 class RoundState(StrEnum):

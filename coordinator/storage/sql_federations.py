@@ -5,14 +5,12 @@ from collections.abc import Collection
 from sqlalchemy import Connection, bindparam, select, update
 
 from coordinator.storage.database import Database
-from coordinator.storage.records import Federation, FederationState
+from coordinator.storage.records import OVER, Federation, FederationState
 from coordinator.storage.sql_endings import expire_open
 from coordinator.storage.sql_rows import columns_of, fields_of, first_record, records
 from coordinator.storage.tables import federations, tasks
 
-__all__ = ["OVER", "SqlFederations", "lock_federation"]
-
-OVER = (FederationState.FINISHED, FederationState.ABORTED)
+__all__ = ["SqlFederations", "lock_federation"]
 
 _ALL = select(*columns_of(federations, Federation))
 _BY_ID = _ALL.where(federations.c.id == bindparam("id"))

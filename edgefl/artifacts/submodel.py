@@ -12,7 +12,7 @@ from edgefl.artifacts.bake import bake
 from edgefl.artifacts.bundle import INFER, TRAIN, WEIGHTS, Bundle
 from edgefl.artifacts.cut import GRADIENT, cut
 from edgefl.masks import Array, Mask, Weights, gather
-from edgefl.wire import Body, Dense, Kind, decode, encode
+from edgefl.wire import Kind, decode, encode_weights
 
 __all__ = ["Submodel", "bundle_weights", "make_submodel", "training_graph"]
 
@@ -37,7 +37,7 @@ def make_submodel(bundle: Bundle, mask: Mask, weights: Weights | None = None) ->
     about = {"model": bundle.graph.digest, "mask": mask.digest}
     return Submodel(
         mask,
-        encode(Body(Kind.WEIGHTS, {name: Dense(array) for name, array in part.items()}, about=about)),
+        encode_weights(part, about),
         training_graph(bundle, mask),
         bake(onnx.load_from_string(bundle.files[INFER]), part).SerializeToString(deterministic=True),
     )
@@ -54,5 +54,4 @@ def training_graph(bundle: Bundle, mask: Mask) -> bytes:
 
 def bundle_weights(bundle: Bundle) -> dict[str, Array]:
     """Return the weights that were exported with the model."""
-    body = decode(bundle.files[WEIGHTS], kind=Kind.WEIGHTS)
-    return {name: payload.array for name, payload in body.tensors.items() if isinstance(payload, Dense)}
+    return decode(bundle.files[WEIGHTS], kind=Kind.WEIGHTS).arrays

@@ -15,7 +15,18 @@ checks.py      what every codec checks
 """
 
 from edgefl.wire.bits import Bits
-from edgefl.wire.body import MAX_BODY_BYTES, WIRE_VERSION, Body, Expected, Kind, Payload, check_tensors, decode, encode
+from edgefl.wire.body import (
+    MAX_BODY_BYTES,
+    WIRE_VERSION,
+    Body,
+    Expected,
+    Kind,
+    Payload,
+    check_tensors,
+    decode,
+    encode,
+    encode_weights,
+)
 from edgefl.wire.counts import Counts
 from edgefl.wire.dense import Dense
 from edgefl.wire.mask_body import decode_mask, encode_mask
@@ -30,6 +41,7 @@ __all__ = [
     "Expected",
     "Payload",
     "encode",
+    "encode_weights",
     "decode",
     "check_tensors",
     "Dense",

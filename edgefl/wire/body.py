@@ -30,12 +30,23 @@ from edgefl.wire.bits import Bits
 from edgefl.wire.counts import Counts
 from edgefl.wire.dense import Dense
 from edgefl.wire.envelope import MAX_HEADER_BYTES, MAX_PARTS, header_bytes, parse_json, seal, unseal, unseal_known
-from edgefl.wire.parts import Parts, axis_part
+from edgefl.wire.parts import Array, Parts, axis_part
 from edgefl.wire.positions import BITMAP, DELTAS
 from edgefl.wire.slices import Slice
 from edgefl.wire.sparse import Sparse
 
-__all__ = ["MAX_BODY_BYTES", "WIRE_VERSION", "Body", "Expected", "Kind", "Payload", "check_tensors", "decode", "encode"]
+__all__ = [
+    "MAX_BODY_BYTES",
+    "WIRE_VERSION",
+    "Body",
+    "Expected",
+    "Kind",
+    "Payload",
+    "check_tensors",
+    "decode",
+    "encode",
+    "encode_weights",
+]
 
 WIRE_VERSION = 1
 MAX_BODY_BYTES = 2**30
@@ -82,6 +93,11 @@ class Body:
             _check_name(name)
         object.__setattr__(self, "tensors", FrozenMapping(self.tensors))
 
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """The dense tensors by name, which is all of them in a body of weights."""
+        return {name: payload.array for name, payload in self.tensors.items() if isinstance(payload, Dense)}
+
 
 @dataclass(frozen=True, slots=True)
 class Expected:
@@ -116,6 +132,11 @@ def encode(body: Body) -> bytes:
             fix="Send fewer tensors in one body, or shorten their names and what is said about them.",
         )
     return sealed
+
+
+def encode_weights(arrays: Mapping[str, Array], about: Mapping[str, str]) -> bytes:
+    """Return the bytes of a body of kind `weights` whose tensors are all dense."""
+    return encode(Body(Kind.WEIGHTS, {name: Dense(array) for name, array in arrays.items()}, about=about))
 
 
 def decode(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edgefl.values import dumps
+from edgefl.values import DeviceProfile, dumps
 from tests.device_runtime.federation import BUNDLE
 from tests.values.samples import PROFILE
 
@@ -88,9 +88,12 @@ def coordinator(state: Path, *words: str, **environment: str) -> Iterator[Runnin
 
 
 @contextlib.contextmanager
-def joining(url: str, key: str, folder: Path, *numbers: int) -> Iterator[list["subprocess.Popen[str]"]]:
+def joining(
+    url: str, key: str, folder: Path, *numbers: int, profiles: Mapping[int, DeviceProfile] | None = None
+) -> Iterator[list["subprocess.Popen[str]"]]:
     """Start devices, each with its part of the digits; those that still run in the end are stopped."""
-    devices = [_join(url, key, folder, number) for number in numbers]
+    known = profiles or {}
+    devices = [_join(url, key, folder, number, known.get(number, PROFILE)) for number in numbers]
     try:
         yield devices
     finally:
@@ -99,9 +102,9 @@ def joining(url: str, key: str, folder: Path, *numbers: int) -> Iterator[list["s
             device.communicate()
 
 
-def _join(url: str, key: str, folder: Path, number: int) -> "subprocess.Popen[str]":
-    profile = folder / "profile.json"
-    profile.write_text(dumps(PROFILE), encoding="utf-8")
+def _join(url: str, key: str, folder: Path, number: int, can: DeviceProfile) -> "subprocess.Popen[str]":
+    profile = folder / f"profile-{number}.json"
+    profile.write_text(dumps(can), encoding="utf-8")
     command = [
         *(
             sys.executable,

@@ -17,7 +17,6 @@ import multiprocessing
 import os
 import random
 import signal
-import socket
 import sys
 import tempfile
 import threading
@@ -38,7 +37,7 @@ from coordinator.storage.records import FederationState
 from edgefl.artifacts.bundle import pack_bundle
 from edgefl.masks import Weights
 from edgefl.wire import Dense, decode_result
-from tests.coordinator.postgresql import postgresql
+from tests.coordinator.postgresql import free_port, postgresql
 from tests.coordinator.simulated_device import SimulatedDevice
 from tests.device_runtime.federation import bundle
 
@@ -70,7 +69,7 @@ def one_run(seed: int, folder: Path, database: str, workers: int) -> Run:
     create(context, settings, pack_bundle(bundle()))
     _, key = new_key(context, NAME)
     move(context, NAME, Verb.START)
-    ports = [_free_port() for _ in range(workers)]
+    ports = [free_port() for _ in range(workers)]
     urls = [f"http://127.0.0.1:{port}" for port in ports]
     devices = [SimulatedDevice(f"device-{n}", key, urls, float(n), 10 + n) for n in range(DEVICES)]
     stop = threading.Event()
@@ -168,13 +167,6 @@ def _differences(number: int, now: Weights, bodies: list[bytes]) -> list[str]:
         if np.issubdtype(array.dtype, np.floating) and not np.allclose(array, wanted / total, rtol=1e-5, atol=1e-5):
             problems.append(f"round {number}: {name} is not the average of its {len(bodies)} updates")
     return problems
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 _FORKS = multiprocessing.get_context("forkserver")

@@ -18,7 +18,6 @@ from coordinator.storage.records import Device, Federation
 from coordinator.storage.store import Admission
 from coordinator.tokens import hash_of
 from edgefl.artifacts.bundle import pack_bundle
-from edgefl.masks import Array
 from edgefl.model_graph import ModelGraph, Role
 from edgefl.values import ClientPlan, LocalResult, dumps
 from edgefl.wire import Dense, Kind, Report, decode, decode_mask, encode_result
@@ -88,8 +87,7 @@ def update_of(
 ) -> bytes:
     """Return the update of a device that adds a number to every trained parameter."""
     mask = decode_mask(mask_body, graph)
-    given = decode(weights_body, kind=Kind.WEIGHTS).tensors
-    arrays: dict[str, Array] = {name: one.array for name, one in given.items() if isinstance(one, Dense)}
+    arrays = decode(weights_body, kind=Kind.WEIGHTS).arrays
     tensors = {}
     for name in mask.trained_tensors:
         step = np.zeros((), arrays[name].dtype) if graph.tensor[name].role is Role.STATISTIC else np.float32(shift)

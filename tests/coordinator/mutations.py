@@ -25,7 +25,7 @@ import numpy as np
 import sqlalchemy
 
 from coordinator.server_settings import ServerLimits
-from edgefl.wire import Dense, Kind, decode
+from edgefl.wire import Kind, decode
 from edgefl.wire.envelope import header_bytes, seal
 from tests.coordinator.http.site import Site, serving
 
@@ -72,8 +72,7 @@ def _opened(body: bytes) -> tuple[dict[str, Any], Parts]:
     length = int.from_bytes(body[:8], "little")
     header = json.loads(body[8 : 8 + length])
     text = json.loads(header["__metadata__"]["edgefl"].partition(" ")[2])
-    read = decode(body, kind=Kind.UPDATE)
-    return text, {name: one.array.copy() for name, one in read.tensors.items() if isinstance(one, Dense)}
+    return text, decode(body, kind=Kind.UPDATE).arrays
 
 
 def _change_tensor(text: dict[str, Any], parts: Parts, chance: random.Random) -> None:

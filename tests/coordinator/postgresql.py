@@ -23,7 +23,7 @@ from typing import Any
 import psycopg
 import pytest
 
-__all__ = ["new_database", "postgresql"]
+__all__ = ["free_port", "new_database", "postgresql"]
 
 _NUMBERS = itertools.count()
 _SETTINGS = ("fsync=off", "full_page_writes=off", "unix_socket_directories=", "max_connections=200")
@@ -39,7 +39,7 @@ def postgresql() -> Iterator[str]:
         make: list[str | Path] = [programs / "initdb", "--pgdata", data, "--username=edgefl", "--auth=trust"]
         make += ["--no-sync", "--encoding=UTF8", "--locale=C"]
         subprocess.run(make, check=True, capture_output=True, cwd=folder, **owner)
-        port = _free_port()
+        port = free_port()
         log = (Path(folder) / "log").open("wb")
         command: list[str | Path] = [programs / "postgres", "-D", data, "-h", "127.0.0.1", "-p", str(port)]
         command += [part for setting in _SETTINGS for part in ("-c", setting)]
@@ -84,7 +84,8 @@ def _owner(folder: str) -> dict[str, Any]:
     return {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -2,13 +2,6 @@
 
 import csv
 import io
-import json
-import os
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +12,9 @@ import pytest
 
 from edgefl.masks import Array, full_mask
 from edgefl.planning import predict
-from edgefl.values import DeviceProfile, dumps
-from edgefl.wire import Dense, Kind, decode
+from edgefl.values import DeviceProfile
+from edgefl.wire import Kind, decode
+from tests.cli.running_coordinator import coordinator, joining
 from tests.device_runtime.federation import BUNDLE, bundle
 from tests.values.samples import PROFILE
 
@@ -74,44 +68,19 @@ def profile_of(slowness: float) -> DeviceProfile:
     return replace(base, cost=slower)
 
 
-@contextmanager
-def started(arguments: list[str], log: Path, **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """A process of the command line, ended with the block."""
-    with log.open("w") as errors:
-        command = [sys.executable, "-m", "edgefl", *arguments]
-        process = subprocess.Popen(command, stderr=errors, text=True, **options)
-        try:
-            yield process
-        finally:
-            process.terminate()
-            process.wait(20)
-            if process.stdout is not None:
-                process.stdout.close()
-
-
 def federate(folder: Path) -> dict[str, Any]:
     """Run the federation, and return what an operator sees at its end."""
     (folder / BUNDLE.name).write_bytes(BUNDLE.read_bytes())
     (folder / "federation.toml").write_text(FEDERATION)
-    serve = ["serve", str(folder / "federation.toml"), "--state", str(folder / "state"), "--port", "0", "--json"]
-    with ExitStack() as stack:
-        server = stack.enter_context(started(serve, folder / "serve.log", stdout=subprocess.PIPE))
-        assert server.stdout is not None
-        ready = json.loads(server.stdout.readline())
-        key = ready["federations"][0]["join_key"]
-        devices = []
-        for number, slowness in enumerate(SLOWNESS, start=1):
-            profile = folder / f"profile-{number}.json"
-            profile.write_text(dumps(profile_of(slowness)))
-            join = ["join", ready["url"], "--name", f"device-{number}", "--data", "digits", "--client", f"{number}/5"]
-            join += ["--home", str(folder / f"home-{number}"), "--profile", str(profile), "--threads", "1"]
-            environment = os.environ | {"EDGEFL_JOIN_KEY": key}
-            devices.append(stack.enter_context(started(join, folder / f"join-{number}.log", env=environment)))
-        ended = time.monotonic() + 300
-        for device in devices:
-            assert device.wait(max(1.0, ended - time.monotonic())) == 0, (folder / "serve.log").read_text()
+    profiles = {number: profile_of(slowness) for number, slowness in enumerate(SLOWNESS, start=1)}
+    with coordinator(folder / "state", str(folder / "federation.toml")) as server:
+        key = server.key_of("digits")
+        with joining(server.url, key, folder, *profiles, profiles=profiles) as devices:
+            for device in devices:
+                _, said = device.communicate(timeout=300)
+                assert device.returncode == 0, said
         token = (folder / "state" / "admin-token").read_text().strip()
-        with httpx.Client(base_url=ready["url"], headers={"Authorization": f"Bearer {token}"}, timeout=30) as admin:
+        with httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {token}"}, timeout=30) as admin:
             path = "/v1/federations/digits"
             return {
                 "overview": admin.get(path).json(),
@@ -127,8 +96,7 @@ def federate(folder: Path) -> dict[str, Any]:
 
 
 def weights_of(data: bytes) -> dict[str, Array]:
-    tensors = decode(data, kind=Kind.WEIGHTS).tensors
-    return {name: one.array for name, one in tensors.items() if isinstance(one, Dense)}
+    return decode(data, kind=Kind.WEIGHTS).arrays
 
 
 @pytest.mark.slow
@@ -144,7 +112,8 @@ def test_five_devices_of_different_budgets_teach_one_model_and_the_same_seed_giv
     assert first["overview"]["state"] == "finished"
     accuracies = [one["report"]["accuracy"] for one in first["rounds"]]
     assert len(accuracies) == ROUNDS
-    assert accuracies[-1] > 0.9 > accuracies[0] - 0.3
+    assert accuracies[-1] > 0.9
+    assert accuracies[-1] > accuracies[0]
     assert all(one["report"]["updates"] == 5 for one in first["rounds"])
     sizes = [sum(array.size for array in first["parts"][number].values()) for number in range(1, 6)]
     assert sizes == sorted(sizes, reverse=True)

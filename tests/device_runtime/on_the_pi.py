@@ -27,7 +27,7 @@ from edgefl.data import load
 from edgefl.masks import Array
 from edgefl.model_graph import ModelGraph
 from edgefl.values import ClientPlan, loads
-from edgefl.wire import Dense, Kind, decode, decode_mask
+from edgefl.wire import Kind, decode, decode_mask
 
 PACKAGES = ("numpy", "onnxruntime", "safetensors")
 """What a device has from elsewhere."""
@@ -85,7 +85,7 @@ def read_task(folder: Path) -> Task:
     return Task(
         loads(ClientPlan, (folder / "plan.json").read_bytes()),
         decode_mask((folder / "mask").read_bytes(), graph),
-        {name: payload.array for name, payload in body.tensors.items() if isinstance(payload, Dense)},
+        body.arrays,
         (folder / "train.onnx").read_bytes(),
         (folder / "infer.onnx").read_bytes(),
     )
