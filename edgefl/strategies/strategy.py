@@ -127,3 +127,14 @@ class Strategy(Protocol):
     def combine(self, model: Model, contributions: Contributions, moment: Moment) -> Model:
         """Return the next model."""
         ...
+
+    def personalise(self, model: Model, participants: Sequence[Participant], moment: Moment) -> Mapping[str, Order]:
+        """Return what devices do with the last model for themselves alone; nothing where there is nothing to do.
+
+        Nothing that comes back is combined: `moment.round` is then the number of rounds.
+        """
+        ...
+
+    def extract(self, model: Model, fraction: float, seed: int) -> Mask:
+        """Return the part of a model that is the best one of at most this fraction of its parameters."""
+        ...

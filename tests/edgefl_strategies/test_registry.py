@@ -7,7 +7,9 @@ import pytest
 from edgefl.errors import SchemaError
 from edgefl.local_rules import Descent
 from edgefl.strategies import STRATEGIES, Average, Averaging, Fedavg, Overlap, Weighing, Width, strategy_of
+from edgefl.strategies.widths import Widths
 from edgefl.values import settings_from, settings_of
+from edgefl.values.records import Record, fields_of
 
 
 def test_every_strategy_is_made_without_settings_and_knows_its_name() -> None:
@@ -33,7 +35,7 @@ def test_settings_reach_the_strategy_and_what_is_within_it() -> None:
     )
     assert found == Fedavg(
         descent=Descent(learning_rate=0.03, clip_norm=2.0),
-        width=Width.FULL,
+        widths=Widths(width=Width.FULL),
         averaging=Averaging(
             average=Average.CLIPPED,
             clip_update_norm=10.0,
@@ -53,9 +55,14 @@ def test_a_strategy_is_made_again_from_its_own_settings() -> None:
 
 
 def test_no_strategy_has_two_settings_of_one_name() -> None:
-    own = set(settings_of(Descent)) | set(settings_of(Averaging)) | {"width", "assumed_samples"}
-    assert set(settings_of(Fedavg)) == own
-    assert not set(settings_of(Descent)) & set(settings_of(Averaging))
+    def names(cls: type) -> list[str]:
+        found: list[str] = []
+        for name, field in fields_of(cls).items():
+            found += names(field.shape.cls) if isinstance(field.shape, Record) else [name]
+        return found
+
+    for strategy in STRATEGIES.values():
+        assert len(names(strategy)) == len(set(names(strategy))), strategy.name
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,116 @@
+"""What strategies share whose devices each train a part of the model, and whose new values are averaged.
+
+Such a strategy says two things: which part each device gets (`parts`), and what travels up (`uplink`). The rest is
+here: orders with their predictions, checks, the average, fine-tuning at the end, and a submodel of any size.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from edgefl.local_rules import Descent
+from edgefl.masks import Mask, Weights, check_weights
+from edgefl.model_graph import Cost, ModelGraph
+from edgefl.planning import widest
+from edgefl.strategies.averages import Averaging, average
+from edgefl.strategies.local_round import LocalRound
+from edgefl.strategies.personalising import Personalising, fine_tuning
+from edgefl.strategies.strategy import Contribution, Contributions, Model, Moment, Order, Participant
+from edgefl.strategies.uplink import Uplink
+from edgefl.strategies.uploads import movement
+
+__all__ = ["Averaged", "shared"]
+
+
+class Averaged(ABC):
+    """A strategy that averages parts. Its settings are the fields of the dataclass that it is."""
+
+    __slots__ = ()
+    descent: Descent
+    """How devices train."""
+    averaging: Averaging
+    personal: Personalising
+    assumed_samples: int
+    """Training samples that a device is planned with until its first result says how many it has."""
+
+    @property
+    @abstractmethod
+    def uplink(self) -> Uplink:
+        """What devices train by, and what they send."""
+
+    @abstractmethod
+    def parts(self, model: Model, rounds: Mapping[str, LocalRound], moment: Moment) -> Mapping[str, Mask]:
+        """Return the part of each device, by its id; a device that can do nothing useful is left out."""
+
+    def extras(self, model: Model, mask: Mask, moment: Moment) -> Weights:
+        """Return further arrays that the rule reads with a part; equal parts share them."""
+        return {}
+
+    def begin(self, graph: ModelGraph, weights: Weights) -> Model:
+        """Start from the weights as they are."""
+        check_weights(graph, weights)
+        return Model(graph, weights)
+
+    def plan(self, model: Model, participants: Sequence[Participant], moment: Moment) -> Mapping[str, Order]:
+        """Give every device its part."""
+        rule, rounds = self.uplink.rule, self._rounds(model, participants, moment)
+        orders = {}
+        for device, mask in shared(self.parts(model, rounds, moment)).items():
+            predicted = rounds[device].prediction(mask)
+            orders[device] = Order(mask, rule, moment.work, self.extras(model, mask, moment), predicted)
+        return orders
+
+    def check(self, contribution: Contribution) -> None:
+        """Refuse anything but what the rule sends of what the device was to train."""
+        self.uplink.check(contribution)
+
+    def movement(self, contribution: Contribution) -> float:
+        """Return how far the contribution moves its part."""
+        return movement(self.uplink.values(contribution))
+
+    def combine(self, model: Model, contributions: Contributions, moment: Moment) -> Model:
+        """Average the new values."""
+        return replace(model, weights=average(self.averaging, model, _Decoded(self.uplink, contributions)))
+
+    def personalise(self, model: Model, participants: Sequence[Participant], moment: Moment) -> Mapping[str, Order]:
+        """Let every device fine-tune its part."""
+        rounds = self._rounds(model, participants, moment)
+        return fine_tuning(self.personal, self.descent, rounds, shared(self.parts(model, rounds, moment)), moment)
+
+    def extract(self, model: Model, fraction: float, seed: int) -> Mask:
+        """Return the leading channels."""
+        return widest(model.graph, lambda cost: cost.parameters <= fraction * model.graph.parameters, multiple=1)
+
+    def _rounds(self, model: Model, participants: Sequence[Participant], moment: Moment) -> dict[str, LocalRound]:
+        costs: dict[int, Cost] = {}
+        return {
+            one.device_id: LocalRound(model.graph, one, moment.work, self.assumed_samples, costs)
+            for one in participants
+        }
+
+
+def shared(masks: Mapping[str, Mask]) -> dict[str, Mask]:
+    """Return the masks with equal ones being one object, whose digest and selectors are then computed once."""
+    known: dict[object, Mask] = {}
+    return {device: known.setdefault(_key(mask), mask) for device, mask in masks.items()}
+
+
+def _key(mask: Mask) -> object:
+    kept = tuple(indices.tobytes() for indices in mask.kept.values())
+    return mask.trained, kept, tuple((name, where.tobytes()) for name, where in sorted(mask.held.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoded:
+    """Contributions as new values, one at a time."""
+
+    uplink: Uplink
+    contributions: Contributions
+
+    def __len__(self) -> int:
+        return len(self.contributions)
+
+    def __iter__(self) -> Iterator[Contribution]:
+        for contribution in self.contributions:
+            yield self.uplink.values(contribution)
+            del contribution  # or it would be in memory together with the next one

@@ -1,0 +1,67 @@
+"""The seam of the uplink: what devices send after training, and how it becomes new values again.
+
+An uplink is a local rule and its other end. Strategies that average new values (`averaged.py`) ask it for the rule, let
+it check what came, and get back contributions whose tensors are plain new values, whatever was on the wire: so one-bit
+updates can be combined with any choice of parts, and every average works on them.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from edgefl.local_rules import Descent, LocalRule, Sgd
+from edgefl.local_rules.sgd import Codec
+from edgefl.strategies.strategy import Contribution
+from edgefl.strategies.uploads import check_mask_kept, check_values, values_of
+from edgefl.values import RuleSettings, settings_from
+from edgefl.wire import Dense
+
+__all__ = ["NewValues", "Uplink", "settings_for"]
+
+
+class Uplink(Protocol):
+    """A local rule, and what its uploads mean."""
+
+    @property
+    def rule(self) -> RuleSettings:
+        """The rule that devices train by."""
+        ...
+
+    def check(self, contribution: Contribution) -> None:
+        """Raise a `WireFormatError` unless the tensors are what the rule sends: names, codecs, shapes, dtypes, size."""
+        ...
+
+    def values(self, contribution: Contribution) -> Contribution:
+        """Return a checked contribution with the new values of its trained tensors, dense, at the widths of its mask.
+
+        The mask is the part that was trained: a smaller one than was given where the rule prunes before it trains.
+        """
+        ...
+
+
+def settings_for(rule: LocalRule) -> RuleSettings:
+    """Return a rule as a plan names it."""
+    return RuleSettings(name=rule.name, settings=settings_from(rule))
+
+
+@dataclass(frozen=True, slots=True)
+class NewValues:
+    """Devices train by gradient descent, and send the new values of everything that they trained."""
+
+    descent: Descent
+    codec: Codec = Codec.DENSE
+
+    @property
+    def rule(self) -> RuleSettings:
+        """Gradient descent."""
+        return settings_for(Sgd(descent=self.descent, codec=self.codec))
+
+    def check(self, contribution: Contribution) -> None:
+        """Refuse anything but the new values of what the device was to train."""
+        check_mask_kept(contribution)
+        check_values(contribution.mask, contribution.tensors, self.codec)
+
+    def values(self, contribution: Contribution) -> Contribution:
+        """Fill in what a sparse upload left out."""
+        if self.codec is Codec.DENSE:
+            return contribution
+        return replace(contribution, tensors={name: Dense(values_of(p)) for name, p in contribution.tensors.items()})
