@@ -175,6 +175,10 @@ class FederationSettings:
         """How many updates close a round."""
         return self.buffering.size if self.buffered else self.selection.devices
 
+    def is_personal(self, number: int) -> bool:
+        """Whether this is the number of the round after the last one, in which devices make the model their own."""
+        return number >= self.rounds.count
+
     def __post_init__(self) -> None:
         check_fields(self)
         if self.rounds.at_least > self.wanted:

@@ -141,6 +141,8 @@ class Overview:
     devices: int
     report: dict[str, Any] | None
     """What the last round that is done gave."""
+    personal: dict[str, Any] | None
+    """What making the last model their own gave devices, once that is done."""
 
 
 def overview(context: Context, federation: Federation) -> Overview:
@@ -148,7 +150,11 @@ def overview(context: Context, federation: Federation) -> Overview:
     settings = context.library.settings(federation)
     rounds = context.store.rounds(federation.id)
     latest = rounds[-1] if rounds else None
-    reports = [one.report for one in rounds if one.report is not None]
+    reports = {one.number: one.report for one in rounds if one.report is not None}
+    personal = reports.pop(settings.rounds.count, None)
+    wanted = settings.wanted
+    if latest is not None and settings.is_personal(latest.number):
+        wanted = context.store.count_tasks(federation.id, latest.number)
     return Overview(
         name=federation.id,
         state=federation.state,
@@ -162,9 +168,10 @@ def overview(context: Context, federation: Federation) -> Overview:
         changed_at=federation.changed_at,
         round=latest,
         updates=0 if latest is None else context.store.ended(federation.id, latest.number).done,
-        wanted=settings.wanted,
+        wanted=wanted,
         devices=len(context.store.devices(federation.id)),
-        report=json.loads(reports[-1]) if reports else None,
+        report=json.loads(reports[max(reports)]) if reports else None,
+        personal=None if personal is None else json.loads(personal),
     )
 
 

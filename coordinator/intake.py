@@ -22,7 +22,7 @@ from coordinator.problems import ProblemError
 from coordinator.storage.records import Device, Federation, Task, TaskState
 from coordinator.storage.store import Upload, Verdict
 from edgefl.errors import WireFormatError
-from edgefl.strategies import Contribution, part_norm
+from edgefl.strategies import Contribution, check_personal, part_norm
 from edgefl.values import ClientPlan, Outcome, Receipt, Refusal, digest_of, dumps
 from edgefl.wire import Report, decode_result, encode_mask
 
@@ -118,6 +118,9 @@ class Intake:
         if start is None:
             raise _unknown_task(task.id)
         contribution = contribution_of(self._context, federation, task, start, report)
+        if self._context.library.settings(federation).is_personal(task.round):
+            check_personal(contribution)
+            return
         strategy = self._context.library.strategy(federation)
         strategy.check(contribution)
         most = self._context.library.settings(federation).limits.most_movement

@@ -55,6 +55,13 @@ class Plans:
             chosen, queue = fit + queue[:left_out], queue[left_out:]
         return {}
 
+    def personal_orders(self, model: Model) -> Mapping[str, Order]:
+        """Return what the strategy lets every device that is there do with the last model for itself."""
+        count = self.settings.rounds.count
+        moment = Moment(count, count, seed_of(self.settings.seed, "personal"), self.settings.work)
+        strategy = self.context.library.strategy(self.federation)
+        return strategy.personalise(model, [self._participant(device) for device in self.free()], moment)
+
     def prepare(self, number: int, serial: int, model: Model, orders: Mapping[str, Order]) -> Prepared:
         """Return the tasks of some orders; `serial` tells the tasks of one round and device apart."""
         now = self.context.now()

@@ -20,6 +20,7 @@ def round_report(
     telemetry = [result["telemetry"] for result in results]
     samples = sum(result["samples"] for result in results)
     judged = [result for result in results if result["accuracy"] is not None]
+    before = [(result["metrics"]["accuracy_before"], result["samples"]) for result in judged if _tuned(result)]
     joules = [one["energy"]["joules"] for one in telemetry if one["energy"] is not None]
     report: dict[str, Any] = {
         "updates": len(tasks),
@@ -36,11 +37,17 @@ def round_report(
         "stale_updates": sum(task.counted_in != task.round for task in tasks),
         "combine_seconds": combine_seconds,
     }
+    if before:
+        report["device_accuracy_before"] = _mean(before)
     if score is not None:
         report |= {"accuracy": score.accuracy, "test_loss": score.loss, "test_samples": score.samples}
     if failure is not None:
         report["evaluation_error"] = failure
     return report
+
+
+def _tuned(result: dict[str, Any]) -> bool:
+    return "accuracy_before" in result["metrics"]
 
 
 def _mean(pairs: Sequence[tuple[float, int]]) -> float | None:

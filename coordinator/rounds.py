@@ -13,6 +13,9 @@
           v
         DONE ----- the next round, or the end of the federation
 
+After the last round there may be one more, in which devices make the last model their own. Its tasks are for every
+device that is there, it closes when nobody is left to wait for or at its deadline, and it leaves the model as it is.
+
 `advance` makes one move, or says how long there is nothing to do. It reads where things stand from the database, does
 the slow part without holding anything, and then changes the state in one transaction that fails if another worker was
 faster. So it may be killed at any point, and called by any number of workers.
@@ -78,9 +81,9 @@ class Rounds:
             return self._collect(latest)
         if latest is not None and latest.state is RoundState.CLOSED:
             return self._combine(latest)
-        if latest is not None and latest.number + 1 >= self.settings.rounds.count:
-            return self._finish()
-        return self._open(latest)
+        if latest is None or latest.number + 1 < self.settings.rounds.count:
+            return self._open(latest)
+        return self._finish() if self.settings.is_personal(latest.number) else self._open_personal(latest)
 
     # Select, plan, open
 
@@ -118,9 +121,40 @@ class Rounds:
             self.context.tell([task.device for task in prepared.tasks])
         return _SOON
 
+    def _open_personal(self, last: Round) -> float:
+        """Open the round after the last one; if nobody has anything to do in it, the federation is over."""
+        if not self.running:
+            return _LOOK_AGAIN
+        now, plans = self.context.now(), Plans(self.context, self.federation)
+        if self.settings.buffered:  # what is still under way has no round to count in
+            self.context.store.expire_tasks(self.federation.id, created_before=now, at=now)
+        model = self._stored(*_result(last))
+        orders = plans.personal_orders(model)
+        if not orders:
+            return self._finish()
+        number = self.settings.rounds.count
+        prepared = plans.prepare(number, 1, model, orders)
+        weights, arrays = _result(last)
+        slowest = max((order.predicted.seconds or 0.0 for order in orders.values() if order.predicted), default=0.0)
+        seconds = max(self.settings.rounds.deadline, slowest / max(self.settings.round_share, 0.01))
+        opened = Round(
+            federation=self.federation.id,
+            number=number,
+            model=weights,
+            state_arrays=arrays,
+            opened_at=now,
+            deadline_at=now + seconds,
+        )
+        if self.context.store.open_round(opened, prepared.tasks, prepared.artifacts):
+            _LOG.info("personalisation opened", extra={"federation": self.federation.id, "tasks": len(orders)})
+            self.context.tell([task.device for task in prepared.tasks])
+        return _SOON
+
     # Collect, close, or go on with further devices
 
     def _collect(self, current: Round) -> float:
+        if self.settings.is_personal(current.number):
+            return self._collect_personal(current)
         now, store = self.context.now(), self.context.store
         if self.settings.buffered and now > current.opened_at + _GRACE:
             store.expire_tasks(self.federation.id, created_before=now - self.settings.rounds.deadline, at=now)
@@ -137,10 +171,20 @@ class Rounds:
             return min(_LOOK_AGAIN, current.deadline_at - now)
         return current.deadline_at - now
 
+    def _collect_personal(self, current: Round) -> float:
+        now = self.context.now()
+        if self.context.store.ended(self.federation.id, current.number).open == 0:
+            return self._close(current, "every device answered")
+        return self._close(current, "deadline") if now >= current.deadline_at else current.deadline_at - now
+
     def _close(self, current: Round, because: str) -> float:
         at, name = self.context.now(), self.federation.id
         if self.context.store.close_round(
-            name, current.number, because=because, at=at, expire=not self.settings.buffered
+            name,
+            current.number,
+            because=because,
+            at=at,
+            expire=not self.settings.buffered or self.settings.is_personal(current.number),
         ):
             _LOG.info("round closed", extra={"federation": name, "round": current.number, "because": because})
         return _SOON
@@ -218,12 +262,11 @@ class Rounds:
     def _combine(self, closed: Round) -> float:
         started, store = self.context.now(), self.context.store
         tasks = store.counted(self.federation.id, closed.number)
-        model = self._stored(closed.model, closed.state_arrays)
-        seed = seed_of(self.settings.seed, "combine", closed.number)
-        moment = Moment(closed.number, self.settings.rounds.count, seed, self.settings.work)
-        contributions = Contributions(self.context, self.federation, closed.number, tasks)
-        combined = self.context.library.strategy(self.federation).combine(model, contributions, moment)
-        weights, arrays = self._keep(combined)
+        if self.settings.is_personal(closed.number):
+            weights, arrays, combined = closed.model, closed.state_arrays, None
+        else:
+            combined = self._combined(closed, tasks)
+            weights, arrays = self._keep(combined)
         report = self._report(closed, tasks, combined, started)
         if store.finish_round(
             self.federation.id,
@@ -237,11 +280,19 @@ class Rounds:
             self._tidy(closed.number)
         return _SOON
 
-    def _report(self, closed: Round, tasks: Sequence[Task], model: Model, started: float) -> dict[str, object]:
+    def _combined(self, closed: Round, tasks: Sequence[Task]) -> Model:
+        model = self._stored(closed.model, closed.state_arrays)
+        seed = seed_of(self.settings.seed, "combine", closed.number)
+        moment = Moment(closed.number, self.settings.rounds.count, seed, self.settings.work)
+        contributions = Contributions(self.context, self.federation, closed.number, tasks)
+        return self.context.library.strategy(self.federation).combine(model, contributions, moment)
+
+    def _report(self, closed: Round, tasks: Sequence[Task], model: Model | None, started: float) -> dict[str, object]:
         combine_seconds = self.context.now() - started
         wanted, number = self.settings.evaluation, closed.number + 1
         score, failure = None, None
-        if self.score is not None and wanted and (number == self.settings.rounds.count or number % wanted.every == 0):
+        due = wanted is not None and (number == self.settings.rounds.count or number % wanted.every == 0)
+        if self.score is not None and model is not None and due:
             try:
                 score = self.score(model.weights)
             except (EdgeFLError, OSError) as error:  # the model is made: a federation does not stop for its marks

@@ -26,6 +26,7 @@ def federation_view(overview: Overview, federation: Federation | None = None) ->
         devices=overview.devices,
         accuracy=(overview.report or {}).get("accuracy"),
         report=overview.report,
+        personal=overview.personal,
         created_at=overview.created_at,
         changed_at=overview.changed_at,
         settings=None if federation is None else json.loads(federation.settings),

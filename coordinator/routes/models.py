@@ -113,6 +113,8 @@ class FederationView(BaseModel):
     """Of the newest global model, where it was evaluated."""
     report: dict[str, Any] | None
     """What the last round that is done gave."""
+    personal: dict[str, Any] | None
+    """What making the last model their own gave devices, once that is done."""
     created_at: float
     changed_at: float | None
     settings: dict[str, Any] | None = None

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
+import numpy as np
+
 from edgefl.errors import MaskError
 from edgefl.local_rules.descent import Descent, start, train
 from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update
@@ -16,6 +18,9 @@ from edgefl.model_graph import Role
 from edgefl.values import check_fields
 
 __all__ = ["FineTune", "Head"]
+
+_BEFORE = "accuracy_before"
+"""Right answers on the device's own validation data before the first step."""
 
 
 class Head(StrEnum):
@@ -41,7 +46,10 @@ class FineTune:
 
     def begin(self, part: Part) -> State:
         """Freeze what is to stay, and start from the weights as they were sent."""
-        return start(part, self._tuned(part.mask))
+        state = start(part, self._tuned(part.mask))
+        if part.accuracy is not None:
+            state.memory[_BEFORE] = np.array(part.accuracy(part.weights))
+        return state
 
     def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Move every tuned tensor down its gradient."""
@@ -49,7 +57,8 @@ class FineTune:
 
     def finish(self, part: Part, state: State, batch: Batch, run: TrainStep) -> Update:
         """Keep everything. The mask is the one that the part came with: freezing was for this tuning alone."""
-        return Update({}, state.weights, part.mask)
+        metrics = {_BEFORE: float(state.memory[_BEFORE])} if _BEFORE in state.memory else {}
+        return Update({}, state.weights, part.mask, metrics)
 
     def _tuned(self, mask: Mask) -> Mask:
         if self.head is Head.TRAIN:

@@ -18,6 +18,7 @@ order_statistics.py  medians and trimmed means, block by block
 from edgefl.strategies.averages import Average, Averaging, Weighing
 from edgefl.strategies.averaging import Overlap, RunningMean
 from edgefl.strategies.fedavg import Fedavg
+from edgefl.strategies.personalising import check_personal
 from edgefl.strategies.registry import STRATEGIES, strategy_of
 from edgefl.strategies.strategy import (
     Contribution,
@@ -51,5 +52,6 @@ __all__ = [
     "Weighing",
     "Overlap",
     "RunningMean",
+    "check_personal",
     "part_norm",
 ]

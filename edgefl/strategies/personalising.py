@@ -12,11 +12,13 @@ from edgefl.local_rules.descent import Positive
 from edgefl.local_rules.fine_tune import Head
 from edgefl.masks import Mask
 from edgefl.strategies.local_round import LocalRound
-from edgefl.strategies.strategy import Moment, Order
+from edgefl.strategies.strategy import Contribution, Moment, Order
 from edgefl.strategies.uplink import settings_for
+from edgefl.strategies.uploads import check_mask_kept
 from edgefl.values import Count, check_fields
+from edgefl.wire import check_tensors
 
-__all__ = ["Personalising", "fine_tuning"]
+__all__ = ["Personalising", "check_personal", "fine_tuning"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,12 @@ class Personalising:
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+
+def check_personal(contribution: Contribution) -> None:
+    """Refuse tensors from a device that was to keep what it learned."""
+    check_mask_kept(contribution)
+    check_tensors(contribution.tensors, {})
 
 
 def fine_tuning(

@@ -104,6 +104,22 @@ def update_of(
     return encode_result(Report(result, plan.mask, tensors), graph)
 
 
+def tuned(plan: ClientPlan, before: float, after: float) -> bytes:
+    """Return the report of a device that made the model its own."""
+    result = LocalResult(
+        task_id=plan.task_id,
+        device_id=plan.device_id,
+        round=plan.round,
+        samples=10,
+        steps=1,
+        loss=1.0,
+        accuracy=after,
+        metrics={"accuracy_before": before},
+        telemetry=TELEMETRY,
+    )
+    return encode_result(Report(result, plan.mask, {}), bundle().graph)
+
+
 def answer(context: Context, plan: ClientPlan, shift: float = 1.0, samples: int = 10) -> bytes:
     """Return a simulated device's update for a plan, read from the coordinator's own blobs."""
     assert plan.weights is not None

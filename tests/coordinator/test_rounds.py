@@ -12,9 +12,9 @@ import pytest
 
 from coordinator.context import Context
 from coordinator.evaluation import Evaluator
-from coordinator.federation_settings import Buffering, Evaluation, Limits, Mode, Selection
+from coordinator.federation_settings import Buffering, Evaluation, Limits, Mode, Selection, StrategyChoice
 from coordinator.federation_settings import Rounds as RoundSettings
-from coordinator.federations import Verb, move
+from coordinator.federations import Verb, move, overview
 from coordinator.handout import next_assignment
 from coordinator.intake import Intake, refuse
 from coordinator.problems import ProblemError
@@ -25,7 +25,7 @@ from edgefl.errors import DataError, WireFormatError
 from edgefl.model_graph import Role
 from edgefl.values import LARGEST_INTEGER, ClientPlan, Outcome, Reason, Refusal
 from edgefl.wire import Dense, decode_result, encode_result
-from tests.coordinator.fleet import Clock, answer, enrol, make_context, running
+from tests.coordinator.fleet import Clock, answer, enrol, make_context, running, tuned
 from tests.device_runtime.federation import bundle
 from tests.values.samples import PROFILE
 
@@ -524,3 +524,35 @@ class TestBuffered:
         second = stage.plan(one)
         assert first.round == second.round
         assert first.seed != second.seed
+
+
+def test_after_the_last_round_every_device_makes_the_model_its_own(stage: Stage) -> None:
+    choice = StrategyChoice(name="fedavg", settings={"fine_tune_epochs": 3})
+    one, two, three = stage.begin(3, strategy=choice, rounds=RoundSettings(count=1, deadline=60))
+    stage.advance()
+    for device in (one, two, three):
+        if stage.has_task(device):
+            stage.do(device)
+    stage.advance(3)
+    assert (stage.round.number, stage.state) == (1, RoundState.OPEN)
+    plans = [stage.plan(device) for device in (one, two, three)]
+    assert {plan.rule.name for plan in plans} == {"fine_tune"}
+    assert {plan.work.epochs for plan in plans} == {3}
+    with pytest.raises(WireFormatError, match="is not expected"):
+        stage.upload(one, plans[0])
+    for device, plan in zip((one, two), plans, strict=False):
+        assert stage.upload(device, plan, tuned(plan, 0.25, 0.75)) is Outcome.ACCEPTED
+    assert stage.advance() > 0, "the third is waited for"
+    stage.clock.time += 60
+    stage.advance(2)
+    report = json.loads(stage.round.report)
+    assert (report["device_accuracy_before"], report["device_accuracy"]) == (0.25, 0.75)
+    assert stage.round.next_model == stage.round.model
+    stage.advance()
+    assert stage.federation is not None
+    found = stage.context.store.federation(stage.federation.id)
+    assert found is not None
+    assert found.state is FederationState.FINISHED
+    seen = overview(stage.context, found)
+    assert (seen.rounds_done, seen.wanted) == (1, 3)
+    assert seen.personal == report

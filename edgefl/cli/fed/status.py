@@ -134,6 +134,7 @@ def _print(told: dict[str, Any], now: float) -> None:
         *_round_rows(told, now),
         ("devices", str(told["devices"])),
         *_report_rows(told["report"]),
+        *_personal_rows(told["personal"]),
         ("created", ago(told["created_at"], now)),
     ]
     width = max(len(label) for label, _ in rows)
@@ -148,12 +149,21 @@ def _round_rows(told: dict[str, Any], now: float) -> list[tuple[str, str]]:
     if latest is None:
         return [("round", "none opened yet")]
     attempt = f", attempt {latest['attempt']}" if latest["attempt"] > 1 else ""
-    rows = [("round", f"{latest['number']}, {latest['state']}{attempt}")]
+    number = "personalisation" if latest["number"] >= told["rounds"] else latest["number"]
+    rows = [("round", f"{number}, {latest['state']}{attempt}")]
     rows.append(("updates", f"{told['updates']} of {told['wanted']}"))
     if latest["state"] == "open":
         left = latest["deadline_at"] - now
         rows.append(("deadline", f"in {seconds_in_words(round(left))}" if left > 0 else "over"))
     return rows
+
+
+def _personal_rows(report: dict[str, Any] | None) -> list[tuple[str, str]]:
+    if report is None or report.get("device_accuracy") is None:
+        return []
+    before = percent(report.get("device_accuracy_before"))
+    since = "" if before is None else f", {before} before"
+    return [("personal models", f"{percent(report['device_accuracy'])} on the devices' own data{since}")]
 
 
 def _report_rows(report: dict[str, Any] | None) -> list[tuple[str, str]]:
