@@ -1,4 +1,7 @@
-"""The models that come out of a federation: the global one and each device's own, as weights or ready to infer."""
+"""The models that come out of a federation: the global one, each device's own, and one of any size.
+
+Each as weights, as a model ready to infer, or as the mask that says which part of the whole it is.
+"""
 
 from typing import Literal
 
@@ -7,23 +10,32 @@ import onnx
 from coordinator.context import Context
 from coordinator.federations import existing
 from coordinator.problems import ProblemError
+from coordinator.selection import seed_of
 from coordinator.storage.records import Federation
 from edgefl.artifacts.bake import bake
 from edgefl.artifacts.bundle import INFER
 from edgefl.artifacts.submodel import bundle_weights
-from edgefl.masks import Mask, Weights, full_mask, gather
-from edgefl.wire import encode_weights
+from edgefl.masks import Mask, full_mask, gather
+from edgefl.strategies import Model
+from edgefl.wire import encode_mask, encode_weights
 
 __all__ = ["Form", "device_model", "global_model"]
 
-Form = Literal["weights", "onnx"]
+Form = Literal["weights", "onnx", "mask"]
 
 
-def global_model(context: Context, name: str, form: Form) -> bytes:
-    """Return the newest global model; before the first round, the one that was exported."""
+def global_model(context: Context, name: str, form: Form, fraction: float | None = None) -> bytes:
+    """Return the newest global model; before the first round, the one that was exported.
+
+    With a fraction, the best part of it that has at most this share of its parameters, as the strategy finds it.
+    """
     federation = existing(context, name)
-    graph = context.library.bundle(federation).graph
-    return _written(context, federation, full_mask(graph), form)
+    model = _newest(context, federation)
+    if fraction is None:
+        return _written(context, federation, model, full_mask(model.graph), form)
+    seed = seed_of(context.library.settings(federation).seed, "extract")
+    mask = context.library.strategy(federation).extract(model, fraction, seed)
+    return _written(context, federation, model, mask, form)
 
 
 def device_model(context: Context, name: str, device_id: str, form: Form) -> bytes:
@@ -38,12 +50,14 @@ def device_model(context: Context, name: str, device_id: str, form: Form) -> byt
         raise ProblemError(
             409, f"device {device_id!r} was not given a part of the model yet", fix="Wait for its first round."
         )
-    graph = context.library.bundle(federation).graph
-    return _written(context, federation, context.library.mask(graph, device.mask_body), form)
+    model = _newest(context, federation)
+    return _written(context, federation, model, context.library.mask(model.graph, device.mask_body), form)
 
 
-def _written(context: Context, federation: Federation, mask: Mask, form: Form) -> bytes:
-    part = gather(mask, _newest(context, federation))
+def _written(context: Context, federation: Federation, model: Model, mask: Mask, form: Form) -> bytes:
+    if form == "mask":
+        return encode_mask(mask)
+    part = gather(mask, model.weights)
     if form == "weights":
         return encode_weights(part, {"model": mask.graph.digest, "mask": mask.digest})
     graph = onnx.load_from_string(context.library.bundle(federation).files[INFER])
@@ -51,8 +65,11 @@ def _written(context: Context, federation: Federation, mask: Mask, form: Form) -
     return data
 
 
-def _newest(context: Context, federation: Federation) -> Weights:
-    done = [one.next_model for one in context.store.rounds(federation.id) if one.next_model is not None]
-    if done:
-        return context.library.arrays(done[-1])
-    return bundle_weights(context.library.bundle(federation))
+def _newest(context: Context, federation: Federation) -> Model:
+    bundle, library = context.library.bundle(federation), context.library
+    done = [one for one in context.store.rounds(federation.id) if one.next_model is not None]
+    if not done or done[-1].next_model is None:
+        return library.strategy(federation).begin(bundle.graph, bundle_weights(bundle))
+    arrays = done[-1].next_state_arrays
+    state = {} if arrays is None else library.arrays(arrays)
+    return Model(bundle.graph, library.arrays(done[-1].next_model), state)

@@ -12,9 +12,18 @@ __all__ = ["round_report"]
 
 
 def round_report(
-    tasks: Sequence[Task], ended: Ended, score: Score | None, *, combine_seconds: float, failure: str | None = None
+    tasks: Sequence[Task],
+    ended: Ended,
+    score: Score | None,
+    *,
+    combine_seconds: float,
+    personal: bool = False,
+    failure: str | None = None,
 ) -> dict[str, Any]:
-    """Return the report of a round whose updates these tasks are; `failure` is why there is no score."""
+    """Return the report of a round whose updates these tasks are; `failure` is why there is no score.
+
+    `personal` is the round after the last one, which made no model.
+    """
     # Plain JSON: these results were checked when they came, and a round may have a thousand of them.
     results = [json.loads(task.result) for task in tasks if task.result is not None]
     telemetry = [result["telemetry"] for result in results]
@@ -37,6 +46,8 @@ def round_report(
         "stale_updates": sum(task.counted_in != task.round for task in tasks),
         "combine_seconds": combine_seconds,
     }
+    if personal:
+        report["personal"] = True
     if before:
         report["device_accuracy_before"] = _mean(before)
     if score is not None:

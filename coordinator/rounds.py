@@ -298,7 +298,8 @@ class Rounds:
             except (EdgeFLError, OSError) as error:  # the model is made: a federation does not stop for its marks
                 failure = str(error)
         ended = self.context.store.ended(self.federation.id, closed.number)
-        return round_report(tasks, ended, score, combine_seconds=combine_seconds, failure=failure)
+        personal = model is None
+        return round_report(tasks, ended, score, combine_seconds=combine_seconds, personal=personal, failure=failure)
 
     def _tidy(self, number: int) -> None:
         """Forget what no round needs any more. A crash in between leaves files, never a hole.

@@ -34,7 +34,7 @@ def add_routes(app: FastAPI) -> None:
     admin = partial(add, app, caller=Caller.ADMIN, tag="results")
     telemetry = media(reference("TelemetryView"), about="A row for every task that ended.")
     telemetry["content"] |= {_CSV: {"schema": {"type": "string"}}, _PARQUET: {"schema": _BINARY}}
-    model = media(_BINARY, kind=TENSORS, about="The weights, or a model for onnxruntime.")
+    model = media(_BINARY, kind=TENSORS, about="The weights, a model for onnxruntime, or the mask.")
     model["content"][_ONNX] = {"schema": _BINARY}
     admin("GET", _BASE + "/telemetry", get_telemetry, answers={200: telemetry})
     admin("GET", _BASE + "/model", get_model, answers={200: model})
@@ -80,11 +80,13 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
             yield piece
 
 
-async def get_model(request: Request, name: Named, form: _Form = "weights") -> Response:
-    """Get the newest global model."""
+async def get_model(
+    request: Request, name: Named, form: _Form = "weights", fraction: Annotated[float | None, Query(gt=0, le=1)] = None
+) -> Response:
+    """Get the newest global model, or the best part of it that has at most a fraction of its parameters."""
     edge = edge_of(request)
-    data = await edge.threads.run_long(global_model, edge.context, name, form)
-    return _model(data, name, form)
+    data = await edge.threads.run_long(global_model, edge.context, name, form, fraction)
+    return _model(data, name if fraction is None else f"{name}-{fraction:g}", form)
 
 
 async def get_device_model(
@@ -97,8 +99,8 @@ async def get_device_model(
 
 
 def _model(data: bytes, name: str, form: Form) -> Response:
-    ending = "safetensors" if form == "weights" else "onnx"
-    return Response(data, 200, _attachment(f"{name}.{ending}"), TENSORS if form == "weights" else _ONNX)
+    ending = {"weights": "safetensors", "onnx": "onnx", "mask": "mask.safetensors"}[form]
+    return Response(data, 200, _attachment(f"{name}.{ending}"), _ONNX if form == "onnx" else TENSORS)
 
 
 def _attachment(name: str) -> dict[str, str]:

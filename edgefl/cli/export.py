@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edgefl.cli.export_federation import add_options
+from edgefl.cli.export_federation import run as run_federation
 from edgefl.errors import DataError, ExportError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -27,9 +29,12 @@ examples:
   edgefl export --model vgg16 --profile pi.json --step-seconds 2 --out exported/for-my-pi
   edgefl export --model cnn4 --keep 0.5 --format onnx,executorch --int8 --data fashion-mnist --out exported/small
   edgefl export --model mypackage.models:make_model --input 3,32,32 --out exported/mine
+  edgefl export --federation digits --device pi-4 --out exported/of-my-pi
+  edgefl export --federation digits --budget 0.07 --out exported/small
 
 written to the folder of --out:
   manifest.json, model_graph.json, train.onnx, infer.onnx, weights.safetensors   for every device, every mask
+from a federation: infer.onnx, weights.safetensors, mask.safetensors
 and in its folder personal, if a part or a format was asked for:
   mask.safetensors
   train.onnx, weights.safetensors, train.pte, train.json     to train with onnxruntime; with ExecuTorch
@@ -50,7 +55,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--model", required=True, metavar="NAME", help="a model of the zoo, or package.module:factory")
+    parser.add_argument("--model", metavar="NAME", help="a model of the zoo, or package.module:factory")
     parser.add_argument("--out", required=True, metavar="DIR", help="the folder, or a file ending in .zip, to write to")
     parser.add_argument("--classes", type=int, metavar="N", help="classes of a zoo model (default: its paper's)")
     parser.add_argument("--input", metavar="SHAPE", help="shape of one sample of your own model, such as 3,32,32")
@@ -58,6 +63,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument("--weights", metavar="FILE", help="weights to start from, as a weights.safetensors of EdgeFL")
     _add_part(parser.add_argument_group("the personal part"))
     _add_formats(parser.add_argument_group("what to write of it"))
+    add_options(parser)
     parser.add_argument("--no-check", action="store_true", help="skip the comparison with PyTorch")
     parser.add_argument("--json", action="store_true", help="print JSON on stdout")
     parser.set_defaults(run=run)
@@ -89,6 +95,12 @@ def _add_formats(group: "argparse._ArgumentGroup") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Export, check, cut, write, and say what it came to."""
+    if (args.model is None) == (args.federation is None):
+        raise ExportError("what to export is not said", fix="Give either --model or --federation.")
+    if args.federation is not None:
+        return run_federation(args)
+    if args.device is not None or args.budget is not None:
+        raise ExportError("--device and --budget are of a federation", fix="Name it with --federation.")
     try:
         from export.bundle import make_bundle
         from export.personal import make_files

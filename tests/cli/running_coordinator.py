@@ -23,6 +23,7 @@ seed = 1
 [strategy]
 name = "fedavg"
 learning_rate = 0.1
+{strategy}
 [work]
 epochs = 1
 [rounds]
@@ -37,11 +38,13 @@ data = "digits"
 """
 
 
-def write_federation(folder: Path, name: str = "digits", *, rounds: int = 2, more: str = "") -> Path:
+def write_federation(
+    folder: Path, name: str = "digits", *, rounds: int = 2, strategy: str = "", more: str = ""
+) -> Path:
     """Write a federation file with its bundle beside it."""
     shutil.copy(BUNDLE, folder / "cnn.zip")
     path = folder / f"{name}.toml"
-    path.write_text(FEDERATION.format(name=name, rounds=rounds) + more, encoding="utf-8")
+    path.write_text(FEDERATION.format(name=name, rounds=rounds, strategy=strategy) + more, encoding="utf-8")
     return path
 
 

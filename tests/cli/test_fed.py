@@ -180,7 +180,8 @@ def told(**changes: Any) -> bytes:
     latest = {"number": 2, "state": "open", "attempt": 2, "deadline_at": time.time() + 7205}
     status: dict[str, Any] = {"name": "digits", "state": "running", "reason": None, "mode": "rounds", "devices": 6}
     status |= {"model": "cnn", "strategy": "fedavg", "rounds": 10, "rounds_done": 2, "round": latest}
-    status |= {"updates": 3, "wanted": 5, "report": {"device_accuracy": 0.5, "accuracy": None, "loss": 0.25}}
+    status |= {"updates": 3, "wanted": 5, "personal": None}
+    status |= {"report": {"device_accuracy": 0.5, "accuracy": None, "loss": 0.25}}
     status |= {"created_at": time.time() - 3605}
     return json.dumps(status | changes).encode()
 

@@ -16,8 +16,9 @@ import pytest
 
 from edgefl.cli.main import main
 from edgefl.data import load
-from edgefl.wire import Dense, decode
+from edgefl.wire import Dense, decode, decode_mask
 from tests.cli.running_coordinator import coordinator, joining, write_federation
+from tests.device_runtime.federation import bundle
 
 Capture = pytest.CaptureFixture[str]
 
@@ -53,7 +54,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     with coordinator(folder / "state") as running, pytest.MonkeyPatch.context() as patch:
         patch.setenv("EDGEFL_URL", running.url)
         patch.setenv("EDGEFL_ADMIN_TOKEN", (running.state / "admin-token").read_text().strip())
-        created = fed("create", str(write_federation(folder)))
+        created = fed("create", str(write_federation(folder, strategy="fine_tune_epochs = 1")))
         started = fed("start", "digits")
         key = fed("key", "digits", "--uses", "2", "--expires", "7d", "--label", "the lab").out.strip()
         assert key, created.err + started.err
@@ -106,6 +107,7 @@ def test_watching_ends_with_the_federation(story: Story) -> None:
     assert "2 of 2 done" in lines["rounds"]
     assert "2 of 2" in lines["updates"]
     assert "355 test samples" in lines["accuracy"]
+    assert "on the devices' own data, " in lines["personal"]
 
 
 def test_the_list_has_a_line_a_federation(story: Story, capsys: Capture) -> None:
@@ -125,9 +127,10 @@ def test_the_status_is_the_server_s_own_json(story: Story, capsys: Capture) -> N
 def test_the_rounds_say_what_they_gave(story: Story, capsys: Capture) -> None:
     head, *lines = told(capsys, story, "rounds", "digits").splitlines()
     assert "accuracy" in head
-    assert [line.split()[:2] for line in lines] == [["0", "done"], ["1", "done"]]
-    assert all("enough updates" in line and "%" in line for line in lines)
-    assert len(json_of(capsys, story, "rounds", "digits")["rounds"]) == 2
+    assert [line.split()[:2] for line in lines] == [["0", "done"], ["1", "done"], ["personal", "done"]]
+    assert all("enough updates" in line and "%" in line for line in lines[:2])
+    assert "every device answered" in lines[2]
+    assert len(json_of(capsys, story, "rounds", "digits")["rounds"]) == 3
 
 
 def test_the_devices_say_what_they_are_and_what_it_cost_them(story: Story, capsys: Capture) -> None:
@@ -137,13 +140,14 @@ def test_the_devices_say_what_they_are_and_what_it_cost_them(story: Story, capsy
     assert all("Küchen-Pi, aarch64, 4 cores" in line for line in lines)
     assert all("done: " in line for line in lines)
     devices = json_of(capsys, story, "devices", "digits")["devices"]
-    assert all(device["last_task"]["round"] == 1 for device in devices)
+    assert all(device["last_task"]["round"] == 2 for device in devices)
 
 
 def test_the_telemetry_is_one_table_in_three_forms(story: Story, capsys: Capture, tmp_path: Path) -> None:
     rows = list(csv.DictReader(told(capsys, story, "telemetry", "digits").splitlines()))
     assert [(row["round"], row["device"]) for row in rows] == [
-        *(("0", "device-1"), ("0", "device-2"), ("1", "device-1"), ("1", "device-2"))
+        *(("0", "device-1"), ("0", "device-2"), ("1", "device-1"), ("1", "device-2")),
+        *(("2", "device-1"), ("2", "device-2")),
     ]
     assert all(float(row["round_seconds"]) > 0 for row in rows)
     said = told(capsys, story, "telemetry", "digits", "--out", str(tmp_path / "table.parquet"))
@@ -176,6 +180,42 @@ def test_the_global_model_and_a_device_s_part_come_out(story: Story, capsys: Cap
     part = decode((tmp_path / "part").read_bytes()).tensors
     assert set(part) == set(whole)
     assert all(isinstance(payload, Dense) for payload in part.values())
+
+
+@pytest.mark.parametrize(("words", "share"), [(["--budget", "0.3"], 0.3), (["--device", "device-1"], 1), ([], 1)])
+def test_a_model_of_any_size_is_exported(
+    words: list[str], share: float, story: Story, capsys: Capture, tmp_path: Path
+) -> None:
+    options = ["--federation", "digits", "--out", str(tmp_path), "--json", *story.options()]
+    assert main(["export", *words, *options]) == 0
+    said = json.loads(capsys.readouterr().out)
+    session = onnxruntime.InferenceSession(tmp_path / "infer.onnx", providers=["CPUExecutionProvider"])
+    digits = load("digits")
+    features, labels = digits.batch(np.arange(len(digits.test)), "test")
+    (logits,) = session.run(None, {"x": features})
+    assert logits.shape == (len(labels), 10)
+    graph = bundle().graph
+    mask = decode_mask((tmp_path / "mask.safetensors").read_bytes(), graph)
+    assert mask.digest == said["mask"]
+    assert mask.cost.parameters <= share * graph.parameters
+    assert sum(array.size for array in decode((tmp_path / "weights.safetensors").read_bytes()).arrays.values()) > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "what to export is not said"),
+        (["--federation", "digits", "--budget", "1.5"], "the budget is 1.5"),
+        (["--model", "cnn4", "--budget", "0.5"], "of a federation"),
+        (["--federation", "other"], "no federation 'other'"),
+    ],
+)
+def test_an_export_that_is_not_possible_says_why(
+    words: list[str], message: str, story: Story, capsys: Capture, tmp_path: Path
+) -> None:
+    assert main(["export", *words, "--out", str(tmp_path / "out"), *story.options()]) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_keys_are_listed_without_themselves_and_revoked(story: Story, capsys: Capture) -> None:

@@ -47,7 +47,7 @@ def test_what_cannot_be_served_is_refused_before_anything_is_made(
 def test_a_federation_file_is_refused_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_federation(tmp_path, more="[limits]\nmost_bites = 5\n")
     said = refused(capsys, tmp_path / "state", str(path))
-    assert f"{path}, line 20: field 'limits.most_bites' is not a known field" in said
+    assert f"{path}, line 21: field 'limits.most_bites' is not a known field" in said
     assert not (tmp_path / "state").exists()
 
 

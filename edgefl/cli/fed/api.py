@@ -21,7 +21,7 @@ from edgefl.errors import EdgeFLError, MissingDependencyError
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["Api", "UnreachableError", "add_connection", "connect", "path_of"]
+__all__ = ["Api", "UnreachableError", "add_connection", "add_coordinator", "connect", "path_of"]
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 DEFAULT_STATE = "~/.edgefl/coordinator"
@@ -38,6 +38,12 @@ class UnreachableError(EdgeFLError):
 
 
 def add_connection(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which coordinator, by which right, and in which form."""
+    add_coordinator(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON on stdout")
+
+
+def add_coordinator(parser: argparse.ArgumentParser) -> None:
     """Add the options that say which coordinator, and by which right."""
     group = parser.add_argument_group("the coordinator")
     group.add_argument("--url", metavar="URL", help=f"its address (default: $EDGEFL_URL, or {DEFAULT_URL})")
@@ -47,7 +53,6 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
         help=f"the admin token (default: $EDGEFL_ADMIN_TOKEN, or the file {DEFAULT_STATE}/{TOKEN_FILE})",
     )
     group.add_argument("--certificate", metavar="FILE", help="certificate that signed the coordinator's, in PEM form")
-    parser.add_argument("--json", action="store_true", help="print JSON on stdout")
 
 
 def connect(args: argparse.Namespace) -> "Api":

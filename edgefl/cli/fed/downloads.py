@@ -28,12 +28,17 @@ def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         actions,
         "export",
         run_export,
-        help="write the newest global model, or a device's part of it",
-        more="\nAs a finished ONNX model, or as the weights alone (a body that `edgefl export --weights` reads).",
+        help="write the newest global model, or a part of it",
+        more="\nAs a finished ONNX model, as the weights alone (which `edgefl export --weights` reads), or as the\n"
+        "mask that says which part of the whole it is.",
     )
-    export.add_argument("--device", metavar="ID", help="the part that this device has")
+    part = export.add_mutually_exclusive_group()
+    part.add_argument("--device", metavar="ID", help="the part that this device has")
+    part.add_argument("--budget", type=float, metavar="F", help="the best part with this share of the parameters")
     export.add_argument(
-        "--format", choices=["onnx", "weights"], help="(default: by the file's name: .safetensors is weights, or onnx)"
+        "--format",
+        choices=["onnx", "weights", "mask"],
+        help="(default: by the file's name: .safetensors is weights, or onnx)",
     )
     export.add_argument("--out", metavar="FILE", required=True, help="where to write it")
 
@@ -59,10 +64,11 @@ def run_export(args: argparse.Namespace) -> int:
     """Write the model."""
     form = args.format or ("weights" if Path(args.out).suffix == ".safetensors" else "onnx")
     part = () if args.device is None else ("devices", args.device)
-    return _save(args, path_of("federations", args.name, *part, "model"), form)
+    query = {} if args.budget is None else {"fraction": f"{args.budget:.12g}"}
+    return _save(args, path_of("federations", args.name, *part, "model"), form, **query)
 
 
-def _save(args: argparse.Namespace, path: str, form: str) -> int:
+def _save(args: argparse.Namespace, path: str, form: str, **query: str) -> int:
     """Download to a file that is there whole, or not at all."""
     out = Path(args.out)
     try:
@@ -71,7 +77,7 @@ def _save(args: argparse.Namespace, path: str, form: str) -> int:
         raise EdgeFLError(f"{out} cannot be written: {error.strerror}", fix="Give a file in your own folder.") from None
     try:
         with os.fdopen(handle, "wb") as file, connect(args) as api:
-            count = api.download(path, file, format=form)
+            count = api.download(path, file, format=form, **query)
         Path(name).chmod(0o644)
         Path(name).replace(out)
     except BaseException:

@@ -1,0 +1,58 @@
+"""`edgefl export --federation`: a model out of a federation, from its coordinator. Needs no torch.
+
+The model of a device, one of any size, or the whole one: the graph to infer with, its weights, and its mask.
+"""
+
+import argparse
+import io
+from pathlib import Path
+
+from edgefl.cli.fed.api import add_coordinator, connect, path_of
+from edgefl.cli.fed.tables import print_json
+from edgefl.errors import ExportError
+
+__all__ = ["add_options", "run"]
+
+_FILES = {"infer.onnx": "onnx", "weights.safetensors": "weights", "mask.safetensors": "mask"}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that only this needs."""
+    group = parser.add_argument_group("from a federation, in place of --model")
+    group.add_argument("--federation", metavar="NAME", help="take the newest model of this federation")
+    part = group.add_mutually_exclusive_group()
+    part.add_argument("--device", metavar="ID", help="the model that this device has (see `edgefl fed devices`)")
+    part.add_argument("--budget", type=float, metavar="F", help="the best one with this share of the parameters")
+    add_coordinator(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Download the files, write them, and say what they came to."""
+    from edgefl.artifacts.store import write_whole
+    from edgefl.wire import Kind, decode
+
+    if args.budget is not None and not 0 < args.budget <= 1:
+        raise ExportError(f"the budget is {args.budget}", fix="Give a share of the parameters, such as 0.07.")
+    part = () if args.device is None else ("devices", args.device)
+    path = path_of("federations", args.federation, *part, "model")
+    query = {} if args.budget is None else {"fraction": f"{args.budget:.12g}"}
+    files = {}
+    with connect(args) as api:
+        for name, form in _FILES.items():
+            out = io.BytesIO()
+            api.download(path, out, format=form, **query)
+            files[name] = out.getvalue()
+    for name, content in files.items():
+        write_whole(Path(args.out) / name, content)
+    weights = decode(files["weights.safetensors"], kind=Kind.WEIGHTS)
+    parameters = sum(array.size for array in weights.arrays.values())
+    if args.json:
+        sizes = {name: len(content) for name, content in files.items()}
+        print_json(
+            {"federation": args.federation, "mask": weights.about["mask"], "entries": parameters, "files": sizes}
+        )
+        return 0
+    print(f"{args.out}: {parameters:,} weights")
+    for name, content in files.items():
+        print(f"  {name:<22}{len(content):>14,} bytes")
+    return 0
