@@ -1,10 +1,12 @@
 """How many devices does one coordinator hold? A real server, and a thousand simulated devices beside it.
 
-    python -m benchmarks.coordinator_load [--devices 1000] [--rounds 6] [--download] [--wait 0]
+    python -m benchmarks.coordinator_load [--devices 1000] [--rounds 6] [--download] [--wait 0] [--start 2]
 
 The server is a process of its own (SQLite, blobs in a folder, every update synced to disk before it is acknowledged).
 Devices poll, come back when they are told to, and upload an update of about 50 KB each round; with --download they also
-fetch its weights. They share this process: plain sockets, one connection each, kept open. Printed:
+fetch its weights. They share this process: plain sockets, one connection each, kept open. Their first polls come within
+--start seconds, as no fleet is switched on in one millisecond; from then on the coordinator says when they come. An
+update follows its task at once: nobody trains. Printed:
 
     updates a second      accepted updates over the whole time from the first round's opening to the last one's end
     poll, upload          milliseconds from request to answer
@@ -18,6 +20,7 @@ import argparse
 import asyncio
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -113,6 +116,7 @@ class Device:
 
     async def run(self) -> None:
         """Poll and upload until the federation is over."""
+        await asyncio.sleep(random.uniform(0, self.load.start))
         while True:
             begun = time.perf_counter()
             path = f"/v1/tasks/next?wait={self.load.wait:g}"
@@ -147,8 +151,10 @@ class Device:
 class Load:
     """Everything that the devices share."""
 
-    def __init__(self, graph: ModelGraph, server: int, *, devices: int, wait: float, download: bool) -> None:
-        self.wait, self.download, self.figures = wait, download, Figures()
+    def __init__(
+        self, graph: ModelGraph, server: int, *, devices: int, wait: float, start: float, download: bool
+    ) -> None:
+        self.wait, self.start, self.download, self.figures = wait, start, download, Figures()
         self.server, self._graph, self._devices = server, graph, devices
         generator = np.random.default_rng(0)
         shapes = full_mask(graph).shapes
@@ -259,6 +265,7 @@ def main() -> None:
     parser.add_argument("--devices", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--wait", type=float, default=0.0, help="seconds that a poll may wait")
+    parser.add_argument("--start", type=float, default=2.0, help="seconds within which devices begin to poll")
     parser.add_argument("--download", action="store_true", help="fetch the weights of every task")
     parser.add_argument("--database", help="URL of a PostgreSQL to use")
     args = parser.parse_args()
@@ -275,7 +282,8 @@ def main() -> None:
             try:
                 ready = json.loads(server.stdout.readline())
                 url = httpx.URL(ready["url"])
-                load = Load(bundle.graph, server.pid, devices=args.devices, wait=args.wait, download=args.download)
+                shared = {"devices": args.devices, "wait": args.wait, "start": args.start, "download": args.download}
+                load = Load(bundle.graph, server.pid, **shared)
                 key = ready["federations"][0]["join_key"]
                 asyncio.run(_run(load, url.host, url.port or 80, key, args.devices))
                 admin = (folder / "state" / "admin-token").read_text().strip()

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from fastapi import FastAPI
+from starlette.types import Receive, Scope, Send
 
 from coordinator.allowances import Budget, Slots
 from coordinator.callers import Gate
@@ -18,7 +19,7 @@ from coordinator.limits import LimitsMiddleware
 from coordinator.metrics import Metrics
 from coordinator.problems import add_handlers
 from coordinator.routes import artifacts, bundles, devices, federations, members, results, service, speed, tasks
-from coordinator.routes.adding import BusyMiddleware
+from coordinator.routes.adding import BusyRoutes
 from coordinator.routes.openapi import openapi_text
 from coordinator.server_settings import ServerLimits
 from coordinator.threads import Threads
@@ -32,7 +33,7 @@ def make_app(context: Context, *, admin_hash: str, limits: ServerLimits | None =
     is a file of this machine, which is read without threads."""
     limits = limits or ServerLimits()
     edge = _make_edge(context, Threads(local=local), limits, admin_hash)
-    app = FastAPI(
+    app = _App(
         openapi_url=None,  # our own route, which says who may call it
         docs_url=None,
         redoc_url=None,
@@ -43,7 +44,6 @@ def make_app(context: Context, *, admin_hash: str, limits: ServerLimits | None =
     app.state.broken = ["it is starting"]
     add_handlers(app)
     # The last one added is the outermost.
-    app.add_middleware(BusyMiddleware, routes=app.router.routes)
     app.add_middleware(LimitsMiddleware, limits=limits)
     app.add_middleware(EdgeMiddleware, metrics=edge.metrics)
     tasks.add_routes(app, limits)  # routes are tried in order: the busiest first
@@ -56,7 +56,24 @@ def make_app(context: Context, *, admin_hash: str, limits: ServerLimits | None =
     results.add_routes(app)
     service.add_routes(app)
     app.state.openapi_text = openapi_text(app)
+    app.busy = BusyRoutes(app.router.routes)
+    app.busy_app = EdgeMiddleware(LimitsMiddleware(app.busy.serve, limits), edge.metrics)
     return app
+
+
+class _App(FastAPI):
+    """An app whose busy routes have our own layers around them, and none of FastAPI's."""
+
+    busy: BusyRoutes
+    busy_app: EdgeMiddleware
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] == "http" and self.busy.find(scope):
+            scope["app"] = self
+            await self.busy_app(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
 
 
 def _make_edge(context: Context, threads: Threads, limits: ServerLimits, admin_hash: str) -> Edge:

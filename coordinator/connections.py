@@ -2,31 +2,107 @@
 
 httptools keeps headers as long as they come, for as long as they take. The app can only look at them afterwards, so
 they are counted and timed here. What is no HTTP at all is answered in the one form of all errors.
+
+A body is read when the app asks for it. Until then uvicorn would keep the first 64 KiB of each: a thousand updates that
+wait for their turn shall wait in the network, which slows their senders down, and not in the memory of this process.
 """
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from coordinator.limits import has_body
 from coordinator.problems import problem_body
 from coordinator.server_settings import ServerLimits
 
 __all__ = ["connection_class"]
 
+_BUFFER = memoryview(bytearray(256 * 1024))
+"""What was read last, of whichever connection: it is taken out before anything else is read."""
+_HEAD_BYTES = 8 * 1024
 
-def connection_class(limits: ServerLimits) -> type[asyncio.Protocol]:
+
+def connection_class(limits: ServerLimits) -> type[asyncio.BaseProtocol]:
     """Return the class of connections with these limits, for uvicorn to make."""
 
-    class Connection(LimitedConnection):
+    class Limited(LimitedConnection):
         header_bytes = limits.header_bytes
         header_seconds = limits.header_seconds
+
+    class Connection(MeasuredReads):
+        connection = Limited
 
     return Connection
 
 
+class MeasuredReads(asyncio.BufferedProtocol):
+    """Reads for a connection: little while it expects headers, much once its app has asked for a body."""
+
+    connection: type["LimitedConnection"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._http = self.connection(*args, **kwargs)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._http.connection_made(cast(asyncio.Transport, transport))  # uvloop's, which is none by its class
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        self._http.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The caller does not keep up."""
+        self._http.pause_writing()
+
+    def resume_writing(self) -> None:
+        """The caller does again."""
+        self._http.resume_writing()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Say how much to read."""
+        return _BUFFER if self._http.answering else _BUFFER[:_HEAD_BYTES]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take what was read."""
+        self._http.data_received(bytes(_BUFFER[:nbytes]))
+
+
+class _OneWrite:
+    """The transport of one answer. Its head waits for what follows it: two writes would be two calls to the system, and
+    wake the caller twice."""
+
+    __slots__ = ("_begun", "_head", "_transport")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._head: bytes | None = None
+        self._begun = False
+
+    def write(self, data: bytes) -> None:
+        """Write a part of the answer, of which the first is its head."""
+        if self._begun or data.startswith(b"HTTP/1.1 100 "):  # somebody waits for that one before there is an answer
+            self._transport.write(data)
+        elif self._head is None:
+            self._head = data
+        else:
+            self._begun = True
+            self._transport.writelines([self._head, data])
+
+    def close(self) -> None:
+        """Close the connection after what was written."""
+        if self._head is not None and not self._begun:
+            self.write(b"")
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        """Whether the connection is closed."""
+        return self._transport.is_closing()
+
+
 class LimitedConnection(HttpToolsProtocol):
-    """A connection whose headers are limited in size and time."""
+    """A connection whose headers are limited in size and time, and which reads no body that nobody asked for."""
 
     header_bytes: int
     header_seconds: float
@@ -35,11 +111,23 @@ class LimitedConnection(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._counted = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._in_headers = False
+
+    @property
+    def answering(self) -> bool:
+        """Whether the app has a request and has not answered it."""
+        return self.cycle is not None and not self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A connection that says nothing is closed after a while."""
         super().connection_made(transport)
         self._expect_headers()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came. Headers that are not all of them are timed from here on."""
+        super().data_received(data)
+        if self._in_headers and self._timer is None and not self.transport.is_closing():
+            self._expect_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the timer."""
@@ -47,11 +135,9 @@ class LimitedConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
-        """Begin to count and to time the headers of a request."""
+        """Begin to count the headers of a request."""
         super().on_message_begin()
-        self._counted = 0
-        if self._timer is None:
-            self._expect_headers()
+        self._counted, self._in_headers = 0, True
 
     def on_url(self, url: bytes) -> None:
         """Count the first line."""
@@ -64,10 +150,15 @@ class LimitedConnection(HttpToolsProtocol):
         self._count(len(name) + len(value) + 4)
 
     def on_headers_complete(self) -> None:
-        """The app takes over."""
+        """The app takes over, and reads on when it wants the body."""
         self._stop_timer()
+        self._in_headers = False
         if not self.transport.is_closing():
             super().on_headers_complete()
+            if self.scope["method"] != "HEAD":  # whose answer ends with its head
+                self.cycle.transport = cast(asyncio.Transport, _OneWrite(self.transport))
+            if has_body(self.headers):
+                self.flow.pause_reading()
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP."""

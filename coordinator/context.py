@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
+from coordinator.corrections import Corrections
 from coordinator.library import Library
 from coordinator.storage.blobs import Blobs
 from coordinator.storage.store import Store
@@ -33,6 +34,7 @@ class Context:
     tell: Callable[[Collection[str]], None] = _nobody
     """Called, from any thread, with the devices that have something new to hear."""
     library: Library = field(init=False)
+    corrections: Corrections = field(default_factory=Corrections)
     _handed: dict[str, float] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 

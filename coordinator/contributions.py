@@ -51,10 +51,11 @@ class Contributions:
         graph = self.context.library.bundle(self.federation).graph
         for task in self.tasks:
             start = self.context.library.start_of(self.federation.id, task.round)
-            if start is None or task.update is None:
+            if start is None or task.update is None or task.result is None:
                 raise RuntimeError(f"task {task.id} counts, but its round or its update is not there")
             staleness = self.number - task.round
             trust = float((1 + staleness) ** -settings.buffering.staleness_exponent)
             with self.context.blobs.open(task.update) as data:
-                report = decode_result(data, graph, limit=len(data), known=True)
+                known = self.context.library.result(task.update, task.result)
+                report = decode_result(data, graph, limit=len(data), known=known)
                 yield contribution_of(self.context, self.federation, task, start, report, trust)

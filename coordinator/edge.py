@@ -17,6 +17,7 @@ from coordinator.callers import Gate
 from coordinator.context import Context
 from coordinator.driver import Driver
 from coordinator.intake import Intake
+from coordinator.limits import has_body
 from coordinator.logs import REQUEST_ID
 from coordinator.metrics import Metrics
 from coordinator.problems import answer, noted
@@ -32,6 +33,7 @@ _FREQUENT = frozenset({"/v1/tasks/next", "/v1/artifacts/{digest}", "/v1/tasks/{t
 """Routes whose successes are not worth a line each."""
 _GONE = 499
 """What the log says of a caller that went away; nobody gets it as an answer."""
+_METHODS = frozenset({"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"})
 
 
 @dataclass(slots=True)
@@ -97,7 +99,7 @@ class EdgeMiddleware:
     def _note(self, scope: Scope, exchange: "_Exchange", seconds: float) -> None:
         route, method, status = _route(scope), scope["method"], exchange.status or _GONE
         # The method is what the caller wrote: only those that exist may become labels and lines.
-        method = method if method in ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS") else "OTHER"
+        method = method if method in _METHODS else "OTHER"
         self._metrics.request(route, method, status, seconds)
         self._metrics.traffic(exchange.received, exchange.sent)
         level = logging.DEBUG if status < 400 and route in _FREQUENT else logging.INFO
@@ -130,19 +132,12 @@ class _Exchange:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             headers = [*message.get("headers", ()), *self._more]
-            if not self.whole and _has_body(self._scope) and (b"connection", b"close") not in headers:
+            if not self.whole and has_body(self._scope["headers"]) and (b"connection", b"close") not in headers:
                 headers.append((b"connection", b"close"))
             message["headers"] = headers
         else:
             self.sent += len(message.get("body", b""))
         await self._send(message)
-
-
-def _has_body(scope: Scope) -> bool:
-    return any(
-        name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
-        for name, value in scope["headers"]
-    )
 
 
 def _route(scope: Scope) -> str:

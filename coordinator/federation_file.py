@@ -5,7 +5,7 @@ is the federation only: addresses, certificates and folders are the server's, an
 
     [federation]   name, model (a bundle; its path is relative to the file), seed, mode, round_share
     [strategy]     name, and the strategy's own settings beside it
-    [work] [rounds] [selection] [buffering] [evaluation] [limits]
+    [work] [rounds] [selection] [buffering] [evaluation] [limits] [budget]
                    fields of the class of that name in `coordinator.federation_settings`
 
 TOML has no null: where a limit has a default, the text "no limit" lifts it.

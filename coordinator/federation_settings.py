@@ -13,6 +13,7 @@ from edgefl.values import (
     FieldError,
     Fraction,
     Identifier,
+    Joules,
     LocalWork,
     Name,
     PositiveCount,
@@ -26,6 +27,7 @@ from edgefl.values import (
 
 __all__ = [
     "Buffering",
+    "Caps",
     "Evaluation",
     "FederationSettings",
     "Limits",
@@ -147,6 +149,23 @@ class Limits:
         check_fields(self)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caps:
+    """The most that a round may take on any device. A device gets a part that keeps to this, and to what it can do."""
+
+    memory: Bytes | None = field(default=None, metadata=_NO_LIMIT)
+    """Peak memory of training; what a device has free is a limit in any case."""
+    joules: Joules | None = field(default=None, metadata=_NO_LIMIT)
+    """Energy, where a device's profile says how much power it takes."""
+    trainable_parameters: PositiveCount | None = field(default=None, metadata=_NO_LIMIT)
+    adapt: bool = True
+    """Whether a device that was slower, hotter or hungrier than predicted gets a smaller part next. Plans then depend
+    on measured times: without it, the same seed and devices give the same models."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
 @document("federation", version=1)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FederationSettings:
@@ -162,6 +181,7 @@ class FederationSettings:
     buffering: Buffering = field(default_factory=Buffering)
     evaluation: Evaluation | None = None
     limits: Limits = field(default_factory=Limits)
+    budget: Caps = field(default_factory=Caps)
     round_share: Fraction = 0.5
     """Share of the deadline that a device's predicted training may take; the rest is for the network and surprises."""
 

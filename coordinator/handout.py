@@ -1,41 +1,65 @@
-"""What a device that asks is told to do."""
+"""What a device that asks is told to do.
 
+An answer is the JSON of an `Assignment`. Its plan is the text that the database keeps, with the time that is left: a
+thousand devices may ask within a second, and nobody need read and check a plan again that is only passed on.
+"""
+
+import json
 import random
-from dataclasses import replace
+from dataclasses import dataclass
 
 from coordinator.context import Context
 from coordinator.storage.records import OVER, Device, Federation, Task
-from edgefl.values import Assignment
+from edgefl.values import Assignment, to_json
 
-__all__ = ["next_assignment", "nothing"]
+__all__ = ["Answer", "next_answer", "nothing"]
 
 _RETRY_SECONDS = 2.0
 """A device that may wait for its answer rarely sees this; one that may not comes back after about so long."""
 _LEAST_SECONDS = 1.0
 """Of a deadline: with less than this left, a task is not worth beginning."""
+_EMPTY = to_json(Assignment(retry_seconds=_RETRY_SECONDS))
 
 
-def nothing(*, finished: bool = False) -> Assignment:
-    """Return the answer that there is nothing to do; with some jitter, so that a fleet does not come all at once."""
-    return Assignment(retry_seconds=_RETRY_SECONDS * random.uniform(0.5, 1.5), finished=finished)
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a poll."""
+
+    body: bytes
+    """JSON of an `Assignment`."""
+    waits: bool = False
+    """Whether there is nothing to do now, but there will be."""
 
 
-def next_assignment(context: Context, device: Device) -> Assignment:
+def nothing(pause: float = 0.0, *, finished: bool = False) -> Answer:
+    """Return the answer that there is nothing to do, and nothing will be for `pause` seconds; with some jitter, so that
+    a fleet does not come all at once."""
+    seconds = pause + _RETRY_SECONDS * random.uniform(0.5, 1.5)
+    return Answer(_written(retry_seconds=round(seconds, 3), finished=finished), waits=not finished)
+
+
+def next_answer(context: Context, device: Device, pause: float = 0.0) -> Answer:
     """Return a device's task, or when to ask again. The same task is given until it has ended."""
     task = context.store.open_task(device.id)
     if task is None:
         known = context.store.federation(device.federation)
-        return nothing(finished=known is None or known.state in OVER)
+        return nothing(pause, finished=known is None or known.state in OVER)
     federation = context.library.federation(task.federation)
     if federation is None:
         return nothing(finished=True)
-    now, plan = context.now(), context.library.plan(task)
+    now = context.now()
     left = _seconds_left(context, federation, task, now)
     if left < _LEAST_SECONDS:
         return nothing()
     if task.handed_at is None:
         context.note_handed(task.id, now)
-    return Assignment(retry_seconds=_RETRY_SECONDS, plan=replace(plan, deadline_seconds=left))
+    plan = json.loads(task.plan)
+    del plan["schema"]  # a part of a document has none
+    return Answer(_written(plan=plan | {"deadline_seconds": left}))
+
+
+def _written(**fields: object) -> bytes:
+    return json.dumps(_EMPTY | fields, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _seconds_left(context: Context, federation: Federation, task: Task, now: float) -> float:

@@ -1,16 +1,16 @@
 """Updates on their way in: looked at, put on disk, entered, acknowledged; in this order.
 
-Looking at an update (digest, form, tensors, norm) is done by threads, for several at once. Then one thread takes all
-that are ready, waits for the disk once for all of them, and enters them in one transaction: that is how a small
-machine takes hundreds of updates a second without ever acknowledging one that could be lost.
+Looking at an update (digest, form, tensors, norm) is done by two threads: one for those in memory, one for those in
+files, so that a small one never waits behind a large one, and polls share the interpreter with one of them at most.
+Then one thread takes all that are ready, waits for the disk once for all of them, and enters them in one transaction:
+that is how a small machine takes hundreds of updates a second without ever acknowledging one that could be lost.
 """
 
 import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -23,7 +23,7 @@ from coordinator.storage.records import Device, Federation, Task, TaskState
 from coordinator.storage.store import Upload, Verdict
 from edgefl.errors import WireFormatError
 from edgefl.strategies import Contribution, check_personal, part_norm
-from edgefl.values import ClientPlan, Outcome, Receipt, Refusal, digest_of, dumps
+from edgefl.values import ClientPlan, Outcome, Prediction, Receipt, Refusal, Telemetry, digest_of, dumps
 from edgefl.wire import Report, decode_result, encode_mask
 
 __all__ = ["Intake", "own_task", "refuse"]
@@ -36,56 +36,95 @@ _OUTCOMES = {Verdict.ACCEPTED: Outcome.ACCEPTED, Verdict.ALREADY: Outcome.ALREAD
 
 
 @dataclass(frozen=True, slots=True)
+class _Arrival:
+    """An update that came, and who waits to hear what becomes of it."""
+
+    device: Device
+    task: str
+    body: bytes | Path
+    loop: asyncio.AbstractEventLoop
+    verdict: "asyncio.Future[Verdict]"
+
+
+@dataclass(frozen=True, slots=True)
 class _Checked:
     """An update that may be entered."""
 
+    arrival: _Arrival
     upload: Upload
     body: bytes | Path | None
     """None where the update is late: its report is kept, its tensors are not."""
     mask: bytes | None
-    done: "Future[Verdict]"
+    lesson: tuple[Prediction, Telemetry] | None = None
+    """What was predicted and what was measured, where the next plan shall learn from it."""
+
+
+_Queue = SimpleQueue[_Arrival | None]
 
 
 class Intake:
     """Takes updates."""
 
-    def __init__(self, context: Context, *, threads: int = 2, accepted: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, context: Context, *, accepted: Callable[[], None] = lambda: None) -> None:
         self._context, self._accepted = context, accepted
-        self._looking = ThreadPoolExecutor(threads, thread_name_prefix="intake")
         self._norms = Recent(1024)
+        self._small: _Queue = SimpleQueue()
+        self._large: _Queue = SimpleQueue()
         self._ready: SimpleQueue[_Checked | None] = SimpleQueue()
-        self._entering: threading.Thread | None = None
+        self._looking = [
+            threading.Thread(target=self._look_at_all, args=(queue,), name=name, daemon=True)
+            for name, queue in (("intake-small", self._small), ("intake-large", self._large))
+        ]
+        self._entering = threading.Thread(target=self._enter_all, name="intake-entering", daemon=True)
 
     @property
     def alive(self) -> bool:
         """Whether updates are being entered."""
-        return self._entering is not None and self._entering.is_alive()
+        return all(thread.is_alive() for thread in (*self._looking, self._entering))
 
     def start(self) -> None:
         """Begin to take updates."""
-        self._entering = threading.Thread(target=self._enter_all, name="intake-entering", daemon=True)
-        self._entering.start()
+        for thread in (*self._looking, self._entering):
+            thread.start()
 
     def stop(self) -> None:
         """Enter what is under way, then stop."""
-        self._looking.shutdown()
+        for queue in (self._small, self._large):
+            queue.put(None)
+        for thread in self._looking:
+            _join(thread)
         self._ready.put(None)
-        if self._entering is not None:
-            self._entering.join()
+        _join(self._entering)
 
     async def deliver(self, device: Device, task_id: str, body: bytes | Path) -> Receipt:
         """Take a device's update; it is durable when this returns. Raises `ProblemError`."""
         loop = asyncio.get_running_loop()
-        looked = await loop.run_in_executor(self._looking, self._look, device, task_id, body)
-        verdict = looked if isinstance(looked, Verdict) else await asyncio.wrap_future(looked.done)
-        return _receipt(task_id, verdict)
+        arrival = _Arrival(device, task_id, body, loop, loop.create_future())
+        (self._large if isinstance(body, Path) else self._small).put(arrival)
+        return _receipt(task_id, await arrival.verdict)
 
-    def _look(self, device: Device, task_id: str, body: bytes | Path) -> _Checked | Verdict:
-        context = self._context
-        task = own_task(context, device, task_id)
+    def _look_at_all(self, queue: _Queue) -> None:
+        while (arrival := queue.get()) is not None:
+            self._take(arrival)
+            del arrival  # or its body would stay in memory until the next one comes
+
+    def _take(self, arrival: _Arrival) -> None:
+        try:
+            looked = self._look(arrival)
+        except Exception as error:
+            _answer([(arrival, error)])
+            return
+        if isinstance(looked, _Checked):
+            self._ready.put(looked)
+        else:
+            _answer([(arrival, looked)])
+
+    def _look(self, arrival: _Arrival) -> _Checked | Verdict:
+        context, device, body = self._context, arrival.device, arrival.body
+        task = own_task(context, device, arrival.task)
         federation = context.library.federation(task.federation)
         if federation is None:
-            raise _unknown_task(task_id)
+            raise _unknown_task(task.id)
         settings = context.library.settings(federation)
         _check_size(body, settings.limits.most_bytes)
         data = body.read_bytes() if isinstance(body, Path) else body
@@ -97,6 +136,7 @@ class Intake:
         late = task.state is not TaskState.OPEN
         if not late:
             self._check_tensors(federation, task, report)
+            context.library.remember_result(digest, report.result)
         mask = None if report.next_mask is None or late else encode_mask(report.next_mask)
         upload = Upload(
             task=task.id,
@@ -109,9 +149,9 @@ class Intake:
             buffered=settings.buffered,
             most_staleness=settings.buffering.most_staleness,
         )
-        checked = _Checked(upload, None if late else body, mask, Future())
-        self._ready.put(checked)
-        return checked
+        predicted = context.library.plan(task).predicted
+        lesson = None if predicted is None or not settings.budget.adapt else (predicted, report.result.telemetry)
+        return _Checked(arrival, upload, None if late else body, mask, lesson)
 
     def _check_tensors(self, federation: Federation, task: Task, report: Report) -> None:
         start = self._context.library.start_of(task.federation, task.round)
@@ -135,15 +175,18 @@ class Intake:
             )
 
     def _enter_all(self) -> None:
-        while True:
-            batch = [self._ready.get()]
-            while batch[-1] is not None and len(batch) < _BATCH and not self._ready.empty():
-                batch.append(self._ready.get())
-            entries = [entry for entry in batch if entry is not None]
-            if entries:
-                self._enter(entries)
-            if batch[-1] is None:
-                return
+        while self._enter_ready():
+            pass
+
+    def _enter_ready(self) -> bool:
+        """Enter all that are ready, once there is one; return whether there will be more."""
+        batch = [self._ready.get()]
+        while batch[-1] is not None and len(batch) < _BATCH and not self._ready.empty():
+            batch.append(self._ready.get())
+        entries = [entry for entry in batch if entry is not None]
+        if entries:
+            self._enter(entries)
+        return batch[-1] is not None
 
     def _enter(self, entries: list[_Checked]) -> None:
         try:
@@ -152,23 +195,50 @@ class Intake:
             verdicts = self._context.store.accept([entry.upload for entry in entries])
         except Exception as error:
             _LOG.exception("updates could not be entered")
-            for entry in entries:
-                if entry.done.set_running_or_notify_cancel():
-                    entry.done.set_exception(_not_now(error))
+            _answer([(entry.arrival, _not_now(error)) for entry in entries])
             return
         for entry, verdict in zip(entries, verdicts, strict=True):
+            if verdict is Verdict.ACCEPTED and entry.lesson is not None:
+                self._context.corrections.note_round(entry.arrival.device, *entry.lesson)
             if verdict in _USELESS and entry.body is not None:
                 with contextlib.suppress(Exception):  # a body too many does no harm
                     self._context.blobs.drop(entry.upload.update)
-            if entry.done.set_running_or_notify_cancel():
-                entry.done.set_result(verdict)
+        _answer([(entry.arrival, verdict) for entry, verdict in zip(entries, verdicts, strict=True)])
         if Verdict.ACCEPTED in verdicts:
             self._accepted()
 
 
+def _join(thread: threading.Thread) -> None:
+    if thread.ident is not None:  # it was started
+        thread.join()
+
+
+def _answer(answers: Sequence[tuple[_Arrival, Verdict | Exception]]) -> None:
+    """Tell those who wait, all of an event loop at once: it need be woken only once."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[_Arrival, Verdict | Exception]]] = {}
+    for arrival, said in answers:
+        by_loop.setdefault(arrival.loop, []).append((arrival, said))
+    for loop, together in by_loop.items():
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(_tell, together)
+
+
+def _tell(answers: Sequence[tuple[_Arrival, Verdict | Exception]]) -> None:
+    for arrival, said in answers:
+        if arrival.verdict.done():  # who waited is gone
+            continue
+        if isinstance(said, Exception):
+            arrival.verdict.set_exception(said)
+        else:
+            arrival.verdict.set_result(said)
+
+
 def refuse(context: Context, device: Device, task_id: str, refusal: Refusal) -> Receipt:
     """Take a device's word that it does not do a task."""
-    return _receipt(task_id, context.store.refuse(task_id, device.id, dumps(refusal), context.now()))
+    verdict = context.store.refuse(task_id, device.id, dumps(refusal), context.now())
+    if verdict is Verdict.ACCEPTED:
+        context.corrections.note_refusal(device, refusal.reason)
+    return _receipt(task_id, verdict)
 
 
 def own_task(context: Context, device: Device, task_id: str) -> Task:

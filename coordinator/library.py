@@ -18,7 +18,7 @@ from edgefl.artifacts.submodel import training_graph
 from edgefl.masks import Mask, Weights, full_mask
 from edgefl.model_graph import ModelGraph
 from edgefl.strategies import Strategy, strategy_of
-from edgefl.values import ClientPlan, DeviceProfile, loads
+from edgefl.values import ClientPlan, DeviceProfile, LocalResult, loads
 from edgefl.wire import Kind, decode, decode_mask
 
 __all__ = ["Library", "Recent"]
@@ -67,6 +67,7 @@ class Library:
         self._deadlines = Recent(64)
         self._profiles = Recent(4096)
         self._plans = Recent(2048)  # a device that got its plan comes back with its update
+        self._results = Recent(2048)  # what was checked when it came is soon combined
 
     def federation(self, name: str) -> Federation | None:
         """Return a federation as it was created: what it was told and its bundle never change, its state does."""
@@ -110,6 +111,14 @@ class Library:
     def plan(self, task: Task) -> ClientPlan:
         """Return what a task's device was told."""
         return self._plans.get(task.id, lambda: loads(ClientPlan, task.plan))
+
+    def remember_result(self, update: str, result: LocalResult) -> None:
+        """Keep the result in an update that was checked, by the update's digest."""
+        self._results.get(update, lambda: result)
+
+    def result(self, update: str, text: str) -> LocalResult:
+        """Return the result in an update; `text` is its JSON."""
+        return self._results.get(update, lambda: loads(LocalResult, text))
 
     def bundle(self, federation: Federation) -> Bundle:
         """Return the exported model of a federation."""

@@ -8,6 +8,7 @@ caller in. Rates and the bytes of all bodies together are in `coordinator.allowa
 import asyncio
 import time
 import zlib
+from collections.abc import Iterable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -15,13 +16,18 @@ from coordinator.problems import ProblemError
 from coordinator.server_settings import ServerLimits
 from edgefl.values import bytes_in_words
 
-__all__ = ["MOST_BYTES", "LimitsMiddleware"]
+__all__ = ["MOST_BYTES", "LimitsMiddleware", "has_body"]
 
 MOST_BYTES = "x-most-bytes"
 """The key in a route's `openapi_extra` that says how large a body may be."""
 
 _PIECE = 256 * 1024
 _CLOSE = {"Connection": "close"}
+
+
+def has_body(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether a body follows these headers of a request."""
+    return any(name == b"transfer-encoding" or (name == b"content-length" and value != b"0") for name, value in headers)
 
 
 class LimitsMiddleware:

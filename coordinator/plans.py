@@ -12,8 +12,8 @@ from coordinator.federation_settings import FederationSettings
 from coordinator.orders import Prepared, prepare
 from coordinator.selection import in_order, seed_of
 from coordinator.storage.records import Device, Federation
+from edgefl.planning import budget_of
 from edgefl.strategies import Model, Moment, Order, Participant
-from edgefl.values import Budget
 
 __all__ = ["Plans"]
 
@@ -70,11 +70,20 @@ class Plans:
     def _participant(self, device: Device) -> Participant:
         profile = self.context.library.profile(device)
         graph = self.context.library.bundle(self.federation).graph
-        seconds = self.settings.round_share * self.settings.rounds.deadline
+        caps = self.settings.budget
+        budget = budget_of(
+            profile,
+            deadline_seconds=self.settings.rounds.deadline,
+            share=self.settings.round_share,
+            memory_bytes=caps.memory,
+            joules=caps.joules,
+            trainable_parameters=caps.trainable_parameters,
+            correction=self.context.corrections.of(device) if caps.adapt else None,
+        )
         return Participant(
             device_id=device.id,
             profile=profile,
-            budget=Budget(round_seconds=seconds, peak_bytes=profile.memory_free_bytes),
+            budget=budget,
             samples=device.samples,
             mask=None if device.mask_body is None else self.context.library.mask(graph, device.mask_body),
         )

@@ -102,7 +102,7 @@ def make_server(app: FastAPI, settings: ServerSettings) -> "Server":
         config = uvicorn.Config(
             app,
             loop="uvloop",
-            http=connection_class(settings.limits),
+            http=connection_class(settings.limits),  # type: ignore[arg-type]  # asyncio takes both kinds of protocols
             ws="none",
             lifespan="on",
             access_log=False,

@@ -13,15 +13,17 @@ import contextlib
 import itertools
 import logging
 import random
-from collections.abc import Callable, Collection, Iterator
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from coordinator.allowances import retry_after
 from coordinator.context import Context
-from coordinator.handout import next_assignment, nothing
+from coordinator.handout import Answer, next_answer, nothing
+from coordinator.pace import Pace
 from coordinator.problems import ProblemError
 from coordinator.storage.records import Device
 from coordinator.threads import Threads
-from edgefl.values import Assignment
 
 __all__ = ["LONGEST_WAIT", "Seen", "Waiting"]
 
@@ -32,6 +34,8 @@ _TICK_SECONDS = 0.5
 _SEEN_TICKS = 4
 _FLUSH_SECONDS = 1.0
 _AT_ONCE = 32
+_RESTART_SECONDS = 1.0
+"""What a coordinator that stops takes at the least to start again."""
 
 
 class Waiting:
@@ -51,6 +55,7 @@ class Waiting:
         """Devices that were told of something since it was asked last."""
         self._over: set[str] = set()
         """Federations that are over."""
+        self._pace = Pace(self._longest_pause)
 
     @property
     def open(self) -> int:
@@ -86,24 +91,32 @@ class Waiting:
         if self._busy is not None and device not in self._told:
             self._busy.discard(device)
 
-    async def next(self, device: Device, seconds: float) -> Assignment:
+    async def next(self, device: Device, seconds: float) -> Answer:
         """Return what a device shall do; if there is nothing, wait for it up to some seconds."""
         if seconds <= 0 or self._closed:
-            return await self._ask(device)
+            return await self._ask(device, self._pace.pause(device.federation))
         with self._bell(device.id) as bell:  # before asking, so that nothing falls in between
-            assignment = await self._ask(device)
-            if assignment.plan is not None or assignment.finished:
-                return assignment
+            answer = await self._ask(device)
+            if not answer.waits:
+                return answer
             await self._heard(bell, min(seconds, LONGEST_WAIT))
         return await self._ask(device)
 
-    async def _ask(self, device: Device) -> Assignment:
+    async def _ask(self, device: Device, pause: float = 0.0) -> Answer:
         """Ask the database; not for a device of which it is known that it has nothing to do, and not at the end."""
         if self._closed:
-            return Assignment(retry_seconds=random.uniform(1, 5))
+            return nothing(_RESTART_SECONDS)
         if self._busy is None or device.id in self._busy or device.federation in self._over:
-            return await self._threads.read(next_assignment, self._context, device)
-        return nothing()
+            return await self._threads.read(next_answer, self._context, device, pause)
+        return nothing(pause)
+
+    def _longest_pause(self, federation: str) -> float:
+        """Return for how long a device may stay away and still count as available; in buffered mode the next task may
+        come at any time."""
+        library = self._context.library
+        known = library.federation(federation)
+        settings = None if known is None else library.settings(known)
+        return 0.0 if settings is None or settings.buffered else settings.selection.available_within / 4
 
     @contextlib.contextmanager
     def _bell(self, device: str) -> Iterator[asyncio.Future[None]]:
@@ -133,15 +146,18 @@ class Waiting:
             timer.cancel()
 
     def _wake(self, devices: Collection[str]) -> None:
-        """Ring a few bells, and the others after that: a thousand at once would let nobody else in between."""
         self._told.update(devices)
         if self._busy is not None:
             self._busy.update(devices)
-        waiting = [device for device in devices if device in self._bells]
-        for device in waiting[:_AT_ONCE]:
-            _ring(self._bells[device])
-        if len(waiting) > _AT_ONCE:
-            asyncio.get_running_loop().call_soon(self._wake, waiting[_AT_ONCE:])
+        self._ring_all([device for device in devices if device in self._bells])
+
+    def _ring_all(self, devices: Sequence[str]) -> None:
+        """Ring a few bells, and the others after that: a thousand at once would let nobody else in between."""
+        for device in devices[:_AT_ONCE]:
+            if device in self._bells:
+                _ring(self._bells[device])
+        if len(devices) > _AT_ONCE:
+            asyncio.get_running_loop().call_soon(self._ring_all, devices[_AT_ONCE:])
 
     async def _tick(self) -> None:
         for tick in itertools.count():
@@ -152,8 +168,9 @@ class Waiting:
                 self._told.clear()
                 self._over = await self._threads.run(self._context.store.ended_federations)
                 busy = await self._threads.run(self._context.store.busy_devices)
-                self._busy = busy | self._told  # who was told meanwhile may not be in the answer
-                self._wake(busy)
+                self._busy = busy.keys() | self._told  # who was told meanwhile may not be in the answer
+                self._pace.count(Counter(busy.values()), time.monotonic())
+                self._ring_all([device for device in busy if device in self._bells])
             except Exception:
                 _log.exception("looking for tasks of waiting devices failed")
 
@@ -193,18 +210,19 @@ class Seen:
 
     async def _flush(self) -> None:
         times, self._times = self._times, {}
-        handed = self._context.take_handed()
+        handed, corrections = self._context.take_handed(), self._context.corrections.take()
         try:
-            if times or handed:
-                await self._threads.run(self._write, times, handed)
+            if times or handed or corrections:
+                await self._threads.run(self._write, times, handed, corrections)
         except Exception:
             _log.exception("noting when devices were heard of failed")
             self._times = times | self._times
             for task, at in handed.items():
                 self._context.note_handed(task, at)
 
-    def _write(self, times: dict[str, float], handed: dict[str, float]) -> None:
+    def _write(self, times: dict[str, float], handed: dict[str, float], corrections: dict[str, str]) -> None:
         if times:
             self._context.store.seen(times)
         if handed:
             self._context.store.hand_out_all(handed)
+        self._context.store.correct(corrections)

@@ -75,9 +75,9 @@ class LocalData:
             yield self._batch(chosen[start : start + batch_size], 0)
 
     def label_flags(self, classes: int) -> Array:
-        """Flag the classes that the training samples have."""
-        flags = np.zeros(classes, np.bool_)
-        flags[self.dataset.train.labels[self.split.train]] = True
+        """Return 1 for each class that the training samples have and 0 for the others, as a masked loss reads it."""
+        flags = np.zeros(classes, np.float32)
+        flags[self.dataset.train.labels[self.split.train]] = 1
         return flags
 
     def _batch(self, chosen: NDArray[np.int64], seed: int) -> Batch:

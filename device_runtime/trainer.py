@@ -20,7 +20,6 @@ from device_runtime.telemetry import Recorder
 from edgefl.errors import EdgeFLError, SchemaError, WireFormatError
 from edgefl.local_rules import LocalRule, Part, State, Update, rule_of
 from edgefl.masks import Mask, Weights
-from edgefl.model_graph import Fixed
 from edgefl.values import ClientPlan, LocalResult, Reason
 from edgefl.wire import Report, encode_result
 
@@ -43,6 +42,8 @@ class Task:
     extras: Weights = field(default_factory=dict)
     down_bytes: int = 0
     """What downloading it took."""
+    own: Callable[[], Weights | None] = lambda: None
+    """Returns the device's own model from before the task, every tensor at the widths of the mask."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,13 +63,13 @@ class StoppedError(Exception):
 
 
 class Trainer:
-    """Does tasks with one engine on one device's data."""
+    """Does tasks with one engine on one device's data. Without a folder it keeps no checkpoints."""
 
     def __init__(
         self,
         engine: Engine,
         data: LocalData,
-        folder: Path,
+        folder: Path | None,
         *,
         threads: int,
         device_id: str,
@@ -123,13 +124,14 @@ class Trainer:
 
     def forget(self, task_id: str) -> None:
         """Remove the checkpoint of a task that is over."""
-        self._checkpoint(task_id).unlink(missing_ok=True)
+        if self._folder is not None:
+            _checkpoint(self._folder, task_id).unlink(missing_ok=True)
 
     def _check_data(self, task: Task) -> None:
         """Refuse a model that takes other samples, or fewer classes, than the device has."""
         graph, features = task.mask.graph, self._data.dataset.train.features
         elements = int(np.prod(features.shape[1:]))
-        classes = next((group.width for group in graph.groups if group.fixed is Fixed.CLASSES), None)
+        classes = graph.classes
         if graph.input_elements and elements != graph.input_elements:
             problem = f"a sample here has {elements} numbers, and the model takes {graph.input_elements}"
         elif classes is not None and self._data.dataset.classes > classes:
@@ -139,9 +141,9 @@ class Trainer:
         raise RefusalError(Reason.DATA, problem, fix="Give the device the data of this federation.")
 
     def _load(self, task: Task) -> Step:
-        classes = max(int(self._data.dataset.classes), 1)
+        classes = task.mask.graph.classes or self._data.dataset.classes
         try:
-            return self._engine.train_step(task.graph, task.mask, labels=self._data.label_flags(classes))
+            return self._engine.train_step(task.graph, task.mask, labels=self._data.label_flags(max(classes, 1)))
         except EdgeFLError as error:
             raise RefusalError(Reason.UNSUPPORTED, error.problem, fix=error.fix) from None
 
@@ -158,6 +160,7 @@ class Trainer:
             accuracy=None
             if predictor is None or not len(self._data.split.validation)
             else self._share_right(predictor),
+            own=task.own,
         )
 
     def _steps(self, plan: ClientPlan, step: Step) -> int:
@@ -179,8 +182,10 @@ class Trainer:
         return min(steps, plan.work.most_steps or steps)
 
     def _begin(self, task: Task, rule: LocalRule, part: Part) -> tuple[Progress, State]:
-        known = load_checkpoint(self._checkpoint(task.plan.task_id), task.plan.task_id, task.mask.graph)
-        return known if known is not None else (Progress(task.plan.task_id), rule.begin(part))
+        name, known = task.plan.task_id, None
+        if self._folder is not None:
+            known = load_checkpoint(_checkpoint(self._folder, name), name, task.mask.graph)
+        return known if known is not None else (Progress(name), rule.begin(part))
 
     def _epoch(self, round_: "_Round", plan: ClientPlan, epoch: int) -> float:
         """Train one epoch, and return its mean loss."""
@@ -201,17 +206,16 @@ class Trainer:
         return float(np.mean(losses))
 
     def _save(self, progress: Progress, state: State) -> None:
+        if self._folder is None:
+            return
         try:
-            save_checkpoint(self._checkpoint(progress.task_id), progress, state)
+            save_checkpoint(_checkpoint(self._folder, progress.task_id), progress, state)
         except WireFormatError as error:  # a weight that is no finite number
             raise _diverged(error.problem) from None
         except OSError as error:
             raise RefusalError(
                 Reason.STORAGE, f"a checkpoint cannot be written: {error.strerror}", fix="Free some space on the disk."
             ) from None
-
-    def _checkpoint(self, task_id: str) -> Path:
-        return self._folder / f"{task_id}.checkpoint.safetensors"
 
     def _share_right(self, predictor: Predictor) -> Callable[[Weights], float]:
         def share(weights: Weights) -> float:
@@ -255,6 +259,10 @@ class _Round:
     step: Step
     recorder: Recorder
     stop: threading.Event
+
+
+def _checkpoint(folder: Path, task_id: str) -> Path:
+    return folder / f"{task_id}.checkpoint.safetensors"
 
 
 def _rule(plan: ClientPlan) -> LocalRule:

@@ -7,6 +7,7 @@ every width, and cuts the graph where layers are frozen. ExecuTorch makes a prog
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+import numpy as np
 import numpy.typing as npt
 from torch import Tensor, nn
 
@@ -15,6 +16,7 @@ from edgefl.errors import MissingDependencyError
 from edgefl.masks import Mask
 from edgefl.model_graph import ModelGraph
 from export.describe import describe
+from export.losses import LABEL_MASK
 from export.training_graph import training_graph
 
 __all__ = ["Arrays", "Engine", "ExecuTorchEngine", "OnnxEngine", "Step", "onnx_step"]
@@ -43,9 +45,12 @@ def onnx_step(graph: bytes, *, threads: int = 0) -> Step:
     session = onnxruntime.InferenceSession(graph, options)
     inputs = [node.name for node in session.get_inputs()]
     outputs = [node.name for node in session.get_outputs()]
+    # A loss that masks labels is the plain one where all of them are here.
+    labels = {n.name: np.ones(n.shape, np.float32) for n in session.get_inputs() if n.name == LABEL_MASK}
 
     def step(given: Arrays) -> Arrays:
-        found = session.run(outputs, {name: given[name] for name in inputs})
+        known = {**labels, **given}
+        found = session.run(outputs, {name: known[name] for name in inputs})
         return dict(zip(outputs, found, strict=True))
 
     return step

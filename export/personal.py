@@ -23,6 +23,7 @@ from edgefl.artifacts.submodel import Submodel, bundle_weights, make_submodel
 from edgefl.masks import Array, Mask
 from edgefl.wire import encode_mask
 from export.executorch import TrainingProgram, inference_program, training_program
+from export.losses import Loss
 from export.source import Source
 
 __all__ = ["FORMATS", "Order", "make_files"]
@@ -73,7 +74,7 @@ def _executorch_files(
     if order.train:
         progress("ExecuTorch training program")
         example = source.example[:1].expand(order.batch, *source.example.shape[1:]).contiguous()
-        program = training_program(source.model, example, mask)
+        program = training_program(source.model, example, mask, loss=Loss(bundle.manifest.loss))
         yield "train.pte", program.pte
         yield "train.json", _signature(program, order.batch)
         yield WEIGHTS, make_submodel(bundle, mask).weights

@@ -5,7 +5,6 @@ a stranger's body first.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 from fastapi import Depends, FastAPI
@@ -14,7 +13,7 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from coordinator.callers import Caller
 from coordinator.edge import edge_of
@@ -22,7 +21,7 @@ from coordinator.limits import MOST_BYTES
 from coordinator.routes.schemas import reference
 from coordinator.storage.records import Device, JoinKey
 
-__all__ = ["CALLER", "SCHEMES", "BusyMiddleware", "add", "device_of", "key_of", "media", "parameter"]
+__all__ = ["CALLER", "SCHEMES", "BusyRoutes", "add", "device_of", "key_of", "media", "parameter"]
 
 CALLER = "x-caller"
 """The key in a route's `openapi_extra` that says who may call it."""
@@ -137,28 +136,25 @@ class _BusyRoute(APIRoute):
         await response(scope, receive, send)
 
 
-class BusyMiddleware:
-    """Takes requests of busy routes past Starlette's own layers and its search through all routes. What they raise is
+class BusyRoutes:
+    """Takes requests of busy routes past FastAPI, Starlette and their search through all routes. What they raise is
     answered by `EdgeMiddleware`, in the same form."""
 
-    def __init__(self, app: ASGIApp, routes: Sequence[BaseRoute]) -> None:
-        """Take the list that the app adds its routes to, now or later."""
-        self._app, self._routes = app, routes
+    def __init__(self, routes: Sequence[BaseRoute]) -> None:
+        self._routes = [route for route in routes if isinstance(route, _BusyRoute)]
 
-    @cached_property
-    def _busy(self) -> list[_BusyRoute]:
-        return [route for route in self._routes if isinstance(route, _BusyRoute)]
+    def find(self, scope: Scope) -> bool:
+        """Whether a request is for a busy route; the scope then names it."""
+        for route in self._routes:
+            found = route.path_regex.match(scope["path"])
+            if found is not None and scope["method"] in route.methods:
+                scope["route"], scope["path_params"] = route, found.groupdict()
+                return True
+        return False
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        if scope["type"] == "http":
-            for route in self._busy:
-                found = route.path_regex.match(scope["path"])
-                if found is not None and scope["method"] in route.methods:
-                    scope["route"], scope["path_params"] = route, found.groupdict()
-                    await route.app(scope, receive, send)
-                    return
-        await self._app(scope, receive, send)
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request that was found."""
+        await scope["route"].app(scope, receive, send)
 
 
 def parameter(name: str, place: str, schema: dict[str, Any], about: str) -> dict[str, Any]:

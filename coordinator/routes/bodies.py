@@ -45,10 +45,8 @@ async def read_model(request: Request, cls: type[Model]) -> Model:
 async def upload(request: Request) -> AsyncIterator[bytes | Path]:
     """Give a body: a small one as bytes, a large one as a file in the blob store's spool, removed at the end."""
     edge = edge_of(request)
-    kept = edge.limits.kept_bytes
-    declared = _declared(request)
-    async with contextlib.AsyncExitStack() as stack:
-        await stack.enter_async_context(edge.memory.reserved(min(declared, kept)))
+    kept, declared = edge.limits.kept_bytes, _declared(request)
+    async with edge.memory.reserved(min(declared, kept)):
         pieces: list[bytes] = []
         size = 0
         stream = request.stream()
@@ -60,11 +58,13 @@ async def upload(request: Request) -> AsyncIterator[bytes | Path]:
         else:
             yield b"".join(pieces)
             return
-        await stack.enter_async_context(edge.spool.reserved(declared))
-        path = await edge.threads.run(edge.context.blobs.spool)
-        stack.callback(path.unlink, missing_ok=True)
-        await _write(request, path, pieces, stream)
-        yield path
+        async with edge.spool.reserved(declared):
+            path = await edge.threads.run(edge.context.blobs.spool)
+            try:
+                await _write(request, path, pieces, stream)
+                yield path
+            finally:
+                path.unlink(missing_ok=True)
 
 
 async def _write(request: Request, path: Path, pieces: list[bytes], stream: AsyncIterator[bytes]) -> None:

@@ -80,10 +80,12 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
 
 async def next_task(request: Request, device: _Caller) -> Response:
     """Ask what to do; wait for it if there is nothing."""
-    return document(await edge_of(request).waiting.next(device, _seconds(request.query_params.get("wait", "0"))))
+    answer = await edge_of(request).waiting.next(device, _seconds(request))
+    return Response(answer.body, media_type="application/json")
 
 
-def _seconds(text: str) -> float:
+def _seconds(request: Request) -> float:
+    text = request.query_params.get("wait", "0") if request.scope["query_string"] else "0"
     try:
         seconds = float(text)
     except ValueError:

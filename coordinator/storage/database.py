@@ -1,7 +1,8 @@
 """A database and its transactions: all that differs between SQLite and PostgreSQL is in this file.
 
-Two engines on one database. `read` runs one statement without a transaction around it. `write` runs a transaction that
-sees what is committed, and runs it again where the database gave way to another one.
+Two engines on one database. `read` runs one statement without a transaction around it; `look_up` does so for the few
+statements that are asked hundreds of times a second. `write` runs a transaction that sees what is committed, and runs
+it again where the database gave way to another one.
 
 SQLite      WAL, and a writer's lock from the first statement on (BEGIN IMMEDIATE). The writers of a process queue for
             one connection, in order; those of several processes wait for each other's lock.
@@ -16,12 +17,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, Executable, Table, create_engine, event, text
+from sqlalchemy import URL, Connection, Engine, Executable, Select, Table, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as NoConnectionError
 
+from coordinator.storage.sqlite_lookups import SqliteLookups
 from coordinator.storage.store import UnavailableError
 
 __all__ = ["Database", "postgresql_database", "sqlite_database"]
@@ -39,9 +41,10 @@ _SAME_ROW = frozenset({"23505"})
 class Database:
     """Where records are kept, and how transactions on them run."""
 
-    def __init__(self, reader: Engine, writer: Engine) -> None:
+    def __init__(self, reader: Engine, writer: Engine, lookups: SqliteLookups | None = None) -> None:
         self._reader = reader
         self._writer = writer
+        self._lookups = lookups
 
     @property
     def is_postgresql(self) -> bool:
@@ -59,6 +62,15 @@ class Database:
                 if last or not getattr(error, "connection_invalidated", False):
                     raise _unavailable(error) from error
         raise AssertionError("the last attempt raises")
+
+    def look_up(self, statement: Select[Any], **values: str | int) -> list[Any]:
+        """Return the rows of a statement that is made once and asked often. States come as the database has them."""
+        if self._lookups is None:
+            return self.read(statement, **values)
+        try:
+            return self._lookups.rows(statement, values)
+        except sqlite3.OperationalError as error:
+            raise _unavailable(OperationalError(None, None, error)) from error
 
     def write(self, work: Callable[[Connection], Value]) -> Value:
         """Run a transaction, and return what `work` returns when everything that it did is durable.
@@ -88,6 +100,8 @@ class Database:
 
     def close(self) -> None:
         """Let go of all connections."""
+        if self._lookups is not None:
+            self._lookups.close()
         self._reader.dispose()
         self._writer.dispose()
 
@@ -118,7 +132,7 @@ def sqlite_database(path: Path) -> Database:
     event.listen(writer, "connect", prepare)
     event.listen(writer, "begin", begin)
     _use_wal(writer)
-    return Database(reader, writer)
+    return Database(reader, writer, SqliteLookups(path, seconds=_LOCK_SECONDS))
 
 
 def postgresql_database(url: URL) -> Database:

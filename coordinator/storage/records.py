@@ -156,6 +156,8 @@ class Device:
     """Training samples, from its last result."""
     mask_body: str | None = None
     """Digest of the body of its latest mask: the one it was given or, where the rule changed it, gave back."""
+    correction: str | None = None
+    """JSON of its `Correction`: what its rounds really took, against what was predicted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,7 @@ _SEEN = (
     .where(devices.c.id == bindparam("device"), devices.c.seen_at < bindparam("at"))
     .values(seen_at=bindparam("at"))
 )
+_CORRECT = update(devices).where(devices.c.id == bindparam("device")).values(correction=bindparam("said"))
 _REVOCATIONS = select(func.count(), func.max(devices.c.revoked_at)).where(devices.c.revoked_at.is_not(None))
 _KEY = select(*columns_of(keys, JoinKey)).where(keys.c.hash == bindparam("hash"))
 _KEYS = select(*columns_of(keys, JoinKey)).where(keys.c.federation == bindparam("federation"))
@@ -93,6 +94,12 @@ class SqlDevices:
         """Note what a device can do now."""
         change = update(devices).where(devices.c.id == device).values(profile=profile)
         self._database.write(lambda connection: connection.execute(change) and None)
+
+    def correct(self, corrections: Mapping[str, str]) -> None:
+        """Note what devices' rounds really took."""
+        if corrections:
+            news = [{"device": device, "said": corrections[device]} for device in sorted(corrections)]
+            self._database.write(lambda connection: connection.execute(_CORRECT, news) and None)
 
     def revocations(self) -> tuple[int, float | None]:
         """How many devices were revoked, and when the last one was."""

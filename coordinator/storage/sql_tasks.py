@@ -1,13 +1,15 @@
 """Tasks in the database, apart from the updates that end them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, func, select, update
+from sqlalchemy import Connection, and_, bindparam, func, or_, select, update
 
 from coordinator.storage.database import Database
 from coordinator.storage.records import FederationState, Task, TaskState
 from coordinator.storage.sql_endings import count_failures, expire_open
-from coordinator.storage.sql_rows import columns_of, first_record, records
+from coordinator.storage.sql_rows import columns_of, record, records
 from coordinator.storage.store import Verdict
 from coordinator.storage.tables import federations, tasks
 
@@ -22,9 +24,9 @@ _COUNTED = _OF_FEDERATION.where(tasks.c.counted_in == bindparam("number"), tasks
 _IS_WAITING = and_(
     tasks.c.state == TaskState.OPEN,
     federations.c.id == tasks.c.federation,
-    federations.c.state.in_([FederationState.RUNNING, FederationState.PAUSED]),
+    or_(federations.c.state == FederationState.RUNNING, federations.c.state == FederationState.PAUSED),
 )
-_BUSY = select(tasks.c.device).distinct().where(_IS_WAITING)
+_BUSY = select(tasks.c.device, tasks.c.federation).distinct().where(_IS_WAITING)
 _OPEN = (
     _ALL.where(tasks.c.device == bindparam("device"), _IS_WAITING)
     .order_by(tasks.c.created_at, tasks.c.round, tasks.c.id)
@@ -46,7 +48,7 @@ class SqlTasks:
 
     def task(self, task: str) -> Task | None:
         """One of them."""
-        return first_record(Task, self._database.read(_BY_ID, id=task))
+        return _first(self._database.look_up(_BY_ID, id=task))
 
     def tasks(
         self, federation: str, *, number: int | None = None, state: TaskState | None = None, device: str | None = None
@@ -64,7 +66,7 @@ class SqlTasks:
 
     def open_task(self, device: str) -> Task | None:
         """The oldest open task of a device whose federation is running or paused."""
-        return first_record(Task, self._database.read(_OPEN, device=device))
+        return _first(self._database.look_up(_OPEN, device=device))
 
     def count_open(self, federation: str) -> int:
         """How many tasks of a federation are open."""
@@ -85,9 +87,9 @@ class SqlTasks:
 
         return self._database.write(work)
 
-    def busy_devices(self) -> set[str]:
-        """The devices that have an open task in a federation that is running or paused."""
-        return {row[0] for row in self._database.read(_BUSY)}
+    def busy_devices(self) -> dict[str, str]:
+        """The devices that have an open task in a federation that is running or paused, and their federations."""
+        return dict(self._database.look_up(_BUSY))
 
     def hand_out_all(self, times: Mapping[str, float]) -> None:
         """Note when tasks were first given to their devices."""
@@ -114,3 +116,11 @@ class SqlTasks:
             return Verdict.ACCEPTED
 
         return self._database.write(work)
+
+
+def _first(rows: Sequence[Any]) -> Task | None:
+    """Return the task of the only row, if there is one, whose state may be a word yet."""
+    if not rows:
+        return None
+    task = record(Task, rows[0])
+    return task if isinstance(task.state, TaskState) else replace(task, state=TaskState(task.state))

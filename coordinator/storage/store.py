@@ -215,8 +215,8 @@ class Store(Protocol):
         """Expire the open tasks that were created before then, and count them as failed; return their devices."""
         ...
 
-    def busy_devices(self) -> set[str]:
-        """The devices that have an open task in a federation that is running or paused."""
+    def busy_devices(self) -> dict[str, str]:
+        """The devices that have an open task in a federation that is running or paused, and their federations."""
         ...
 
     def hand_out_all(self, times: Mapping[str, float]) -> None:
@@ -265,6 +265,10 @@ class Store(Protocol):
 
     def set_profile(self, device: str, profile: str) -> None:
         """Note what a device can do now."""
+        ...
+
+    def correct(self, corrections: Mapping[str, str]) -> None:
+        """Note what devices' rounds really took against what was predicted, by device."""
         ...
 
     def revoke_device(self, device: str, at: float) -> bool:

@@ -151,6 +151,7 @@ devices = Table(
     Column("failed", BigInteger, nullable=False),
     Column("samples", BigInteger),
     Column("mask_body", Word),
+    Column("correction", Text),
     Index("devices_of_federation", "federation", "id"),
     Index("one_device_an_enrolment", "federation", "enrolment_id", unique=True),
 )

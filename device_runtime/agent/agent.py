@@ -80,6 +80,7 @@ class Agent:
         self._worker = Worker(
             client,
             ArtifactCache(home.cache, most_bytes=self._settings.cache_bytes),
+            home.personal,
             trainer,
             self._clock,
             self._objection,
@@ -175,7 +176,10 @@ class Agent:
     def _keep(self, task: OpenTask, ready: Task, finished: Finished) -> None:
         """Put a result on disk. The device's own model goes first: with the result, the task counts as trained."""
         if ready.inference is not None:
-            model = PersonalModel(finished.mask, finished.weights, ready.inference, ready.plan.round)
+            plan = ready.plan
+            model = PersonalModel(
+                finished.mask, finished.weights, ready.inference, plan.round, plan.device_id, plan.task_id
+            )
             with contextlib.suppress(OSError):  # no room: the one before stays
                 save_personal(self._home.personal, model)
         try:

@@ -8,6 +8,9 @@ import errno
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 from device_runtime.agent.cache import ArtifactCache, DamagedError
 from device_runtime.agent.client import CoordinatorClient, UnknownDeviceError
@@ -15,6 +18,7 @@ from device_runtime.agent.clock import Clock
 from device_runtime.agent.downloads import download_task
 from device_runtime.agent.home import OpenTask
 from device_runtime.agent.transport import UnreachableError
+from device_runtime.personal import own_weights
 from device_runtime.refusal import RefusalError
 from device_runtime.trainer import Finished, StoppedError, Task, Trainer
 from edgefl.errors import EdgeFLError
@@ -36,13 +40,14 @@ class Worker:
         self,
         client: CoordinatorClient,
         cache: ArtifactCache,
+        personal: Path,
         trainer: Callable[[str], Trainer],
         clock: Clock,
         objection: Objection,
         downloaded: Callable[[], None],
         spent: Callable[[float], None],
     ) -> None:
-        self._client, self._cache, self._make_trainer = client, cache, trainer
+        self._client, self._cache, self._personal, self._make_trainer = client, cache, personal, trainer
         self._clock, self._objection = clock, objection
         self._downloaded, self._spent = downloaded, spent
         self._damaged: dict[str, int] = {}
@@ -52,6 +57,8 @@ class Worker:
         try:
             self._check(task)
             ready = self._download(task)
+            own = partial(own_weights, self._personal, ready.plan, ready.mask, ready.weights)
+            ready = replace(ready, own=own)
             return ready, self._train(task, ready, stop)
         except (RefusalError, UnreachableError, UnknownDeviceError, StoppedError):
             raise

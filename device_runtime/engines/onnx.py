@@ -17,7 +17,7 @@ from edgefl.errors import ExportError, MaskError
 from edgefl.local_rules import Batch, StepResult, trained_parameters
 from edgefl.masks import Array, Mask, Weights
 
-__all__ = ["OnnxEngine", "OnnxPredictor", "OnnxStep", "open_engine"]
+__all__ = ["OnnxEngine", "OnnxPredictor", "OnnxStep", "open_engine", "open_session"]
 
 GRADIENT = "grad:"
 STATISTIC = "new:"
@@ -48,11 +48,11 @@ class OnnxEngine:
     def train_step(self, graph: bytes, mask: Mask, *, labels: Array | None = None) -> "OnnxStep":
         """Load a training graph, cut for what the mask trains."""
         trained = trained_parameters(mask)
-        return OnnxStep(_session(_cut(graph, trained), self.threads), trained, labels)
+        return OnnxStep(open_session(_cut(graph, trained), self.threads), trained, labels)
 
     def predictor(self, model: bytes) -> "OnnxPredictor":
         """Load a model, with its weights inside or as inputs."""
-        return OnnxPredictor(_session(model, self.threads))
+        return OnnxPredictor(open_session(model, self.threads))
 
 
 class OnnxStep:
@@ -196,7 +196,8 @@ def _cut(graph: bytes, trained: Collection[str]) -> bytes:
     return bytes(cut(model, [name for name in trained if name in offered]).SerializeToString())
 
 
-def _session(model: bytes, threads: Threads) -> Any:
+def open_session(model: bytes, threads: Threads) -> Any:
+    """Load a graph into onnxruntime, with the options that this engine wants."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads.count
     options.log_severity_level = 4  # what goes wrong is raised; a device's terminal is not the place for it

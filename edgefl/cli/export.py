@@ -60,6 +60,11 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument("--classes", type=int, metavar="N", help="classes of a zoo model (default: its paper's)")
     parser.add_argument("--input", metavar="SHAPE", help="shape of one sample of your own model, such as 3,32,32")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the fresh weights (default: 0)")
+    parser.add_argument(
+        "--masked-loss",
+        action="store_true",
+        help="a device's loss leaves out the classes that it has no sample of (HeteroFL)",
+    )
     parser.add_argument("--weights", metavar="FILE", help="weights to start from, as a weights.safetensors of EdgeFL")
     _add_part(parser.add_argument_group("the personal part"))
     _add_formats(parser.add_argument_group("what to write of it"))
@@ -103,6 +108,7 @@ def run(args: argparse.Namespace) -> int:
         raise ExportError("--device and --budget are of a federation", fix="Name it with --federation.")
     try:
         from export.bundle import make_bundle
+        from export.losses import Loss
         from export.personal import make_files
         from export.source import open_source
         from export.zoo import block_of
@@ -115,7 +121,8 @@ def run(args: argparse.Namespace) -> int:
     source = open_source(args.model, classes=args.classes, sample=args.input, seed=args.seed, weights=args.weights)
     order = _order(args, source, data)
     show = _Progress(steps=4 + (not args.no_check) + 3 * ("executorch" in order.formats))
-    bundle = make_bundle(source.model, source.name, source.example, block_of=block_of, progress=show.step)
+    loss = Loss.MASKED_CROSS_ENTROPY if args.masked_loss else Loss.CROSS_ENTROPY
+    bundle = make_bundle(source.model, source.name, source.example, loss=loss, block_of=block_of, progress=show.step)
     parity = None if args.no_check else _checked(source, bundle, show)
     mask = _mask(args, bundle)
     files = {} if mask is None else make_files(source, bundle, mask, order, show.step)

@@ -34,7 +34,7 @@ from edgefl.masks import Array, Mask, Weights
 from edgefl.values import Fraction, Ratio, check_fields
 from edgefl.wire import Dense
 
-__all__ = ["ChannelPruning", "Scope", "pruned"]
+__all__ = ["ChannelPruning", "Scope", "magnitudes", "pruned", "remembering"]
 
 _ACCURACY = "accuracy_before_pruning"
 
@@ -67,21 +67,25 @@ class ChannelPruning:
 
     def begin(self, part: Part) -> State:
         """Prune if the submodel is good and large enough."""
-        if part.accuracy is None:
-            return start(part)
-        accuracy, mask = part.accuracy(part.weights), part.mask
-        if accuracy > self.accuracy_threshold:
-            mask = pruned(mask, part.weights, rate=self.rate, target=self.target, scope=self.scope)
+        mask, accuracy = self.what_is_left(part)
         state = start(part) if mask is part.mask else State(mask, narrow(part.mask, mask, part.weights))
-        state.memory[_ACCURACY] = np.array(accuracy)
-        return state
+        return remembering(state, accuracy)
+
+    def what_is_left(self, part: Part) -> tuple[Mask, float | None]:
+        """Return what is trained of a part, and its accuracy on the device's validation data, where it has some."""
+        if part.accuracy is None:
+            return part.mask, None
+        accuracy = part.accuracy(part.weights)
+        if accuracy <= self.accuracy_threshold:
+            return part.mask, accuracy
+        return pruned(part.mask, part.weights, rate=self.rate, target=self.target, scope=self.scope), accuracy
 
     def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Take one step down the gradient of Eq. 3 within what is left."""
         result = run(state.weights, batch)
         moved = {name: state.weights[name] for name in trained_parameters(state.mask)}
         anchors = narrow(part.mask, state.mask, part.weights) if self.descent.proximal else {}
-        gradients = self._penalised_gradients(state, result.gradients)
+        gradients = self.penalised_gradients(state.mask, state.weights, result.gradients)
         descend(self.descent, self.descent.rate(part, state.steps), moved, gradients, state, anchors=anchors)
         adopt_statistics(state, result)
         state.steps += 1
@@ -89,19 +93,23 @@ class ChannelPruning:
 
     def finish(self, part: Part, state: State, batch: Batch, run: TrainStep) -> Update:
         """Return the trained tensors at the widths of the new mask, which goes with them."""
-        mask = state.mask
-        groups = prunable_groups(mask)
-        metrics = {
+        metrics = self.metrics(part, state, state.weights)
+        tensors = {name: Dense(state.weights[name]) for name in state.mask.trained_tensors}
+        return Update(tensors, state.weights, state.mask, metrics)
+
+    def metrics(self, part: Part, state: State, weights: Weights) -> dict[str, float]:
+        """Return what a round did to a part; `weights` are those that it ends with."""
+        mask, groups = state.mask, prunable_groups(state.mask)
+        found = {
             "kept_fraction": mask.cost.parameters / mask.graph.parameters,
             "pruned_channels": float(sum(part.mask.widths[g.name] - mask.widths[g.name] for g in groups)),
             "learning_rate": self.descent.rate(part, max(state.steps - 1, 0)),
             "lasso_coefficient": self.lasso,
-            "lasso_penalty": group_lasso(mask, state.weights, penalised(mask, weight_tensors(mask))),
+            "lasso_penalty": group_lasso(mask, weights, penalised(mask, weight_tensors(mask))),
         }
         if _ACCURACY in state.memory:
-            metrics[_ACCURACY] = float(state.memory[_ACCURACY])
-        tensors = {name: Dense(state.weights[name]) for name in mask.trained_tensors}
-        return Update(tensors, state.weights, mask, metrics)
+            found[_ACCURACY] = float(state.memory[_ACCURACY])
+        return found
 
     def extra_bytes(self, mask: Mask) -> int:
         """Return what a round needs beyond the part's weights and the engine's own memory.
@@ -116,16 +124,24 @@ class ChannelPruning:
         penalty = (sum(weights) + 2 * max(weights, default=0)) if self.lasso else 0
         return sum(sizes.values()) + trained + penalty + (trained if self.descent.momentum else 0)
 
-    def _penalised_gradients(self, state: State, gradients: Weights) -> Weights:
+    def penalised_gradients(self, mask: Mask, weights: Weights, gradients: Weights) -> Weights:
+        """Return the gradient of Eq. 3 where `gradients` are those of the loss alone."""
         if not self.lasso:
             return gradients
         added: dict[str, Array] = {}
-        for name in penalised(state.mask, weight_tensors(state.mask)):
+        for name in penalised(mask, weight_tensors(mask)):
             if name in gradients:
-                added[name] = group_lasso_gradient(state.mask, name, state.weights[name])
+                added[name] = group_lasso_gradient(mask, name, weights[name])
                 added[name] *= np.float32(self.lasso)
                 added[name] += gradients[name]
         return {**gradients, **added}
+
+
+def remembering(state: State, accuracy: float | None) -> State:
+    """Return a state that knows how accurate the device was before it pruned."""
+    if accuracy is not None:
+        state.memory[_ACCURACY] = np.array(accuracy)
+    return state
 
 
 def pruned(mask: Mask, weights: Weights, *, rate: float, target: float, scope: Scope = Scope.GROUP) -> Mask:
@@ -137,13 +153,18 @@ def pruned(mask: Mask, weights: Weights, *, rate: float, target: float, scope: S
     bound = target * mask.graph.parameters
     if mask.cost.parameters <= bound or not rate:
         return mask
-    scores = {name: np.sqrt(total / max(entries, 1)) for name, (total, entries) in squared_norms(mask, weights).items()}
+    scores = magnitudes(mask, weights)
     everything = removal_order(mask, scores)
     if scope is Scope.MODEL:
         order = _channels_worth(mask, everything, rate * sum(mask.widths[name] for name in scores))
     else:
         order = removal_order(mask, scores, _shares(mask, rate))
     return shed_until(mask, scores, order or everything[:1], bound)
+
+
+def magnitudes(mask: Mask, weights: Weights) -> dict[str, Array]:
+    """Return for every prunable group the root mean square of the weights of each kept channel."""
+    return {name: np.sqrt(total / max(entries, 1)) for name, (total, entries) in squared_norms(mask, weights).items()}
 
 
 def _shares(mask: Mask, rate: float) -> Mapping[str, int]:

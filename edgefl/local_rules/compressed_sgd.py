@@ -1,7 +1,7 @@
 """Rule `compressed_sgd`: train as usual, then compress the update. The baselines of FedMRN (its section 5.1.3).
 
 The update of a matrix or kernel, what training added to it, is compressed; norms, biases and running statistics are
-sent in full, as new values. `CompressedSgd.expand` is the coordinator's side.
+sent in full, as new values. `CompressedSgd.expected`, `check` and `expand` are the coordinator's side.
 """
 
 from collections.abc import Mapping
@@ -13,6 +13,7 @@ from edgefl.local_rules.compression import (
     Compressor,
     Drive,
     Eden,
+    RandomSubsample,
     ScaledSign,
     SignScale,
     StochasticSign,
@@ -24,7 +25,7 @@ from edgefl.local_rules.descent import Descent, NotNegative, start, train, weigh
 from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update
 from edgefl.masks import Mask
 from edgefl.values import Dimension, Quantity, check_fields
-from edgefl.wire import Dense, Payload
+from edgefl.wire import Dense, Expected, Payload
 
 __all__ = ["CompressedSgd", "Compression"]
 
@@ -40,6 +41,7 @@ class Compression(StrEnum):
     TOP_K = "top_k"
     DRIVE = "drive"
     EDEN = "eden"
+    RANDOM_SUBSAMPLE = "random_subsample"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,9 @@ class CompressedSgd:
     terngrad_clip: NotNegative = 2.5
     """TernGrad's clipping, in standard deviations; 0 for none."""
     kept: Share = 0.03
-    """The share of entries that Top-k keeps."""
+    """The share of entries that Top-k and random subsampling send."""
+    unbiased: bool = True
+    """Whether random subsampling scales what it sends up for what it does not."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -78,6 +82,20 @@ class CompressedSgd:
             else:
                 tensors[name] = Dense(state.weights[name])
         return Update(tensors, state.weights, state.mask)
+
+    def expected(self, mask: Mask) -> dict[str, Expected]:
+        """Return the forms of the compressed payloads of a part, by name."""
+        compressor = self.made()
+        found: dict[str, Expected] = {}
+        for name in weight_tensors(mask):
+            found |= compressor.expected(name, mask.shapes[name])
+        return found
+
+    def check(self, mask: Mask, payloads: Mapping[str, Payload]) -> None:
+        """Refuse compressed payloads, of the expected forms, that no compressor makes."""
+        compressor = self.made()
+        for name in weight_tensors(mask):
+            compressor.check(name, payloads, mask.shapes[name])
 
     def expand(self, mask: Mask, payloads: Mapping[str, Payload], seed: int) -> dict[str, FloatArray]:
         """Return the updates that compressed payloads mean, by tensor, at the widths of the mask: the other end."""
@@ -104,3 +122,5 @@ class CompressedSgd:
                 return Drive()
             case Compression.EDEN:
                 return Eden()
+            case Compression.RANDOM_SUBSAMPLE:
+                return RandomSubsample(self.kept, self.unbiased)

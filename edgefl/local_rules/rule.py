@@ -69,6 +69,9 @@ class Part:
     """Further arrays that a strategy sends, such as FedMAP's probabilities."""
     accuracy: Callable[[Weights], float] | None = None
     """Returns the share of right answers on the device's own validation data, where it has some."""
+    own: Callable[[], Weights | None] = lambda: None
+    """Returns the device's own model from before this round, every tensor at the widths of `mask`; None where it has
+    none yet. It may lie on a disk: rules that go on with it ask once, in `begin`."""
 
 
 @dataclass(slots=True, eq=False)

@@ -7,12 +7,18 @@ become the fields of a rule is in `edgefl.values.settings`.
 from collections.abc import Mapping
 
 from edgefl.local_rules.channel_pruning import ChannelPruning
+from edgefl.local_rules.channel_regrow import ChannelRegrow
 from edgefl.local_rules.compressed_sgd import CompressedSgd
+from edgefl.local_rules.ditto import Ditto
 from edgefl.local_rules.fine_tune import FineTune
+from edgefl.local_rules.local_training import LocalTraining
 from edgefl.local_rules.masked_noise import MaskedNoise
+from edgefl.local_rules.ordered_dropout import OrderedDropout
 from edgefl.local_rules.probabilistic_masks import ProbabilisticMasks
 from edgefl.local_rules.prune_regrow import PruneRegrow
+from edgefl.local_rules.pruned_noise import PrunedNoise
 from edgefl.local_rules.rule import LocalRule
+from edgefl.local_rules.sampled_masks import SampledMasks
 from edgefl.local_rules.sgd import Sgd
 from edgefl.values import RuleSettings, chosen, settings_of
 
@@ -23,9 +29,15 @@ _RULES: tuple[type[LocalRule], ...] = (
     FineTune,
     ChannelPruning,
     PruneRegrow,
+    ChannelRegrow,
     ProbabilisticMasks,
     MaskedNoise,
+    PrunedNoise,
     CompressedSgd,
+    SampledMasks,
+    OrderedDropout,
+    LocalTraining,
+    Ditto,
 )
 RULES: Mapping[str, type[LocalRule]] = {rule.name: rule for rule in _RULES}
 """The rules that a plan may name."""

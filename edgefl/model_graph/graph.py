@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from edgefl.model_graph.checks import check_groups, check_layers, check_tensors
-from edgefl.model_graph.parts import ChannelGroup, Layer, Role, Span, TensorSpec
+from edgefl.model_graph.parts import ChannelGroup, Fixed, Layer, Role, Span, TensorSpec
 from edgefl.values import Count, Digest, Name, check_fields, digest_of, document, dumps
 
 __all__ = ["ModelGraph"]
@@ -52,6 +52,23 @@ class ModelGraph:
     def trainable_layers(self) -> tuple[str, ...]:
         """The layers that have tensors, in order; the others can be neither trained nor frozen."""
         return tuple(layer.name for layer in self.layers if layer.tensors)
+
+    @cached_property
+    def classes(self) -> int | None:
+        """How many numbers the head writes, one a class; None where there is no head to tell."""
+        axes = ((tensor, self.class_axis(tensor.name)) for tensor in self.tensors)
+        return next((tensor.shape[axis] for tensor, axis in axes if axis is not None), None)
+
+    def class_axis(self, name: str) -> int | None:
+        """Return along which axis of a tensor of the head the classes lie, one index a class; else None."""
+        tensor, spans = self.tensor[name], self.spans_of.get(name, ())
+        if tensor.role is not Role.HEAD:
+            return None
+        said = [span.axis for group, span in spans if group.fixed is Fixed.CLASSES and span.per_channel == 1]
+        if said:
+            return said[0]
+        # An exported graph has no group for them: what the head writes comes first, and nobody can cut it.
+        return 0 if tensor.shape and all(span.axis != 0 for _, span in spans) else None
 
     @cached_property
     def layer_of(self) -> Mapping[str, str]:

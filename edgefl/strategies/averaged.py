@@ -5,21 +5,22 @@ here: orders with their predictions, checks, the average, fine-tuning at the end
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from edgefl.local_rules import Descent
 from edgefl.masks import Mask, Weights, check_weights
-from edgefl.model_graph import Cost, ModelGraph
+from edgefl.model_graph import ModelGraph
 from edgefl.planning import widest
 from edgefl.strategies.averages import Averaging, average
-from edgefl.strategies.local_round import LocalRound
+from edgefl.strategies.local_round import LocalRound, rounds_of
 from edgefl.strategies.personalising import Personalising, fine_tuning
 from edgefl.strategies.strategy import Contribution, Contributions, Model, Moment, Order, Participant
 from edgefl.strategies.uplink import Uplink
 from edgefl.strategies.uploads import movement
 
-__all__ = ["Averaged", "shared"]
+__all__ = ["Averaged", "Each", "shared"]
 
 
 class Averaged(ABC):
@@ -32,6 +33,8 @@ class Averaged(ABC):
     personal: Personalising
     assumed_samples: int
     """Training samples that a device is planned with until its first result says how many it has."""
+    models: ClassVar[int] = 1
+    """How many models of its part's size a device trains in a round."""
 
     @property
     @abstractmethod
@@ -55,9 +58,12 @@ class Averaged(ABC):
         """Give every device its part."""
         rule, rounds = self.uplink.rule, self._rounds(model, participants, moment)
         orders = {}
+        extras: dict[int, Weights] = {}
         for device, mask in shared(self.parts(model, rounds, moment)).items():
             predicted = rounds[device].prediction(mask)
-            orders[device] = Order(mask, rule, moment.work, self.extras(model, mask, moment), predicted)
+            if id(mask) not in extras:
+                extras[id(mask)] = self.extras(model, mask, moment)
+            orders[device] = Order(mask, rule, moment.work, extras[id(mask)], predicted)
         return orders
 
     def check(self, contribution: Contribution) -> None:
@@ -70,7 +76,11 @@ class Averaged(ABC):
 
     def combine(self, model: Model, contributions: Contributions, moment: Moment) -> Model:
         """Average the new values."""
-        return replace(model, weights=average(self.averaging, model, _Decoded(self.uplink, contributions)))
+        return replace(model, weights=average(self.averaging, model, Each(self.uplink.values, contributions)))
+
+    def explain(self, model: Model, participants: Sequence[Participant], moment: Moment) -> Mapping[str, float]:
+        """Return figures of a plan for people and reports, by name; a strategy that only plans by budgets has none."""
+        return {}
 
     def personalise(self, model: Model, participants: Sequence[Participant], moment: Moment) -> Mapping[str, Order]:
         """Let every device fine-tune its part."""
@@ -82,11 +92,7 @@ class Averaged(ABC):
         return widest(model.graph, lambda cost: cost.parameters <= fraction * model.graph.parameters, multiple=1)
 
     def _rounds(self, model: Model, participants: Sequence[Participant], moment: Moment) -> dict[str, LocalRound]:
-        costs: dict[int, Cost] = {}
-        return {
-            one.device_id: LocalRound(model.graph, one, moment.work, self.assumed_samples, costs)
-            for one in participants
-        }
+        return rounds_of(model.graph, participants, moment, self.assumed_samples, self.models)
 
 
 def shared(masks: Mapping[str, Mask]) -> dict[str, Mask]:
@@ -101,10 +107,10 @@ def _key(mask: Mask) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class _Decoded:
-    """Contributions as new values, one at a time."""
+class Each:
+    """Contributions that are changed as their turn comes, such as from what was on the wire to new values."""
 
-    uplink: Uplink
+    changed: Callable[[Contribution], Contribution]
     contributions: Contributions
 
     def __len__(self) -> int:
@@ -112,5 +118,5 @@ class _Decoded:
 
     def __iter__(self) -> Iterator[Contribution]:
         for contribution in self.contributions:
-            yield self.uplink.values(contribution)
+            yield self.changed(contribution)
             del contribution  # or it would be in memory together with the next one

@@ -15,7 +15,7 @@ from edgefl.strategies.strategy import Contribution, Contributions, Model
 from edgefl.strategies.uploads import movement
 from edgefl.values import Bytes, FieldError, Fraction, check_fields
 
-__all__ = ["Average", "Averaging", "Weighing", "average"]
+__all__ = ["Average", "Averaging", "Weighing", "average", "weight_of"]
 
 
 class Average(StrEnum):
@@ -73,12 +73,13 @@ def average(settings: Averaging, model: Model, contributions: Contributions) -> 
             return combined(model, contributions, median, settings.sorting_memory)
     mean = RunningMean(model, settings.overlap)
     for contribution in contributions:
-        mean.add(contribution, _weight(settings, contribution), _scale(settings, contribution))
+        mean.add(contribution, weight_of(settings, contribution), _scale(settings, contribution))
         del contribution  # or it would be in memory together with the next one
     return mean.result()
 
 
-def _weight(settings: Averaging, contribution: Contribution) -> float:
+def weight_of(settings: Averaging, contribution: Contribution) -> float:
+    """Return what a contribution counts in a mean."""
     samples = contribution.result.samples
     return contribution.trust * (samples if settings.weighing is Weighing.SAMPLES else min(samples, 1))
 

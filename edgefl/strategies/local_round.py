@@ -4,17 +4,17 @@ Strategies ask this when they plan. What a step takes is `edgefl.planning`'s kno
 budget's.
 """
 
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from edgefl.errors import MaskError
 from edgefl.masks import Mask, full_mask
-from edgefl.model_graph import Cost, ModelGraph
+from edgefl.model_graph import Cost, ModelGraph, cost_of
 from edgefl.planning import predict, widest
-from edgefl.strategies.strategy import Participant
+from edgefl.strategies.strategy import Moment, Participant
 from edgefl.values import Budget, LocalWork, Prediction
 
-__all__ = ["LocalRound"]
+__all__ = ["LocalRound", "rounds_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +28,8 @@ class LocalRound:
     """Training samples of a device that has not said how many it has."""
     costs: MutableMapping[int, Cost] = field(default_factory=dict)
     """What submodels cost, for the rounds of several devices to share."""
+    models: int = 1
+    """How many models of the part's size the device trains, a step with each in turn: Ditto trains two."""
 
     @property
     def samples(self) -> int:
@@ -41,15 +43,25 @@ class LocalRound:
         steps = self.work.epochs * (whole + (rest > 1 or whole == 0))
         return min(steps, self.work.most_steps or steps)
 
-    def use(self, cost: Cost) -> Budget:
-        """Return what the round will take with a part of this cost; its weights are all held."""
-        batch = min(self.work.batch_size, self.samples)
-        use = predict(self.participant.profile, cost, batch=batch, steps=self.steps)
-        return replace(use, kept_fraction=cost.parameters / max(self.graph.parameters, 1), weight_density=1.0)
+    def cost(self, mask: Mask) -> Cost:
+        """Return what the engine works on: arrays are whole, however few of their weights are held."""
+        return cost_of(self.graph, mask.widths, mask.trained) if mask.held else mask.cost
 
-    def fits(self, cost: Cost) -> bool:
+    def use(self, cost: Cost, density: float = 1.0) -> Budget:
+        """Return what the round will take with a part of this cost that holds this share of its weights."""
+        batch = min(self.work.batch_size, self.samples)
+        use = predict(self.participant.profile, cost, batch=batch, steps=self.steps * self.models)
+        beside = (self.models - 1) * cost.parameter_bytes
+        return replace(
+            use,
+            peak_bytes=None if use.peak_bytes is None else use.peak_bytes + beside,
+            kept_fraction=cost.parameters / max(self.graph.parameters, 1),
+            weight_density=density,
+        )
+
+    def fits(self, cost: Cost, density: float = 1.0) -> bool:
         """Return whether the round stays within the device's budget."""
-        return not self.participant.budget.exceeded_by(self.use(cost))
+        return not self.participant.budget.exceeded_by(self.use(cost, density))
 
     def widest_mask(self) -> Mask | None:
         """Return the leading channels of the largest fraction that fits, or None if not even the smallest does."""
@@ -65,5 +77,13 @@ class LocalRound:
 
     def prediction(self, mask: Mask) -> Prediction:
         """Return what the round will take, in a plan's form."""
-        use = self.use(mask.cost)
+        use = self.use(self.cost(mask))
         return Prediction(seconds=use.round_seconds, peak_bytes=use.peak_bytes, joules=use.joules)
+
+
+def rounds_of(
+    graph: ModelGraph, participants: Sequence[Participant], moment: Moment, assumed_samples: int, models: int = 1
+) -> dict[str, LocalRound]:
+    """Return the rounds of some devices by their ids; they share what they find out about costs."""
+    costs: dict[int, Cost] = {}
+    return {one.device_id: LocalRound(graph, one, moment.work, assumed_samples, costs, models) for one in participants}

@@ -2,13 +2,57 @@
 
 from collections.abc import Mapping
 
+from edgefl.strategies.compressed import (
+    DriveAverage,
+    EdenAverage,
+    RandomSubsampling,
+    Signsgd,
+    TerngradAverage,
+    TopkAverage,
+)
+from edgefl.strategies.ditto import Ditto
 from edgefl.strategies.fedavg import Fedavg
+from edgefl.strategies.fedbabu import Fedbabu
+from edgefl.strategies.fedmap import Fedmap
+from edgefl.strategies.fedmrn import Fedmrn
+from edgefl.strategies.fednova import Fednova
+from edgefl.strategies.fedpm import Fedpm
+from edgefl.strategies.fedprox import Fedprox
+from edgefl.strategies.fedrolex import Fedrolex
+from edgefl.strategies.fedspa import Fedspa
+from edgefl.strategies.fjord import Fjord
+from edgefl.strategies.hermes import Hermes
+from edgefl.strategies.heterofl import Heterofl
+from edgefl.strategies.local import Local
+from edgefl.strategies.perfedmask import Perfedmask
 from edgefl.strategies.strategy import Strategy
 from edgefl.values import Setting, chosen
 
 __all__ = ["STRATEGIES", "strategy_of"]
 
-_STRATEGIES: tuple[type[Strategy], ...] = (Fedavg,)
+_STRATEGIES: tuple[type[Strategy], ...] = (
+    Fedavg,
+    Hermes,
+    Fedspa,
+    Fedmap,
+    Fedmrn,
+    Fedpm,
+    Signsgd,
+    TopkAverage,
+    TerngradAverage,
+    DriveAverage,
+    EdenAverage,
+    RandomSubsampling,
+    Local,
+    Ditto,
+    Fedprox,
+    Fednova,
+    Heterofl,
+    Fedrolex,
+    Fjord,
+    Perfedmask,
+    Fedbabu,
+)
 STRATEGIES: Mapping[str, type[Strategy]] = {strategy.name: strategy for strategy in _STRATEGIES}
 """The strategies that a federation may name."""
 

@@ -8,14 +8,18 @@ updates can be combined with any choice of parts, and every average works on the
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+import numpy as np
+
 from edgefl.local_rules import Descent, LocalRule, Sgd
+from edgefl.local_rules.descent import weight_tensors
 from edgefl.local_rules.sgd import Codec
+from edgefl.masks import Array, gather
 from edgefl.strategies.strategy import Contribution
 from edgefl.strategies.uploads import check_mask_kept, check_values, values_of
 from edgefl.values import RuleSettings, settings_from
-from edgefl.wire import Dense
+from edgefl.wire import Bits, Dense, Expected
 
-__all__ = ["NewValues", "Uplink", "settings_for"]
+__all__ = ["NewValues", "Uplink", "check_bits", "settings_for", "updated"]
 
 
 class Uplink(Protocol):
@@ -41,6 +45,22 @@ class Uplink(Protocol):
 def settings_for(rule: LocalRule) -> RuleSettings:
     """Return a rule as a plan names it."""
     return RuleSettings(name=rule.name, settings=settings_from(rule))
+
+
+def check_bits(contribution: Contribution) -> None:
+    """Refuse anything but bits of the trained matrices and kernels, and new values of the rest."""
+    mask = contribution.mask
+    check_mask_kept(contribution)
+    bits = {name: Expected(mask.shapes[name], Bits.codec) for name in weight_tensors(mask)}
+    check_values(mask, contribution.tensors, instead=bits)
+
+
+def updated(contribution: Contribution, tensor: str, update: Array) -> Dense:
+    """Return new values: what the device was given of a tensor, and its update, which is used up."""
+    given = gather(contribution.mask, contribution.base, [tensor])[tensor]
+    new: Array = np.add(given, update, out=update if update.dtype == given.dtype else None)
+    new.flags.writeable = False  # or it would be copied
+    return Dense(new)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What came back: whether an upload of new values is what the plan asked for, how far it moves, and its arrays.
 
-For strategies whose devices train by the rule `sgd`, which sends the new values of every trained tensor. Tensors come
-from strangers: everything else in this room relies on `check_values`.
+New values are what the rule `sgd` sends of every trained tensor, and compressing rules of some. Tensors come from
+strangers: everything else in this room relies on `check_values`.
 """
 
 import math
@@ -21,10 +21,20 @@ __all__ = ["LARGEST", "base_of", "check_mask_kept", "check_values", "movement", 
 LARGEST = 1e18
 """No weight of a network that works is as large, and sums of so large ones still fit 32 bits."""
 _PIECE = 1 << 16
+_NOTHING: Mapping[str, Expected] = {}
 
 
-def check_values(mask: Mask, tensors: Mapping[str, Payload], codec: Codec = Codec.DENSE) -> None:
-    """Refuse tensors that are not the new values of what the mask trains: names, codecs, shapes, dtypes, size."""
+def check_values(
+    mask: Mask,
+    tensors: Mapping[str, Payload],
+    codec: Codec = Codec.DENSE,
+    *,
+    instead: Mapping[str, Expected] = _NOTHING,
+) -> None:
+    """Refuse tensors that are not the new values of what the mask trains: names, codecs, shapes, dtypes, size.
+
+    `instead` is what comes in place of new values, and beside them, where a rule compresses some tensors.
+    """
     sparse = mask.held if codec is Codec.SPARSE else {}
     expected = {
         name: Expected(
@@ -33,14 +43,12 @@ def check_values(mask: Mask, tensors: Mapping[str, Payload], codec: Codec = Code
             dtype=mask.graph.tensor[name].dtype.value,
         )
         for name in mask.trained_tensors
+        if name not in instead
     }
-    check_tensors(tensors, expected)
+    check_tensors(tensors, {**expected, **instead})
     for name, payload in tensors.items():
-        if isinstance(payload, Sparse) and not np.array_equal(payload.indices(), np.flatnonzero(mask.held[name])):
-            raise WireFormatError(
-                f"tensor {name!r} has entries elsewhere than the mask of the plan holds them",
-                fix="Send the entries that the mask holds, all of them and no others.",
-            )
+        if isinstance(payload, Sparse) and name not in instead:
+            _check_positions(name, payload, mask)
         if isinstance(payload, Dense | Sparse):
             _check_size(name, payload.array if isinstance(payload, Dense) else payload.values)
 
@@ -105,6 +113,14 @@ def part_norm(mask: Mask, weights: Weights) -> float:
 
 def _floating(mask: Mask, names: Mapping[str, Payload] | tuple[str, ...]) -> list[str]:
     return [name for name in names if mask.graph.tensor[name].dtype.startswith("float")]
+
+
+def _check_positions(name: str, payload: Sparse, mask: Mask) -> None:
+    if not np.array_equal(payload.indices(), np.flatnonzero(mask.held[name])):
+        raise WireFormatError(
+            f"tensor {name!r} has entries elsewhere than the mask of the plan holds them",
+            fix="Send the entries that the mask holds, all of them and no others.",
+        )
 
 
 def _check_size(name: str, values: Array) -> None:

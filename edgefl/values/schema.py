@@ -120,6 +120,8 @@ def _kind_of(cls: type) -> Kind | None:
 
 def _untagged(data: object, *, expected: Kind | None) -> tuple[Kind, dict[str, Any]]:
     """The kind of a document, and its fields without the tag."""
+    if expected is not None and isinstance(data, Mapping) and data.get("schema") == expected.tag:
+        return expected, {key: item for key, item in data.items() if key != "schema"}
     wanted = f"'{expected.tag}'" if expected else "for example " + ", ".join(f"'{k.tag}'" for k in _kinds.values())
     if not isinstance(data, Mapping):
         raise FieldError(

@@ -67,17 +67,17 @@ def _check_known(given: Mapping[str, Setting], known: Mapping[str, Shape]) -> No
             raise unknown_field(name, value, known)
 
 
-def _values(cls: type, given: Mapping[str, Setting]) -> dict[str, Any]:
-    """Return those fields of a dataclass that the settings say something about."""
+def _values(cls: type, given: Mapping[str, Setting], default: object = None) -> dict[str, Any]:
+    """Return those fields of a dataclass that the settings say something about; `default` is what they change."""
     values: dict[str, Any] = {}
     defaults = {field.name: field for field in dataclasses.fields(cls)}
     for name, field in fields_of(cls).items():
         if isinstance(field.shape, Record):
-            inner = _values(field.shape.cls, given)
             factory = defaults[name].default_factory
             # What a class changes of the inner defaults stays, unless the settings say otherwise.
-            base = field.shape.cls() if factory is dataclasses.MISSING else factory()
-            values[name] = dataclasses.replace(base, **inner)
+            own = field.shape.cls() if factory is dataclasses.MISSING else factory()
+            base = own if default is None else getattr(default, name)
+            values[name] = dataclasses.replace(base, **_values(field.shape.cls, given, base))
         elif name in given:
             try:
                 values[name] = field.shape.read(given[name])

@@ -112,7 +112,7 @@ _LONGEST_NAME = 200
 
 def _is_text(text: str) -> bool:
     """JSON may hold half a surrogate pair, which no file and no network connection can carry on."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _is_name(text: str) -> bool:

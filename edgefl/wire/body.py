@@ -243,18 +243,20 @@ def _check_names(found: set[str], expected: Mapping[str, Expected]) -> None:
 
 
 def _check_expected(name: str, payload: Payload, wanted: Expected) -> None:
-    values = payload.array if isinstance(payload, Dense) else getattr(payload, "values", None)
-    claims = {
-        "shape": (payload.shape, tuple(wanted.shape)),
-        "codec": (payload.codec, wanted.codec),
-        "dtype": (None if values is None else str(values.dtype), wanted.dtype),
-    }
-    for what, (found, planned) in claims.items():
-        if planned is not None and found != planned:
-            raise WireFormatError(
-                f"tensor {name!r} has {what} {found}, and the plan says {planned}",
-                fix="Send the tensors as the plan says.",
-            )
+    if payload.shape != tuple(wanted.shape):
+        raise _unexpected(name, "shape", payload.shape, tuple(wanted.shape))
+    if wanted.codec is not None and payload.codec != wanted.codec:
+        raise _unexpected(name, "codec", payload.codec, wanted.codec)
+    if wanted.dtype is not None:
+        values = payload.array if isinstance(payload, Dense) else getattr(payload, "values", None)
+        if values is None or values.dtype != wanted.dtype:
+            raise _unexpected(name, "dtype", None if values is None else values.dtype, wanted.dtype)
+
+
+def _unexpected(name: str, what: str, found: object, planned: object) -> WireFormatError:
+    return WireFormatError(
+        f"tensor {name!r} has {what} {found}, and the plan says {planned}", fix="Send the tensors as the plan says."
+    )
 
 
 def _kind(kind: Any) -> Kind:

@@ -48,22 +48,19 @@ def encode_result(report: Report, graph: ModelGraph) -> bytes:
 
 
 def decode_result(
-    data: bytes | memoryview, graph: ModelGraph, *, limit: int = MAX_BODY_BYTES, known: bool = False
+    data: bytes | memoryview, graph: ModelGraph, *, limit: int = MAX_BODY_BYTES, known: LocalResult | None = None
 ) -> Report:
     """Read a report from bytes that nobody vouches for. The tensors are those of a rule: who knows it checks them.
 
-    `known` is for a body that was read before, see `decode`.
+    `known` is the result in a body that was read before: nothing is looked at again, see `decode`.
     """
-    body = decode(data, kind=Kind.UPDATE, limit=limit, known=known)
+    body = decode(data, kind=Kind.UPDATE, limit=limit, known=known is not None)
     if body.about.get("model") != graph.digest:
         raise WireFormatError(
             f"the result is of the model {body.about.get('model')!r}, not of {graph.name!r} ({graph.digest})",
             fix="Send the result of a task of this federation.",
         )
-    try:
-        result = loads(LocalResult, body.about.get("result", "").encode())
-    except SchemaError as error:
-        raise WireFormatError(f"the report of the result is wrong: {error.problem}", fix=error.fix) from None
+    result = _result(body.about.get("result", "")) if known is None else known
     tensors = {name: payload for name, payload in body.tensors.items() if not name.startswith((KEPT, HELD))}
     bits = {name: payload for name, payload in body.tensors.items() if name not in tensors}
     if bits and "next_mask" not in body.about:
@@ -72,3 +69,10 @@ def decode_result(
     if "next_mask" in body.about:
         next_mask = mask_of(Body(Kind.MASK, bits, about=body.about), graph, body.about["next_mask"])
     return Report(result, body.about.get("mask", ""), tensors, next_mask, body.seed)
+
+
+def _result(text: str) -> LocalResult:
+    try:
+        return loads(LocalResult, text.encode())
+    except SchemaError as error:
+        raise WireFormatError(f"the report of the result is wrong: {error.problem}", fix=error.fix) from None

@@ -20,7 +20,7 @@ from coordinator.tokens import hash_of
 from edgefl.artifacts.bundle import pack_bundle
 from edgefl.model_graph import ModelGraph, Role
 from edgefl.values import ClientPlan, LocalResult, dumps
-from edgefl.wire import Dense, Kind, Report, decode, decode_mask, encode_result
+from edgefl.wire import Dense, Kind, Report, decode, decode_mask, decode_result, encode_result
 from tests.device_runtime.federation import bundle
 from tests.values.samples import PROFILE, TELEMETRY
 
@@ -120,9 +120,25 @@ def tuned(plan: ClientPlan, before: float, after: float) -> bytes:
     return encode_result(Report(result, plan.mask, {}), bundle().graph)
 
 
-def answer(context: Context, plan: ClientPlan, shift: float = 1.0, samples: int = 10) -> bytes:
+def answer(
+    context: Context, plan: ClientPlan, shift: float = 1.0, samples: int = 10, seconds: float | None = None
+) -> bytes:
     """Return a simulated device's update for a plan, read from the coordinator's own blobs."""
     assert plan.weights is not None
     assert plan.mask_body is not None
     blobs = context.blobs
-    return update_of(blobs.get(plan.weights), blobs.get(plan.mask_body), bundle().graph, plan, shift, samples)
+    graph = bundle().graph
+    body = update_of(blobs.get(plan.weights), blobs.get(plan.mask_body), graph, plan, shift, samples)
+    if seconds is None:
+        return body
+    report = decode_result(body, graph)
+    step = seconds / 1000
+    latency = replace(
+        TELEMETRY.latency,
+        round_seconds=seconds,
+        min_step_seconds=step,
+        p50_step_seconds=step,
+        p90_step_seconds=step,
+    )
+    result = replace(report.result, telemetry=replace(TELEMETRY, latency=latency))
+    return encode_result(replace(report, result=result), graph)

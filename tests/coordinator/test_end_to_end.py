@@ -48,6 +48,9 @@ wait_for = 5
 
 [evaluation]
 data = "digits"
+
+[budget]
+adapt = false
 """
 
 

@@ -12,10 +12,10 @@ import pytest
 
 from coordinator.context import Context
 from coordinator.evaluation import Evaluator
-from coordinator.federation_settings import Buffering, Evaluation, Limits, Mode, Selection, StrategyChoice
+from coordinator.federation_settings import Buffering, Caps, Evaluation, Limits, Mode, Selection, StrategyChoice
 from coordinator.federation_settings import Rounds as RoundSettings
 from coordinator.federations import Verb, move, overview
-from coordinator.handout import next_assignment
+from coordinator.handout import next_answer
 from coordinator.intake import Intake, refuse
 from coordinator.problems import ProblemError
 from coordinator.rounds import Rounds
@@ -23,11 +23,15 @@ from coordinator.storage.records import Device, Federation, FederationState, Rou
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import DataError, WireFormatError
 from edgefl.model_graph import Role
-from edgefl.values import LARGEST_INTEGER, ClientPlan, Outcome, Reason, Refusal
+from edgefl.values import LARGEST_INTEGER, Assignment, ClientPlan, LocalWork, Outcome, Reason, Refusal, loads
 from edgefl.wire import Dense, decode_result, encode_result
 from tests.coordinator.fleet import Clock, answer, enrol, make_context, running, tuned
 from tests.device_runtime.federation import bundle
 from tests.values.samples import PROFILE
+
+
+def assignment(context: Context, device: Device) -> Assignment:
+    return loads(Assignment, next_answer(context, device).body)
 
 
 @dataclass
@@ -53,12 +57,12 @@ class Stage:
         return wait
 
     def plan(self, device: Device) -> ClientPlan:
-        plan = next_assignment(self.context, device).plan
+        plan = assignment(self.context, device).plan
         assert plan is not None
         return plan
 
     def has_task(self, device: Device) -> bool:
-        return next_assignment(self.context, device).plan is not None
+        return assignment(self.context, device).plan is not None
 
     def upload(self, device: Device, plan: ClientPlan, body: bytes | None = None, **changes: Any) -> Outcome:
         body = answer(self.context, plan, **changes) if body is None else body
@@ -325,7 +329,7 @@ def test_the_federation_ends_after_its_last_round_and_devices_are_told(stage: St
             stage.do(device)
         stage.advance(2)
     stage.advance()
-    assert all(next_assignment(stage.context, device).finished for device in devices)
+    assert all(assignment(stage.context, device).finished for device in devices)
 
 
 def test_the_same_seed_gives_the_same_model_whoever_answers_first(tmp_path: Path) -> None:
@@ -372,7 +376,7 @@ def test_aborted_it_gives_no_more_tasks(stage: Stage) -> None:
     plan = stage.plan(one)
     assert stage.federation is not None
     move(stage.context, stage.federation.id, Verb.ABORT, "enough seen")
-    assert next_assignment(stage.context, one).finished
+    assert assignment(stage.context, one).finished
     body = answer(stage.context, plan)
     assert stage.upload(one, plan, body) is Outcome.LATE
 
@@ -556,3 +560,33 @@ def test_after_the_last_round_every_device_makes_the_model_its_own(stage: Stage)
     seen = overview(stage.context, found)
     assert (seen.rounds_done, seen.wanted) == (1, 3)
     assert seen.personal == report
+
+
+def test_a_device_that_was_slower_than_predicted_gets_a_smaller_part(stage: Stage) -> None:
+    slow = RoundSettings(count=8, deadline=5)
+    one, *_ = stage.begin(1, rounds=slow, selection=Selection(devices=1), work=LocalWork(epochs=8))
+    sizes = []
+    for number in range(8):
+        stage.advance()
+        plan = stage.plan(one)
+        sizes.append(stage.context.library.mask(bundle().graph, plan.mask_body).cost.parameters)
+        assert plan.predicted is not None
+        assert plan.predicted.seconds is not None
+        measured = (4 if number < 4 else 1) * plan.predicted.seconds
+        stage.upload(one, plan, answer(stage.context, plan, samples=1000, seconds=measured))
+        stage.advance(2)
+    assert sizes[0] > sizes[1] > sizes[3], sizes
+    assert sizes[7] > sizes[4], sizes
+
+
+def test_plans_that_do_not_adapt_stay_as_they_are(stage: Stage) -> None:
+    fixed = Caps(adapt=False)
+    one, *_ = stage.begin(1, rounds=RoundSettings(count=3, deadline=2), selection=Selection(devices=1), budget=fixed)
+    masks = set()
+    for _ in range(3):
+        stage.advance()
+        plan = stage.plan(one)
+        masks.add(plan.mask)
+        stage.upload(one, plan, answer(stage.context, plan, seconds=900.0))
+        stage.advance(2)
+    assert len(masks) == 1

@@ -3,6 +3,7 @@
 import itertools
 import os
 import random
+import shutil
 import stat
 import threading
 from collections.abc import Iterator
@@ -27,13 +28,14 @@ from device_runtime.agent.transport import Reply, Request, Transport, Unreachabl
 from device_runtime.local_data import LocalData
 from device_runtime.personal import load_personal
 from edgefl.artifacts.store import write_whole
+from edgefl.artifacts.submodel import bundle_weights
 from edgefl.data import Dataset, Samples
 from edgefl.errors import EdgeFLError
 from edgefl.masks import full_mask, leading_channels, random_channels
 from edgefl.values import Assignment, LocalWork, Prediction, Reason, RuleSettings, dumps
 from edgefl.wire import decode_result, encode_mask
 from tests.device_runtime.coordinator import DEVICE, KEY, TOKEN, Coordinator, tasks
-from tests.device_runtime.federation import bundle, local_data, trainer
+from tests.device_runtime.federation import bundle, local_data, task_of, trainer
 from tests.values.samples import PROFILE
 
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
@@ -587,3 +589,67 @@ def test_data_of_another_shape_are_refused_as_such(tmp_path: Path) -> None:
     agent.enrol("http://here", PROFILE, KEY)
     agent.run(threading.Event())
     assert coordinator.refusals["task-1"].reason is Reason.DATA
+
+
+ALONE = RuleSettings(name="local_training", settings={"learning_rate": 0.1})
+
+
+def own_bytes(home: Path) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in load_personal(home / "personal").weights.items()}
+
+
+def test_a_device_goes_on_with_its_own_model_and_what_it_was_sent_stays_behind(tmp_path: Path) -> None:
+    coordinator, mask = Coordinator(), full_mask(bundle().graph)
+    tasks(coordinator, [mask, mask, mask], work=QUICK, rule=ALONE)
+    joined(tmp_path / "home", coordinator).run(threading.Event())
+    sent = bundle_weights(bundle())
+    for number in (1, 2, 3):
+        task = task_of(mask, rule=RuleSettings(name="sgd", settings=ALONE.settings), work=QUICK, seed=number)
+        sent = dict(trainer(tmp_path / str(number), DATA).run(replace(task, weights=sent)).weights)
+    assert own_bytes(tmp_path / "home") == {name: array.tobytes() for name, array in sent.items()}
+    for body in coordinator.results.values():
+        assert decode_result(body, bundle().graph).tensors == {}
+
+
+class PowerCutError(BaseException):
+    """Nothing catches it."""
+
+
+@pytest.mark.parametrize("place", ["finish_task", "end_task"])
+@pytest.mark.parametrize("checkpoint", ["kept", "lost"])
+def test_a_power_cut_neither_loses_nor_doubles_the_own_model(
+    place: str, checkpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homes, mask = (tmp_path / "calm", tmp_path / "rough"), full_mask(bundle().graph)
+    for home in homes:
+        coordinator = Coordinator()
+        tasks(coordinator, [mask], work=QUICK, rule=ALONE)
+        joined(home, coordinator).run(threading.Event())
+        coordinator.offer(mask, task_id="task-2", round=2, seed=2, work=QUICK, rule=ALONE)
+        if home.name == "rough":
+            agent, cuts = joined(home, coordinator), [PowerCutError]
+            agent.turn(threading.Event())  # the plan is on disk
+
+            def cut(self: Home, *args: Any, cuts: list[type[PowerCutError]] = cuts) -> None:
+                raise cuts.pop()
+
+            monkeypatch.setattr(f"device_runtime.agent.home.Home.{place}", cut)
+            with pytest.raises(PowerCutError):
+                agent.turn(threading.Event())
+            monkeypatch.undo()
+            assert load_personal(home / "personal").round == 2
+            if checkpoint == "lost":
+                shutil.rmtree(home / "checkpoints", ignore_errors=True)
+        joined(home, coordinator).run(threading.Event())
+        assert set(coordinator.results) == {"task-1", "task-2"}
+    assert own_bytes(homes[0]) == own_bytes(homes[1])
+
+
+def test_a_device_that_joined_anew_begins_anew(tmp_path: Path) -> None:
+    coordinator, mask = Coordinator(), full_mask(bundle().graph)
+    tasks(coordinator, [mask], work=QUICK, rule=ALONE)
+    joined(tmp_path / "a", coordinator).run(threading.Event())
+    once = own_bytes(tmp_path / "a")
+    coordinator.offer(mask, task_id="later", device_id="pi-2", round=1, seed=1, work=QUICK, rule=ALONE)
+    joined(tmp_path / "a", coordinator).run(threading.Event())
+    assert own_bytes(tmp_path / "a") == once

@@ -1,6 +1,7 @@
 """A task on a device: trained by its rule, evaluated, reported; the same after a crash as without one."""
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from edgefl.artifacts.submodel import bundle_weights
 from edgefl.local_rules import State
 from edgefl.masks import freeze, full_mask, gather, leading_channels, random_channels
 from edgefl.values import LocalWork, Reason, RuleSettings
-from edgefl.wire import Dense, decode_result
+from edgefl.wire import Counts, Dense, decode_result
 from tests.device_runtime.federation import bundle, local_data, task_of, trainer
 
 
@@ -80,6 +81,8 @@ RULES = {
     "prune_regrow": {"learning_rate": 0.05},
     "compressed_sgd": {"learning_rate": 0.1},
     "fine_tune": {"learning_rate": 0.05},
+    "local_training": {"learning_rate": 0.05, "momentum": 0.9},
+    "ditto": {"learning_rate": 0.05, "momentum": 0.9, "pull": 0.3},
 }
 
 
@@ -221,3 +224,67 @@ def test_loading_a_graph_leaves_the_smallest_numbers_to_everybody_else(tmp_path:
     assert smallest * np.float32(0.5) > 0
     trainer(tmp_path).run(task_of())
     assert smallest * np.float32(0.5) > 0
+
+
+ONE = LocalWork(epochs=1, batch_size=64)
+
+
+def test_a_device_that_trains_alone_goes_on_with_its_own_model_and_sends_nothing(tmp_path: Path) -> None:
+    rule = RuleSettings(name="local_training", settings={"learning_rate": 0.1})
+    first = trainer(tmp_path / "a").run(task_of(rule=rule, work=ONE))
+    assert decode_result(first.body, bundle().graph).tensors == {}
+    second = task_of(rule=rule, work=ONE, task_id="task-2", seed=12)
+    alone = trainer(tmp_path / "a").run(replace(second, own=lambda: first.weights))
+    plain = RuleSettings(name="sgd", settings={"learning_rate": 0.1})
+    onwards = replace(task_of(rule=plain, work=ONE, task_id="task-2", seed=12), weights=first.weights)
+    assert tensors_of(alone) == tensors_of(trainer(tmp_path / "b").run(onwards))
+    assert tensors_of(alone) != tensors_of(trainer(tmp_path / "c").run(second))
+
+
+def test_dittos_own_model_lasts_from_task_to_task_and_the_global_one_is_sent(tmp_path: Path) -> None:
+    rule = RuleSettings(name="ditto", settings={"learning_rate": 0.1, "pull": 0.0})
+    plain = RuleSettings(name="sgd", settings={"learning_rate": 0.1})
+    first = trainer(tmp_path / "a").run(task_of(rule=rule, work=ONE))
+    second = replace(task_of(rule=rule, work=ONE, task_id="task-2", seed=12), own=lambda: first.weights)
+    with pytest.raises(CrashError):
+        trainer(tmp_path / "a", progress=crashing(3)).run(second)
+    found = trainer(tmp_path / "a").run(second)
+    # Without a pull, v goes on as plain descent from where it was; w starts from the model as it was sent.
+    sent = trainer(tmp_path / "b").run(task_of(rule=plain, work=ONE, task_id="task-2", seed=12))
+    onwards = replace(task_of(rule=plain, work=ONE, task_id="task-2", seed=12), weights=first.weights)
+    assert tensors_of(found) == tensors_of(trainer(tmp_path / "c").run(onwards))
+    uploads = [decode_result(finished.body, bundle().graph).tensors for finished in (found, sent)]
+    assert uploads[0].keys() == uploads[1].keys()
+    for name, payload in uploads[0].items():
+        other = uploads[1][name]
+        assert isinstance(payload, Dense)
+        assert isinstance(other, Dense)
+        assert np.array_equal(payload.array, other.array)
+    assert found.result.steps == sent.result.steps
+    assert found.result.loss == sent.result.loss
+
+
+@pytest.mark.parametrize(
+    ("granularity", "names"), [("weight", ["0.weight", "4.weight", "9.weight"]), ("channel", ["0", "4"])]
+)
+def test_masks_are_learned_with_a_real_engine_and_a_crash_changes_nothing(
+    granularity: str, names: list[str], tmp_path: Path
+) -> None:
+    graph = bundle().graph
+    shapes = {**{tensor.name: tensor.shape for tensor in graph.tensors}, **{g.name: (g.width,) for g in graph.groups}}
+    extras = {f"p/{name}": np.full(shapes[name], 0.5, np.float32) for name in names}
+    said: dict[str, Any] = {"granularity": granularity, "capacity": 0.3, "learning_rate": 10.0}
+    rule = RuleSettings(name="probabilistic_masks", settings=said)
+    task = replace(task_of(rule=rule), extras=extras)
+    expected = trainer(tmp_path / "calm").run(task)
+    with pytest.raises(CrashError):
+        trainer(tmp_path / "rough", progress=crashing(15)).run(task)
+    found = trainer(tmp_path / "rough").run(task)
+    drawn, same = (decode_result(finished.body, graph).tensors for finished in (expected, found))
+    assert set(drawn) == {f"m/{name}" for name in names}
+    for name, payload in drawn.items():
+        other = same[name]
+        assert isinstance(payload, Counts)
+        assert isinstance(other, Counts)
+        assert np.array_equal(payload.to_array(), other.to_array())
+    assert np.ptp(np.concatenate([p.to_array().ravel() for p in drawn.values() if isinstance(p, Counts)])) > 0

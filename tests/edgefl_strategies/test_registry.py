@@ -72,7 +72,7 @@ def test_no_strategy_has_two_settings_of_one_name() -> None:
         ("quite_another", {}, r"no strategy 'quite_another'\. Known are: fedavg"),
         ("fedavg", {"learning_rat": 1}, r"'settings.learning_rat' is not a known field. Did you mean 'learning_rate'"),
         ("fedavg", {"learning_rate": "fast"}, r"'settings.learning_rate' is a number above 0, got the text 'fast'"),
-        ("fedavg", {"width": "wide"}, r"'settings.width' is one of 'fit', 'full', got 'wide'"),
+        ("fedavg", {"width": "wide"}, r"'settings.width' is one of 'fit', 'full', 'levels', got 'wide'"),
         ("fedavg", {"average": "medain"}, r"'settings.average' is one of .* Did you mean 'median'\?"),
         ("fedavg", {"average": "clipped"}, r"'settings.clip_update_norm' is None, and the average is 'clipped'"),
         ("fedavg", {"clip_update_norm": 3}, r"'settings.clip_update_norm' is 3.0, and the average is 'mean'"),

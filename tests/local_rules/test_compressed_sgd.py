@@ -7,7 +7,16 @@ from hypothesis import strategies as st
 
 from edgefl.local_rules import CompressedSgd, Descent, Part, Sgd
 from edgefl.local_rules.compressed_sgd import Compression
-from edgefl.local_rules.compression import Drive, Eden, ScaledSign, SignScale, StochasticSign, TernGrad, TopK
+from edgefl.local_rules.compression import (
+    Drive,
+    Eden,
+    RandomSubsample,
+    ScaledSign,
+    SignScale,
+    StochasticSign,
+    TernGrad,
+    TopK,
+)
 from edgefl.local_rules.descent import weight_tensors
 from edgefl.masks import Mask, full_mask
 from edgefl.model_graph import ModelGraph
@@ -34,7 +43,7 @@ def test_the_coordinator_expands_what_the_device_compressed(
         truth = plain.weights[name] - part.weights[name]
         assert found.shape == truth.shape
         assert not found[~mask.held.get(name, np.ones(found.shape, np.bool_))].any()
-        if compression is Compression.TOP_K:  # everything is kept
+        if compression in (Compression.TOP_K, Compression.RANDOM_SUBSAMPLE):  # everything is kept
             assert np.array_equal(found, truth)
     for name in set(mask.trained_tensors) - set(expanded):
         payload = arrived[name]
@@ -66,8 +75,11 @@ def test_the_settings_of_a_compressor_reach_it() -> None:
         "top_k": TopK(0.2),
         "drive": Drive(),
         "eden": Eden(),
+        "random_subsample": RandomSubsample(0.2, unbiased=False),
     }
     for compression in Compression:
-        rule = CompressedSgd(compressor=compression, sign_scale=SignScale.L2, terngrad_clip=1.5, kept=0.2)
+        rule = CompressedSgd(
+            compressor=compression, sign_scale=SignScale.L2, terngrad_clip=1.5, kept=0.2, unbiased=False
+        )
         assert rule.made() == made[compression]
         assert rule.made().name == compression

@@ -14,6 +14,7 @@ from edgefl.local_rules.compression import (
     Compressor,
     Drive,
     Eden,
+    RandomSubsample,
     ScaledSign,
     SignScale,
     StochasticSign,
@@ -21,8 +22,8 @@ from edgefl.local_rules.compression import (
     TopK,
 )
 from edgefl.local_rules.compression.hadamard import LARGEST, blocks_of, rotate, rotate_back, rotated_size
-from edgefl.noise import derive
-from edgefl.wire import Bits, Body, Dense, Kind, Payload, decode, encode, measure
+from edgefl.noise import bits, derive
+from edgefl.wire import Bits, Body, Dense, Kind, Payload, Sparse, check_tensors, decode, encode, measure
 
 COMPRESSORS: list[Compressor] = [
     StochasticSign(),
@@ -33,6 +34,8 @@ COMPRESSORS: list[Compressor] = [
     TopK(),
     Drive(),
     Eden(),
+    RandomSubsample(),
+    RandomSubsample(0.4, unbiased=False),
 ]
 UPDATES = arrays(
     np.float32,
@@ -79,7 +82,9 @@ def test_nothing_comes_of_nothing(compressor: Compressor) -> None:
 
 
 @pytest.mark.parametrize(
-    "compressor", [StochasticSign(), StochasticSign(SignScale.L2), TernGrad(clip=0), Eden()], ids=str
+    "compressor",
+    [StochasticSign(), StochasticSign(SignScale.L2), TernGrad(clip=0), Eden(), RandomSubsample(0.25)],
+    ids=str,
 )
 def test_the_mean_over_many_seeds_is_the_update(compressor: Compressor) -> None:
     update, runs = normal(256), 1000
@@ -187,7 +192,15 @@ def test_stochastic_signs_are_certain_at_the_largest_entry() -> None:
 
 @pytest.mark.parametrize(
     ("compressor", "bits"),
-    [(StochasticSign(), 1), (ScaledSign(), 1), (Drive(), 1), (Eden(), 1), (TernGrad(), 1.6), (TopK(0.03), 1.2)],
+    [
+        (StochasticSign(), 1),
+        (ScaledSign(), 1),
+        (Drive(), 1),
+        (Eden(), 1),
+        (TernGrad(), 1.6),
+        (TopK(0.03), 1.2),
+        (RandomSubsample(1 / 32), 1),
+    ],
     ids=str,
 )
 def test_bits_on_the_wire_are_what_they_are_said_to_be(compressor: Compressor, bits: float) -> None:
@@ -204,7 +217,7 @@ def test_training_that_diverged_is_not_compressed(compressor: Compressor) -> Non
 @pytest.mark.parametrize("compressor", COMPRESSORS, ids=lambda c: f"{c.name}")
 def test_payloads_of_another_size_are_refused(compressor: Compressor) -> None:
     payloads = compressor.compress("a", normal(100), 1)
-    for bad in ({}, payloads | {"a": Bits.of(np.ones(3, np.bool_))}, payloads | {"a": Dense(np.ones(3, np.float32))}):
+    for bad in ({}, payloads | {"a": Bits.of(np.ones(3, np.bool_))}, payloads | {"a": Dense(np.ones(7, np.float32))}):
         with pytest.raises(WireFormatError, match=r"'a(:scale)?' is"):
             compressor.expand("a", bad, (100,), 1)
     if "a:scale" in payloads:
@@ -212,7 +225,52 @@ def test_payloads_of_another_size_are_refused(compressor: Compressor) -> None:
             compressor.expand("a", payloads | {"a:scale": Dense(np.ones(7, np.float32))}, (100,), 1)
 
 
+@given(UPDATES, st.sampled_from(COMPRESSORS), st.integers(0, 2**64 - 1))
+def test_payloads_have_the_forms_that_they_are_said_to_have(
+    update: np.ndarray, compressor: Compressor, seed: int
+) -> None:
+    payloads = wired(compressor.compress("a", update, seed))
+    check_tensors(payloads, compressor.expected("a", update.shape))
+    compressor.check("a", payloads, update.shape)
+
+
+@pytest.mark.parametrize("compressor", [StochasticSign(), ScaledSign(), TernGrad(), Drive(), Eden()], ids=str)
+def test_a_scale_below_zero_is_refused(compressor: Compressor) -> None:
+    payloads = compressor.compress("a", normal(100), 1)
+    scale = payloads["a:scale"]
+    assert isinstance(scale, Dense)
+    with pytest.raises(WireFormatError, match="'a:scale' holds a scale below zero"):
+        compressor.check("a", payloads | {"a:scale": Dense(-scale.array)}, (100,))
+
+
+def test_top_k_takes_exactly_as_many_entries_as_are_kept() -> None:
+    for count in (2, 4):
+        more = {"a": Sparse.at((100,), np.arange(count), np.ones(count, np.float32))}
+        with pytest.raises(WireFormatError, match=f"'a' has {count} entries, and 3 are kept"):
+            TopK(0.03).check("a", more, (100,))
+
+
+@given(UPDATES, st.floats(0.01, 1), st.integers(0, 2**64 - 1))
+def test_random_entries_are_scaled_or_as_they_were(update: np.ndarray, fraction: float, seed: int) -> None:
+    plain = passed(RandomSubsample(fraction, unbiased=False), update, seed)
+    count = min(update.size, max(1, round(fraction * update.size)))
+    sent = np.sort(bits(derive(seed, "subsample", "a"), 0, update.size))[:count]
+    chosen = np.isin(bits(derive(seed, "subsample", "a"), 0, update.size), sent).reshape(update.shape)
+    assert np.array_equal(plain, np.where(chosen, update, 0))
+    scaled = passed(RandomSubsample(fraction), update, seed)
+    assert np.array_equal(scaled, plain * np.float32(update.size / count))
+
+
+def test_every_seed_and_every_tensor_sends_other_entries() -> None:
+    update = np.ones(400, np.float32)
+    compressor = RandomSubsample(0.5, unbiased=False)
+    found = {compressor.expand(n, compressor.compress(n, update, s), (400,), s).tobytes() for n in "ab" for s in (1, 2)}
+    assert len(found) == 4
+
+
 def test_a_byte_that_five_levels_cannot_make_is_refused() -> None:
     payloads = TernGrad().compress("a", normal(5), 1) | {"a": Dense(np.array([243], np.uint8))}
     with pytest.raises(WireFormatError, match="above 242"):
         TernGrad().expand("a", payloads, (5,), 1)
+    with pytest.raises(WireFormatError, match="above 242"):
+        TernGrad().check("a", payloads, (5,))

@@ -42,7 +42,8 @@ def test_what_a_rule_changes_of_the_inner_defaults_stays() -> None:
 
 def test_the_five_papers_and_the_baselines_have_their_rules() -> None:
     named = {"sgd", "fine_tune", "channel_pruning", "prune_regrow", "probabilistic_masks", "masked_noise"}
-    assert set(RULES) == named | {"compressed_sgd"}
+    named |= {"compressed_sgd", "local_training", "ditto"}
+    assert set(RULES) == named | {"channel_regrow", "pruned_noise", "sampled_masks", "ordered_dropout"}
 
 
 def test_an_integer_is_taken_for_a_number() -> None:

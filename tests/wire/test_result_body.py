@@ -37,6 +37,16 @@ def test_a_report_comes_back(changed: bool) -> None:
         assert found.next_mask.digest == mask.digest
 
 
+def test_a_report_whose_result_is_known_is_read_without_looking_at_it_again() -> None:
+    data = encode_result(report(leading_channels(GRAPH, 0.5)), GRAPH)
+    first, again = decode_result(data, GRAPH), decode_result(memoryview(data), GRAPH, known=RESULT)
+    assert again.result is RESULT
+    assert (again.mask, again.seed, set(again.tensors)) == (first.mask, first.seed, set(first.tensors))
+    assert again.next_mask is not None
+    assert first.next_mask is not None
+    assert again.next_mask.digest == first.next_mask.digest
+
+
 def test_equal_reports_have_equal_bytes() -> None:
     assert encode_result(report(), GRAPH) == encode_result(report(), GRAPH)
 

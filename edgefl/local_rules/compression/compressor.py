@@ -4,6 +4,9 @@ A compressor turns the update of one tensor, what training added to it, into wir
 approximation of the update. Both ends know the seed of the round, the tensor's name and its shape; everything else is
 in the payloads. The main payload has the tensor's own name; what else is needed, such as a scale, has a name that
 begins with it (`part_name`). Chance is from `edgefl.noise`, a stream for each seed and tensor.
+
+Payloads come from strangers: before they are expanded, their forms are compared with `expected`, and what is in them
+is looked at by `check`.
 """
 
 import math
@@ -15,10 +18,21 @@ import numpy.typing as npt
 
 from edgefl.errors import WireFormatError
 from edgefl.masks import Array
-from edgefl.wire import Bits, Dense, Payload, Sparse
+from edgefl.wire import Bits, Dense, Expected, Payload, Sparse
 from edgefl.wire.checks import check_finite
 
-__all__ = ["Compressor", "FloatArray", "bits_in", "checked", "dense_in", "part_name", "scale_payload", "sparse_in"]
+__all__ = [
+    "Compressor",
+    "FloatArray",
+    "bits_in",
+    "check_scales",
+    "checked",
+    "dense_in",
+    "expected_scales",
+    "part_name",
+    "scale_payload",
+    "sparse_in",
+]
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -32,6 +46,14 @@ class Compressor(Protocol):
 
     def compress(self, tensor: str, update: Array, seed: int) -> dict[str, Payload]:
         """Return the payloads of an update, by name."""
+        ...
+
+    def expected(self, tensor: str, shape: tuple[int, ...]) -> dict[str, Expected]:
+        """Return the forms of the payloads of a tensor, by name."""
+        ...
+
+    def check(self, tensor: str, payloads: Mapping[str, Payload], shape: tuple[int, ...]) -> None:
+        """Raise a `WireFormatError` if payloads of the expected forms say what `compress` never says."""
         ...
 
     def expand(self, tensor: str, payloads: Mapping[str, Payload], shape: tuple[int, ...], seed: int) -> FloatArray:
@@ -53,6 +75,20 @@ def checked(tensor: str, update: Array) -> FloatArray:
 def scale_payload(*scales: float) -> Dense:
     """Return scales as a payload."""
     return Dense(np.array(scales, np.float32))
+
+
+def expected_scales(tensor: str, count: int = 1) -> dict[str, Expected]:
+    """Return the form of a tensor's scales."""
+    return {part_name(tensor): Expected((count,), Dense.codec, "float32")}
+
+
+def check_scales(tensor: str, payloads: Mapping[str, Payload]) -> None:
+    """Refuse scales below zero: a scale is a magnitude."""
+    payload = payloads.get(part_name(tensor))
+    if isinstance(payload, Dense) and not bool(np.all(payload.array >= 0)):
+        raise WireFormatError(
+            f"tensor {part_name(tensor)!r} holds a scale below zero", fix="A scale is a magnitude; signs are bits."
+        )
 
 
 def bits_in(payloads: Mapping[str, Payload], name: str, size: int) -> npt.NDArray[np.bool_]:

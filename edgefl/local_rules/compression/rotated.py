@@ -18,11 +18,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from edgefl.local_rules.compression.compressor import FloatArray, bits_in, checked, dense_in, part_name
+from edgefl.local_rules.compression.compressor import (
+    FloatArray,
+    bits_in,
+    check_scales,
+    checked,
+    dense_in,
+    expected_scales,
+    part_name,
+)
 from edgefl.local_rules.compression.hadamard import blocks_of, rotate, rotate_back, rotated_size
 from edgefl.masks import Array
 from edgefl.noise import derive
-from edgefl.wire import Bits, Dense, Payload
+from edgefl.wire import Bits, Dense, Expected, Payload
 
 __all__ = ["Drive", "Eden"]
 
@@ -36,6 +44,14 @@ class Drive:
     def compress(self, tensor: str, update: Array, seed: int) -> dict[str, Payload]:
         """Rotate, and take the signs."""
         return _compressed(tensor, update, seed, unbiased=False)
+
+    def expected(self, tensor: str, shape: tuple[int, ...]) -> dict[str, Expected]:
+        """Return the forms of the bits and of a scale for each block."""
+        return _expected(tensor, shape)
+
+    def check(self, tensor: str, payloads: Mapping[str, Payload], shape: tuple[int, ...]) -> None:
+        """Refuse scales below zero."""
+        check_scales(tensor, payloads)
 
     def expand(self, tensor: str, payloads: Mapping[str, Payload], shape: tuple[int, ...], seed: int) -> FloatArray:
         """Rotate the scaled signs back."""
@@ -52,9 +68,23 @@ class Eden:
         """Rotate, and take the signs."""
         return _compressed(tensor, update, seed, unbiased=True)
 
+    def expected(self, tensor: str, shape: tuple[int, ...]) -> dict[str, Expected]:
+        """Return the forms of the bits and of a scale for each block."""
+        return _expected(tensor, shape)
+
+    def check(self, tensor: str, payloads: Mapping[str, Payload], shape: tuple[int, ...]) -> None:
+        """Refuse scales below zero."""
+        check_scales(tensor, payloads)
+
     def expand(self, tensor: str, payloads: Mapping[str, Payload], shape: tuple[int, ...], seed: int) -> FloatArray:
         """Rotate the scaled signs back."""
         return _expanded(tensor, payloads, shape, seed)
+
+
+def _expected(tensor: str, shape: tuple[int, ...]) -> dict[str, Expected]:
+    size = math.prod(shape)
+    bits = Expected((rotated_size(size),), Bits.codec)
+    return {tensor: bits, **expected_scales(tensor, sum(count for count, _ in blocks_of(size)))}
 
 
 def _compressed(tensor: str, update: Array, seed: int, *, unbiased: bool) -> dict[str, Payload]:

@@ -22,14 +22,16 @@ import numpy as np
 from edgefl.local_rules.compression.compressor import (
     FloatArray,
     bits_in,
+    check_scales,
     checked,
     dense_in,
+    expected_scales,
     part_name,
     scale_payload,
 )
 from edgefl.masks import Array
 from edgefl.noise import derive, symmetric
-from edgefl.wire import Bits, Payload
+from edgefl.wire import Bits, Expected, Payload
 
 __all__ = ["ScaledSign", "SignScale", "StochasticSign"]
 
@@ -57,6 +59,14 @@ class StochasticSign:
         flags = draws < (flat / np.float32(scale) if scale else flat)
         return {tensor: Bits.of(flags.reshape(update.shape)), part_name(tensor): scale_payload(scale)}
 
+    def expected(self, tensor: str, shape: tuple[int, ...]) -> dict[str, Expected]:
+        """Return the forms of the bits and their scale."""
+        return _expected(tensor, shape)
+
+    def check(self, tensor: str, payloads: Mapping[str, Payload], shape: tuple[int, ...]) -> None:
+        """Refuse a scale below zero."""
+        check_scales(tensor, payloads)
+
     def expand(self, tensor: str, payloads: Mapping[str, Payload], shape: tuple[int, ...], seed: int) -> FloatArray:
         """Return plus or minus the scale."""
         return _expanded(tensor, payloads, shape)
@@ -74,9 +84,21 @@ class ScaledSign:
         scale = float(np.abs(flat).mean(dtype=np.float64)) if flat.size else 0.0
         return {tensor: Bits.of((flat >= 0).reshape(update.shape)), part_name(tensor): scale_payload(scale)}
 
+    def expected(self, tensor: str, shape: tuple[int, ...]) -> dict[str, Expected]:
+        """Return the forms of the bits and their scale."""
+        return _expected(tensor, shape)
+
+    def check(self, tensor: str, payloads: Mapping[str, Payload], shape: tuple[int, ...]) -> None:
+        """Refuse a scale below zero."""
+        check_scales(tensor, payloads)
+
     def expand(self, tensor: str, payloads: Mapping[str, Payload], shape: tuple[int, ...], seed: int) -> FloatArray:
         """Return plus or minus the scale."""
         return _expanded(tensor, payloads, shape)
+
+
+def _expected(tensor: str, shape: tuple[int, ...]) -> dict[str, Expected]:
+    return {tensor: Expected(shape, Bits.codec), **expected_scales(tensor)}
 
 
 def _largest(flat: FloatArray) -> float:

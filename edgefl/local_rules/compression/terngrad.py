@@ -19,10 +19,18 @@ import numpy as np
 import numpy.typing as npt
 
 from edgefl.errors import WireFormatError
-from edgefl.local_rules.compression.compressor import FloatArray, checked, dense_in, part_name, scale_payload
+from edgefl.local_rules.compression.compressor import (
+    FloatArray,
+    check_scales,
+    checked,
+    dense_in,
+    expected_scales,
+    part_name,
+    scale_payload,
+)
 from edgefl.masks import Array
 from edgefl.noise import derive, unit
-from edgefl.wire import Dense, Payload
+from edgefl.wire import Dense, Expected, Payload
 
 __all__ = ["TernGrad"]
 
@@ -49,18 +57,34 @@ class TernGrad:
         levels = np.where(drawn, np.where(flat < 0, 0, 2), 1).astype(np.uint8)
         return {tensor: Dense(_packed(levels)), part_name(tensor): scale_payload(float(scale))}
 
+    def expected(self, tensor: str, shape: tuple[int, ...]) -> dict[str, Expected]:
+        """Return the forms of the packed levels and their scale."""
+        packed = Expected((-(-math.prod(shape) // 5),), Dense.codec, "uint8")
+        return {tensor: packed, **expected_scales(tensor)}
+
+    def check(self, tensor: str, payloads: Mapping[str, Payload], shape: tuple[int, ...]) -> None:
+        """Refuse a scale below zero, and bytes that are no five levels."""
+        check_scales(tensor, payloads)
+        _levels_in(tensor, payloads, math.prod(shape))
+
     def expand(self, tensor: str, payloads: Mapping[str, Payload], shape: tuple[int, ...], seed: int) -> FloatArray:
         """Return the levels times the scale."""
         count = math.prod(shape)
-        packed = dense_in(payloads, tensor, -(-count // 5), np.uint8)
-        if packed.size and int(packed.max()) >= 243:
-            raise WireFormatError(f"tensor {tensor!r} holds a byte above 242", fix="Five levels make at most 242.")
+        packed = _levels_in(tensor, payloads, count)
         scale = dense_in(payloads, part_name(tensor), 1)[0]
         levels = (packed[:, None] // _POWERS % 3).reshape(-1)[:count]
         update = levels.astype(np.float32).reshape(shape)
         update -= 1
         update *= scale
         return update
+
+
+def _levels_in(tensor: str, payloads: Mapping[str, Payload], count: int) -> Array:
+    """Return the bytes of so many levels."""
+    packed = dense_in(payloads, tensor, -(-count // 5), np.uint8)
+    if packed.size and int(packed.max()) >= 243:
+        raise WireFormatError(f"tensor {tensor!r} holds a byte above 242", fix="Five levels make at most 242.")
+    return packed
 
 
 def _packed(levels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

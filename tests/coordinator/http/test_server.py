@@ -127,6 +127,9 @@ def test_it_speaks_tls_to_clients_that_verify_and_creates_what_it_was_given(
         with httpx.Client(verify=ssl.create_default_context(cafile=str(certificate[0]))) as client:
             known = client.get(f"{url}/v1/federations", headers=headers).json()["federations"]
             assert [one["name"] for one in known] == ["digits"]
+            key = client.post(f"{url}/v1/federations/digits/keys", headers=headers, json={}).json()["key"]
+            sent = client.post(f"{url}/v1/speed", content=bytes(300_000), headers={"Authorization": f"Bearer {key}"})
+            assert sent.status_code == 204
         with pytest.raises(httpx.ConnectError):
             httpx.get(url, verify=ssl.create_default_context())
         os.kill(process.pid, signal.SIGTERM)

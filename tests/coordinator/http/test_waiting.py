@@ -77,7 +77,7 @@ def test_who_is_told_while_the_database_is_asked_is_not_forgotten(site: Site, mo
     asking, answering = threading.Event(), threading.Event()
     busy_devices = site.context.store.busy_devices
 
-    def slowly() -> set[str]:
+    def slowly() -> dict[str, str]:
         found = busy_devices()
         asking.set()
         answering.wait(10)

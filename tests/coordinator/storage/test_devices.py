@@ -128,8 +128,11 @@ def test_the_time_of_a_device_never_goes_back(store: Store) -> None:
     assert [device.seen_at for device in store.devices("fed")] == [50.0, 45.0, 3.0]
 
 
-def test_a_profile_may_change(store: Store) -> None:
+def test_a_profile_and_a_correction_may_change(store: Store) -> None:
     devices = running(store)
     store.set_profile(devices[1], '{"memory": 3}')
     store.set_profile("none", "{}")
+    store.correct({devices[1]: '{"seconds": 2}', "none": "{}"})
+    store.correct({})
     assert [device.profile for device in store.devices("fed")] == ['{"memory": 1}', '{"memory": 3}', '{"memory": 1}']
+    assert [device.correction for device in store.devices("fed")] == [None, '{"seconds": 2}', None]

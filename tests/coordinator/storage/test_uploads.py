@@ -210,13 +210,22 @@ def test_a_device_is_given_its_oldest_open_task_while_its_federation_goes_on(sto
     assert store.open_task(devices[0]) == a_task(devices[0])
     store.accept([an_upload(devices[0], staleness=5)])
     assert store.open_task(devices[0]) == newer
-    assert store.busy_devices() == set(devices[:2])
+    assert store.busy_devices() == dict.fromkeys(devices[:2], "fed")
     store.move_federation("fed", FederationState.PAUSED, since=[FederationState.RUNNING], at=9.0)
     assert store.open_task(devices[0]) == newer
-    assert store.busy_devices() == set(devices[:2])
+    assert store.busy_devices() == dict.fromkeys(devices[:2], "fed")
     store.move_federation("fed", FederationState.CREATED, since=[FederationState.PAUSED], at=9.0)
     assert store.open_task(devices[0]) is None
-    assert store.busy_devices() == set()
+    assert store.busy_devices() == {}
+
+
+@pytest.mark.parametrize("name", ["none", "", "a\0b", "\ud800", "ü", "x" * 10_000, "'; DROP TABLE tasks; --"])
+def test_a_task_that_was_never_opened_is_not_there(store: Store, name: str) -> None:
+    devices = running(store)
+    open_round(store, devices)
+    assert store.task(name) is None
+    assert store.open_task(name) is None
+    assert store.task(name_of(devices[0])) == a_task(devices[0])
 
 
 def test_a_task_is_handed_out_first_only_once(store: Store) -> None:

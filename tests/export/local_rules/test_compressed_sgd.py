@@ -68,6 +68,10 @@ def expected_for(compression: Compression, update: np.ndarray, name: str) -> np.
         case Compression.TOP_K:
             count = max(1, round(0.2 * flat.size))
             found = np.where(np.abs(flat) >= np.sort(np.abs(flat))[-count], flat, 0)
+        case Compression.RANDOM_SUBSAMPLE:
+            count = max(1, round(0.2 * flat.size))
+            words = bits(derive(SEED, "subsample", name), 0, flat.size)
+            found = np.where(words <= np.sort(words)[count - 1], flat * flat.size / count, 0)
         case _:
             return rotated(update, name, unbiased=compression is Compression.EDEN)
     return np.asarray(found).reshape(update.shape)

@@ -1,0 +1,265 @@
+"""`edgefl plan`: from device profiles to who trains what, and what it will take, before anything runs."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edgefl.errors import EdgeFLError
+
+if TYPE_CHECKING:
+    from edgefl.strategies import Model, Moment, Order, Participant, Strategy
+    from edgefl.values import DeviceProfile, Setting
+
+__all__ = ["add_parser"]
+
+_EPILOG = """\
+examples:
+  edgefl plan --bundle exported/cnn4 pi.json phone.json
+  edgefl plan --bundle exported/cnn4 --strategy perfedmask --deadline 60 'pi.json@5' 'phone.json@20'
+  edgefl plan --bundle exported/cnn4 --strategy heterofl --set sent=masked_noise --plot plan.svg *.json
+  edgefl plan --bundle exported/cnn4 --parameters 50000 --strategy perfedmask weak.json strong.json
+
+A profile is what `edgefl profile --out FILE` wrote; FILE@5 stands for five such devices. Seconds, memory and joules are
+predictions by the profile; bytes are those of the bodies that would be sent.
+"""
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "plan",
+        help="show which part of a model each device would train, and what it would take",
+        description="Plan one round for a fleet of profiled devices: the part that each trains, and its\n"
+        "predicted time, memory, energy and traffic.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("profiles", nargs="+", metavar="PROFILE", help="a device's profile; FILE@5 is five of them")
+    parser.add_argument("--bundle", required=True, metavar="DIR", help="the model, as `edgefl export` wrote it")
+    parser.add_argument("--strategy", default="fedavg", metavar="NAME", help="the method (default: fedavg)")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the method; may be repeated"
+    )
+    _add_budget(parser.add_argument_group("what a round may take on a device"))
+    _add_work(parser.add_argument_group("the round"))
+    parser.add_argument("--plot", metavar="FILE", help="draw who trains what to a .png, .svg or .pdf file")
+    parser.add_argument("--json", action="store_true", help="print JSON on stdout")
+    parser.set_defaults(run=run)
+
+
+def _add_budget(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument("--deadline", default="600", metavar="TIME", help="of the round, such as '2 min' (default: 600)")
+    group.add_argument("--share", type=float, default=0.5, metavar="F", help="of it, for training (default: 0.5)")
+    group.add_argument("--memory", metavar="SIZE", help="peak memory, such as '512 MiB' (default: what is free)")
+    group.add_argument("--joules", type=float, metavar="J", help="energy (default: no limit)")
+    group.add_argument("--parameters", type=int, metavar="N", help="trained parameters (default: no limit)")
+
+
+def _add_work(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument("--samples", type=int, default=600, metavar="N", help="training samples of a device (600)")
+    group.add_argument("--epochs", type=int, default=1, metavar="N", help="passes over them (default: 1)")
+    group.add_argument("--batch", type=int, default=32, metavar="N", help="samples a step (default: 32)")
+    group.add_argument("--round", type=int, default=0, metavar="N", help="which round, from 0 (default: 0)")
+    group.add_argument("--rounds", type=int, default=100, metavar="N", help="of how many (default: 100)")
+    group.add_argument("--seed", type=int, default=0, metavar="N", help="of all chance (default: 0)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Plan, print, draw."""
+    from edgefl.artifacts.bundle import read_bundle
+    from edgefl.artifacts.submodel import bundle_weights
+    from edgefl.strategies import Moment, strategy_of
+    from edgefl.values import LocalWork
+
+    plot = None if args.plot is None else _plot_file(args.plot)
+    strategy = strategy_of(args.strategy, _settings(args.set))
+    bundle = read_bundle(Path(args.bundle))
+    work = LocalWork(epochs=args.epochs, batch_size=args.batch)
+    moment = Moment(args.round, args.rounds, args.seed, work)
+    fleet = _fleet(args)
+    model = strategy.begin(bundle.graph, bundle_weights(bundle))
+    planned = _Planned(strategy, model, fleet, moment, dict(strategy.plan(model, fleet, moment)))
+    rows = planned.rows()
+    if args.json:
+        print(json.dumps({"devices": rows, "plan": planned.figures()}, indent=2))
+    else:
+        _print(rows, planned)
+    if plot is not None:
+        from edgefl.cli.plan_picture import save_picture
+
+        save_picture(planned.orders, bundle.graph, plot, title=f"{bundle.graph.name}, {args.strategy}")
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A plan and what it was made from."""
+
+    strategy: "Strategy"
+    model: "Model"
+    fleet: "Sequence[Participant]"
+    moment: "Moment"
+    orders: "dict[str, Order]"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return what each device would do, in their order; None where it is left out."""
+        from edgefl.strategies.traffic import download_bytes, upload_bytes
+
+        sizes: dict[tuple[str, int], tuple[int, int]] = {}
+        rows = []
+        for participant in self.fleet:
+            order = self.orders.get(participant.device_id)
+            if order is None:
+                rows.append({"device": participant.device_id, "part": None})
+                continue
+            key = (order.mask.digest, id(order.extras) if order.extras else 0)
+            if key not in sizes:
+                sizes[key] = download_bytes(self.model, order), upload_bytes(self.model, order, self.moment)
+            rows.append(self._row(participant.device_id, order, *sizes[key]))
+        return rows
+
+    def _row(self, device: str, order: "Order", down: int, up: int) -> dict[str, Any]:
+        graph, cost, predicted = self.model.graph, order.mask.cost, order.predicted
+        return {
+            "device": device,
+            "part": order.mask.digest,
+            "kept": cost.parameters / graph.parameters,
+            "trained": cost.trained_parameters / graph.parameters,
+            "trained_layers": [name for name in graph.trainable_layers if name in order.mask.trained],
+            "rule": order.rule.name,
+            "seconds": None if predicted is None else predicted.seconds,
+            "peak_bytes": None if predicted is None else predicted.peak_bytes,
+            "joules": None if predicted is None else predicted.joules,
+            "down_bytes": down,
+            "up_bytes": up,
+        }
+
+    def figures(self) -> dict[str, Any]:
+        """Return what can be said of the plan as a whole."""
+        explain = getattr(self.strategy, "explain", None)
+        return {} if explain is None else dict(explain(self.model, self.fleet, self.moment))
+
+
+def _plot_file(text: str) -> Path:
+    from edgefl.data.plot import plot_format
+
+    file = Path(text)
+    plot_format(file)
+    return file
+
+
+def _settings(words: Sequence[str]) -> "dict[str, Setting]":
+    """Return KEY=VALUE words; a value is a number, true or false, or else a text."""
+    found: dict[str, Setting] = {}
+    for word in words:
+        key, sign, text = word.partition("=")
+        if not sign:
+            raise EdgeFLError(f"{word!r} is no setting", fix="Write KEY=VALUE, such as learning_rate=0.1.")
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = text
+        found[key] = value if isinstance(value, bool | int | float | str) else text
+    return found
+
+
+def _fleet(args: argparse.Namespace) -> "list[Participant]":
+    from edgefl.planning import budget_of
+    from edgefl.strategies import Participant
+    from edgefl.values.quantities import Bytes, Seconds
+
+    deadline = _quantity(Seconds, args.deadline, "--deadline")
+    memory = None if args.memory is None else int(_quantity(Bytes, args.memory, "--memory"))
+    fleet = []
+    for name, profile in _devices(args.profiles):
+        budget = budget_of(
+            profile,
+            deadline_seconds=deadline,
+            share=args.share,
+            memory_bytes=memory,
+            joules=args.joules,
+            trainable_parameters=args.parameters,
+        )
+        fleet.append(Participant(name, profile, budget, samples=args.samples))
+    return fleet
+
+
+def _quantity(kind: Any, text: str, option: str) -> float:
+    from edgefl.values import FieldError
+
+    (shape,) = kind.__metadata__
+    try:
+        return float(shape.read(float(text) if _is_number(text) else text))
+    except FieldError as error:
+        raise EdgeFLError(f"{option} {error.says}", fix=error.fix) from None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _devices(words: Sequence[str]) -> "list[tuple[str, DeviceProfile]]":
+    """Return a name and a profile for each device that is meant."""
+    from edgefl.values import DeviceProfile, loads
+
+    found: list[tuple[str, DeviceProfile]] = []
+    names: set[str] = set()
+    for word in words:
+        path, count = _counted(word)
+        try:
+            profile = loads(DeviceProfile, path.read_bytes())
+        except OSError as error:
+            raise EdgeFLError(
+                f"{path} cannot be read: {error.strerror}", fix="Give a file that `edgefl profile --out` wrote."
+            ) from None
+        for number in range(1, count + 1):
+            name = path.stem if count == 1 else f"{path.stem}-{number}"
+            while name in names:
+                name += "+"
+            names.add(name)
+            found.append((name, profile))
+    return found
+
+
+def _counted(word: str) -> tuple[Path, int]:
+    path, sign, count = word.rpartition("@")
+    if sign and count.isdecimal() and not Path(word).exists():
+        return Path(path), max(1, int(count))
+    return Path(word), 1
+
+
+def _print(rows: Sequence[dict[str, Any]], planned: _Planned) -> None:
+    from edgefl.cli.fed.tables import percent, table
+    from edgefl.values.words import bytes_in_words, seconds_in_words
+
+    head = ("device", "kept", "trained", "layers", "rule", "time", "memory", "joules", "down", "up")
+    lines: list[tuple[object, ...]] = []
+    for row in rows:
+        if row["part"] is None:
+            lines.append((row["device"], "left out", *[None] * 8))
+            continue
+        lines.append(
+            (
+                row["device"],
+                percent(row["kept"]),
+                percent(row["trained"]),
+                len(row["trained_layers"]),
+                row["rule"],
+                None if row["seconds"] is None else seconds_in_words(row["seconds"]),
+                None if row["peak_bytes"] is None else bytes_in_words(row["peak_bytes"]),
+                None if row["joules"] is None else float(f"{row['joules']:.3g}"),
+                bytes_in_words(row["down_bytes"]),
+                bytes_in_words(row["up_bytes"]),
+            )
+        )
+    print(table(head, lines))
+    for name, value in planned.figures().items():
+        said = f"{value:.6g}" if isinstance(value, float) else str(value)
+        print(f"{name.replace('_', ' ')}: {said}")

@@ -1,0 +1,81 @@
+"""Rule `ditto`: the device trains the global model for everybody, and beside it a model of its own that stays.
+
+Li et al., "Ditto: Fair and Robust Federated Learning Through Personalization", ICML 2021, Algorithm 1:
+
+    v <- v - rate * (gradient at v + lambda * (v - w_global))           the device's own model, from round to round
+    w <- w - rate * gradient at w                                       from w_global; what is sent
+
+w_global is the model as it was sent. As in the authors' code, both take a step on the same batch, v first, so a step
+here runs the engine twice and takes twice the time. v is kept in `State.memory`, and is the device's model in the end.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from edgefl.local_rules.descent import Descent, NotNegative, Positive, adopt_statistics, descend, start, train
+from edgefl.local_rules.local_training import start_own
+from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update, trained_parameters
+from edgefl.masks import Array
+from edgefl.values import check_fields
+from edgefl.wire import Dense
+
+__all__ = ["Ditto"]
+
+_WEIGHT, _MEMORY = "own:", "own_memory:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ditto:
+    """The settings of Ditto on a device."""
+
+    name: ClassVar[str] = "ditto"
+    descent: Descent = field(default_factory=Descent)
+    """Of both models; a proximal term is the global one's alone."""
+    pull: NotNegative = 1.0
+    """lambda: how strongly the device's own model is pulled to the global one; the authors try 0.1, 1 and 2."""
+    own_rate: Positive | None = field(default=None, metadata={"absent": "that of the global model"})
+    """The learning rate of the device's own model."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def begin(self, part: Part) -> State:
+        """Start the global model as it was sent, and go on with the device's own."""
+        state = start(part)
+        _keep(state, start_own(part))
+        return state
+
+    def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
+        """Take a step with each of the two; what is returned is of the global one."""
+        own = _own(state)
+        result = run(own.weights, batch)
+        moved = {name: own.weights[name] for name in trained_parameters(own.mask)}
+        descent = self._own_descent()
+        descend(descent, descent.rate(part, state.steps), moved, result.gradients, own, anchors=part.weights)
+        adopt_statistics(own, result)
+        _keep(state, own)
+        return train(self.descent, part, state, batch, run)
+
+    def finish(self, part: Part, state: State, batch: Batch, run: TrainStep) -> Update:
+        """Send the global model; the other one is the device's."""
+        tensors = {name: Dense(state.weights[name]) for name in state.mask.trained_tensors}
+        metrics = {"learning_rate": self.descent.rate(part, max(state.steps - 1, 0)), "pull": self.pull}
+        return Update(tensors, _own(state).weights, state.mask, metrics)
+
+    def _own_descent(self) -> Descent:
+        rate = self.own_rate or self.descent.learning_rate
+        return replace(self.descent, learning_rate=rate, proximal=self.pull)
+
+
+def _own(state: State) -> State:
+    """Return the state of the device's own model; its arrays are those in the memory."""
+    return State(state.mask, _under(_WEIGHT, state), _under(_MEMORY, state), state.steps)
+
+
+def _keep(state: State, own: State) -> None:
+    state.memory |= {_WEIGHT + name: array for name, array in own.weights.items()}
+    state.memory |= {_MEMORY + name: array for name, array in own.memory.items()}
+
+
+def _under(prefix: str, state: State) -> dict[str, Array]:
+    return {name.removeprefix(prefix): array for name, array in state.memory.items() if name.startswith(prefix)}

@@ -1,0 +1,105 @@
+"""Rule `pruned_noise`: Hermes on the device with FedMRN's uplink. Channels go as in one, bits are sent as in the other.
+
+Before it trains, the device loses channels by `channel_pruning`'s test and choice. Within what is left it trains masked
+noise, as `masked_noise` does with a submodel of that size: noise and draws are those of the new widths, so the
+coordinator rebuilds them from the seed and the mask that comes with the bits.
+
+The two meet in one place. Hermes' penalty (its Eq. 3) is part of the loss, so its gradient is added to that of the
+forward pass, at the weights that the forward pass saw, and moves the update like any other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from edgefl.local_rules.channel_pruning import ChannelPruning, Scope, remembering
+from edgefl.local_rules.descent import Descent, Positive, weight_tensors
+from edgefl.local_rules.masked_noise import MaskedNoise, Masking, MaskKind
+from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update
+from edgefl.local_rules.submodel_channels import narrow
+from edgefl.masks import Mask, Weights
+from edgefl.values import Fraction, Ratio, check_fields
+
+__all__ = ["PrunedNoise"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrunedNoise:
+    """The settings of `channel_pruning` and of `masked_noise`."""
+
+    name: ClassVar[str] = "pruned_noise"
+    descent: Descent = field(default_factory=Descent)
+    accuracy_threshold: Fraction = 0.5
+    target: Fraction = 0.3
+    rate: Fraction = 0.2
+    lasso: Ratio = 1e-4
+    scope: Scope = Scope.GROUP
+    masks: MaskKind = MaskKind.BINARY
+    bound: Positive | None = None
+    masking: Masking = Masking.PROGRESSIVE_STOCHASTIC
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @classmethod
+    def of(cls, pruning: ChannelPruning, noise: MaskedNoise) -> "PrunedNoise":
+        """Put the two rules together; how it descends is the first one's to say."""
+        return cls(
+            descent=pruning.descent,
+            accuracy_threshold=pruning.accuracy_threshold,
+            target=pruning.target,
+            rate=pruning.rate,
+            lasso=pruning.lasso,
+            scope=pruning.scope,
+            masks=noise.masks,
+            bound=noise.bound,
+            masking=noise.masking,
+        )
+
+    @property
+    def pruning(self) -> ChannelPruning:
+        """What happens before the training."""
+        return ChannelPruning(
+            descent=self.descent,
+            accuracy_threshold=self.accuracy_threshold,
+            target=self.target,
+            rate=self.rate,
+            lasso=self.lasso,
+            scope=self.scope,
+        )
+
+    @property
+    def noise(self) -> MaskedNoise:
+        """How the rest is trained."""
+        return MaskedNoise(descent=self.descent, masks=self.masks, bound=self.bound, masking=self.masking)
+
+    def begin(self, part: Part) -> State:
+        """Prune if the submodel is good and large enough, and make the noise of what is left."""
+        mask, accuracy = self.pruning.what_is_left(part)
+        return remembering(self.noise.begin(_left(part, mask)), accuracy)
+
+    def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
+        """Take a step with masked noise down the gradient of Eq. 3."""
+        pruning, mask = self.pruning, state.mask
+
+        def penalised(weights: Weights, batch: Batch) -> StepResult:
+            result = run(weights, batch)
+            return replace(result, gradients=pruning.penalised_gradients(mask, weights, result.gradients))
+
+        # Without a pull to the global model, the other tensors of the part have nothing to say in a step.
+        names = None if self.descent.proximal else weight_tensors(mask)
+        return self.noise.step(_left(part, mask, names), state, batch, penalised)
+
+    def finish(self, part: Part, state: State, batch: Batch, run: TrainStep) -> Update:
+        """Draw the final bits at the widths of the new mask, which goes with them."""
+        update = self.noise.finish(_left(part, state.mask), state, batch, run)
+        metrics = self.pruning.metrics(part, state, update.weights)
+        return replace(update, metrics={**metrics, **update.metrics})
+
+
+def _left(part: Part, mask: Mask, names: Sequence[str] | None = None) -> Part:
+    """Return the part as if it had come without the pruned channels, all of it or the named tensors."""
+    if mask.widths == part.mask.widths:
+        return part
+    chosen = part.weights if names is None else {name: part.weights[name] for name in names}
+    return replace(part, mask=mask, weights=narrow(part.mask, mask, chosen))

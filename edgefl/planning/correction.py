@@ -1,0 +1,94 @@
+"""How far a device's rounds are from what was predicted, learnt from what it reports.
+
+A profile is measured once, on a cool device that does nothing else. Rounds are not: other programs run, the device
+gets hot, its battery runs down. The coordinator keeps one `Correction` a device, feeds it with every round's telemetry,
+and `budgets.py` divides the device's limits by it, so that a device that turned out slower gets a smaller part.
+
+Telemetry comes from strangers. Whatever it says, a factor stays between 1/8 and 8, and one report moves it by no more
+than half of the way there.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+from edgefl.values import Prediction, Ratio, Reason, Telemetry, check_fields, document
+
+__all__ = ["Correction", "corrected", "refused"]
+
+LARGEST = 8.0
+"""The most that a factor can be; the least is one over this."""
+MEMORY = 0.5
+"""How much a new report counts against all before it."""
+HOT_CELSIUS = 75.0
+"""From here on a device is hot. Processors of phones and Raspberry Pis slow themselves down between 80 and 85."""
+STRAIN_STEP = 1.5
+"""What one report of heat, or of an empty battery, multiplies the strain by, and a normal one divides it by."""
+MOST_STRAIN = 4.0
+
+
+@document("correction", version=1)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """Factors on what was predicted; 1 is as predicted, 2 is twice as much."""
+
+    seconds: Ratio = 1.0
+    """How much longer rounds take."""
+
+    peak_bytes: Ratio = 1.0
+    """How much more memory they take."""
+
+    joules: Ratio = 1.0
+    """How much more energy they take."""
+
+    strain: Ratio = 1.0
+    """A further factor on time and energy while the device reports heat or runs out of energy; 1 is at ease."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for name, low, high in (
+            ("seconds", 1 / LARGEST, LARGEST),
+            ("peak_bytes", 1 / LARGEST, LARGEST),
+            ("joules", 1 / LARGEST, LARGEST),
+            ("strain", 1.0, MOST_STRAIN),
+        ):
+            object.__setattr__(self, name, min(max(getattr(self, name), low), high))
+
+
+def corrected(before: Correction, predicted: Prediction, telemetry: Telemetry) -> Correction:
+    """Return the correction after a round. What was not predicted, or not reported, stays as it was."""
+    energy = telemetry.energy
+    return Correction(
+        seconds=_followed(before.seconds, predicted.seconds, telemetry.latency.round_seconds),
+        peak_bytes=_followed(before.peak_bytes, predicted.peak_bytes, telemetry.memory.peak_bytes),
+        joules=_followed(before.joules, predicted.joules, None if energy is None else energy.joules),
+        strain=before.strain * (STRAIN_STEP if _strained(telemetry) else 1 / STRAIN_STEP),
+    )
+
+
+def refused(before: Correction, reason: Reason) -> Correction:
+    """Return the correction after a device would not do a task. Telemetry comes from finished rounds alone, so an empty
+    battery is seen here and not there.
+    """
+    if reason in (Reason.TEMPERATURE, Reason.ENERGY, Reason.POWER):
+        return replace(before, strain=before.strain * STRAIN_STEP)
+    if reason is Reason.MEMORY:
+        return replace(before, peak_bytes=before.peak_bytes * STRAIN_STEP)
+    if reason is Reason.DEADLINE:
+        return replace(before, seconds=before.seconds * STRAIN_STEP)
+    return before
+
+
+def _followed(factor: float, predicted: float | None, measured: float | None) -> float:
+    """Move a factor towards measured / predicted, half of the way, in the logarithm: twice as much and half as much are
+    then equally far from right, and cancel out.
+    """
+    if not predicted or not measured:
+        return factor  # nobody said so, or a round of no time at all: a broken clock
+    ratio = min(max(measured / predicted, 1 / LARGEST), LARGEST)
+    return math.exp((1 - MEMORY) * math.log(factor) + MEMORY * math.log(ratio))
+
+
+def _strained(telemetry: Telemetry) -> bool:
+    thermal, energy = telemetry.thermal, telemetry.energy
+    hot = thermal is not None and (thermal.throttled is True or (thermal.end_celsius or 0.0) >= HOT_CELSIUS)
+    return hot or (energy is not None and energy.plugged is False)

@@ -1,0 +1,47 @@
+"""The blocks of a model that a device trains or freezes as a whole, and how large they are.
+
+As in the authors' code of PerFedMask: norms count with their block, and the head is left out. It stays frozen while the
+model is trained, and does not count in the model's dimension.
+"""
+
+from dataclasses import dataclass
+
+from edgefl.errors import MaskError
+from edgefl.model_graph import ModelGraph, Role
+
+__all__ = ["Block", "freezing_blocks"]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Layers that are trained or frozen together."""
+
+    name: str
+    layers: tuple[str, ...]
+    """Names of the trainable layers of the model graph."""
+    size: int
+    """Parameters of them all."""
+
+
+def freezing_blocks(graph: ModelGraph) -> tuple[Block, ...]:
+    """Return the model's blocks from the input to the output, without the head."""
+    found = []
+    for name, layers in graph.blocks.items():
+        body = tuple(layer for layer in layers if graph.layer[layer].tensors and not _is_head(graph, layer))
+        size = sum(_size(graph, layer) for layer in body)
+        if size:
+            found.append(Block(name, body, size))
+    if not found:
+        raise MaskError(
+            f"model {graph.name!r} has no parameters outside of its head", fix="Train all of it: nothing can be frozen."
+        )
+    return tuple(found)
+
+
+def _is_head(graph: ModelGraph, layer: str) -> bool:
+    return any(graph.tensor[name].role is Role.HEAD for name in graph.layer[layer].tensors)
+
+
+def _size(graph: ModelGraph, layer: str) -> int:
+    tensors = (graph.tensor[name] for name in graph.layer[layer].tensors)
+    return sum(tensor.size for tensor in tensors if tensor.role is not Role.STATISTIC)

@@ -1,0 +1,116 @@
+"""The best plan there is, for small fleets: by looking at all plans, or by the exact program of `relaxation.py`.
+
+Where there are few plans, `enumeration.py` looks at each. Otherwise HiGHS solves two programs, one group a device: the
+first finds the least bias; the second, among the plans of that bias, the one that leaves least unused. Devices with the
+same choices and the same samples are interchangeable, which makes a solver prove the same thing many times over, so
+their sets are put in order. Both start below a plan that is known: what cannot beat it is not looked at. Stopped early,
+the answer is the known plan or better, with the bound that was proven by then.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from edgefl.planning.freezing.bias import Reals, bias_of
+from edgefl.planning.freezing.enumeration import best_of_all
+from edgefl.planning.freezing.found import Found
+from edgefl.planning.freezing.pool import Integers
+from edgefl.planning.freezing.problem import Problem
+from edgefl.planning.freezing.relaxation import Group, program_of
+from edgefl.planning.freezing.solver import Program
+
+__all__ = ["best_plan", "is_small"]
+
+_SAME = 1e-6
+"""Biases that differ by less, in units of d, are equal: the solver cannot tell them apart."""
+
+
+def is_small(problem: Problem, *, most_sets: int = 400) -> bool:
+    """Return whether a proof can be had in seconds."""
+    if not problem.complete or any(family.choices.size < family.wider.size for family in problem.families):
+        return False
+    return sum(family.choices.size * family.devices.size for family in problem.families) <= most_sets
+
+
+def best_plan(
+    problem: Problem, known: Found, *, nodes: int = 20_000, gap: float = 0.0, most_plans: int = 1_000_000
+) -> Found:
+    """Return the plan of least bias and, of those, of least unused budget; `gap` allows a relative distance to it."""
+    found = best_of_all(problem, known, most_plans=most_plans)
+    if found is not None:
+        return found
+    groups = _devices(problem)
+    best = known
+    if known.bias - known.bound > _SAME:
+        program, shares = _program_below(problem, groups, known.bias)
+        answer = program.solve(nodes=nodes, gap=gap)
+        if answer.values is not None:
+            best = _better(problem, best, _chosen(problem, groups, shares, answer.values))
+        bound = best.bias if answer.solved and gap == 0 else answer.bound - _SAME
+        best = replace(best, bound=min(best.bias, max(known.bound, bound)))
+    return _least_unused(problem, groups, best, nodes)
+
+
+def _program_below(problem: Problem, groups: list[Group], bias: float) -> tuple[Program, list[Integers]]:
+    """Return the exact program, limited to plans of at most this bias."""
+    program, shares = program_of(problem, groups, whole=True)
+    _order_twins(program, groups, shares)
+    program.row((np.arange(len(program.cost)), np.array(program.cost)), high=bias + _SAME)
+    return program, shares
+
+
+def _least_unused(problem: Problem, groups: list[Group], best: Found, nodes: int) -> Found:
+    """Return the plan that leaves least unused among those of this bias."""
+    program, shares = _program_below(problem, groups, best.bias)
+    program.cost = [0.0] * len(program.cost)
+    for group, x in zip(groups, shares, strict=True):
+        assert group.sets is not None
+        fill = problem.fill[group.sets]
+        for variable, unfilled in zip(x, (fill.max() - fill) / problem.dimension, strict=True):
+            program.cost[variable] = float(unfilled)
+    answer = program.solve(nodes=nodes)
+    if answer.values is None:
+        return best
+    found = _better(problem, best, _chosen(problem, groups, shares, answer.values))
+    return replace(found, tied=answer.solved)
+
+
+def _devices(problem: Problem) -> list[Group]:
+    """Return one group a device, twins next to each other."""
+    groups = []
+    for family in problem.families:
+        sets = problem.pool[family.choices]
+        for device in family.devices:
+            weight = float(problem.weights[device])
+            alone = replace(family, devices=np.array([device]))
+            able, forced = np.logical_or.reduce(sets), np.logical_and.reduce(sets)
+            groups.append(Group(alone, weight, weight, family.choices, able, forced))
+    return groups
+
+
+def _order_twins(program: Program, groups: list[Group], shares: list[Integers]) -> None:
+    """Let each of two interchangeable devices have a set no earlier in the list than the one before it."""
+    for (one, x), (other, y) in zip(
+        zip(groups, shares, strict=True), zip(groups[1:], shares[1:], strict=True), strict=False
+    ):
+        if one.sets is other.sets and one.weight == other.weight:
+            places = np.arange(x.size) / x.size
+            program.row((x, places), (y, -places), high=0)
+
+
+def _chosen(problem: Problem, groups: list[Group], shares: list[Integers], values: Reals) -> Integers:
+    chosen = np.empty(len(problem.devices), np.int64)
+    for group, x in zip(groups, shares, strict=True):
+        assert group.sets is not None
+        chosen[group.family.devices[0]] = group.sets[int(np.argmax(values[x]))]
+    return chosen
+
+
+def _better(problem: Problem, known: Found, chosen: Integers) -> Found:
+    """Return the better of two plans; what the solver says of its own is computed again."""
+    bias = bias_of(problem.pool[chosen], problem.weights)
+    if bias > known.bias + _SAME:
+        return known
+    if bias > known.bias - _SAME and problem.unused(chosen) >= problem.unused(known.chosen):
+        return known
+    return replace(known, chosen=chosen, bias=bias)

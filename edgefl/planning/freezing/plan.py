@@ -1,0 +1,215 @@
+"""Which blocks each device of a fleet trains: the one way into this room.
+
+plan = freezing_plan(graph, devices)
+plan.parts["pi-4"].trained        names of layers, for `Mask.of(graph, trained=...)`
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+import numpy as np
+
+from edgefl.errors import MaskError
+from edgefl.model_graph import Cost, ModelGraph, cost_of
+from edgefl.planning.freezing.approximate import good_plan
+from edgefl.planning.freezing.at_random import random_plan
+from edgefl.planning.freezing.bias import Flags, bias_of, coverage_of
+from edgefl.planning.freezing.blocks import Block, freezing_blocks
+from edgefl.planning.freezing.device import FreezingDevice
+from edgefl.planning.freezing.exact import best_plan, is_small
+from edgefl.planning.freezing.found import Found
+from edgefl.planning.freezing.pool import Integers
+from edgefl.planning.freezing.problem import Problem, UncoveredError, problem_of
+from edgefl.planning.freezing.relaxation import lower_bound
+from edgefl.planning.freezing.sca import sca_plan
+from edgefl.planning.freezing.sequential import sequential_plan
+from edgefl.planning.freezing.tolls import Tolls
+from edgefl.values import Budget
+
+__all__ = ["FreezingPart", "FreezingPlan", "Method", "freezing_plan"]
+
+
+class Method(StrEnum):
+    """How to choose."""
+
+    AUTO = "auto"
+    """Exact where that takes seconds, approximate otherwise."""
+    EXACT = "exact"
+    """The best plan, however long it takes, within a number of solver nodes."""
+    APPROXIMATE = "approximate"
+    SCA = "sca"
+    """The paper's successive convex approximation."""
+    RANDOM = "random"
+    SEQUENTIAL = "sequential"
+
+
+@dataclass(frozen=True, slots=True)
+class FreezingPart:
+    """What one device trains."""
+
+    blocks: tuple[str, ...]
+    trained: tuple[str, ...]
+    """Names of the trained layers; none where the device can train nothing."""
+    parameters: int
+    unused: int
+    """Parameters that its budget would allow further; below 0 only where it was let beyond its budget."""
+    use: Budget | None
+    """What its round is predicted to take, or None without a profile or a model graph."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreezingPlan:
+    """Who trains what, and how good that is. Bias and bound are in parameters, as in the paper."""
+
+    parts: Mapping[str, FreezingPart]
+    """By device id."""
+    dimension: int
+    """Parameters of all blocks, without the head: d in the paper."""
+    bias: float
+    lower_bound: float
+    """No plan that obeys the rules has a bias below this."""
+    coverage: Mapping[str, float]
+    """The share of all samples that trains each block; never 0."""
+    method: Method
+
+    @property
+    def gap(self) -> float:
+        """How far the bias may be from the best, as a share of it; 0 is proven best."""
+        return 0.0 if self.bias <= 0 else max(0.0, 1 - self.lower_bound / self.bias)
+
+    @property
+    def unused(self) -> int:
+        """Parameters that all budgets together would allow further."""
+        return sum(part.unused for part in self.parts.values())
+
+
+def freezing_plan(
+    model: ModelGraph | Sequence[Block],
+    devices: Sequence[FreezingDevice],
+    *,
+    method: Method | str = Method.AUTO,
+    tolerance: float = 0.05,
+    seed: int = 0,
+    beyond_budget: bool = False,
+) -> FreezingPlan:
+    """Choose which blocks each device trains, by the rules in `problem.py`.
+
+    Blocks without a graph know no time: then devices may be limited in parameters alone. `beyond_budget` lets the
+    strongest device train what nobody can afford; otherwise that is an error which names the block.
+    """
+    if not 0 <= tolerance < 1:
+        raise MaskError(f"the tolerance is {tolerance}", fix="Give a number from 0 up to, and not, 1.")
+    graph = model if isinstance(model, ModelGraph) else None
+    blocks = freezing_blocks(model) if isinstance(model, ModelGraph) else tuple(model)
+    if graph is None and any(device.is_timed for device in devices):
+        raise MaskError("there is a limit of time, memory or energy, and no model graph", fix="Give the model graph.")
+    extra: tuple[Block, ...] = ()
+    while True:
+        affordable = tuple(block for block in blocks if block not in extra)
+        try:
+            problem = _problem(graph, affordable, devices, tolerance, seed)
+            found = _found(problem, Method(method), seed)
+        except UncoveredError as error:
+            extra += tuple(block for block in affordable if block.name in error.blocks)
+            if not beyond_budget or len(extra) == len(blocks):
+                raise
+        else:
+            return _finished(graph, problem, found, extra, Method(method))
+
+
+def _problem(
+    graph: ModelGraph | None,
+    blocks: tuple[Block, ...],
+    devices: Sequence[FreezingDevice],
+    tolerance: float,
+    seed: int,
+) -> Problem:
+    timed = graph is not None and any(device.is_timed for device in devices)
+    tolls = Tolls.of(graph, blocks) if graph is not None and timed else None
+    return problem_of(blocks, tolls, devices, tolerance=tolerance, seed=seed)
+
+
+def _found(problem: Problem, method: Method, seed: int) -> Found:
+    match method:
+        case Method.SCA:
+            return _judged(problem, sca_plan(problem, seed))
+        case Method.RANDOM:
+            return _judged(problem, random_plan(problem, seed))
+        case Method.SEQUENTIAL:
+            return _judged(problem, sequential_plan(problem))
+    found = good_plan(problem, seed)
+    if method is Method.EXACT or (method is Method.AUTO and is_small(problem)):
+        found = best_plan(problem, found)
+    return found
+
+
+def _judged(problem: Problem, chosen: Integers) -> Found:
+    bias = bias_of(problem.pool[chosen], problem.weights)
+    return Found(chosen, bias, min(bias, lower_bound(problem)))
+
+
+def _finished(
+    graph: ModelGraph | None, problem: Problem, found: Found, extra: tuple[Block, ...], method: Method
+) -> FreezingPlan:
+    """Give the rows their names. What nobody can afford goes to the strongest device."""
+    blocks = (*problem.blocks, *extra)
+    trained = np.pad(problem.pool[found.chosen], ((0, 0), (0, len(extra))))
+    bias, bound = found.bias, found.bound
+    if extra:
+        strongest = _strongest(problem)
+        trained[strongest, len(problem.blocks) :] = True
+        # Others pay what they paid; those that do not train these blocks, all but one, pay their weight or more.
+        bias = bias_of(trained, problem.weights)
+        bound = min(bias, max(bound, 1 - float(problem.weights[strongest])))
+    dimension = sum(block.size for block in blocks)
+    coverage = coverage_of(trained, problem.weights)
+    return FreezingPlan(
+        MappingProxyType(_parts(graph, problem, blocks, trained)),
+        dimension,
+        bias * dimension,
+        bound * dimension,
+        MappingProxyType({block.name: float(share) for block, share in zip(blocks, coverage, strict=True)}),
+        method,
+    )
+
+
+def _strongest(problem: Problem) -> int:
+    """Return the device with the largest budget, of those the one with most samples."""
+
+    def strength(number: int) -> tuple[float, float, int, int]:
+        device = problem.devices[number]
+        # Budgets end at the size of the model that all can afford; limits tell apart who has more.
+        limit = device.budget.trainable_parameters
+        return int(problem.budgets[number]), math.inf if limit is None else limit, device.samples, -number
+
+    return max(range(len(problem.devices)), key=strength)
+
+
+def _parts(
+    graph: ModelGraph | None, problem: Problem, blocks: tuple[Block, ...], trained: Flags
+) -> dict[str, FreezingPart]:
+    costs: dict[tuple[str, ...], Cost] = {}
+
+    def use(device: FreezingDevice, layers: tuple[str, ...]) -> Budget | None:
+        if graph is None or device.profile is None:
+            return None
+        if layers not in costs:
+            costs[layers] = cost_of(graph, None, layers)
+        return device.use(costs[layers])
+
+    def part(device: FreezingDevice, flags: Flags, budget: int) -> FreezingPart:
+        chosen = [blocks[number] for number in np.flatnonzero(flags)]
+        layers = tuple(layer for block in chosen for layer in block.layers)
+        size = sum(block.size for block in chosen)
+        return FreezingPart(tuple(block.name for block in chosen), layers, size, budget - size, use(device, layers))
+
+    nothing = np.zeros(len(blocks), np.bool_)
+    parts = {
+        device.device_id: part(device, flags, int(budget))
+        for device, flags, budget in zip(problem.devices, trained, problem.budgets, strict=True)
+    }
+    parts |= {device.device_id: part(device, nothing, 0) for device in problem.idle}
+    return dict(sorted(parts.items()))

@@ -1,0 +1,193 @@
+"""The question that every freezing planner answers, in numbers: who may train which sets of blocks.
+
+Eq. 9 of the paper, taken literally, may leave a device idle or a block untrained. Decided: minimise the bias, where
+
+    every block is trained by somebody;
+    every device stays within its budget;
+    a device leaves unused at most what its best possible fill leaves, or `tolerance` of its budget if that is more;
+    of equal biases, the one that leaves less unused.
+
+Where the third rule would leave a block to nobody, sets with that block count as filled if none with it is larger.
+
+Devices with the same sets to choose from are one *family*. Where there are too many families, neighbours are put
+together: they choose among the sets that all of them may have, which can cost a little, and never breaks a rule. Bounds
+are then computed with the sets that any of them may have.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgefl.errors import MaskError
+from edgefl.planning.freezing.bias import Flags, Reals
+from edgefl.planning.freezing.blocks import Block
+from edgefl.planning.freezing.device import FreezingDevice
+from edgefl.planning.freezing.kinds import Kind, Packed, kinds_of
+from edgefl.planning.freezing.pool import Integers
+from edgefl.planning.freezing.tolls import Tolls
+
+__all__ = ["Family", "Problem", "UncoveredError", "problem_of"]
+
+MOST_FAMILIES = 16
+"""Beyond this, neighbours are put together until each family has about one part in so many of all weight."""
+
+
+class UncoveredError(MaskError):
+    """Some blocks would be trained by nobody."""
+
+    blocks: tuple[str, ...] = ()
+    """Their names."""
+
+    @classmethod
+    def of(cls, problem: str, blocks: tuple[str, ...]) -> "UncoveredError":
+        """Say what is wrong with these blocks, and what to do."""
+        error = cls(
+            problem,
+            fix="Raise a budget, add a device, divide the block, or let the strongest device go beyond its budget "
+            "(beyond_budget=True).",
+        )
+        error.blocks = blocks
+        return error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Family:
+    """Devices that choose among the same sets."""
+
+    devices: Integers
+    """Their numbers, those with most samples first."""
+    weight: float
+    """The sum of their weights."""
+    choices: Integers
+    """The sets that each of them may train: rows of the pool."""
+    wider: Integers
+    """The sets that some of them may train; the same ones unless families were put together."""
+    least: int
+    """The fewest parameters that any of them must train."""
+    most: int
+    """The most that any of them can train."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """Everything a planner needs; devices are in the order of their names, so the order given changes nothing."""
+
+    blocks: tuple[Block, ...]
+    sizes: Integers
+    devices: tuple[FreezingDevice, ...]
+    """Those that can train something."""
+    weights: Reals
+    """Their shares of all samples."""
+    budgets: Integers
+    """The most parameters that each may train."""
+    pool: Flags
+    """Sets of blocks, a row a set, from small to large."""
+    fill: Integers
+    """Parameters of each set."""
+    complete: bool
+    """Whether the pool has every set there is."""
+    families: tuple[Family, ...]
+    idle: tuple[FreezingDevice, ...] = ()
+    """Devices that can train nothing at all."""
+
+    @property
+    def dimension(self) -> int:
+        """Parameters of all blocks: d in the paper."""
+        return int(self.sizes.sum())
+
+    def able(self, family: Family) -> Flags:
+        """Return which blocks the devices of a family can train."""
+        able: Flags = np.logical_or.reduce(self.pool[family.wider])
+        return able
+
+    def unused(self, chosen: Integers) -> int:
+        """Return the parameters that all devices together could train and do not."""
+        return int(np.sum(self.budgets - self.fill[chosen]))
+
+
+def problem_of(
+    blocks: tuple[Block, ...],
+    tolls: Tolls | None,
+    devices: Sequence[FreezingDevice],
+    *,
+    tolerance: float,
+    seed: int,
+) -> Problem:
+    """Turn a fleet into numbers. Raises if some block is beyond every device."""
+    ordered = sorted(devices, key=lambda device: device.device_id)
+    names = [device.device_id for device in ordered]
+    if len(set(names)) < len(names) or not names:
+        raise MaskError("the fleet is empty or has two devices of one name", fix="Give every device once.")
+    sizes = np.array([block.size for block in blocks], np.int64)
+    sets = kinds_of(sizes, tolls, ordered, tolerance=tolerance, seed=seed)
+    _check_affordable(blocks, sets.pool, sets.kinds)
+    active = [number for number, kind in enumerate(sets.kind_of) if sets.kinds[kind].most]
+    samples = np.array([ordered[number].samples for number in active], np.float64)
+    kinds = np.array([sets.kind_of[number] for number in active])
+    budgets = np.array([kind.budget for kind in sets.kinds], np.int64)
+    weights = samples / samples.sum()
+    return Problem(
+        blocks,
+        sizes,
+        tuple(ordered[number] for number in active),
+        weights,
+        budgets[kinds],
+        sets.pool,
+        sets.pool @ sizes,
+        sets.complete,
+        tuple(_families(sets.kinds, kinds, weights, len(sets.pool))),
+        tuple(ordered[number] for number in sorted(set(range(len(ordered))) - set(active))),
+    )
+
+
+def _check_affordable(blocks: tuple[Block, ...], pool: Flags, kinds: Sequence[Kind]) -> None:
+    rows = _indices(np.bitwise_or.reduce([kind.packed for kind in kinds]), len(pool))
+    covered = np.logical_or.reduce(pool[rows])
+    if not covered.all():
+        missing = tuple(block for block, there in zip(blocks, covered, strict=True) if not there)
+        raise UncoveredError.of(
+            f"no device can train block {missing[0].name!r} of {missing[0].size:,} parameters within its budget",
+            tuple(block.name for block in missing),
+        )
+
+
+def _families(kinds: Sequence[Kind], kind_of: Integers, weights: Reals, sets: int) -> list[Family]:
+    """Put devices together: those that choose among equal sets, then neighbours until the families are few enough."""
+    equal: dict[bytes, list[int]] = {}
+    for number in np.unique(kind_of):
+        equal.setdefault(kinds[number].packed.tobytes(), []).append(int(number))
+    groups = sorted(equal.values(), key=lambda group: (kinds[group[0]].least, kinds[group[0]].most, group))
+    share = 0.0 if len(groups) <= MOST_FAMILIES else 1 / MOST_FAMILIES
+    families = []
+    for bucket in _buckets(groups, kinds, np.bincount(kind_of, weights, len(kinds)).astype(float), share):
+        members = np.flatnonzero(np.isin(kind_of, bucket))
+        rows = [kinds[number].packed for number in bucket]
+        families.append(
+            Family(
+                members[np.lexsort((members, -weights[members]))],
+                float(weights[members].sum()),
+                _indices(np.bitwise_and.reduce(rows), sets),
+                _indices(np.bitwise_or.reduce(rows), sets),
+                min(kinds[number].least for number in bucket),
+                max(kinds[number].most for number in bucket),
+            )
+        )
+    return families
+
+
+def _buckets(groups: list[list[int]], kinds: Sequence[Kind], weight: Reals, share: float) -> list[list[int]]:
+    """Divide groups of equal kinds into neighbourhoods of about `share` of all weight that have a set in common."""
+    members = [number for group in groups for number in group]
+    if len(groups) == 1:
+        return [members]
+    if share and weight[members].sum() <= share:
+        common = np.bitwise_and.reduce([kinds[group[0]].packed for group in groups])
+        if common.any():
+            return [members]
+    middle = len(groups) // 2
+    return _buckets(groups[:middle], kinds, weight, share) + _buckets(groups[middle:], kinds, weight, share)
+
+
+def _indices(packed: Packed, sets: int) -> Integers:
+    return np.flatnonzero(np.unpackbits(packed, count=sets))

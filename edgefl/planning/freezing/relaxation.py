@@ -1,0 +1,197 @@
+"""A linear program below the bias: what no plan can beat, and, with whole numbers, the exact problem.
+
+Write x_T for the share of a group of devices (weight P) that trains the set T, S_j for a block's coverage, and
+u_j = 1 / S_j. A device that trains T pays max over T of u_j, at least 1; z_T is what it pays above that. In units of d,
+
+    bias = sum of z_T        (the payments add up to 1 + bias, and all weights to 1)
+
+For each group and block, with s_j = P * sum of x_T over T with j, and q_j = s_j u_j:
+
+    sum of z_T over T with j  >=  q_j - s_j        who trains j pays at least u_j
+    sum over groups of q_j    =   1                since S_j u_j = 1
+
+The one thing that is not linear is q_j = s_j u_j. Where a group is one device, s_j is 0 or P and four inequalities
+(McCormick's) say it exactly: that is the exact program. Where a group is a family of many devices the same
+inequalities, with any shares in between, are a relaxation: every plan satisfies them, so their least bias is a lower
+bound.
+
+The relaxation is better the less S_j can vary, so a block's range may be cut into pieces, of which the solver chooses
+one (piecewise McCormick).
+
+Where a family has too many sets to list, its sets are relaxed too: at most so many parameters, at least so many.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgefl.planning.freezing.bias import Flags, Reals
+from edgefl.planning.freezing.pool import Integers
+from edgefl.planning.freezing.problem import Family, Problem
+from edgefl.planning.freezing.solver import Program
+
+__all__ = ["Group", "lower_bound", "program_of"]
+
+MOST_COLUMNS = 3000
+"""Where all families together have more sets than this, those with many are bounded by their sums."""
+MOST_PAIRS = 300
+"""Families times blocks of a program that takes about a second."""
+_MARGIN = 1e-7
+"""What the solver's own tolerance may be worth, taken off every bound."""
+_TANGENTS = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Devices that the program treats as one."""
+
+    family: Family
+    weight: float
+    lightest: float
+    """The least weight of one of its devices."""
+    sets: Integers | None
+    """Rows of the pool, or None where they are too many to list."""
+    able: Flags
+    forced: Flags
+    """Blocks that all of its sets have."""
+
+
+def lower_bound(problem: Problem, *, pieces: int = 1, nodes: int = 200) -> float:
+    """Return a bias, in units of d, that no plan can be below.
+
+    More pieces give a better bound in more time: the solver then chooses a piece for each block, and looks at no more
+    than so many combinations of them.
+    """
+    families = _merged(problem)
+    groups = [_group(problem, family, MOST_COLUMNS // len(families)) for family in families]
+    # See `bias.py`: no better than leaving out those who cannot train the block that fewest can.
+    simple = 1.0 - float(np.min(np.sum([group.weight * group.able for group in groups], axis=0)))
+    answer = program_of(problem, groups, pieces=pieces)[0].solve(nodes=nodes if pieces > 1 else None)
+    return max(0.0, simple, answer.bound - _MARGIN)
+
+
+def _merged(problem: Problem) -> list[Family]:
+    """Put neighbouring families together, as if each device could do what any of them can, until the program is small.
+
+    What is possible then includes what is possible now, so the bound still holds.
+    """
+    each = -(-len(problem.families) * len(problem.blocks) // MOST_PAIRS)
+    parts = [problem.families[start : start + each] for start in range(0, len(problem.families), each)]
+    return [
+        Family(
+            np.concatenate([family.devices for family in part]),
+            sum(family.weight for family in part),
+            np.empty(0, np.int64),
+            np.unique(np.concatenate([family.wider for family in part])),
+            min(family.least for family in part),
+            max(family.most for family in part),
+        )
+        for part in parts
+    ]
+
+
+def _group(problem: Problem, family: Family, most_sets: int) -> Group:
+    listed = problem.complete and family.wider.size <= most_sets
+    able = problem.able(family) if problem.complete else problem.sizes <= family.most
+    # A set that must have more parameters than all blocks but one has that one.
+    forced = problem.dimension - problem.sizes < family.least
+    if problem.complete:
+        forced = np.logical_and.reduce(problem.pool[family.wider])
+    lightest = float(problem.weights[family.devices].min())
+    return Group(family, family.weight, lightest, family.wider if listed else None, able, forced)
+
+
+def program_of(
+    problem: Problem, groups: list[Group], *, whole: bool = False, pieces: int = 1
+) -> tuple[Program, list[Integers]]:
+    """Return the program, and for each group the variables that say which of its sets it has."""
+    program = Program()
+    sure = np.sum([group.weight * group.forced for group in groups], axis=0)
+    least = np.maximum(sure, min(group.lightest for group in groups))
+    most = np.sum([group.weight * group.able for group in groups], axis=0)
+    covered, above, shares = [], [], []
+    for group in groups:
+        s = program.variables(problem.sizes.size, low=group.weight * group.forced, high=group.weight * group.able)
+        if group.sets is None:
+            x, z = np.empty(0, np.int64), _summed(program, problem, group, s)
+        else:
+            x, z = _listed(program, problem, group, s, whole=whole)
+        covered.append(s)
+        above.append(z)
+        shares.append(x)
+    for block in range(problem.sizes.size):
+        count = pieces if most[block] > least[block] * 1.01 else 1
+        edges = np.geomspace(least[block], most[block], count + 1)
+        here = [s[block] for s in covered]
+        _block_rows(program, groups, block, edges, here, [z[block] for z in above])
+    return program, shares
+
+
+def _block_rows(
+    program: Program, groups: list[Group], block: int, edges: Reals, s: list[np.int64], above: list[Integers]
+) -> None:
+    """Tie the coverage of one block to what its trainers pay. Its coverage lies in one piece between two edges."""
+    count = edges.size - 1
+    chosen = program.variables(count, high=1.0, low=1.0 if count == 1 else 0.0, whole=count > 1)
+    program.row((chosen, 1.0), low=1, high=1)
+    parts, paid = [], []
+    for group, own, extra in zip(groups, s, above, strict=True):
+        part = program.variables(count, high=group.weight if group.able[block] else 0.0)
+        pays = program.variables(count)
+        program.row((part, 1.0), (own, -1.0), low=0, high=0)
+        program.row((extra, 1.0), (pays, -1.0), (own, 1.0), low=0)
+        parts.append(part)
+        paid.append(pays)
+    inverse = program.variables(count)
+    for piece in range(count):
+        ends = (float(edges[piece]), float(edges[piece + 1]))
+        columns = np.array([part[piece] for part in parts]), np.array([pays[piece] for pays in paid])
+        _piece_rows(program, groups, ends, int(chosen[piece]), int(inverse[piece]), *columns)
+
+
+def _piece_rows(
+    program: Program, groups: list[Group], ends: tuple[float, float], on: int, u: int, s: Integers, q: Integers
+) -> None:
+    """Say that coverage is between two ends, u is about its inverse, and q is about s times u, if this piece is on."""
+    low, high = ends
+    program.row((q, 1.0), (on, -1.0), low=0, high=0)
+    program.row((s, 1.0), (on, -low), low=0)
+    program.row((s, 1.0), (on, -high), high=0)
+    # The inverse lies above its tangents and below the chord between its ends.
+    for at in np.geomspace(low, high, _TANGENTS):
+        program.row((u, 1.0), (s, 1 / at**2), (on, -2 / at), low=0)
+    program.row((u, 1.0), (s, 1 / (low * high)), (on, -1 / low - 1 / high), high=0)
+    for number, group in enumerate(groups):
+        p, mine, pays = group.weight, s[number], q[number]
+        program.row((mine, 1.0), (on, -p), high=0)
+        program.row((pays, 1.0), (mine, -1 / high), low=0)
+        program.row((pays, 1.0), (mine, -1 / max(low, group.lightest)), high=0)
+        program.row((pays, 1.0), (u, -p), (mine, -1 / high), (on, p / high), high=0)
+        program.row((pays, 1.0), (u, -p), (mine, -1 / low), (on, p / low), low=0)
+
+
+def _listed(
+    program: Program, problem: Problem, group: Group, s: Integers, *, whole: bool
+) -> tuple[Integers, list[Integers]]:
+    """Add the shares x and the payments z of each set; return x, and the z of the sets with each block."""
+    assert group.sets is not None
+    sets = problem.pool[group.sets]
+    x = program.variables(len(sets), high=1.0, whole=whole)
+    z = program.variables(len(sets), cost=1.0)
+    program.row((x, 1.0), low=1, high=1)
+    for block in range(problem.sizes.size):
+        program.row((x[sets[:, block]], group.weight), (s[block], -1.0), low=0, high=0)
+    return x, [z[sets[:, block]] for block in range(problem.sizes.size)]
+
+
+def _summed(program: Program, problem: Problem, group: Group, s: Integers) -> list[Integers]:
+    """Bound the sets by their sums of parameters; return for each block what its trainers pay above the least."""
+    sizes, family = problem.sizes / problem.dimension, group.family
+    least, most = family.least / problem.dimension, family.most / problem.dimension
+    program.row((s, sizes), low=least * group.weight, high=most * group.weight)
+    total = program.variables(1, cost=1.0)
+    above = program.variables(problem.sizes.size, high=np.where(group.able, np.inf, 0.0))
+    program.row((above, sizes), (total, -most), high=0)
+    for block in above:
+        program.row((block, 1.0), (total, -1.0), high=0)
+    return [np.array([block]) for block in above]

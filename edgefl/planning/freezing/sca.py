@@ -1,0 +1,112 @@
+"""The paper's own planner: successive convex approximation (appendix H, algorithm 3). Here to be compared with.
+
+Masks may be anything between 0 and 1, and what is not convex is replaced by its first-order approximation at the last
+point, again and again:
+
+    k >= p m^2 / S                                       (32), convex
+    ((k + S)^2 - (k^2 + S^2 linearised)) / 2 <= p m      (34) with (36b)
+    sum of m - (m^2 linearised) <= 0                     (35a) with (36a)
+
+Two things differ. The authors have MOSEK for the quadratic constraints; here they are linear programs with tangents of
+the convex functions, which is the same up to their number. And (35a), linearised at a point that is already 0 or 1,
+allows that very point and no other, so algorithm 3 started from a feasible plan, as the paper says, stays there. As in
+the convex-concave procedure that the paper cites (Shen et al. 2016), it is a penalty that grows.
+
+The last point is rounded to the nearest set that each device may train. Devices of a family move in a few parties.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgefl.planning.freezing.bias import Reals
+from edgefl.planning.freezing.cover import covered
+from edgefl.planning.freezing.pool import Integers
+from edgefl.planning.freezing.problem import Family, Problem
+from edgefl.planning.freezing.solver import Program
+
+__all__ = ["sca_plan"]
+
+_PARTIES = 32
+"""Parties of the whole fleet, about."""
+_ROUNDS = 12
+_PENALTY = (0.01, 1.6)
+"""What a mask that is neither 0 nor 1 costs at first, and what it is multiplied by each round."""
+_TANGENTS = (0.5, 1.0, 1.5)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Party:
+    family: Family
+    devices: Integers
+    weight: float
+
+
+def sca_plan(problem: Problem, seed: int) -> Integers:
+    """Return the plan that successive convex approximation ends with."""
+    generator = np.random.default_rng([seed, 3])
+    parties = _parties(problem)
+    able = np.stack([problem.pool[party.family.choices].any(axis=0) for party in parties])
+    mask = able * generator.uniform(0.3, 0.7, able.shape)
+    penalty, growth = _PENALTY
+    for _ in range(_ROUNDS):
+        after = _step(problem, parties, mask, penalty)
+        if after is None or np.abs(after - mask).max() < 1e-4:
+            break
+        mask, penalty = after, penalty * growth
+    chosen = np.empty(len(problem.devices), np.int64)
+    for party, values in zip(parties, mask, strict=True):
+        away = np.abs(problem.pool[party.family.choices] - values) @ problem.sizes
+        chosen[party.devices] = party.family.choices[int(np.argmin(away))]
+    return covered(problem, chosen)
+
+
+def _parties(problem: Problem) -> list[_Party]:
+    each = max(1, _PARTIES // len(problem.families))
+    return [
+        _Party(family, family.devices[part::each], float(problem.weights[family.devices[part::each]].sum()))
+        for family in problem.families
+        for part in range(min(each, family.devices.size))
+    ]
+
+
+def _step(problem: Problem, parties: list[_Party], before: Reals, penalty: float) -> Reals | None:
+    """Solve the program that is convex around the last masks; return the next ones."""
+    program, sizes = Program(), problem.sizes / problem.dimension
+    weights = np.array([party.weight for party in parties])
+    coverage = np.maximum(weights @ before, 1e-3)
+    masks, shares = [], []
+    for party, own in zip(parties, before, strict=True):
+        budget = float(problem.budgets[party.devices].min()) / problem.dimension
+        # The penalty is (35a); what is not used of the budget costs its share of d, as in (9).
+        m = program.variables(own.size, cost=penalty * (1 - 2 * own) - party.weight * sizes, high=1.0)
+        k = program.variables(own.size, cost=-sizes, high=1.0)
+        most = program.variables(1, cost=1.0)
+        program.row((m, sizes), high=budget)
+        for share in k:
+            program.row((most, 1.0), (share, -1.0), low=0)
+        masks.append(m)
+        shares.append(k)
+    table = np.stack(masks)
+    for number, party in enumerate(parties):
+        for block in range(problem.sizes.size):
+            column = table[:, block], weights
+            mine = int(masks[number][block]), int(shares[number][block])
+            _share_rows(program, party.weight, mine, column, float(before[number, block]), float(coverage[block]))
+    values = program.solve().values
+    return None if values is None else np.clip(values[table], 0.0, 1.0)
+
+
+def _share_rows(
+    program: Program, weight: float, mine: tuple[int, int], column: tuple[Integers, Reals], m: float, s: float
+) -> None:
+    """Tie a device's share k to its mask m and the block's coverage S = sum of weight * mask."""
+    mask, share = mine
+    variables, factors = column
+    for at in _TANGENTS:
+        slope = at * m / s
+        program.row((share, 1.0), (mask, -2 * weight * slope), (variables, weight * slope**2 * factors), low=0)
+    k = weight * m / s
+    for at in _TANGENTS:
+        t = at * (k + s)
+        program.row((share, t - k), (variables, (t - s) * factors), (mask, -weight), high=(t**2 - k**2 - s**2) / 2)

@@ -1,0 +1,120 @@
+"""Who does the jobs of a simulation: this process, or several others with one thread each.
+
+Results come in the order of the jobs, and a job's result does not depend on who did it.
+"""
+
+import multiprocessing
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from edgefl.simulation.fleet import FleetDevice
+from edgefl.simulation.jobs import Examination, Marks, Outcome, Training
+from edgefl.simulation.workshop import Workshop
+
+__all__ = ["Crew", "crew_of"]
+
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class Crew(Protocol):
+    """Does jobs."""
+
+    def train(self, jobs: Sequence[Training]) -> Iterator[Outcome]:
+        """Be the devices of these tasks."""
+        ...
+
+    def examine(self, jobs: Sequence[Examination]) -> Iterator[Marks]:
+        """Judge models."""
+        ...
+
+    def close(self) -> None:
+        """Send the workers home."""
+        ...
+
+
+def crew_of(bundle: bytes, fleet: Sequence[FleetDevice], workers: int = 1) -> Crew:
+    """Return a crew: with one worker it is this process."""
+    return _Alone(Workshop(bundle, fleet)) if workers <= 1 else _Processes(bundle, fleet, workers)
+
+
+class _Alone:
+    """This process."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        self._workshop = workshop
+
+    def train(self, jobs: Sequence[Training]) -> Iterator[Outcome]:
+        return map(self._workshop.train, jobs)
+
+    def examine(self, jobs: Sequence[Examination]) -> Iterator[Marks]:
+        return map(self._workshop.examine, jobs)
+
+    def close(self) -> None:
+        """Nobody has to go."""
+
+
+class _Processes:
+    """Several processes, each with the whole fleet's data. They are started afresh, as nothing else is safe here."""
+
+    def __init__(self, bundle: bytes, fleet: Sequence[FleetDevice], workers: int) -> None:
+        self._count = workers
+        self._own = tempfile.TemporaryDirectory(prefix="edgefl-simulation-")
+        self._pool = ProcessPoolExecutor(
+            workers,
+            multiprocessing.get_context("spawn"),
+            initializer=_begin,
+            initargs=(bundle, tuple(fleet), Path(self._own.name)),
+        )
+        with _one_thread_each():
+            list(self._pool.map(_awake, range(workers)))
+
+    def train(self, jobs: Sequence[Training]) -> Iterator[Outcome]:
+        return self._pool.map(_train, jobs, chunksize=self._chunk(len(jobs)))
+
+    def examine(self, jobs: Sequence[Examination]) -> Iterator[Marks]:
+        return self._pool.map(_examine, jobs, chunksize=self._chunk(len(jobs)))
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+        self._own.cleanup()
+
+    def _chunk(self, jobs: int) -> int:
+        """Return how many jobs go to a worker at once: few enough that nobody waits for the last one alone."""
+        return max(1, jobs // (8 * self._count))
+
+
+_workshop: list[Workshop] = []
+"""The workshop of this process, where it is a worker."""
+
+
+def _begin(bundle: bytes, fleet: Sequence[FleetDevice], own_models: Path) -> None:
+    _workshop[:] = [Workshop(bundle, fleet, own_models)]
+
+
+def _awake(_: int) -> None:
+    """Exist: a pool starts its processes when there is something to do."""
+
+
+def _train(job: Training) -> Outcome:
+    return _workshop[0].train(job)
+
+
+def _examine(job: Examination) -> Marks:
+    return _workshop[0].examine(job)
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Let processes that are started here compute with one thread: numpy's library would take all cores in each."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})

@@ -1,0 +1,239 @@
+"""A simulated federation: the rounds of `coordinator.rounds` without network, disk or waiting.
+
+Everything that decides about the model is the real thing: the strategy, the bodies on the wire, the device's trainer,
+the check of what it sends. What is left out is what can go wrong on the way.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from edgefl import noise
+from edgefl.artifacts.bundle import Bundle, pack_bundle
+from edgefl.artifacts.submodel import bundle_weights
+from edgefl.masks import Mask, Weights, full_mask, gather
+from edgefl.simulation.crew import Crew, crew_of
+from edgefl.simulation.fleet import FleetDevice
+from edgefl.simulation.handout import Handed, Handout
+from edgefl.simulation.jobs import Examination, Outcome
+from edgefl.simulation.results import DeviceRound, PersonalResult, RoundResult, Score
+from edgefl.simulation.settings import FederationSettings
+from edgefl.strategies import Contribution, Moment, Order, Participant, Strategy, check_personal
+from edgefl.values import Budget, digest_of
+from edgefl.wire import Report, decode_result, encode_weights
+
+__all__ = ["Federation"]
+
+_PIECE = 1000
+"""Published test samples that one worker judges at a time."""
+
+
+class Federation:
+    """One federation. Use it in a `with` statement: it may have started processes."""
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        fleet: Sequence[FleetDevice],
+        strategy: Strategy,
+        settings: FederationSettings,
+        *,
+        workers: int = 1,
+        crew: Crew | None = None,
+        weights: Weights | None = None,
+    ) -> None:
+        self.strategy, self.settings, self.fleet = strategy, settings, tuple(fleet)
+        self.model = strategy.begin(bundle.graph, bundle_weights(bundle) if weights is None else weights)
+        self._crew = crew_of(pack_bundle(bundle), fleet, workers) if crew is None else crew
+        self._handout = Handout(bundle, settings, {one.device_id: place for place, one in enumerate(fleet)})
+        self._most_epochs = {one.device_id: one.most_epochs for one in fleet if one.most_epochs is not None}
+        self._models = getattr(strategy, "models", 1)
+        """How many models a device trains in a round: Ditto's have two."""
+        self._standing = {one.device_id: _Standing() for one in fleet}
+
+    def __enter__(self) -> "Federation":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._crew.close()
+
+    def rounds(self) -> Iterator[RoundResult]:
+        """Do all rounds, one for each result that is asked for."""
+        for number in range(self.settings.rounds):
+            yield self._round(number)
+
+    def personalise(self) -> PersonalResult:
+        """Let every device make the last model its own, and judge what it has before and after."""
+        began, number = time.perf_counter(), self.settings.rounds
+        everyone = [self._participant(device) for device in self.fleet]
+        orders = self.strategy.personalise(self.model, everyone, self._moment("personal", number))
+        masks = {one.device_id: one.mask or self._usual(one) for one in everyone}
+        before = self._judge({device: mask for device, mask in masks.items() if mask is not None})
+        own = {device: one.accuracy for device, one in self._standing.items() if one.accuracy is not None}
+        kept = {device: _kept(mask) for device, mask in masks.items() if mask is not None}
+        after, devices = before | own, []
+        for handed, outcome in self._done(orders, number):
+            devices.append(_device_round(handed, outcome, self._report(handed, outcome, personal=True)))
+            kept[handed.device_id] = devices[-1].kept_fraction
+            if devices[-1].own_accuracy is not None:
+                after[handed.device_id] = devices[-1].own_accuracy
+        return PersonalResult(before, after, kept, tuple(devices), time.perf_counter() - began)
+
+    def score(self, mask: Mask | None = None) -> Score | None:
+        """Judge the global model, or a part of it, on the published test samples; None if there are none."""
+        samples = len(self.fleet[0].data.dataset.test)
+        if not samples:
+            return None
+        mask = full_mask(self.model.graph) if mask is None else mask
+        body = encode_weights(gather(mask, self.model.weights), {})
+        digest = digest_of(body)
+        pieces = [
+            Examination(None, body, digest, begin=begin, end=min(samples, begin + _PIECE))
+            for begin in range(0, samples, _PIECE)
+        ]
+        marks = list(self._crew.examine(pieces))
+        return Score(sum(m.right for m in marks) / samples, sum(m.loss for m in marks) / samples, samples)
+
+    def extracted(self, fraction: float) -> tuple[Mask, Score | None]:
+        """Judge the part of the global model that the strategy thinks the best of this size."""
+        mask = self.strategy.extract(self.model, fraction, noise.derive(self.settings.seed, "extract"))
+        return mask, self.score(mask)
+
+    # A round
+
+    def _round(self, number: int) -> RoundResult:
+        began = time.perf_counter()
+        orders = self._orders(number)
+        devices, contributions = [], []
+        for handed, outcome in self._done(orders, number):
+            report = self._report(handed, outcome)
+            devices.append(_device_round(handed, outcome, report, self._models))
+            if report is not None:
+                contributions.append(self._contribution(handed, report))
+        if contributions:
+            self.model = self.strategy.combine(self.model, contributions, self._moment("combine", number))
+        score = self.score() if self.settings.evaluates(number) else None
+        return RoundResult(number, tuple(devices), score, time.perf_counter() - began)
+
+    def _orders(self, number: int) -> Mapping[str, Order]:
+        """Return what the strategy asks of the devices that were drawn; those that it leaves out are replaced."""
+        moment = self._moment("round", number)
+        queue = sorted(self.fleet, key=lambda device: noise.derive(moment.seed, device.device_id))
+        count = self.settings.per_round
+        chosen, queue = queue[:count], queue[count:]
+        while True:
+            asked = self.strategy.plan(self.model, [self._participant(device) for device in chosen], moment)
+            orders = {device: self._limited(device, order) for device, order in asked.items()}
+            fit = [device for device in chosen if device.device_id in orders]
+            left_out = len(chosen) - len(fit)
+            if not left_out or not queue:
+                return orders
+            chosen, queue = fit + queue[:left_out], queue[left_out:]
+
+    def _limited(self, device: str, order: Order) -> Order:
+        """Return an order with no more passes than the device makes."""
+        most = min(self._most_epochs.get(device, order.work.epochs), order.work.epochs)
+        return order if most == order.work.epochs else replace(order, work=replace(order.work, epochs=most))
+
+    def _done(self, orders: Mapping[str, Order], number: int) -> Iterator[tuple[Handed, Outcome]]:
+        tasks = self._handout.tasks(self.model, orders, number)
+        return zip(tasks, self._crew.train([handed.job for handed in tasks]), strict=True)
+
+    def _report(self, handed: Handed, outcome: Outcome, *, personal: bool = False) -> Report | None:
+        """Read and check what a device sent, and note what is known of it from now on."""
+        if outcome.body is None:
+            return None
+        report = decode_result(outcome.body, self.model.graph)
+        contribution = self._contribution(handed, report)
+        check_personal(contribution) if personal else self.strategy.check(contribution)
+        mask = report.next_mask or handed.order.mask
+        self._standing[handed.device_id] = _Standing(report.result.samples, mask, _accuracy(outcome))
+        return report
+
+    def _contribution(self, handed: Handed, report: Report) -> Contribution:
+        return Contribution(
+            device_id=handed.device_id,
+            mask=handed.order.mask,
+            rule=handed.plan.rule,
+            seed=handed.plan.seed,
+            base=self.model.weights,
+            result=report.result,
+            tensors=report.tensors,
+            next_mask=report.next_mask,
+        )
+
+    # What strategies are told
+
+    def _moment(self, purpose: str, number: int) -> Moment:
+        seed = noise.derive(self.settings.seed, purpose, number)
+        return Moment(number, self.settings.rounds, seed, self.settings.work)
+
+    def _participant(self, device: FleetDevice) -> Participant:
+        standing = self._standing[device.device_id]
+        seconds = self.settings.deadline_share * self.settings.deadline
+        limits = Budget(round_seconds=seconds, peak_bytes=device.profile.memory_free_bytes)
+        return Participant(
+            device.device_id, device.profile, limits.tightened_by(device.limits), standing.samples, standing.mask
+        )
+
+    def _usual(self, participant: Participant) -> Mask | None:
+        """Return the part that a device which never took part would be given in the last round."""
+        moment = self._moment("round", self.settings.rounds - 1)
+        order = self.strategy.plan(self.model, [participant], moment).get(participant.device_id)
+        return None if order is None else order.mask
+
+    def _judge(self, masks: Mapping[str, Mask]) -> dict[str, float]:
+        """Return how good each device's part of the global model is on its own test samples."""
+        bodies: dict[str, bytes] = {}
+        jobs = []
+        for place, device in enumerate(self.fleet):
+            mask = masks.get(device.device_id)
+            if mask is not None and len(device.test):
+                if mask.digest not in bodies:
+                    bodies[mask.digest] = encode_weights(gather(mask, self.model.weights), {})
+                jobs.append((device.device_id, Examination(None, bodies[mask.digest], mask.digest, device=place)))
+        marks = self._crew.examine([job for _, job in jobs])
+        return {device: mark.right / mark.samples for (device, _), mark in zip(jobs, marks, strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """What is known of a device from its last result."""
+
+    samples: int | None = None
+    mask: Mask | None = None
+    accuracy: float | None = None
+    """Of its own model."""
+
+
+def _device_round(handed: Handed, outcome: Outcome, report: Report | None, models: int = 1) -> DeviceRound:
+    cost, work = handed.order.mask.cost, handed.order.work
+    steps = 0 if report is None else report.result.steps
+    seen = 0 if report is None else min(steps * work.batch_size, work.epochs * report.result.samples)
+    predicted = handed.order.predicted
+    whole = max(handed.order.mask.graph.parameters, 1)
+    mask = handed.order.mask if report is None or report.next_mask is None else report.next_mask
+    return DeviceRound(
+        device_id=handed.device_id,
+        kept_fraction=_kept(mask),
+        trained_fraction=cost.trained_parameters / whole,
+        down_bytes=handed.job.down_bytes - handed.setup_bytes,
+        setup_bytes=handed.setup_bytes,
+        up_bytes=0 if outcome.body is None else len(outcome.body),
+        steps=steps,
+        multiply_adds=models * seen * (cost.forward_multiply_adds + cost.backward_multiply_adds),
+        predicted_seconds=None if predicted is None else predicted.seconds,
+        measured_seconds=outcome.seconds,
+        step_seconds=outcome.step_seconds,
+        loss=0.0 if report is None else report.result.loss,
+        own_accuracy=_accuracy(outcome),
+        refused=outcome.refused,
+    )
+
+
+def _accuracy(outcome: Outcome) -> float | None:
+    return None if outcome.own is None else outcome.own.right / outcome.own.samples
+
+
+def _kept(mask: Mask) -> float:
+    return mask.cost.parameters / max(mask.graph.parameters, 1)

@@ -1,0 +1,40 @@
+"""What strategies share whose parts follow from settings alone: channels, frozen layers and the uplink, in any mixture.
+
+Each of the three is a setting of its own (`widths.py`, `freezing.py`, `uplinks.py`), and none knows of the others. A
+strategy names the three with the defaults of its paper; what it does beyond them is in its own file.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from edgefl.masks import Mask
+from edgefl.strategies.averaged import Averaged
+from edgefl.strategies.freezing import Freezing
+from edgefl.strategies.local_round import LocalRound
+from edgefl.strategies.strategy import Model, Moment, Participant
+from edgefl.strategies.uplink import Uplink
+from edgefl.strategies.uplinks import UplinkChoice
+from edgefl.strategies.widths import Widths
+
+__all__ = ["Composed"]
+
+
+class Composed(Averaged):
+    """A strategy that averages parts, which its settings choose."""
+
+    __slots__ = ()
+    widths: Widths
+    freezing: Freezing
+    uplinks: UplinkChoice
+
+    @property
+    def uplink(self) -> Uplink:
+        """What the settings say."""
+        return self.uplinks.made(self.descent)
+
+    def parts(self, model: Model, rounds: Mapping[str, LocalRound], moment: Moment) -> Mapping[str, Mask]:
+        """Give every device the part that it can train in time; leave out those that can train none."""
+        return self.freezing.parts(self.widths, rounds, moment).masks
+
+    def explain(self, model: Model, participants: Sequence[Participant], moment: Moment) -> Mapping[str, float]:
+        """Return what the freezing planner has to say about its plan; nothing where nothing is planned."""
+        return self.freezing.parts(self.widths, self._rounds(model, participants, moment), moment).figures

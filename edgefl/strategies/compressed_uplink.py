@@ -1,0 +1,80 @@
+"""The uplink of post-training compression: devices train as usual, and send an approximation of what training added.
+
+Devices train by the rule `compressed_sgd`; `edgefl.local_rules.compression` has the compressors and their papers. Here
+payloads become new values again: what the device was given, and the update that they mean. Matrices and kernels are
+compressed; norms, biases and running statistics come as new values.
+"""
+
+from dataclasses import dataclass, replace
+
+from edgefl.local_rules import CompressedSgd, Descent
+from edgefl.local_rules.compressed_sgd import Compression, Share
+from edgefl.local_rules.compression import SignScale
+from edgefl.local_rules.descent import NotNegative
+from edgefl.strategies.strategy import Contribution
+from edgefl.strategies.uplink import settings_for, updated
+from edgefl.strategies.uploads import check_mask_kept, check_values
+from edgefl.values import RuleSettings, check_fields
+from edgefl.wire import Payload
+
+__all__ = ["CompressedUplink", "CompressionSettings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompressionSettings:
+    """What each compressor can be told; the others do not read it."""
+
+    sign_scale: SignScale = SignScale.MAXIMUM
+    """The scale of stochastic signs."""
+    terngrad_clip: NotNegative = 2.5
+    """TernGrad's clipping, in standard deviations; 0 for none."""
+    sent_share: Share = 0.03
+    """The share of a tensor's entries that Top-k and random subsampling send."""
+    subsample_unbiased: bool = True
+    """Whether random subsampling scales what it sends up for what it does not."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def made(self, descent: Descent, compressor: Compression) -> "CompressedUplink":
+        """Return the uplink of devices that train in this way."""
+        rule = CompressedSgd(
+            descent=descent,
+            compressor=compressor,
+            sign_scale=self.sign_scale,
+            terngrad_clip=self.terngrad_clip,
+            kept=self.sent_share,
+            unbiased=self.subsample_unbiased,
+        )
+        return CompressedUplink(rule)
+
+
+@dataclass(frozen=True, slots=True)
+class CompressedUplink:
+    """Devices compress their update at the end."""
+
+    local: CompressedSgd
+
+    @property
+    def rule(self) -> RuleSettings:
+        """Gradient descent with compression."""
+        return settings_for(self.local)
+
+    def check(self, contribution: Contribution) -> None:
+        """Refuse anything but what the compressor makes of matrices and kernels, and new values of the rest."""
+        mask, tensors = contribution.mask, contribution.tensors
+        check_mask_kept(contribution)
+        check_values(mask, tensors, instead=self.local.expected(mask))
+        self.local.check(mask, tensors)
+
+    def values(self, contribution: Contribution) -> Contribution:
+        """Add the update that the payloads mean to what the device was given."""
+        mask = contribution.mask
+        updates = self.local.expand(mask, contribution.tensors, contribution.seed)
+        tensors: dict[str, Payload] = {}
+        for name in mask.trained_tensors:
+            if name in updates:
+                tensors[name] = updated(contribution, name, updates.pop(name))
+            else:
+                tensors[name] = contribution.tensors[name]
+        return replace(contribution, tensors=tensors)

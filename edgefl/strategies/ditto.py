@@ -1,0 +1,87 @@
+"""Strategy `ditto`: federated averaging, and beside it a model of every device's own that is pulled to the global one.
+
+Li et al., "Ditto: Fair and Robust Federated Learning Through Personalization", ICML 2021, Algorithm 1. The federation
+sees FedAvg whose devices take twice the time; the rule `ditto` trains the model that stays on the device, and that the
+device predicts with. What it reports as its accuracy is that model's.
+
+Algorithm 1 averages with equal weights (line 8), which is the default of `weighing` here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from edgefl.local_rules import Descent
+from edgefl.local_rules import Ditto as DittoRule
+from edgefl.local_rules.descent import NotNegative, Positive
+from edgefl.masks import Mask
+from edgefl.strategies.averaged import Averaged
+from edgefl.strategies.averages import Averaging, Weighing
+from edgefl.strategies.local_round import LocalRound
+from edgefl.strategies.strategy import Contribution, Model, Moment, Order, Participant
+from edgefl.strategies.uplink import NewValues, Uplink, settings_for
+from edgefl.strategies.uplinks import Sent
+from edgefl.strategies.widths import Widths
+from edgefl.values import FieldError, PositiveCount, RuleSettings, check_fields
+
+__all__ = ["Ditto"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """New values, from devices that train a model of their own beside them."""
+
+    made: DittoRule
+
+    @property
+    def rule(self) -> RuleSettings:
+        """Two steps on every batch."""
+        return settings_for(self.made)
+
+    def check(self, contribution: Contribution) -> None:
+        """Refuse anything but new values."""
+        NewValues(self.made.descent).check(contribution)
+
+    def values(self, contribution: Contribution) -> Contribution:
+        """Return the new values."""
+        return contribution
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ditto(Averaged):
+    """Federated averaging with personal models."""
+
+    name: ClassVar[str] = "ditto"
+    models: ClassVar[int] = 2
+    descent: Descent = field(default_factory=Descent)
+    pull: NotNegative = 1.0
+    """lambda: how strongly a device's own model is pulled to the global one."""
+    own_rate: Positive | None = field(default=None, metadata={"absent": "that of the global model"})
+    """The learning rate of the devices' own models."""
+    widths: Widths = field(default_factory=Widths)
+    sent: Sent = Sent.VALUES
+    averaging: Averaging = field(default_factory=lambda: Averaging(weighing=Weighing.EQUAL))
+    assumed_samples: PositiveCount = 1000
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.sent is not Sent.VALUES:
+            raise FieldError(
+                f"is {self.sent.value!r}, and Ditto's devices send new values: its rule trains two models at once, "
+                "which no other rule does",
+                fix="Leave it out",
+                path=("sent",),
+            )
+
+    @property
+    def uplink(self) -> Uplink:
+        """New values of the global model."""
+        return _Beside(DittoRule(descent=self.descent, pull=self.pull, own_rate=self.own_rate))
+
+    def parts(self, model: Model, rounds: Mapping[str, LocalRound], moment: Moment) -> Mapping[str, Mask]:
+        """Give every device the part that it can train twice in time; leave out those that can train none."""
+        return self.widths.masks(rounds, moment)
+
+    def personalise(self, model: Model, participants: Sequence[Participant], moment: Moment) -> Mapping[str, Order]:
+        """Ask for nothing: every device has its own model already."""
+        return {}

@@ -1,0 +1,302 @@
+"""Strategy `fedmap`: a probabilistic mask that yields a submodel of any size, and the weights to go with it, in turns.
+
+"One Training Fits All: Addressing Model-Heterogeneity Federated Learning via Architecture Probing" (FedMAP), Algorithms
+1 and 3. (Another paper is called FedMap: it prunes by magnitude.) Rounds come in phases, a mask phase first:
+
+mask phase      the weights stay. Devices get a probability for every entry of the mask, learn on their own data which
+                entries they want (rule `probabilistic_masks`), and send how often they drew each. `mask_posterior.py`
+                is what the coordinator makes of it (Eq. 9).
+weight phase    the probabilities stay. Every device gets a mask of its own, drawn from them to fit its capacity, trains
+                what the mask holds, and each coordinate is averaged over those that held it (section 3, `Agg`).
+
+With granularity "weight", the paper's, a mask leaves single weights out. Engines work on whole arrays all the same, so
+a device must be able to train the whole model in time, and its capacity is the `weight_density` of its budget. With
+"channel", ours, masks are over channels, and what a device trains is cut out and really smaller.
+
+What the paper leaves open, and what is done here:
+- lambda, tau and eta_m are not given. They are the settings `prior`, `mask_rounds` with `weight_rounds`, and
+  `mask_rate`; K, how many steps a device makes, is the federation's work. Devices report their rate and capacity.
+- Algorithm 1 resets alpha and beta every tau rounds, and Algorithm 3 calls it for tau rounds at a time. So they are
+  reset in the first round of every mask phase, after devices have learned from the p of before it: p goes on, and the
+  counts begin anew.
+- A device of capacity 1 never draws. It counts as one draw of all ones.
+- Section 3 subtracts the average of (new - old), which would climb the loss; Algorithm 3 has the right sign.
+- Eq. 2's global rates need to know all devices' masks; `server_rate` is one number.
+- A drawn submodel that a device cannot train in time, because its channels are dear ones, is replaced by the most
+  probable one of its capacity.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, ClassVar
+
+from edgefl.errors import MaskError
+from edgefl.local_rules import Descent, ProbabilisticMasks, rule_of
+from edgefl.local_rules.descent import Positive
+from edgefl.local_rules.erk import maskable_tensors
+from edgefl.local_rules.mask_generation import Gradient
+from edgefl.local_rules.probabilistic_masks import Draws, Extraction, Granularity, extract
+from edgefl.local_rules.sgd import Codec
+from edgefl.local_rules.submodel_channels import prunable_groups
+from edgefl.masks import Array, Mask, Weights, full_mask
+from edgefl.model_graph import ModelGraph, Role
+from edgefl.noise import derive
+from edgefl.strategies.averaged import Averaged
+from edgefl.strategies.averages import Averaging, Weighing
+from edgefl.strategies.averaging import applied
+from edgefl.strategies.capacities import Submodels, capacities_of
+from edgefl.strategies.local_round import LocalRound
+from edgefl.strategies.mask_posterior import (
+    add_counts,
+    check_counts,
+    first_belief,
+    probabilities,
+    sent_probabilities,
+)
+from edgefl.strategies.personalising import Personalising
+from edgefl.strategies.strategy import Contribution, Contributions, Model, Moment, Order, Participant
+from edgefl.strategies.uplink import NewValues, Uplink, settings_for
+from edgefl.strategies.uplinks import Sent
+from edgefl.strategies.uploads import check_mask_kept
+from edgefl.values import Dimension, FieldError, PositiveCount, Prediction, Quantity, check_fields
+
+__all__ = ["Fedmap"]
+
+_MASK_RATES = {Granularity.WEIGHT: 1000.0, Granularity.CHANNEL: 10.0}
+"""What worked best on a small network for digits. The gradient of a weight's score is tiny, that of a channel's a sum
+over hundreds of weights. Rates ten times smaller learn little, and ten times larger ones learn noise."""
+Prior = Annotated[float, Quantity(Dimension.NUMBER, "a number above 1", "2", low=1.001, high=1e6)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fedmap(Averaged):
+    """Probabilistic masks and weights, in turns."""
+
+    name: ClassVar[str] = "fedmap"
+    descent: Descent = field(default_factory=Descent)
+    """How weights are trained."""
+    granularity: Granularity = Granularity.WEIGHT
+    capacities: str = "1, 0.25, 0.0625, 0.015625"
+    """What share of the model a device may have: the largest of these that fits it, or 'any'."""
+    mask_rounds: PositiveCount = 5
+    """tau: the rounds of a mask phase."""
+    weight_rounds: PositiveCount = 5
+    """The rounds of a weight phase."""
+    prior: Prior = 2.0
+    """lambda: what alpha and beta begin with."""
+    mask_rate: Positive | None = field(default=None, metadata={"absent": "by granularity"})
+    """eta_m: the learning rate of the scores behind the probabilities."""
+    gradient: Gradient = Gradient.PAPER
+    max_draws: Draws = 64
+    """After so many draws that do not fit, the most probable entries are taken."""
+    drawing: Extraction = Extraction.SAMPLE
+    """How the submodels of a weight phase come out of the probabilities (Algorithm 3, line 6)."""
+    extraction: Extraction = Extraction.TOP
+    """How a submodel comes out of the last model (section 5.2)."""
+    server_rate: Positive = 1.0
+    """eta_s: how far the model goes towards the average."""
+    sent: Sent = Sent.VALUES
+    averaging: Averaging = field(default_factory=lambda: Averaging(weighing=Weighing.EQUAL))
+    personal: Personalising = field(default_factory=Personalising)
+    assumed_samples: PositiveCount = 1000
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        capacities_of(self.capacities)
+        if self.sent is not Sent.VALUES:
+            raise FieldError(
+                f"is {self.sent.value!r}, and FedMAP's devices send counts in a mask phase and new values in a weight "
+                "phase: its masks are drawn anew every round, and no other uplink knows them",
+                fix="Leave it out",
+                path=("sent",),
+            )
+
+    @property
+    def uplink(self) -> Uplink:
+        """What comes up in a weight phase; of masks over single weights, the held ones alone."""
+        weights = self.granularity is Granularity.WEIGHT
+        return NewValues(self.descent, Codec.SPARSE if weights else Codec.DENSE)
+
+    def learns_masks(self, number: int) -> bool:
+        """Say whether a round is in a mask phase."""
+        return number % (self.mask_rounds + self.weight_rounds) < self.mask_rounds
+
+    def begin(self, graph: ModelGraph, weights: Weights) -> Model:
+        """Start from the weights as they are, and with probabilities of one half."""
+        model = Averaged.begin(self, graph, weights)
+        shapes = self._shapes(full_mask(graph))
+        if not shapes:
+            raise MaskError(
+                f"model {graph.name!r} has nothing that a mask of granularity {self.granularity.value!r} is over",
+                fix="Choose the other granularity, or another strategy.",
+            )
+        return replace(model, state=first_belief(shapes, self.prior))
+
+    def plan(self, model: Model, participants: Sequence[Participant], moment: Moment) -> Mapping[str, Order]:
+        """Let devices learn masks, or give each a submodel to train."""
+        if not self.learns_masks(moment.round):
+            return Averaged.plan(self, model, participants, moment)
+        rounds = self._rounds(model, participants, moment)
+        submodels = self._submodels(model, moment.seed)
+        extras = sent_probabilities(submodels.p)
+        orders: dict[str, Order] = {}
+        for device, capacity in self._capacities(submodels, rounds).items():
+            rule = self._rule(capacity)
+            predicted = _probing(rounds[device], submodels, capacity, rule)
+            limit = rounds[device].participant.budget.peak_bytes
+            if limit is None or predicted.peak_bytes is None or predicted.peak_bytes <= limit:
+                orders[device] = Order(submodels.whole, settings_for(rule), moment.work, extras, predicted)
+        return orders
+
+    def parts(self, model: Model, rounds: Mapping[str, LocalRound], moment: Moment) -> Mapping[str, Mask]:
+        """Draw every device a submodel of its capacity; at the end, it gets the one to keep."""
+        submodels = self._submodels(model, moment.seed)
+        method = self.drawing if moment.round < moment.rounds else self.extraction
+        parts: dict[str, Mask] = {}
+        for device, capacity in self._capacities(submodels, rounds).items():
+            top = submodels.top(capacity)
+            if method is Extraction.SAMPLE:
+                drawn = submodels.drawn(capacity, derive(moment.seed, "part", device), max_draws=self.max_draws)
+                top = drawn if submodels.fits(rounds[device], drawn, capacity) else top
+            if top is not None:
+                parts[device] = top
+        return parts
+
+    def check(self, contribution: Contribution) -> None:
+        """Refuse anything but counts from a device that learned a mask, or new values from one that trained."""
+        rule = _mask_rule(contribution)
+        if rule is None:
+            return Averaged.check(self, contribution)
+        check_mask_kept(contribution)
+        most = 1 if rule.capacity == 1 else rule.max_draws + 1
+        check_counts(contribution.tensors, self._shapes(contribution.mask), most)
+        return None
+
+    def movement(self, contribution: Contribution) -> float:
+        """Return how far the weights move: counts move none."""
+        return 0.0 if _mask_rule(contribution) is not None else Averaged.movement(self, contribution)
+
+    def combine(self, model: Model, contributions: Contributions, moment: Moment) -> Model:
+        """Add counts to what is believed about masks, and average new values.
+
+        In a buffered federation a round may get both: late counts of the mask phase, early values of the next.
+        """
+        learned = sum(contribution.rule.name == ProbabilisticMasks.name for contribution in contributions)
+        counts = _Of(contributions, learned, masks=True)
+        values = _Of(contributions, len(contributions) - learned, masks=False)
+        if len(counts):
+            model = replace(model, state=self._learned(model, counts, moment))
+        if len(values):
+            averaged = Averaged.combine(self, model, values, moment).weights
+            model = replace(model, weights=self._towards(model, averaged))
+        return model
+
+    def extract(self, model: Model, fraction: float, seed: int) -> Mask:
+        """Return the most probable submodel of at most this share of the parameters, whether it was trained or not."""
+        whole, p = full_mask(model.graph), probabilities(model.state)
+        if fraction >= 1:
+            return whole
+        capacity = fraction
+        if self.granularity is Granularity.WEIGHT:
+            masked = sum(array.size for array in p.values())
+            always = model.graph.parameters - masked
+            capacity = (fraction * model.graph.parameters - always) / masked
+            if capacity * masked < 1:
+                raise MaskError(
+                    f"norms and biases alone are {always / model.graph.parameters:.2%} of the parameters, and "
+                    f"{fraction:.2%} was asked for",
+                    fix="Ask for a larger share.",
+                )
+        return extract(
+            whole,
+            p,
+            capacity,
+            seed,
+            granularity=self.granularity,
+            method=self.extraction,
+            max_draws=self.max_draws,
+        )
+
+    def _rule(self, capacity: float) -> ProbabilisticMasks:
+        rate = self.mask_rate or _MASK_RATES[self.granularity]
+        return ProbabilisticMasks(
+            learning_rate=rate,
+            capacity=capacity,
+            granularity=self.granularity,
+            gradient=self.gradient,
+            max_draws=self.max_draws,
+        )
+
+    def _shapes(self, whole: Mask) -> dict[str, tuple[int, ...]]:
+        """Return the entries of the mask by name, at the size of the whole model."""
+        if self.granularity is Granularity.CHANNEL:
+            return {group.name: (whole.widths[group.name],) for group in prunable_groups(whole)}
+        return {name: whole.shapes[name] for name in maskable_tensors(whole)}
+
+    def _submodels(self, model: Model, seed: int) -> Submodels:
+        p = probabilities(model.state)
+        return Submodels(full_mask(model.graph), p, self.granularity, derive(seed, "submodels"))
+
+    def _capacities(self, submodels: Submodels, rounds: Mapping[str, LocalRound]) -> dict[str, float]:
+        levels = capacities_of(self.capacities)
+        found = {device: submodels.largest(one, levels) for device, one in rounds.items()}
+        return {device: capacity for device, capacity in found.items() if capacity is not None}
+
+    def _learned(self, model: Model, counts: "_Of", moment: Moment) -> dict[str, Array]:
+        """Return the belief after a round (Algorithm 1, lines 14 to 17)."""
+        first = moment.round % (self.mask_rounds + self.weight_rounds) == 0
+        if first:
+            belief = first_belief(self._shapes(full_mask(model.graph)), self.prior)
+        else:
+            belief = {name: array.copy() for name, array in model.state.items()}
+        for contribution in counts:
+            add_counts(belief, contribution.tensors, contribution.trust)
+        return belief
+
+    def _towards(self, model: Model, averaged: Weights) -> Weights:
+        """Return the weights after a step of `server_rate` (Algorithm 3, line 15); statistics are the average."""
+        if self.server_rate == 1:
+            return averaged
+        weights = dict(averaged)
+        for tensor in model.graph.tensors:
+            now = model.weights[tensor.name]
+            if tensor.role is not Role.STATISTIC and tensor.dtype.startswith("float"):
+                change = (averaged[tensor.name] - now) * now.dtype.type(self.server_rate)
+                weights[tensor.name] = applied(tensor, now, change)
+        return weights
+
+
+@dataclass(frozen=True, slots=True)
+class _Of:
+    """The contributions of one phase, one at a time."""
+
+    contributions: Contributions
+    count: int
+    masks: bool
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[Contribution]:
+        for contribution in self.contributions:
+            if (contribution.rule.name == ProbabilisticMasks.name) == self.masks:
+                yield contribution
+            del contribution  # or it would be in memory together with the next one
+
+
+def _mask_rule(contribution: Contribution) -> ProbabilisticMasks | None:
+    """Return what a device was told that learned a mask; None for one that trained weights."""
+    if contribution.rule.name != ProbabilisticMasks.name:
+        return None
+    rule = rule_of(contribution.rule)
+    return rule if isinstance(rule, ProbabilisticMasks) else None
+
+
+def _probing(round_: LocalRound, submodels: Submodels, capacity: float, rule: ProbabilisticMasks) -> Prediction:
+    """Return what learning a mask will take: steps with submodels of a capacity, and the whole model in memory."""
+    whole, top = submodels.whole, submodels.top(capacity) or submodels.whole
+    predicted = round_.prediction(top)
+    if predicted.peak_bytes is None:
+        return predicted
+    beside = whole.cost.parameter_bytes - round_.cost(top).parameter_bytes + rule.extra_bytes(whole)
+    return replace(predicted, peak_bytes=predicted.peak_bytes + beside)

@@ -1,0 +1,137 @@
+"""Strategy `fednova`: federated averaging of changes that are divided by how far their training could go.
+
+Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization", NeurIPS 2020. A
+device with more samples takes more steps, and in a plain average its change counts for more than its samples. Here
+
+    next = model + tau_eff * sum_i p_i (new_i - base_i) / |a_i|,         tau_eff = sum_i p_i |a_i|
+
+where a_i says what each gradient of device i counts in its change, and |a_i| is their sum: the steps tau without
+momentum, (tau - rho (1 - rho^tau) / (1 - rho)) / (1 - rho) with a momentum of rho, (1 - (1 - alpha)^tau) / alpha with a
+proximal term, alpha being rate times mu. All of them, and their mixtures, are one number: how far a weight goes whose
+gradient is 1 in every step. `reach` takes these steps, with the rates of the schedule; the unit cancels out.
+Weight decay is part of the gradient.
+
+What the paper leaves open, and what is done here:
+- Devices may have different parts: p_i is then divided by the holders' p, as in every average here, and tau_eff is that
+  of the whole round, one number for all coordinates.
+- With a proximal term the authors' code has sum_i p_i tau_i for tau_eff; here it is sum_i p_i |a_i| always, so that
+  equal steps give federated averaging exactly.
+- Running statistics are no sums of gradients, and are averaged as they are.
+- A device says itself how many steps it took. It is believed as far as its samples and the work of the round allow.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+from edgefl.local_rules import Descent, Part
+from edgefl.masks import gather
+from edgefl.model_graph import Role
+from edgefl.strategies.averaged import Each
+from edgefl.strategies.averages import Averaging, average, weight_of
+from edgefl.strategies.composed import Composed
+from edgefl.strategies.freezing import Freezing
+from edgefl.strategies.personalising import Personalising
+from edgefl.strategies.strategy import Contribution, Contributions, Model, Moment
+from edgefl.strategies.uplink import updated
+from edgefl.strategies.uplinks import UplinkChoice
+from edgefl.strategies.uploads import values_of
+from edgefl.strategies.widths import Widths
+from edgefl.values import FieldError, LocalResult, LocalWork, PositiveCount, check_fields
+
+__all__ = ["Fednova", "believed_steps", "reach"]
+
+_MOST_STEPS = 100_000
+"""Steps beyond these count as these: a stranger's number must not keep the coordinator busy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fednova(Composed):
+    """Normalised averaging."""
+
+    name: ClassVar[str] = "fednova"
+    descent: Descent = field(default_factory=Descent)
+    widths: Widths = field(default_factory=Widths)
+    freezing: Freezing = field(default_factory=Freezing)
+    uplinks: UplinkChoice = field(default_factory=UplinkChoice)
+    averaging: Averaging = field(default_factory=Averaging)
+    personal: Personalising = field(default_factory=Personalising)
+    assumed_samples: PositiveCount = 1000
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.descent.learning_rate * self.descent.proximal >= 1:
+            raise FieldError(
+                f"is {self.descent.proximal:g}, which times the learning rate is 1 or more: a step would go beyond "
+                "what the proximal term pulls to",
+                fix="Write a smaller one, such as 0.01",
+                path=("proximal",),
+            )
+
+    def combine(self, model: Model, contributions: Contributions, moment: Moment) -> Model:
+        """Average the normalised changes."""
+        reaches = _Reaches(self.descent, moment, {})
+        effective = self._effective(contributions, reaches)
+
+        def normalised(contribution: Contribution) -> Contribution:
+            own = reaches.of(contribution)
+            return _scaled(self.uplink.values(contribution), effective / own if own else 1.0)
+
+        return replace(model, weights=average(self.averaging, model, Each(normalised, contributions)))
+
+    def _effective(self, contributions: Contributions, reaches: "_Reaches") -> float:
+        """Return tau_eff. Updates are gone through once more for it: samples and steps come with them."""
+        total, steps = 0.0, 0.0
+        for contribution in contributions:
+            weight = weight_of(self.averaging, contribution)
+            total, steps = total + weight, steps + weight * reaches.of(contribution)
+        return steps / total if total else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Reaches:
+    """The reach of each device's training. Devices of equal steps are looked at once."""
+
+    descent: Descent
+    moment: Moment
+    known: dict[tuple[int, int], float]
+
+    def of(self, contribution: Contribution) -> float:
+        """Return the reach of one device's training."""
+        steps, number = believed_steps(contribution.result, self.moment.work), contribution.result.round
+        if (steps, number) not in self.known:
+            part = Part(contribution.mask, {}, 0, round=number, rounds=self.moment.rounds, steps=steps)
+            self.known[steps, number] = reach(self.descent, part)
+        return self.known[steps, number]
+
+
+def believed_steps(result: LocalResult, work: LocalWork) -> int:
+    """Return how many steps a device took: what it says, within what its samples make possible."""
+    batches = result.samples // work.batch_size
+    most = min(work.most_steps or _MOST_STEPS, _MOST_STEPS)
+    low, high = (min(work.epochs * count, most) for count in (max(batches, 1), batches + 1))
+    return min(max(result.steps, low), high)
+
+
+def reach(descent: Descent, part: Part) -> float:
+    """Return how far a weight goes in a round whose gradient is 1 in every step."""
+    way, speed = 0.0, 0.0
+    for step in range(part.steps):
+        pull = 1 - descent.proximal * way
+        speed = descent.momentum * speed + pull
+        way += descent.rate(part, step) * (pull + descent.momentum * speed if descent.nesterov else speed)
+    return way
+
+
+def _scaled(contribution: Contribution, scale: float) -> Contribution:
+    """Return a contribution whose weights changed so many times as much."""
+    tensors = dict(contribution.tensors)
+    for name, payload in tensors.items():
+        tensor = contribution.mask.graph.tensor[name]
+        if tensor.role is not Role.STATISTIC and tensor.dtype.startswith("float"):
+            given = gather(contribution.mask, contribution.base, [name])[name]
+            change = np.subtract(values_of(payload), given, out=given)
+            change *= given.dtype.type(scale)
+            tensors[name] = updated(contribution, name, change)
+    return replace(contribution, tensors=tensors)

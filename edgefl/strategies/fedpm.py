@@ -1,0 +1,212 @@
+"""Strategy `fedpm`: weights are random and stay so; devices learn which of them to keep, and send one bit a weight.
+
+Isik et al., "Sparse Random Networks for Communication-Efficient Federated Learning" (FedPM), ICLR 2023. The coordinator
+holds a probability theta for every weight. Devices learn on from it (rule `sampled_masks`) and send a draw m. What is
+believed about a weight is a Beta distribution, alpha and beta, both lambda_0 whenever counting begins anew; a device
+adds its draw, and theta is the mode of the distribution:
+
+    alpha += m      beta += 1 - m       theta = (alpha - 1) / (alpha + beta - 2)            Bayesian aggregation
+
+Defaults are those of the authors' code. There lambda_0 is 1 and counting begins anew every round, so theta is the mean
+of the draws; where few devices take part in a round, count on for several (`reset_every`). A draw counts as
+`draw_margin` or 1 - `draw_margin`, so that nothing becomes certain. First thetas are sigmoids of normal numbers. Every
+device counts the same; here one with an old model counts less, and where parts differ, a weight is counted over those
+that held it. One that nobody held keeps its theta.
+
+A model that predicts needs a mask. The authors test with draws, so the weights of a round's model, which the
+coordinator evaluates and hands on, are the random ones times one draw; `served_mask` = 'likely' keeps those above one
+half instead. A device's own model has the draw that it sent.
+
+Norms, biases and statistics are no random weights: they are trained, sent in full and averaged (`Averaging`).
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from edgefl.local_rules import Descent, SampledMasks
+from edgefl.local_rules.descent import Positive, weight_tensors
+from edgefl.local_rules.mask_generation import sigmoid
+from edgefl.local_rules.sampled_masks import drawn, random_weights
+from edgefl.masks import Array, Mask, Weights, add_at, check_weights, full_mask, gather
+from edgefl.model_graph import ModelGraph
+from edgefl.noise import derive, unit
+from edgefl.strategies.averaged import Averaged, Each
+from edgefl.strategies.averages import Averaging, average
+from edgefl.strategies.freezing import Frozen
+from edgefl.strategies.local_round import LocalRound
+from edgefl.strategies.personalising import Personalising
+from edgefl.strategies.sampled_mask_uplink import SampledMaskUplink
+from edgefl.strategies.strategy import Contribution, Contributions, Model, Moment
+from edgefl.strategies.uplink import Uplink
+from edgefl.strategies.uplinks import Sent
+from edgefl.strategies.widths import Widths
+from edgefl.values import Count, Dimension, FieldError, PositiveCount, Quantity, check_fields
+from edgefl.wire import Bits
+
+__all__ = ["Fedpm", "Posterior", "ServedMask"]
+
+_P, _ALPHA, _BETA = "p/", "alpha/", "beta/"
+
+Prior = Annotated[float, Quantity(Dimension.NUMBER, "a number of 1 or more", "1", low=1, high=1e6)]
+Margin = Annotated[float, Quantity(Dimension.NUMBER, "a small probability", "0.01", low=1e-6, high=0.49)]
+
+
+class Posterior(StrEnum):
+    """What theta is of a Beta distribution."""
+
+    MODE = "mode"
+    MEAN = "mean"
+    """alpha / (alpha + beta): nearer to one half."""
+
+
+class ServedMask(StrEnum):
+    """Which weights the model of a round keeps."""
+
+    DRAWN = "drawn"
+    """Each with its probability."""
+    LIKELY = "likely"
+    """Those whose probability is above one half."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fedpm(Averaged):
+    """Federated probabilistic mask training."""
+
+    name: ClassVar[str] = "fedpm"
+    descent: Descent = field(default_factory=Descent)
+    """How norms and biases are trained."""
+    score_rate: Positive = 0.1
+    """Adam's learning rate for the scores of weights."""
+    weight_seed: Count = 0
+    """The source of the random weights."""
+    weight_gain: Positive = math.e
+    """The size of a weight times the square root of its fan-in; Kaiming's is the square root of 2."""
+    prior: Prior = 1.0
+    """lambda_0: what alpha and beta begin with."""
+    posterior: Posterior = Posterior.MODE
+    draw_margin: Margin = 0.01
+    """How far from 0 and 1 a device's draw is counted."""
+    reset_every: PositiveCount = 1
+    """Rounds after which counting begins anew."""
+    served_mask: ServedMask = ServedMask.DRAWN
+    widths: Widths = field(default_factory=Widths)
+    averaging: Averaging = field(default_factory=Averaging)
+    """How norms, biases and statistics are averaged."""
+    personal: Personalising = field(default_factory=Personalising)
+    assumed_samples: PositiveCount = 1000
+    frozen: Frozen = Frozen.NONE
+    sent: Sent | None = field(default=None, metadata={"absent": "one bit a weight"})
+    """These two are here to say why they cannot be chosen."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.frozen is not Frozen.NONE:
+            raise FieldError(
+                f"is {self.frozen.value!r}, and in FedPM no weight is ever trained: what would be frozen is a random "
+                "mask of random weights",
+                fix="Leave it out, or choose the strategy fedavg",
+                path=("frozen",),
+            )
+        if self.sent is not None:
+            raise FieldError(
+                f"is {self.sent.value!r}, and FedPM's devices train no weights: what they can send is their mask",
+                fix="Leave it out, or choose the strategy fedavg",
+                path=("sent",),
+            )
+
+    @property
+    def uplink(self) -> Uplink:
+        """One draw of every mask."""
+        return SampledMaskUplink(
+            SampledMasks(
+                descent=self.descent,
+                score_rate=self.score_rate,
+                weight_seed=self.weight_seed,
+                weight_gain=self.weight_gain,
+            )
+        )
+
+    def parts(self, model: Model, rounds: Mapping[str, LocalRound], moment: Moment) -> Mapping[str, Mask]:
+        """Give every device the part that it can train in time; leave out those that can train none."""
+        return self.widths.masks(rounds, moment)
+
+    def extras(self, model: Model, mask: Mask, moment: Moment) -> Weights:
+        """Send the probabilities of the part."""
+        names = weight_tensors(mask)
+        thetas = gather(mask, {name: model.state[_P + name] for name in names}, names)
+        return {_P + name: theta for name, theta in thetas.items()}
+
+    def begin(self, graph: ModelGraph, weights: Weights) -> Model:
+        """Put random weights in the place of all matrices and kernels; the rest starts as it is."""
+        check_weights(graph, weights)
+        thetas = {name: _first_theta(graph, name, self.weight_seed) for name in weight_tensors(full_mask(graph))}
+        served = self._served(graph, thetas, derive(self.weight_seed, "served"))
+        return Model(graph, {**weights, **served}, {_P + name: theta for name, theta in thetas.items()})
+
+    def combine(self, model: Model, contributions: Contributions, moment: Moment) -> Model:
+        """Count the draws, and average everything else."""
+        belief = self._belief(model, moment)
+        for contribution in contributions:
+            self._count(belief, contribution)
+            del contribution  # or it would be in memory together with the next one
+        thetas = {name: self._theta(model, belief, name) for name in weight_tensors(full_mask(model.graph))}
+        weights = average(self.averaging, model, Each(_without_bits, contributions))
+        served = self._served(model.graph, thetas, derive(moment.seed, "served"))
+        counted = belief if self.reset_every > 1 else {}
+        return Model(model.graph, {**weights, **served}, {_P + name: p for name, p in thetas.items()} | counted)
+
+    def _belief(self, model: Model, moment: Moment) -> dict[str, Array]:
+        """Return alpha and beta, by name, before the draws of a round."""
+        found: dict[str, Array] = {}
+        for name in weight_tensors(full_mask(model.graph)):
+            for side in (_ALPHA, _BETA):
+                known = model.state.get(side + name) if moment.round % self.reset_every else None
+                shape = model.graph.tensor[name].shape
+                found[side + name] = np.full(shape, self.prior, np.float32) if known is None else known.copy()
+        return found
+
+    def _count(self, belief: Mapping[str, Array], contribution: Contribution) -> None:
+        """Add the draws of one device, in place."""
+        weight = contribution.trust if contribution.result.samples else 0.0
+        no, yes = np.float32(weight * self.draw_margin), np.float32(weight * (1 - self.draw_margin))
+        for name, payload in contribution.tensors.items():
+            if isinstance(payload, Bits):
+                flags = payload.to_bool()
+                add_at(contribution.mask, name, belief[_ALPHA + name], np.where(flags, yes, no))
+                add_at(contribution.mask, name, belief[_BETA + name], np.where(flags, no, yes))
+
+    def _theta(self, model: Model, belief: Weights, name: str) -> Array:
+        alpha, beta = belief[_ALPHA + name], belief[_BETA + name]
+        one = np.float32(self.posterior is Posterior.MODE)
+        total = alpha + beta - 2 * one
+        heard = alpha + beta > 2 * self.prior
+        theta = np.array(model.state[_P + name])
+        np.divide(alpha - one, total, out=theta, where=heard)
+        return theta
+
+    def _served(self, graph: ModelGraph, thetas: Weights, seed: int) -> dict[str, Array]:
+        """Return the random weights that the model of a round keeps."""
+        whole, found = full_mask(graph), {}
+        for name, theta in thetas.items():
+            kept = drawn(theta, derive(seed, name)) if self.served_mask is ServedMask.DRAWN else theta > 0.5
+            found[name] = random_weights(whole, name, self.weight_seed, self.weight_gain) * kept
+        return found
+
+
+def _first_theta(graph: ModelGraph, tensor: str, seed: int) -> Array:
+    """Return sigmoids of standard normal numbers (Box and Muller 1958)."""
+    shape = graph.tensor[tensor].shape
+    one, other = (unit(derive(seed, f"{kind} normal", tensor), 0, math.prod(shape)) for kind in ("radius", "angle"))
+    normal = np.sqrt(-2 * np.log1p(-one)) * np.cos(2 * np.float32(math.pi) * other)
+    return sigmoid(normal).reshape(shape)
+
+
+def _without_bits(contribution: Contribution) -> Contribution:
+    """Return what is averaged of a contribution."""
+    tensors = {name: payload for name, payload in contribution.tensors.items() if not isinstance(payload, Bits)}
+    return replace(contribution, tensors=tensors)

@@ -1,0 +1,160 @@
+"""Strategy `fedspa`: every device has a sparse mask of its own, of a size that never changes, and exchanges part of it.
+
+"Achieving Personalized Federated Learning with Sparse Local Models" (FedSpa). A device trains the weights that its mask
+holds, then gives up the smallest and takes up others (`prune_regrow`), or keeps its mask for good (`method` static,
+RSM). The coordinator averages what the weights lost over all that took part, held or not (Eq. 4), and cuts the next
+part out of the dense global model, so that what a device takes up starts from what others made of it. A device's model
+in the end is its mask of the global one.
+
+What the paper leaves open or does in two ways, and what is done here:
+- Eq. 4 counts every device alike and divides by all that took part. Both are settings, with these defaults.
+- Its experiments start all devices from one mask; its appendix finds masks of their own slightly better (Figure 6).
+  `first_masks` has both, their own by default. With RSM, one mask for all makes it FedAvg of a sparse model. Masks come
+  from `mask_seed` and the device's name alone: a device gets the same one whenever it first takes part.
+- Missing weights save bytes but no time, because engines work on whole arrays. A device that cannot train the whole
+  model in time gets a mask of the widest part that it can train, of the same density; if its part gets too large, as
+  more data comes to light, the channels of the lowest magnitude go.
+- With `granularity` "channel" (ours, `channel_regrow`) masks are of whole channels, and sparse models are faster. The
+  density is then the share of the parameters, every group is about equally narrow, and its first channels are drawn.
+
+The paper's rounds are 5 epochs in batches of 128, which are the federation's to say.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from edgefl.local_rules import ChannelRegrow, Descent, PruneRegrow
+from edgefl.local_rules.descent import Schedule
+from edgefl.local_rules.erk import erk_counts, erk_densities
+from edgefl.local_rules.probabilistic_masks import Granularity
+from edgefl.local_rules.prune_regrow import Method
+from edgefl.local_rules.selection import highest
+from edgefl.masks import Mask, Weights, full_mask
+from edgefl.model_graph import Cost, ModelGraph
+from edgefl.noise import derive
+from edgefl.strategies.averaged import Averaged
+from edgefl.strategies.averages import Averaging, Weighing
+from edgefl.strategies.averaging import Overlap
+from edgefl.strategies.difference_uplink import Differences
+from edgefl.strategies.largest_channels import largest_channels, largest_fraction
+from edgefl.strategies.local_round import LocalRound
+from edgefl.strategies.personalising import Personalising
+from edgefl.strategies.sparse_starts import filled_widths, random_channels_of, random_weights_of
+from edgefl.strategies.strategy import Model, Moment
+from edgefl.values import Count, Dimension, Fraction, PositiveCount, Quantity, check_fields
+
+__all__ = ["Fedspa", "FirstMasks"]
+
+Density = Annotated[float, Quantity(Dimension.SHARE, "a share above 0 and at most 1", "0.5", low=1e-9, high=1)]
+
+
+class FirstMasks(StrEnum):
+    """What devices start with."""
+
+    OWN = "own"
+    """Each with a random mask of its own."""
+    SAME = "same"
+    """Devices that can train the same part, with the same random mask."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fedspa(Averaged):
+    """Personal sparse masks of constant size; the defaults are the paper's, but for `first_masks`."""
+
+    name: ClassVar[str] = "fedspa"
+    descent: Descent = field(
+        default_factory=lambda: Descent(
+            learning_rate=0.1, weight_decay=5e-4, schedule=Schedule.EXPONENTIAL, decay_factor=0.998
+        )
+    )
+    density: Density = 0.5
+    """The share of its part's parameters that a device holds; with channels, of the model's."""
+    granularity: Granularity = Granularity.WEIGHT
+    method: Method = Method.DYNAMIC
+    initial_rate: Fraction = 0.5
+    """alpha_0: the share of its mask that a device exchanges in the first round."""
+    first_masks: FirstMasks = FirstMasks.OWN
+    mask_seed: Count = 0
+    """The source of the first masks."""
+    averaging: Averaging = field(
+        default_factory=lambda: Averaging(overlap=Overlap.PARTICIPANTS, weighing=Weighing.EQUAL)
+    )
+    personal: Personalising = field(default_factory=Personalising)
+    assumed_samples: PositiveCount = 1000
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    def uplink(self) -> Differences:
+        """What the weights or channels of the old mask lost, and the new mask."""
+        rule = PruneRegrow if self.granularity is Granularity.WEIGHT else ChannelRegrow
+        return Differences(rule(descent=self.descent, method=self.method, initial_rate=self.initial_rate))
+
+    def begin(self, graph: ModelGraph, weights: Weights) -> Model:
+        """Start from the weights as they are, if the model can be as sparse as is asked for."""
+        if self.granularity is Granularity.WEIGHT:
+            erk_densities(full_mask(graph), self.density)
+        else:
+            filled_widths(graph, self._sparse_enough(graph))
+        return Averaged.begin(self, graph, weights)
+
+    def parts(self, model: Model, rounds: Mapping[str, LocalRound], moment: Moment) -> Mapping[str, Mask]:
+        """Give every device the mask that it has, or its first one."""
+        found = {device: self._kept(one, model.weights) for device, one in rounds.items()}
+        new = {device: one for device, one in rounds.items() if one.participant.mask is None}
+        found |= self._first(model.graph, new) if new else {}
+        return {device: mask for device, mask in found.items() if mask is not None}
+
+    def extract(self, model: Model, fraction: float, seed: int) -> Mask:
+        """Return the weights or channels of the largest magnitude."""
+        if self.granularity is Granularity.CHANNEL:
+            return largest_fraction(model, fraction)
+        return _largest_weights(model, fraction)
+
+    def _kept(self, one: LocalRound, weights: Weights) -> Mask | None:
+        """Return what a device has, or as much of it as it can train."""
+        if one.participant.mask is None:
+            return None
+        density = self._density(one) if self.granularity is Granularity.WEIGHT else 1.0
+        return largest_channels(one.participant.mask, weights, lambda mask: one.fits(one.cost(mask), density))
+
+    def _first(self, graph: ModelGraph, rounds: Mapping[str, LocalRound]) -> dict[str, Mask | None]:
+        """Return the first masks of some devices."""
+        if self.granularity is Granularity.WEIGHT:
+            makers = {device: partial(random_weights_of, one, self._density(one)) for device, one in rounds.items()}
+        else:
+            enough = self._sparse_enough(graph)
+            widths = filled_widths(graph, enough)
+            makers = {device: partial(random_channels_of, one, enough, widths) for device, one in rounds.items()}
+        return {device: made(self._seed(device)) for device, made in makers.items()}
+
+    def _seed(self, device: str) -> int:
+        whose = [device] if self.first_masks is FirstMasks.OWN else []
+        return derive(self.mask_seed, "first mask", *whose)
+
+    def _density(self, one: LocalRound) -> float:
+        limit = one.participant.budget.weight_density
+        return self.density if limit is None else min(self.density, limit)
+
+    def _sparse_enough(self, graph: ModelGraph) -> Callable[[Cost], bool]:
+        return lambda cost: cost.parameters <= self.density * graph.parameters
+
+
+def _largest_weights(model: Model, fraction: float) -> Mask:
+    """Return the largest weights of every tensor, as many of each as ERK gives it; norms and biases are held whole."""
+    whole = full_mask(model.graph)
+    counts = erk_counts(whole, fraction)
+    others = model.graph.parameters - sum(model.graph.tensor[name].size for name in counts)
+    # Every count was rounded to the nearest, and together they may be a few too many.
+    counts[max(counts, key=counts.__getitem__)] -= max(
+        0, others + sum(counts.values()) - math.floor(fraction * model.graph.parameters)
+    )
+    held = {name: highest(np.abs(model.weights[name]), count) for name, count in counts.items()}
+    return Mask(model.graph, whole.trained, whole.kept, held)

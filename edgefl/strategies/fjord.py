@@ -1,0 +1,81 @@
+"""Strategy `fjord`: parts of leading channels, of which every step trains a random width.
+
+Horvath et al., "FjORD: Fair and Accurate Federated Learning under heterogeneous targets with Ordered Dropout", NeurIPS
+2021, Algorithm 1. A device has a level p, the widest of the levels that it can train; the rule `ordered_dropout` trains
+leading parts of all levels up to it. The server averages every coordinate over the devices whose level reaches it,
+weighted by their samples. In the end any leading part of the model is a model, so `extract` needs no further training.
+
+The levels are the paper's for its images (0.2, 0.4, ..., 1); rate and weight decay are those of the authors' code for
+CIFAR-10. The paper's self-distillation is left out: the rule's file says why.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from edgefl.local_rules import Descent, OrderedDropout
+from edgefl.strategies.averages import Averaging
+from edgefl.strategies.composed import Composed
+from edgefl.strategies.freezing import Freezing
+from edgefl.strategies.personalising import Personalising
+from edgefl.strategies.strategy import Contribution
+from edgefl.strategies.uplink import NewValues, Uplink, settings_for
+from edgefl.strategies.uplinks import Sent, UplinkChoice
+from edgefl.strategies.widths import Placement, Width, Widths
+from edgefl.values import FieldError, PositiveCount, RuleSettings, check_fields
+
+__all__ = ["Fjord"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ordered:
+    """New values, from devices that train a random width in every step."""
+
+    made: OrderedDropout
+
+    @property
+    def rule(self) -> RuleSettings:
+        """Ordered dropout."""
+        return settings_for(self.made)
+
+    def check(self, contribution: Contribution) -> None:
+        """Refuse anything but new values."""
+        NewValues(self.made.descent).check(contribution)
+
+    def values(self, contribution: Contribution) -> Contribution:
+        """Return the new values."""
+        return contribution
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fjord(Composed):
+    """Federated averaging with ordered dropout."""
+
+    name: ClassVar[str] = "fjord"
+    descent: Descent = field(default_factory=lambda: Descent(learning_rate=0.1, weight_decay=1e-4))
+    widths: Widths = field(default_factory=lambda: Widths(width=Width.LEVELS, levels="1, 0.8, 0.6, 0.4, 0.2"))
+    freezing: Freezing = field(default_factory=Freezing)
+    uplinks: UplinkChoice = field(default_factory=UplinkChoice)
+    averaging: Averaging = field(default_factory=Averaging)
+    personal: Personalising = field(default_factory=Personalising)
+    assumed_samples: PositiveCount = 1000
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.widths.placement is not Placement.LEADING:
+            raise FieldError(
+                f"is {self.widths.placement.value!r}, and ordered dropout is about leading channels",
+                fix="Leave it out, or take the strategy 'fedrolex' or 'fedavg'",
+                path=("placement",),
+            )
+        if self.uplinks.sent is not Sent.VALUES:
+            raise FieldError(
+                f"is {self.uplinks.sent.value!r}, and FjORD's devices send new values: its rule draws a width for "
+                "every step, which no other rule does",
+                fix="Leave it out",
+                path=("sent",),
+            )
+
+    @property
+    def uplink(self) -> Uplink:
+        """New values of all of the part."""
+        return _Ordered(OrderedDropout(descent=self.descent, levels=self.widths.levels))

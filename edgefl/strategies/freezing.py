@@ -1,0 +1,247 @@
+"""Which layers: what each device trains of its channels. The setting that strategies share.
+
+    none      everything
+    head      everything but the head, which is the same for all until devices tune it: FedBABU (Oh et al. 2022)
+    planned   besides the head, whole blocks, as many as it takes to fit the budget: PerFedMask (Setayesh et al. 2023).
+              Which ones is chosen for all devices of a round together, so that the bias of their average is least; see
+              `edgefl.planning.freezing`
+
+Freezing comes on top of channels. With `width = "full"` every device has the whole model, as in PerFedMask. With
+another width a device gets the widest part of which it can train the last blocks, `least_trained` of its parameters,
+and freezes what is too much of it. The planner counts in the whole model's blocks: a device with fewer channels takes
+part as one that can train as many parameters as the blocks have that it can train from the head on.
+
+Whatever the planner says, no device gets a part that is beyond its budget. Where the devices of a round cannot train
+all blocks between them, those that could train a block that is left take turns with it, from round to round. A block
+that nobody trains keeps its values.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+import numpy as np
+
+from edgefl.errors import MaskError
+from edgefl.masks import Mask
+from edgefl.model_graph import Cost, ModelGraph, Role, cost_of
+from edgefl.planning.freezing import Block, FreezingDevice, FreezingPlan, Method, freezing_blocks, freezing_plan
+from edgefl.planning.freezing.bias import bias_of
+from edgefl.strategies.local_round import LocalRound
+from edgefl.strategies.strategy import Moment
+from edgefl.strategies.widths import Width, Widths
+from edgefl.values import Budget, FieldError, Fraction, check_fields
+
+__all__ = ["Channels", "Freezing", "Frozen", "Parts", "body_of"]
+
+_Chosen = tuple[int, ...]
+"""Numbers of blocks, from the input on."""
+
+
+class Frozen(StrEnum):
+    """What devices do not train while the federation lasts."""
+
+    NONE = "none"
+    HEAD = "head"
+    PLANNED = "planned"
+    """The head, and whatever else is beyond a device's budget."""
+
+
+class Channels(Protocol):
+    """Which channels devices get: `Widths`, or what a strategy has in its place."""
+
+    def masks(
+        self, rounds: Mapping[str, LocalRound], moment: Moment, trained: Collection[str] | None = None
+    ) -> Mapping[str, Mask]:
+        """Return the channels of each device that can train these layers, or all of them, within its budget."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """A mask for each device, and what there is to say about them."""
+
+    masks: Mapping[str, Mask]
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freezing:
+    """The layers that devices train."""
+
+    frozen: Frozen = Frozen.NONE
+    planner: Method = Method.AUTO
+    """How blocks are chosen; all but the default are for comparisons."""
+    unused_tolerance: Fraction = 0.05
+    """The share of its budget that a device may leave unused for the sake of the others."""
+    least_trained: Fraction = 0.5
+    """The share of its part that a device must be able to train, or it gets fewer channels, if `width` allows."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.unused_tolerance >= 1:
+            raise FieldError(
+                "is below 1, or devices need not train at all", fix="Write for example 0.05", path=("unused_tolerance",)
+            )
+
+    def parts(self, channels: Channels, rounds: Mapping[str, LocalRound], moment: Moment) -> Parts:
+        """Return the part of each device; a device that can train none is left out."""
+        if self.frozen is Frozen.NONE or not rounds:
+            return Parts(channels.masks(rounds, moment))
+        graph = next(iter(rounds.values())).graph
+        if self.frozen is Frozen.HEAD:
+            return Parts(channels.masks(rounds, moment, trained=body_of(graph)))
+        blocks = freezing_blocks(graph)
+        whole = isinstance(channels, Widths) and channels.width is Width.FULL
+        least = [] if whole else _last_layers(blocks, self.least_trained)
+        # In the order of their names: a plan is the same in whatever order devices come.
+        masks = dict(sorted(channels.masks(rounds, moment, trained=least).items()))
+        return _Fleet(graph, blocks, rounds, masks, {}).parts(self, moment)
+
+
+def body_of(graph: ModelGraph) -> frozenset[str]:
+    """Return the layers that can be trained and are not the head."""
+    heads = {graph.layer_of[tensor.name] for tensor in graph.tensors if tensor.role is Role.HEAD}
+    body = frozenset(graph.trainable_layers) - heads
+    if not body:
+        raise MaskError(f"model {graph.name!r} is all head", fix="Train all of it, with frozen = 'none'.")
+    return body
+
+
+def _last_layers(blocks: Sequence[Block], share: float) -> list[str]:
+    """Return the layers of the last blocks that have this share of all parameters: the cheapest ones to train."""
+    layers: list[str] = []
+    wanted, found = share * sum(block.size for block in blocks), 0
+    for block in reversed(blocks):
+        if not layers or found < wanted:
+            layers += block.layers
+            found += block.size
+    return layers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fleet:
+    """The devices of a round and the channels that they have."""
+
+    graph: ModelGraph
+    blocks: tuple[Block, ...]
+    rounds: Mapping[str, LocalRound]
+    channels: Mapping[str, Mask]
+    costs: dict[object, Cost]
+    """What was counted already: devices of a width have equal costs."""
+
+    def parts(self, settings: Freezing, moment: Moment) -> Parts:
+        """Let the planner choose, and see to it that everything fits."""
+        plan = self._plan(settings, moment)
+        if plan is None:
+            return Parts({})
+        chosen = {device: self._fitting(device, plan) for device in self.channels}
+        chosen |= self._taking_turns(chosen, moment)
+        chosen = {device: blocks for device, blocks in chosen.items() if blocks}
+        masks = {device: self._mask(device, blocks) for device, blocks in chosen.items()}
+        return Parts(masks, self._figures(chosen, plan) if chosen else {})
+
+    def _plan(self, settings: Freezing, moment: Moment) -> FreezingPlan | None:
+        """Return what the planner says; None where nobody can train anything."""
+        devices = [self._device(device) for device in self.channels]
+        # Equal devices have equal plans in every round, unless chance is what is asked for.
+        seed = moment.seed if settings.planner is Method.RANDOM else 0
+        method, tolerance = settings.planner, settings.unused_tolerance
+        try:
+            # What is beyond budgets is taken away again; without that, the planner would refuse.
+            return freezing_plan(self.graph, devices, method=method, tolerance=tolerance, seed=seed, beyond_budget=True)
+        except MaskError:
+            return None
+
+    def _device(self, device: str) -> FreezingDevice:
+        """Return a device as the planner knows it: with all channels, or as one that can train the same blocks."""
+        one, budget = self.rounds[device], self.rounds[device].participant.budget
+        samples = max(one.samples, 1)
+        if any(width < self.graph.group[name].width for name, width in self.channels[device].widths.items()):
+            able = sum(self.blocks[number].size for number in self._filled(device, self._from_head))
+            return FreezingDevice(device_id=device, samples=samples, budget=Budget(trainable_parameters=able))
+        return FreezingDevice(
+            device_id=device,
+            samples=samples,
+            budget=budget,
+            profile=one.participant.profile,
+            batch=min(one.work.batch_size, samples),
+            steps=max(one.steps * one.models, 1),
+        )
+
+    @property
+    def _from_head(self) -> _Chosen:
+        return tuple(reversed(range(len(self.blocks))))
+
+    def _fitting(self, device: str, plan: FreezingPlan) -> _Chosen:
+        """Return what a device trains: what was planned for it or, if that is too much, what fits from the head on."""
+        chosen = self._wanted(device, plan)
+        if not chosen or self._fits(device, chosen):
+            return chosen
+        return self._filled(device, sorted(self._from_head, key=lambda block: block not in chosen))
+
+    def _wanted(self, device: str, plan: FreezingPlan) -> _Chosen:
+        planned = set(plan.parts[device].blocks)
+        return tuple(number for number, block in enumerate(self.blocks) if block.name in planned)
+
+    def _taking_turns(self, chosen: Mapping[str, _Chosen], moment: Moment) -> dict[str, _Chosen]:
+        """Return who trains something else in this round, because the plan leaves blocks to nobody."""
+        left: dict[str, list[int]] = {}
+        for place, block in enumerate(sorted(set(range(len(self.blocks))).difference(*chosen.values()))):
+            able = [device for device in chosen if self._fits(device, (block,))]
+            if able:
+                left.setdefault(able[(moment.round // 2 + place) % len(able)], []).append(block)
+        found = {}
+        for device, blocks in left.items():
+            turn = moment.round % (len(blocks) + 1)
+            if turn:  # else it is the turn of what was planned
+                found[device] = self._filled(device, (blocks[turn - 1], *chosen[device][::-1]))
+        return found
+
+    def _filled(self, device: str, order: Sequence[int]) -> _Chosen:
+        """Return the blocks that fit, taken in this order."""
+        chosen: _Chosen = ()
+        for block in order:
+            larger = tuple(sorted((*chosen, block)))
+            if self._fits(device, larger):
+                chosen = larger
+        return chosen
+
+    def _fits(self, device: str, chosen: _Chosen) -> bool:
+        return self.rounds[device].fits(self._cost(device, chosen))
+
+    def _cost(self, device: str, chosen: _Chosen) -> Cost:
+        widths = self.channels[device].widths
+        key = tuple(widths.values()), chosen
+        if key not in self.costs:
+            self.costs[key] = cost_of(self.graph, widths, self._layers(chosen))
+        return self.costs[key]
+
+    def _mask(self, device: str, chosen: _Chosen) -> Mask:
+        own = self.channels[device]
+        return Mask(self.graph, frozenset(self._layers(chosen)), own.kept, own.held)
+
+    def _layers(self, chosen: _Chosen) -> list[str]:
+        return [layer for number in chosen for layer in self.blocks[number].layers]
+
+    def _figures(self, chosen: Mapping[str, _Chosen], plan: FreezingPlan) -> dict[str, float]:
+        """Return what there is to say about the parts. Bias, bound and what is unused are in parameters.
+
+        The bound is that of the planner, and there only where everybody trains exactly what was planned.
+        """
+        trained = np.zeros((len(chosen), len(self.blocks)), np.bool_)
+        for row, blocks in zip(trained, chosen.values(), strict=True):
+            row[list(blocks)] = True
+        samples = np.array([self.rounds[device].samples for device in chosen], np.float64)
+        sizes, covered = np.array([block.size for block in self.blocks]), trained.any(axis=0)
+        allowed = [plan.parts[device].parameters + plan.parts[device].unused for device in chosen]
+        figures = {
+            "bias": bias_of(trained[:, covered], samples / samples.sum()) * float(sizes[covered].sum()),
+            "unused_parameters": float(np.maximum(0, allowed - trained @ sizes).sum()),
+            "untrained_parameters": float(sizes[~covered].sum()),
+            "freezing_devices": float(np.count_nonzero(~trained.all(axis=1))),
+        }
+        if all(self._wanted(device, plan) == chosen.get(device, ()) for device in self.channels):
+            figures["bias_bound"] = plan.lower_bound
+        return figures

@@ -1,0 +1,174 @@
+"""Strategy `hermes`: every device loses channels from round to round and ends with a small model of its own.
+
+Li et al., "Hermes: An Efficient Federated Learning Framework for Heterogeneous Mobile Clients", MobiCom 2021, Algorithm
+1. A device starts from the whole model, or from the widest part that it can train in time, and prunes it by the rule
+`channel_pruning` whenever it is accurate enough, down to a share of the parameters. Its mask, which only shrinks, stays
+with the coordinator. What several devices have is averaged, and what one alone has is its own (section 3.3).
+
+The coordinator keeps one model W, and a device's model is its mask of it (Algorithm 1, line 8). So, coordinate by
+coordinate:
+- one device has it: nobody else ever writes it. It is as personal as in the paper.
+- all that took part have it: their mean, as in the paper.
+- some have it: the paper averages "intersected" parameters and shows two devices (Figure 5). By default it is averaged
+  over those that have it. With `aggregation` "intersection" only what all that took part have is averaged; one
+  that took part and has a coordinate alone still writes it; and where several but not all have it, W keeps its value,
+  because it cannot keep a value for each of them. So nothing is mixed that the paper would not mix, and what was
+  trained there is lost. With many devices and few common channels, that is most of the training.
+A device that does not take part in a round finds, when it does again, what the others made of the channels they share.
+
+The paper's rounds are 5 epochs in batches of 16, which are the federation's to say. lambda of the penalty and the
+learning rate are not given: settings, and every device reports what it used. A device that can only train less than
+the target is never pruned. One whose part gets too large for its budget, because it has more data than was thought, is
+given less of it: again the lowest channels go. Frozen layers (`freezing`) lose their channels with the others.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import ClassVar
+
+import numpy as np
+
+from edgefl.errors import MaskError
+from edgefl.local_rules import ChannelPruning, Descent, PrunedNoise
+from edgefl.local_rules.channel_pruning import Scope
+from edgefl.masks import Mask, Weights, holders
+from edgefl.model_graph import Cost
+from edgefl.planning import widest
+from edgefl.strategies.averaged import Averaged
+from edgefl.strategies.averages import Averaging
+from edgefl.strategies.averaging import Overlap
+from edgefl.strategies.freezing import Freezing
+from edgefl.strategies.largest_channels import largest_channels, largest_fraction
+from edgefl.strategies.local_round import LocalRound
+from edgefl.strategies.personalising import Personalising
+from edgefl.strategies.pruned_uplink import PrunedUplink, trained_part
+from edgefl.strategies.strategy import Contributions, Model, Moment, Participant
+from edgefl.strategies.uplinks import Sent, UplinkChoice
+from edgefl.values import FieldError, Fraction, PositiveCount, Ratio, check_fields
+
+__all__ = ["Aggregation", "Hermes"]
+
+
+class Aggregation(StrEnum):
+    """Where parameters of several devices become one."""
+
+    HOLDERS = "holders"
+    """Wherever one has them: the mean of those that do."""
+    INTERSECTION = "intersection"
+    """Only where all that took part have them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hermes(Averaged):
+    """Personal submodels by structured pruning; the defaults are the paper's, but for those that it does not give."""
+
+    name: ClassVar[str] = "hermes"
+    descent: Descent = field(default_factory=Descent)
+    accuracy_threshold: Fraction = 0.5
+    """A device prunes when its accuracy on its validation data is above this."""
+    kept_target: Fraction = 0.3
+    """r_target: the share of the model's parameters at which pruning ends."""
+    prune_rate: Fraction = 0.2
+    """r_p: the share of the remaining channels that goes in one round."""
+    lasso: Ratio = 1e-4
+    """lambda of the structured sparsity penalty."""
+    prune_scope: Scope = Scope.GROUP
+    """Within what the channels of the lowest magnitude are sought."""
+    aggregation: Aggregation = Aggregation.HOLDERS
+    freezing: Freezing = field(default_factory=Freezing)
+    uplinks: UplinkChoice = field(default_factory=UplinkChoice)
+    averaging: Averaging = field(default_factory=Averaging)
+    personal: Personalising = field(default_factory=Personalising)
+    assumed_samples: PositiveCount = 1000
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.uplinks.sent not in (Sent.VALUES, Sent.MASKED_NOISE):
+            raise FieldError(
+                f"is {self.uplinks.sent.value!r}, whose rule compresses a part as it was given, and here it is pruned "
+                "before it is trained",
+                fix="Write sent = 'values' or 'masked_noise', or choose another strategy",
+                path=("sent",),
+            )
+        if self.aggregation is Aggregation.INTERSECTION and self.averaging.overlap is Overlap.PARTICIPANTS:
+            raise FieldError(
+                "is 'participants', and with aggregation = 'intersection' what one device has alone is its own",
+                fix="Leave it out, or write aggregation = 'holders'",
+                path=("overlap",),
+            )
+
+    @property
+    def uplink(self) -> PrunedUplink:
+        """New values or FedMRN's bits of what is left."""
+        pruning = ChannelPruning(
+            descent=self.descent,
+            accuracy_threshold=self.accuracy_threshold,
+            target=self.kept_target,
+            rate=self.prune_rate,
+            lasso=self.lasso,
+            scope=self.prune_scope,
+        )
+        inner = self.uplinks.made(self.descent)
+        if self.uplinks.sent is Sent.VALUES:
+            return PrunedUplink(pruning, inner)
+        return PrunedUplink(PrunedNoise.of(pruning, self.uplinks.noise.made(self.descent).local), inner)
+
+    def parts(self, model: Model, rounds: Mapping[str, LocalRound], moment: Moment) -> Mapping[str, Mask]:
+        """Give every device what is left of its part; at first as much as it can train in time."""
+        return self.freezing.parts(_OwnChannels(model.weights), rounds, moment).masks
+
+    def combine(self, model: Model, contributions: Contributions, moment: Moment) -> Model:
+        """Average the new values where they are to be averaged."""
+        averaged = Averaged.combine(self, model, contributions, moment)
+        if self.aggregation is Aggregation.HOLDERS:
+            return averaged
+        return replace(averaged, weights=_undisputed(model, averaged.weights, contributions))
+
+    def explain(self, model: Model, participants: Sequence[Participant], moment: Moment) -> Mapping[str, float]:
+        """Return what the freezing planner has to say about its plan; nothing where nothing is planned."""
+        rounds = self._rounds(model, participants, moment)
+        return self.freezing.parts(_OwnChannels(model.weights), rounds, moment).figures
+
+    def extract(self, model: Model, fraction: float, seed: int) -> Mask:
+        """Return the channels of the largest magnitude."""
+        return largest_fraction(model, fraction)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _OwnChannels:
+    """What is left of each device's part, or its first one."""
+
+    weights: Weights
+
+    def masks(
+        self, rounds: Mapping[str, LocalRound], moment: Moment, trained: Collection[str] | None = None
+    ) -> dict[str, Mask]:
+        """Return the channels of each device, with these layers trained; a device that none fit is left out."""
+        costs: dict[int, Cost] = {}
+        found = {device: self._of(one, trained, costs) for device, one in rounds.items()}
+        return {device: mask for device, mask in found.items() if mask is not None}
+
+    def _of(self, one: LocalRound, trained: Collection[str] | None, costs: dict[int, Cost]) -> Mask | None:
+        own = one.participant.mask
+        if own is not None:
+            part = Mask.of(own.graph, trained=trained, kept=own.kept)
+            return largest_channels(part, self.weights, lambda mask: one.fits(mask.cost))
+        try:
+            return widest(one.graph, one.fits, trained=trained, known=costs)
+        except MaskError:
+            return None
+
+
+def _undisputed(model: Model, averaged: Weights, contributions: Contributions) -> Weights:
+    """Return averaged weights, with those of the model where several but not all that took part trained them."""
+    masks = [trained_part(one).mask for one in contributions if one.result.samples and one.trust]
+    if not masks:
+        return averaged
+    weights = dict(averaged)
+    for name, counts in holders(masks, trained_only=True).items():
+        disputed = (counts > 1) & (counts < len(masks))
+        if disputed.any():
+            weights[name] = np.where(disputed, model.weights[name], averaged[name])
+            weights[name].flags.writeable = False
+    return weights

@@ -1,0 +1,120 @@
+"""Strategy `heterofl`: parts of leading channels in a few fixed widths, averaged where they overlap.
+
+Diao et al., "HeteroFL: Computation and Communication Efficient Federated Learning for Heterogeneous Clients", ICLR
+2021. Complexity levels are fractions of the width, halved from level to level; a device keeps its level as long as its
+budget stays. Each coordinate is the plain mean over its holders: all devices count the same. Learning rate, momentum,
+decay and schedule are those of the authors' code for CIFAR-10 (which has 5 epochs a round, batches of 10).
+
+The three further parts of the method, and what becomes of them here:
+
+Scaler: in training, what a layer of a part of width r writes is multiplied by 1 / r. The authors put it right in front
+of a norm, and a norm that divides by the deviation of what it reads takes the factor out again: gradients with and
+without it differ by what epsilon does beside a variance, some tenths of a percent at a sixteenth of the width and less
+above it. So there is no scaler for layers with a norm behind them. For others it would be the same as weights w / r
+trained at a rate of 1 / r^2 and a weight decay of r^2; no rule here has rates for single tensors, so such layers are
+trained without it. The paper's image networks have none.
+
+Static batch norm: norms keep no statistics in training, and in the end the devices are asked for those of the whole
+model. Models whose norms keep none are just right. Where norms do keep them, those of the widest parts of a round are
+averaged and the others are not: what narrower parts measured belongs to another model.
+
+Masked loss: outputs of classes that a device does not have are set to zero, and the rows of the head for them are
+averaged over the others. It is chosen when a model is exported (the loss `masked_cross_entropy`), so a federation has
+it or not whatever the strategy says. The authors' server knows which classes a device has; this one is not told. It
+sees it: a row without a gradient has only decayed, so it is a multiple of what it was. Without the masked loss there is
+no such row.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+from edgefl.local_rules import Descent
+from edgefl.local_rules.descent import Schedule
+from edgefl.masks import Array, BoolArray, Mask, gather
+from edgefl.model_graph import Role
+from edgefl.strategies.averaged import Each
+from edgefl.strategies.averages import Averaging, Weighing, average
+from edgefl.strategies.composed import Composed
+from edgefl.strategies.freezing import Freezing
+from edgefl.strategies.personalising import Personalising
+from edgefl.strategies.strategy import Contribution, Contributions, Model, Moment
+from edgefl.strategies.uplinks import Sent, UplinkChoice
+from edgefl.strategies.uploads import values_of
+from edgefl.strategies.widths import Width, Widths
+from edgefl.values import PositiveCount, check_fields
+
+__all__ = ["Heterofl", "trained_rows"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heterofl(Composed):
+    """Federated averaging of parts in a few widths."""
+
+    name: ClassVar[str] = "heterofl"
+    descent: Descent = field(
+        default_factory=lambda: Descent(
+            learning_rate=0.1,
+            momentum=0.9,
+            weight_decay=5e-4,
+            schedule=Schedule.STEP_DECAY,
+            decay_at="0.375, 0.625",
+        )
+    )
+    widths: Widths = field(default_factory=lambda: Widths(width=Width.LEVELS))
+    masked_head: bool = True
+    """Whether a row of the head is averaged only over devices that have its class. It takes a model with masked loss,
+    and devices that send values: where they send less, it cannot be seen which rows were trained, and all count."""
+    freezing: Freezing = field(default_factory=Freezing)
+    uplinks: UplinkChoice = field(default_factory=UplinkChoice)
+    averaging: Averaging = field(default_factory=lambda: Averaging(weighing=Weighing.EQUAL))
+    personal: Personalising = field(default_factory=Personalising)
+    assumed_samples: PositiveCount = 1000
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def combine(self, model: Model, contributions: Contributions, moment: Moment) -> Model:
+        """Average rows of the head over those that trained them, and statistics over those that have the most."""
+        statistics = {tensor.name for tensor in model.graph.tensors if tensor.role is Role.STATISTIC}
+        widest = max((c.mask.cost.parameters for c in contributions), default=0) if statistics else 0
+
+        def counted(contribution: Contribution) -> Contribution:
+            found = self.uplink.values(contribution)
+            if found.mask.cost.parameters < widest:
+                found = replace(found, tensors={n: p for n, p in found.tensors.items() if n not in statistics})
+            return _with_trained_rows(found) if self.masked_head and self.uplinks.sent is Sent.VALUES else found
+
+        return replace(model, weights=average(self.averaging, model, Each(counted, contributions)))
+
+
+def trained_rows(given: Array, new: Array, steps: int) -> BoolArray:
+    """Return which rows changed by more than a factor; what so many steps of rounding can do is no change."""
+    given, new = (array.reshape(len(array), -1).astype(np.float64) for array in (given, new))
+    if given.shape[1] < 2:
+        return np.ones(len(given), np.bool_)  # a single number is always a multiple of another
+    squares = np.square(given).sum(axis=1)
+    factors = (given * new).sum(axis=1) / np.where(squares == 0, 1, squares)
+    rest = np.sqrt(np.square(new - factors[:, None] * given).sum(axis=1))
+    flags: BoolArray = rest > min(1e-6 + 6e-8 * steps, 1e-3) * np.sqrt(squares)
+    return flags
+
+
+def _with_trained_rows(contribution: Contribution) -> Contribution:
+    """Return the contribution with a mask that holds those rows of the head alone that were trained."""
+    mask, layer_of = contribution.mask, contribution.mask.graph.layer_of
+    heads = [name for name in contribution.tensors if mask.graph.tensor[name].role is Role.HEAD]
+    rows: dict[str, BoolArray] = {}
+    for name in heads:
+        if len(mask.shapes[name]) > 1:  # a bias goes with its weights
+            given, new = gather(mask, contribution.base, [name])[name], values_of(contribution.tensors[name])
+            found = trained_rows(given, new, contribution.result.steps)
+            rows[layer_of[name]] = rows.get(layer_of[name], False) | found
+    held = dict(mask.held)
+    for name in heads:
+        flags = rows.get(layer_of[name])
+        if flags is not None and not flags.all():
+            shape = mask.shapes[name]
+            held[name] = mask.held.get(name, True) & np.broadcast_to(flags.reshape(-1, *[1] * (len(shape) - 1)), shape)
+    return replace(contribution, mask=Mask(mask.graph, mask.trained, mask.kept, held)) if held else contribution

@@ -1,0 +1,52 @@
+"""Strategy `perfedmask`: every device has the whole model, and trains those layers of it that it can afford.
+
+Setayesh et al., "PerFedMask: Personalized Federated Learning with Optimized Masking Vectors", ICLR 2023, Algorithm 1.
+The head stays as it is while the federation lasts. Which further layers each device freezes is planned for all of them
+together, to make the bias of the average least (Eq. 9; `freezing.py` and `edgefl.planning.freezing`). Devices train
+what is left (Eq. 1); each layer is averaged over those that trained it (Eq. 3), weighted by samples as in the authors'
+code, and one that nobody trained keeps its values. In the end every device tunes all parameters on its own data.
+
+The defaults are those of the authors' code: rate 0.1, times 0.1 at a half and at three quarters of the rounds, momentum
+0.9, weight decay 5e-4, 5 epochs of tuning. The paper plans once, for all devices; here every round is planned for those
+that take part in it, which is the same where all do.
+
+With `width = "levels"` it is the paper's combination with HeteroFL (Table 2): fewer channels, and fewer layers of them
+trained. `explain` says how good a plan is: its bias, what bias no plan can be below, and the budget that it leaves.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from edgefl.local_rules import Descent
+from edgefl.local_rules.descent import Schedule
+from edgefl.strategies.averages import Averaging
+from edgefl.strategies.composed import Composed
+from edgefl.strategies.freezing import Freezing, Frozen
+from edgefl.strategies.personalising import Personalising
+from edgefl.strategies.uplinks import UplinkChoice
+from edgefl.strategies.widths import Width, Widths
+from edgefl.values import PositiveCount, check_fields
+
+__all__ = ["Perfedmask", "authors_descent"]
+
+
+def authors_descent() -> Descent:
+    """Return how the authors' code trains, FedBABU among what it compares with."""
+    return Descent(learning_rate=0.1, momentum=0.9, weight_decay=5e-4, schedule=Schedule.STEP_DECAY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Perfedmask(Composed):
+    """Federated averaging of planned layers, then fine-tuning."""
+
+    name: ClassVar[str] = "perfedmask"
+    descent: Descent = field(default_factory=authors_descent)
+    widths: Widths = field(default_factory=lambda: Widths(width=Width.FULL))
+    freezing: Freezing = field(default_factory=lambda: Freezing(frozen=Frozen.PLANNED))
+    uplinks: UplinkChoice = field(default_factory=UplinkChoice)
+    averaging: Averaging = field(default_factory=Averaging)
+    personal: Personalising = field(default_factory=lambda: Personalising(fine_tune_epochs=5))
+    assumed_samples: PositiveCount = 1000
+
+    def __post_init__(self) -> None:
+        check_fields(self)

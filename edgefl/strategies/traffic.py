@@ -1,0 +1,82 @@
+"""What an order will put on the network, counted before anything is sent: by making the bodies that will be sent.
+
+`edgefl plan` calls this. An update has the same size whatever was learned, so it is what the rule sends after one step
+with gradients of zero.
+"""
+
+import numpy as np
+
+from edgefl.local_rules import Batch, Part, StepResult, TrainStep, rule_of
+from edgefl.masks import Weights, gather
+from edgefl.strategies.strategy import Model, Moment, Order
+from edgefl.values import Latency, LocalResult, Memory, Provenance, Scope, Telemetry, Transfer
+from edgefl.wire import Report, encode_mask, encode_result, encode_weights
+
+__all__ = ["download_bytes", "upload_bytes"]
+
+
+def download_bytes(model: Model, order: Order) -> int:
+    """Return the bytes of the bodies that an order's device downloads: weights, mask, what else the rule reads.
+
+    Graphs are left out: a device keeps them from round to round.
+    """
+    about = {"model": order.mask.graph.digest, "mask": order.mask.digest}
+    weights = encode_weights(gather(order.mask, model.weights), about)
+    extras = encode_weights(order.extras, about) if order.extras else b""
+    return len(weights) + len(encode_mask(order.mask)) + len(extras)
+
+
+def upload_bytes(model: Model, order: Order, moment: Moment) -> int:
+    """Return the bytes of an order's update."""
+    rule = rule_of(order.rule)
+    part = Part(
+        order.mask, gather(order.mask, model.weights), 0, moment.round, moment.rounds, steps=1, extras=order.extras
+    )
+    batch, run = Batch(np.zeros(1, np.float32), np.zeros(1, np.int64)), _nothing_learned(order)
+    state = rule.begin(part)
+    rule.step(part, state, batch, run)
+    update = rule.finish(part, state, batch, run)
+    next_mask = None if update.mask.digest == order.mask.digest else update.mask
+    report = Report(_RESULT, order.mask.digest, update.tensors, next_mask, 0)
+    return len(encode_result(report, order.mask.graph))
+
+
+def _nothing_learned(order: Order) -> TrainStep:
+    trained = set(order.mask.trained_tensors)
+
+    def run(weights: Weights, batch: Batch) -> StepResult:
+        gradients = {name: np.zeros_like(array) for name, array in weights.items() if name in trained}
+        return StepResult(1.0, np.zeros(1, np.bool_), gradients)
+
+    return run
+
+
+_SECOND = 1.0
+_RESULT = LocalResult(
+    task_id="0-1-0000000000000000",
+    device_id="device",
+    round=0,
+    samples=1,
+    steps=1,
+    loss=1.0,
+    telemetry=Telemetry(
+        latency=Latency(
+            load_seconds=_SECOND,
+            first_step_seconds=_SECOND,
+            min_step_seconds=_SECOND,
+            p50_step_seconds=_SECOND,
+            p90_step_seconds=_SECOND,
+            steps_measured=1,
+            round_seconds=_SECOND,
+            source="monotonic clock",
+            scope=Scope.PROCESS,
+            provenance=Provenance.MEASURED,
+        ),
+        memory=Memory(
+            baseline_bytes=1, peak_bytes=1, source="VmHWM", scope=Scope.PROCESS, provenance=Provenance.MEASURED
+        ),
+        transfer=Transfer(down_bytes=1, up_bytes=1),
+        threads=1,
+    ),
+)
+"""A report of the usual length."""

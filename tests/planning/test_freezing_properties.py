@@ -1,0 +1,136 @@
+"""Properties of freezing plans, on random small fleets whose plans can all be tried."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from edgefl.errors import MaskError
+from edgefl.model_graph import ModelGraph, cost_of
+from edgefl.planning import FreezingDevice, Method, freezing_blocks, freezing_plan
+from edgefl.planning.freezing.approximate import good_plan
+from edgefl.planning.freezing.bias import bias_of
+from edgefl.planning.freezing.exact import best_plan
+from edgefl.planning.freezing.found import Found
+from edgefl.planning.freezing.pool import best_sums, every_set
+from edgefl.planning.freezing.problem import Problem, problem_of
+from edgefl.planning.freezing.relaxation import lower_bound
+from edgefl.planning.freezing.tolls import Tolls
+from edgefl.values import Budget
+from tests.planning.fleets import best_by_trying_all, blocks, fleet
+from tests.strategies import model_graphs
+from tests.values.samples import PROFILE
+
+MOST_PLANS = 4000
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Problem:
+    sizes = draw(st.lists(st.integers(1, 12), min_size=2, max_size=5))
+    devices = draw(st.integers(1, 4))
+    budgets = draw(st.lists(st.integers(1, sum(sizes)), min_size=devices, max_size=devices))
+    samples = draw(st.lists(st.integers(1, 5), min_size=devices, max_size=devices))
+    tolerance = draw(st.sampled_from([0.0, 0.05, 0.3]))
+    budgets[0] = max(budgets[0], max(sizes))
+    problem = problem_of(blocks(*sizes), None, fleet(budgets, samples), tolerance=tolerance, seed=0)
+    assume(math.prod(family.choices.size**family.devices.size for family in problem.families) <= MOST_PLANS)
+    assume(math.isfinite(best_by_trying_all(problem)[0]))
+    return problem
+
+
+def check(problem: Problem, found: Found, least: float) -> None:
+    assert found.bias == pytest.approx(bias_of(problem.pool[found.chosen], problem.weights), abs=1e-9)
+    assert found.bias >= least - 1e-9
+    assert found.bound <= least + 1e-6
+    for family in problem.families:
+        assert np.isin(found.chosen[family.devices], family.choices).all()
+        assert (problem.fill[found.chosen[family.devices]] <= problem.budgets[family.devices]).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems())
+def test_the_exact_plan_is_the_best_of_all(problem: Problem) -> None:
+    least, unused = best_by_trying_all(problem)
+    known = good_plan(problem, 0)
+    check(problem, known, least)
+    found = best_plan(problem, known)
+    check(problem, found, least)
+    assert found.bias == pytest.approx(least, abs=1e-9)
+    assert problem.unused(found.chosen) == unused
+    assert found.tied
+
+
+@settings(max_examples=15, deadline=None)
+@given(problems())
+def test_the_solver_finds_what_trying_all_finds(problem: Problem) -> None:
+    least, unused = best_by_trying_all(problem)
+    found = best_plan(problem, good_plan(problem, 0), most_plans=0)
+    check(problem, found, least)
+    assert found.bias == pytest.approx(least, abs=2e-6)
+    assert problem.unused(found.chosen) <= unused
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems(), st.integers(1, 3))
+def test_the_bound_is_never_above_the_best(problem: Problem, pieces: int) -> None:
+    assert lower_bound(problem, pieces=pieces) <= best_by_trying_all(problem)[0] + 1e-6
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.integers(1, 40), min_size=3, max_size=7),
+    st.lists(st.tuples(st.floats(0.2, 1), st.integers(1, 9)), min_size=2, max_size=8),
+    st.integers(0, 5),
+)
+def test_the_planner_is_never_worse_than_chance_order_or_sca(
+    sizes: list[int], devices: list[tuple[float, int]], seed: int
+) -> None:
+    budgets = [max(max(sizes), round(share * sum(sizes))) for share, _ in devices]
+    ours = fleet(budgets, [samples for _, samples in devices])
+    try:
+        best = freezing_plan(blocks(*sizes), ours, seed=seed)
+    except MaskError:
+        assume(False)
+    for method in (Method.RANDOM, Method.SEQUENTIAL, Method.SCA):
+        other = freezing_plan(blocks(*sizes), ours, method=method, seed=seed)
+        assert best.bias <= other.bias + 1e-6 * best.dimension
+        assert best.lower_bound <= other.bias + 1e-6 * best.dimension
+
+
+@settings(max_examples=30, deadline=None)
+@given(model_graphs(), st.data())
+def test_costs_of_sets_are_never_below_the_truth(graph: ModelGraph, data: st.DataObject) -> None:
+    found = freezing_blocks(graph)
+    tolls = Tolls.of(graph, found)
+    sets = every_set(len(found))
+    quantities = tolls.quantities(sets)
+    row = data.draw(st.integers(0, len(sets) - 1))
+    layers = [layer for number in np.flatnonzero(sets[row]) for layer in found[number].layers]
+    cost = cost_of(graph, None, layers)
+    device = FreezingDevice(device_id="x", budget=Budget(round_seconds=1), profile=PROFILE, steps=3)
+    use = device.use(cost)
+    assert use is not None
+    assert quantities[row, 0] >= cost.backward_multiply_adds
+    assert quantities[row, 1] >= cost.saved_activations
+    assert quantities[row, 2] == cost.trained_parameters
+    tight = FreezingDevice(
+        device_id="x",
+        budget=Budget(round_seconds=use.round_seconds, peak_bytes=use.peak_bytes),
+        profile=PROFILE,
+        steps=3,
+    )
+    fitting = tolls.fitting(tight, quantities)
+    for number in np.flatnonzero(fitting):
+        layers = [layer for place in np.flatnonzero(sets[number]) for layer in found[place].layers]
+        assert tight.fits(cost_of(graph, None, layers))
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=9), st.integers(0, 300))
+def test_best_sums_are_the_best(sizes: list[int], limit: int) -> None:
+    numbers = np.array(sizes)
+    found = best_sums(numbers, np.array([limit]))
+    assert found is not None
+    totals = every_set(len(sizes)) @ numbers
+    assert found[0] @ numbers == max([total for total in totals if total <= limit], default=0)

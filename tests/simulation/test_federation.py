@@ -1,0 +1,220 @@
+"""What a simulated federation computes, counts and repeats."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from device_runtime.engines import Threads, open_engine
+from edgefl import noise
+from edgefl.artifacts.bundle import INFER
+from edgefl.artifacts.submodel import bundle_weights, training_graph
+from edgefl.local_rules import Part, rule_of
+from edgefl.masks import Array, Mask, gather
+from edgefl.simulation import Federation, FederationSettings, FleetDevice, RoundResult
+from edgefl.strategies import strategy_of
+from edgefl.values import ClientPlan, Digest, LocalWork, RuleSettings, loads
+from edgefl.wire import decode_mask, decode_result
+from tests.device_runtime.federation import bundle
+from tests.simulation.fleets import FEDAVG, SETTINGS, federation, fleet, witness
+
+
+def weights_of(made: Federation) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in made.model.weights.items()}
+
+
+def without_times(result: RoundResult) -> list[object]:
+    return [result.score] + [
+        (one.device_id, one.kept_fraction, one.down_bytes, one.setup_bytes, one.up_bytes, one.loss, one.own_accuracy)
+        for one in result.devices
+    ]
+
+
+def test_the_seed_decides_everything_whatever_the_number_of_workers() -> None:
+    found = []
+    for workers in (1, 2):
+        with federation(workers=workers) as made:
+            rounds = [without_times(result) for result in made.rounds()]
+            personal = made.personalise()
+            found.append((rounds, weights_of(made), personal.before, personal.after))
+    assert found[0] == found[1]
+
+
+def test_another_seed_asks_other_devices_and_ends_elsewhere() -> None:
+    asked, ends = [], []
+    for seed in (5, 6):
+        made = federation(seed=seed, per_round=3)
+        asked.append([[one.device_id for one in result.devices] for result in made.rounds()])
+        ends.append(weights_of(made))
+    assert asked[0] != asked[1]
+    assert ends[0] != ends[1]
+
+
+def test_a_federation_is_what_a_slow_loop_without_plans_bodies_and_workers_gives() -> None:
+    made = federation()
+    weights: dict[str, Array] = {name: array.copy() for name, array in bundle_weights(bundle()).items()}
+    for result in made.rounds():
+        parts = {
+            loads(ClientPlan, job.plan).device_id: decode_mask(job.mask, bundle().graph) for job, _ in witness().seen
+        }
+        witness().seen.clear()
+        assert sorted(parts) == [one.device_id for one in result.devices]
+        weights = slow_round(weights, parts, result.number)
+    for name, array in made.model.weights.items():
+        np.testing.assert_allclose(array, weights[name], rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def slow_round(weights: Mapping[str, Array], parts: Mapping[str, Mask], number: int) -> dict[str, Array]:
+    """Train every device's part by hand, and average each coordinate over those that have it."""
+    sums = {name: np.zeros(array.shape) for name, array in weights.items()}
+    counts = {name: np.zeros(array.shape) for name, array in weights.items()}
+    for device in fleet():
+        if device.device_id in parts:
+            mask = parts[device.device_id]
+            for name, array in slow_training(device, mask, gather(mask, weights), number).items():
+                where = np.ix_(
+                    *(np.arange(n)[s] for n, s in zip(weights[name].shape, mask.selectors[name], strict=True))
+                )
+                sums[name][where] += device.data.samples * array.astype(np.float64)
+                counts[name][where] += device.data.samples
+    means = {name: np.where(n > 0, sums[name] / np.maximum(n, 1), weights[name]) for name, n in counts.items()}
+    return {
+        name: (np.rint(means[name]) if array.dtype.kind == "i" else means[name]).astype(array.dtype)
+        for name, array in weights.items()
+    }
+
+
+def slow_training(device: FleetDevice, mask: Mask, weights: dict[str, Array], number: int) -> Mapping[str, Array]:
+    seed = noise.derive(SETTINGS["seed"], "task", number, device.device_id)
+    rule = rule_of(RuleSettings(name="sgd", settings=FEDAVG))
+    step = open_engine("onnx", Threads(1)).train_step(training_graph(bundle(), mask), mask)
+    part = Part(mask, weights, seed)
+    state = rule.begin(part)
+    for batch in device.data.epoch(seed, 0, SETTINGS["work"].batch_size):
+        rule.step(part, state, batch, step)
+    return state.weights
+
+
+def test_bytes_are_counted_as_they_would_be_sent() -> None:
+    made = federation(rounds=1)
+    (result,) = made.rounds()
+    for one, (job, outcome) in zip(result.devices, witness().seen, strict=True):
+        assert outcome.body is not None
+        assert one.up_bytes == len(outcome.body)
+        assert one.down_bytes == len(job.plan) + len(job.mask) + len(job.weights)
+        assert one.setup_bytes > len(bundle().files[INFER])
+        report = decode_result(outcome.body, bundle().graph)
+        assert report.result.telemetry.transfer.down_bytes == one.down_bytes + one.setup_bytes
+
+
+def test_what_a_device_has_is_not_sent_again() -> None:
+    made = federation(per_round=6)
+    first, second = made.rounds()
+    jobs = dict(zip([one.device_id for one in second.devices], witness().seen[6:], strict=True))
+    same: dict[str, Digest] = {}
+    for number, (job, _) in enumerate(witness().seen):
+        plan = loads(ClientPlan, job.plan)
+        if number < 6:
+            same[plan.device_id] = plan.mask
+    unchanged = [
+        one for one in second.devices if loads(ClientPlan, jobs[one.device_id][0].plan).mask == same[one.device_id]
+    ]
+    assert unchanged
+    for one in unchanged:
+        job = jobs[one.device_id][0]
+        assert one.down_bytes == len(job.plan) + len(job.weights)
+    assert all(one.setup_bytes == 0 for one in second.devices)
+    assert all(one.setup_bytes > 0 for one in first.devices)
+
+
+def test_devices_with_less_get_smaller_parts() -> None:
+    (result,) = federation(rounds=1, per_round=6).rounds()
+    for one in result.devices:
+        assert one.kept_fraction <= 0.3 if one.device_id.startswith("narrow") else one.kept_fraction == 1
+        assert one.predicted_seconds is not None
+        assert one.predicted_seconds > 0
+    narrow = [one for one in result.devices if one.device_id.startswith("narrow")]
+    wide = [one for one in result.devices if one.device_id.startswith("wide")]
+    assert max(o.multiply_adds / o.steps for o in narrow) < min(o.multiply_adds / o.steps for o in wide)
+
+
+def test_devices_are_judged_by_their_own_samples_before_and_after_tuning() -> None:
+    made = federation(FEDAVG | {"fine_tune_epochs": 3}, rounds=3, per_round=6)
+    list(made.rounds())
+    personal = made.personalise()
+    predict = open_engine("onnx", Threads(1)).predictor(bundle().files[INFER])
+    for device in fleet():
+        x, y = device.data.dataset.batch(device.test, device.test_part)
+        mask = made._standing[device.device_id].mask
+        assert mask is not None
+        right = predict(gather(mask, made.model.weights), x).argmax(axis=1) == y
+        assert personal.before[device.device_id] == pytest.approx(right.mean())
+    assert personal.mean_before is not None
+    assert personal.mean_after is not None
+    assert personal.mean_after > personal.mean_before
+    assert all(len(one.device_id) and one.up_bytes < 5000 for one in personal.devices), "tuning sends no weights"
+
+
+def test_without_tuning_a_device_has_what_it_trained_last_or_the_global_model() -> None:
+    made = federation(rounds=1)
+    (result,) = made.rounds()
+    personal = made.personalise()
+    assert not personal.devices
+    trained = {one.device_id: one.own_accuracy for one in result.devices}
+    assert personal.after == personal.before | trained
+    assert len(personal.after) == 6
+
+
+def test_a_device_that_diverges_refuses_and_changes_nothing() -> None:
+    made = federation({"learning_rate": 1e30}, rounds=1)
+    before = weights_of(made)
+    (result,) = made.rounds()
+    assert all(one.refused is not None and "diverged" in one.refused and one.up_bytes == 0 for one in result.devices)
+    assert weights_of(made) == before
+
+
+def test_the_model_is_evaluated_as_often_as_asked_and_in_the_end() -> None:
+    results = list(federation(rounds=3, evaluate_every=2).rounds())
+    assert [result.score is not None for result in results] == [False, True, True]
+    assert results[-1].score is not None
+    assert results[-1].score.samples == 355
+    assert 0 < results[-1].score.accuracy < 1
+
+
+def test_a_submodel_of_any_size_can_be_taken_out_and_judged() -> None:
+    made = federation(rounds=1)
+    list(made.rounds())
+    mask, score = made.extracted(0.5)
+    assert mask.cost.parameters <= 0.5 * bundle().graph.parameters
+    assert score is not None
+    assert score.samples == 355
+
+
+def test_a_device_that_makes_fewer_passes_than_asked_says_so() -> None:
+    tired = replace(fleet()[0], most_epochs=1)
+    settings = FederationSettings(rounds=1, per_round=6, work=LocalWork(epochs=3, batch_size=32))
+    strategy = strategy_of("fedavg", FEDAVG)
+    with Federation(bundle(), (tired, *fleet()[1:]), strategy, settings) as made:
+        (result,) = made.rounds()
+    for one, device in zip(result.devices, sorted(fleet(), key=lambda device: device.device_id), strict=True):
+        epochs = 1 if device.device_id == tired.device_id else 3
+        assert one.steps == epochs * device.data.steps(32)
+
+
+def test_a_federation_may_start_from_other_weights_than_the_bundles() -> None:
+    zeros = {name: np.zeros_like(array) for name, array in bundle_weights(bundle()).items()}
+    with Federation(bundle(), fleet(), strategy_of("local", {}), FederationSettings(), weights=zeros) as made:
+        assert all(not array.any() for array in made.model.weights.values())
+
+
+def test_devices_that_keep_a_model_of_their_own_go_on_with_it() -> None:
+    settings = FederationSettings(rounds=6, per_round=6, work=LocalWork(epochs=1, batch_size=16))
+    losses = {}
+    for workers in (1, 2):
+        strategy = strategy_of("local", {"learning_rate": 0.1})
+        with Federation(bundle(), fleet(), strategy, settings, workers=workers) as made:
+            losses[workers] = [[one.loss for one in result.devices] for result in made.rounds()]
+            assert made.personalise().mean_after != made.personalise().mean_before
+    assert losses[1] == losses[2]
+    assert np.mean(losses[1][-1]) < 0.6 * np.mean(losses[1][0]), "every round would start afresh"
