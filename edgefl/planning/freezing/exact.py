@@ -25,7 +25,7 @@ _SAME = 1e-6
 """Biases that differ by less, in units of d, are equal: the solver cannot tell them apart."""
 
 
-def is_small(problem: Problem, *, most_sets: int = 400) -> bool:
+def is_small(problem: Problem, *, most_sets: int = 200) -> bool:
     """Return whether a proof can be had in seconds."""
     if not problem.complete or any(family.choices.size < family.wider.size for family in problem.families):
         return False

@@ -32,6 +32,10 @@ from edgefl.values import Budget
 __all__ = ["FreezingPart", "FreezingPlan", "Method", "freezing_plan"]
 
 
+_FEW_NODES = 150
+"""What takes a solver a second or two."""
+
+
 class Method(StrEnum):
     """How to choose."""
 
@@ -141,9 +145,9 @@ def _found(problem: Problem, method: Method, seed: int) -> Found:
         case Method.SEQUENTIAL:
             return _judged(problem, sequential_plan(problem))
     found = good_plan(problem, seed)
-    if method is Method.EXACT or (method is Method.AUTO and is_small(problem)):
-        found = best_plan(problem, found)
-    return found
+    if method is Method.EXACT:
+        return best_plan(problem, found)
+    return best_plan(problem, found, nodes=_FEW_NODES) if method is Method.AUTO and is_small(problem) else found
 
 
 def _judged(problem: Problem, chosen: Integers) -> Found:

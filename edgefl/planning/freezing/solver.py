@@ -4,6 +4,11 @@ Imported when a planner that needs it runs, never by a device. HiGHS is stopped 
 so that the same problem has the same answer on every machine.
 """
 
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +18,8 @@ from edgefl.errors import MissingDependencyError
 from edgefl.planning.freezing.bias import Reals
 
 __all__ = ["Answer", "Program"]
+
+_ONE_AT_A_TIME = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,17 +78,35 @@ class Program:
         columns = np.concatenate([columns for _, columns, _ in self._entries])
         factors = np.concatenate([factors for _, _, factors in self._entries])
         shape = (len(self._row_low), len(self.cost))
-        # With presolve, HiGHS prints to stdout whenever a whole solution has to be polished; stdout is for data.
-        options: dict[str, Any] = {"mip_rel_gap": gap, "presolve": not any(self.whole)}
-        options |= {} if nodes is None else {"node_limit": nodes}
-        result = milp(
-            np.array(self.cost),
-            integrality=np.array(self.whole),
-            bounds=Bounds(np.array(self.low), np.array(self.high)),
-            constraints=LinearConstraint(csr_array((factors, (rows, columns)), shape), self._row_low, self._row_high),
-            options=options,
-        )
+        options: dict[str, Any] = {"mip_rel_gap": gap} | ({} if nodes is None else {"node_limit": nodes})
+        matrix = csr_array((factors, (rows, columns)), shape)
+        with _quiet() if any(self.whole) else contextlib.nullcontext():
+            result = milp(
+                np.array(self.cost),
+                integrality=np.array(self.whole),
+                bounds=Bounds(np.array(self.low), np.array(self.high)),
+                constraints=LinearConstraint(matrix, self._row_low, self._row_high),
+                options=options,
+            )
         bound = result.mip_dual_bound if any(self.whole) else result.fun
         if bound is None or not np.isfinite(bound):
             bound = -np.inf if result.status != 0 else float(result.fun)
         return Answer(result.x, float(bound), result.status == 0, result.status == 2)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Send what is printed to stderr: HiGHS prints a line when it polishes a whole solution, and stdout is for data."""
+    with _ONE_AT_A_TIME:
+        sys.stdout.flush()
+        try:
+            kept = os.dup(1)
+            os.dup2(2, 1)
+        except OSError:  # there is no stdout, or no stderr
+            yield
+            return
+        try:
+            yield
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)
