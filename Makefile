@@ -39,6 +39,7 @@ bench: .venv/dev
 	$(BIN)/python -m benchmarks.footprint
 	$(BIN)/python -m benchmarks.profile_error
 	$(BIN)/python -m benchmarks.executorch_training
+	$(BIN)/python -m benchmarks.planning
 	$(BIN)/python -m benchmarks.aggregation
 	$(BIN)/python -m benchmarks.coordinator_load
 	$(BIN)/python -m benchmarks.dead_device

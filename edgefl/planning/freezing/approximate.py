@@ -6,9 +6,12 @@ Plans are made in a few ways that are known to be good somewhere, and each is im
     spread     each party trains what is least covered so far: best where they can
     the baselines, from both ends and at random
 
+and the best of them is then disturbed and improved again a few times.
+
 The proof is the linear program of `relaxation.py`: no plan has a bias below it.
 """
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -31,7 +34,10 @@ _LEAST_TRIED = 48
 _SMALL = 4
 """Up to this many families, a bound of two pieces a block is computed too."""
 _RANDOM = 3
+_KICKS = 12
+"""How often the best plan is disturbed and improved again."""
 _MANY = 8
+"""Families from which on every step takes long, so fewer are taken."""
 _PARTIES = 64
 """Parties of the whole fleet, about: what a search takes grows with their square."""
 _FEW = 200
@@ -46,13 +52,14 @@ def good_plan(problem: Problem, seed: int) -> Found:
     choices = thinned(problem, generator, max(_LEAST_TRIED, _MOST_TRIED // len(problem.families)))
     bound = lower_bound(problem)
     fullest = int(sum(np.sum(problem.budgets[family.devices] - family.most) for family in problem.families))
-    rounds = 8 if len(problem.families) <= _MANY else 3
+    rounds, kicks = (8, _KICKS) if len(problem.families) <= _MANY else (3, 0)
     best = improved(problem, covered(problem, _shared(problem)), choices, rounds=rounds)
-    for start in _starts(problem, seed, generator):
+    for start in itertools.chain(_starts(problem, seed, generator), itertools.repeat(None, kicks)):
         bias, unused = _key(problem, best)
         if bias <= bound + _SAME and unused <= fullest:
             break  # nothing can be better
-        plan = improved(problem, covered(problem, start), choices, rounds=rounds)
+        begin = _kicked(problem, best, choices, generator) if start is None else start
+        plan = improved(problem, covered(problem, begin), choices, rounds=rounds)
         best = min(best, plan, key=lambda plan: _key(problem, plan))
     bias = bias_of(problem.pool[best], problem.weights)
     if bias - bound > _SAME + 0.01 * bias and len(problem.families) <= _SMALL and len(problem.blocks) <= MOST_BLOCKS:
@@ -76,6 +83,15 @@ def _starts(problem: Problem, seed: int, generator: np.random.Generator) -> Iter
         yield random_plan(problem, seed)
     for _ in range(_RANDOM):
         yield _one_set_each(problem, generator)
+
+
+def _kicked(problem: Problem, plan: Integers, choices: list[Integers], generator: np.random.Generator) -> Integers:
+    """Return the plan with a part of one family at a random set: what no single move improves, two moves may."""
+    number = int(generator.integers(len(problem.families)))
+    devices = problem.families[number].devices
+    kicked = plan.copy()
+    kicked[devices[int(generator.integers(2)) :: int(generator.integers(1, 4))]] = generator.choice(choices[number])
+    return kicked
 
 
 def _shared(problem: Problem) -> Integers:

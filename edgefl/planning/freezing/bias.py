@@ -13,7 +13,7 @@ and nothing else in the proof of Theorem 1 changes. Two facts make it simple:
 
     bias = d * (sum_n p_n / min over what n trains of S_l  -  1)
 
-Equal weights give FACTS' formula for counts, since p_n / S_l is then one over a count. A device that trains nothing has
+With equal weights p_n / S_l is one over a count, as in the paper. A device that trains nothing has
 k_n = 0 and adds nothing. And one more fact, on which the lower bounds rest: S_l <= 1, so each term is at least p_n.
 Those who train the least trained layer j pay p_n / S_j each, 1 in all; everybody else pays p_n or more. Hence
 bias >= d * (1 - S_j): freezing is free only where everybody trains everything.

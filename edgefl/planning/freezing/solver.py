@@ -5,6 +5,7 @@ so that the same problem has the same answer on every machine.
 """
 
 import contextlib
+import ctypes
 import os
 import sys
 import threading
@@ -108,5 +109,6 @@ def _quiet() -> Iterator[None]:
         try:
             yield
         finally:
+            ctypes.CDLL(None).fflush(None)  # the solver prints through C's own buffer
             os.dup2(kept, 1)
             os.close(kept)

@@ -1,0 +1,127 @@
+"""Freezing plans: how low their bias is against a proven bound and against other methods, and how long they take.
+
+Biases are in millions of parameters, as in PerFedMask's table 5. `random 10` is the best of ten random plans.
+"""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.optimize  # noqa: F401  what takes a second to import is no planner's time
+
+from edgefl.planning import Block, FreezingDevice, FreezingPlan, Method, freezing_blocks, freezing_plan
+from edgefl.values import Budget
+from examples.networks import preresnet18
+
+WIDTHS = (64, 128, 128, 256, 256, 512, 512, 512, 512, 512, 512, 1024, 1024)
+TABLE_6 = {(1, 1): "8/3", (1, 2): "10/3", (1, 3): "2", (2, 2): "2", (2, 3): "2", (3, 3): "2", (4, 4): "0"}
+
+
+def main() -> None:
+    """Print the tables."""
+    _table_6()
+    _authors()
+    _random_fleets()
+    _large_fleets()
+
+
+def _table_6() -> None:
+    print("Table 6 of the paper: four parameters, three devices, the third trains all; tolerance 0")
+    print(f"{'budgets':<10} {'paper':>6} {'ours':>8} {'bound':>8} {'unused':>7}")
+    model = [Block(f"b{number}", (f"b{number}",), 1) for number in range(4)]
+    for (one, two), paper in TABLE_6.items():
+        plan = freezing_plan(model, _fleet([one, two, 4]), tolerance=0)
+        print(f"{f'{one}, {two}, 4':<10} {paper:>6} {plan.bias:>8.4f} {plan.lower_bound:>8.4f} {plan.unused:>7}")
+
+
+def _authors() -> None:
+    print("\nThe authors' set-up: 100 devices, a share of them strong, the others d/8")
+    print(
+        f"{'model':<12} {'strong':>6} {'method':<12} {'bias':>8} {'bound':>8} {'gap':>7} {'unused':>8} {'seconds':>8}"
+    )
+    for name, model in (("MobileNet", _mobilenet()), ("PreResNet18", freezing_blocks(preresnet18()))):
+        dimension = sum(block.size for block in model)
+        for strong in (20, 50):
+            devices = _fleet([dimension] * strong + [dimension // 8] * (100 - strong))
+            for method in (Method.AUTO, Method.SCA, Method.SEQUENTIAL, Method.RANDOM):
+                plan, seconds = _timed(model, devices, method)
+                print(f"{name:<12} {strong / 100:>6.0%} {method:<12} {_line(plan, seconds)}")
+
+
+def _random_fleets() -> None:
+    print("\nRandom fleets: 20 models of 4 to 10 blocks, 3 to 12 devices of 4 budgets; means of bias / d")
+    generator = np.random.default_rng(0)
+    rows: dict[str, list[float]] = {
+        name: [] for name in ("auto", "bound", "approximate", "sca", "sequential", "random 10")
+    }
+    for _ in range(20):
+        sizes = generator.integers(1, 60, generator.integers(4, 11))
+        model = [Block(f"b{number}", (f"b{number}",), int(size)) for number, size in enumerate(sizes)]
+        shares = generator.choice([0.3, 0.5, 0.8, 1.0], generator.integers(3, 13))
+        devices = _fleet([int(share * sizes.sum()) for share in (1.0, *shares)])
+        plan = freezing_plan(model, devices)
+        rows["auto"].append(plan.bias / plan.dimension)
+        rows["bound"].append(plan.lower_bound / plan.dimension)
+        for method in (Method.APPROXIMATE, Method.SCA, Method.SEQUENTIAL):
+            rows[method].append(freezing_plan(model, devices, method=method).bias / plan.dimension)
+        chance = [freezing_plan(model, devices, method="random", seed=seed).bias for seed in range(10)]
+        rows["random 10"].append(min(chance) / plan.dimension)
+    for name, values in rows.items():
+        worse = sum(value < ours - 1e-6 for value, ours in zip(values, rows["auto"], strict=True))
+        print(f"{name:<12} {np.mean(values):>8.4f}   better than auto in {worse} of {len(values)}")
+
+
+def _large_fleets() -> None:
+    print("\nLarge fleets, MobileNet unless said otherwise")
+    print(f"{'fleet':<44} {'bias':>8} {'bound':>8} {'gap':>7} {'unused':>8} {'seconds':>8}")
+    generator = np.random.default_rng(1)
+    classes = [0.125, 0.25, 0.5, 0.75, 1.0]
+    mobilenet = _mobilenet()
+    deep = [Block(f"b{n}", (f"b{n}",), int(size)) for n, size in enumerate(generator.integers(1000, 200_000, 60))]
+    cases: list[tuple[str, Sequence[Block], np.ndarray[tuple[int], np.dtype[np.float64]]]] = [
+        ("10,000 devices, two budgets (1, 1/8)", mobilenet, generator.choice([0.125, 1.0], 10_000)),
+        ("10,000 devices, five budgets", mobilenet, generator.choice(classes, 10_000)),
+        ("10,000 devices, 10,000 budgets", mobilenet, generator.uniform(0.1, 1, 10_000)),
+        ("1,000 devices, five budgets, 60 blocks", deep, generator.choice(classes, 1000)),
+        ("10,000 devices, 10,000 budgets, 60 blocks", deep, generator.uniform(0.1, 1, 10_000)),
+    ]
+    for name, model, shares in cases:
+        dimension = sum(block.size for block in model)
+        samples = generator.integers(50, 1000, shares.size).tolist()
+        plan, seconds = _timed(model, _fleet([int(share * dimension) for share in shares], samples), Method.AUTO)
+        print(f"{name:<44} {_line(plan, seconds)}")
+
+
+def _line(plan: FreezingPlan, seconds: float) -> str:
+    return (
+        f"{plan.bias / 1e6:>7.3f}M {plan.lower_bound / 1e6:>7.3f}M {plan.gap:>7.2%} {plan.unused / 1e6:>7.3f}M "
+        f"{seconds:>8.2f}"
+    )
+
+
+def _timed(model: Sequence[Block], devices: Sequence[FreezingDevice], method: Method) -> tuple[FreezingPlan, float]:
+    start = time.perf_counter()
+    plan = freezing_plan(model, devices, method=method)
+    return plan, time.perf_counter() - start
+
+
+def _fleet(budgets: Sequence[int], samples: Sequence[int] | None = None) -> list[FreezingDevice]:
+    counts = samples or [450] * len(budgets)
+    return [
+        FreezingDevice(device_id=f"{number:05d}", budget=Budget(trainable_parameters=budget), samples=count)
+        for number, (budget, count) in enumerate(zip(budgets, counts, strict=True))
+    ]
+
+
+def _mobilenet() -> list[Block]:
+    """PerFedMask's MobileNet: a stem and thirteen pairs of a depthwise and a pointwise convolution with their norms."""
+    found, channels = [Block("stem", ("stem",), 27 * 32 + 2 * 32)], 32
+    for number, width in enumerate(WIDTHS, start=1):
+        size = 9 * channels + 2 * channels + channels * width + 2 * width
+        found.append(Block(f"block{number}", (f"block{number}",), size))
+        channels = width
+    return found
+
+
+if __name__ == "__main__":
+    main()
