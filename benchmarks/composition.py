@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=40, help="training steps of a device in a round")
     parser.add_argument("--tune", type=int, default=5, help="epochs of fine-tuning")
     parser.add_argument("--partition", default="dirichlet:0.3")
-    parser.add_argument("--clients", type=int, default=10, help="clients of the partition; five of them are used")
+    parser.add_argument("--clients", type=int, default=20, help="clients of the partition; five of them are used")
     args = parser.parse_args()
     source = open_source("cnn4", classes=None, sample=None, seed=0, weights=None)
     bundle = make_bundle(source.model, source.name, source.example, block_of=block_of)

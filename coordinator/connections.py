@@ -18,8 +18,7 @@ from coordinator.server_settings import ServerLimits
 
 __all__ = ["connection_class"]
 
-_BUFFER = memoryview(bytearray(256 * 1024))
-"""What was read last, of whichever connection: it is taken out before anything else is read."""
+_READ_BYTES = 256 * 1024
 _HEAD_BYTES = 8 * 1024
 
 
@@ -32,6 +31,7 @@ def connection_class(limits: ServerLimits) -> type[asyncio.BaseProtocol]:
 
     class Connection(MeasuredReads):
         connection = Limited
+        buffer = memoryview(bytearray(_READ_BYTES))
 
     return Connection
 
@@ -40,6 +40,8 @@ class MeasuredReads(asyncio.BufferedProtocol):
     """Reads for a connection: little while it expects headers, much once its app has asked for a body."""
 
     connection: type["LimitedConnection"]
+    buffer: memoryview
+    """What was read last, of whichever connection of a server: it is taken out before anything else is read there."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._http = self.connection(*args, **kwargs)
@@ -62,11 +64,11 @@ class MeasuredReads(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Say how much to read."""
-        return _BUFFER if self._http.answering else _BUFFER[:_HEAD_BYTES]
+        return self.buffer if self._http.answering else self.buffer[:_HEAD_BYTES]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take what was read."""
-        self._http.data_received(bytes(_BUFFER[:nbytes]))
+        self._http.data_received(bytes(self.buffer[:nbytes]))
 
 
 class _OneWrite:
@@ -124,9 +126,10 @@ class LimitedConnection(HttpToolsProtocol):
         self._expect_headers()
 
     def data_received(self, data: bytes) -> None:
-        """Take what came. Headers that are not all of them are timed from here on."""
+        """Take what came. Headers that are not all of them are timed from here on, and so is what begins nothing."""
         super().data_received(data)
-        if self._in_headers and self._timer is None and not self.transport.is_closing():
+        waiting = self._in_headers or not (self.answering or self.timeout_keep_alive_task)
+        if waiting and self._timer is None and not self.transport.is_closing():
             self._expect_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -29,17 +29,21 @@ class Context:
     blobs: Blobs
     now: Callable[[], float] = time.time
     """Seconds since 1970. Deadlines are kept in the database, so all workers need about the same clock."""
+    started: float = field(init=False)
+    """When this worker began."""
     worker: str = field(default_factory=lambda: uuid.uuid4().hex)
     """Names this process among the workers."""
     tell: Callable[[Collection[str]], None] = _nobody
     """Called, from any thread, with the devices that have something new to hear."""
     library: Library = field(init=False)
-    corrections: Corrections = field(default_factory=Corrections)
+    corrections: Corrections = field(init=False)
     _handed: dict[str, float] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self.library = Library(self.store, self.blobs)
+        self.corrections = Corrections(self.store.device, self.now)
+        self.started = self.now()
 
     def note_handed(self, task: str, at: float) -> None:
         """A device got its task. Entered by and by: a wait for the disk for each would be too dear."""

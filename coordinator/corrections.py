@@ -1,43 +1,51 @@
 """What rounds teach about devices: how far from its prediction each one was, for the next plan.
 
 Noted when an update is accepted or a task refused, and written to the database once a second for all devices: a lost
-note costs nothing but a plan that is a little worse. With several workers, each knows what it saw last.
+note costs nothing but a plan that is a little worse. What was learned fades, as a device that gets nothing to do any
+more could never show that it is well again.
 """
 
+import logging
 import threading
-from collections import OrderedDict
+from collections.abc import Callable
 
 from coordinator.storage.records import Device
-from edgefl.planning import Correction, corrected, refused
+from edgefl.errors import EdgeFLError
+from edgefl.planning import Correction, corrected, faded, refused
 from edgefl.values import Prediction, Reason, Telemetry, dumps, loads
 
 __all__ = ["Corrections"]
 
-_MOST = 8192
+_LOG = logging.getLogger(__name__)
 
 
 class Corrections:
-    """The corrections of devices that were heard of lately."""
+    """What was learned about devices. Made from what finds a device's newest record, and a clock."""
 
-    def __init__(self) -> None:
-        self._known: OrderedDict[str, Correction] = OrderedDict()
+    def __init__(self, find: Callable[[str], Device | None], now: Callable[[], float]) -> None:
+        self._find, self._now = find, now
         self._new: dict[str, Correction] = {}
+        """What is not in the database yet."""
         self._lock = threading.Lock()
 
-    def note_round(self, device: Device, predicted: Prediction, telemetry: Telemetry) -> None:
+    def note_round(self, device: str, predicted: Prediction, telemetry: Telemetry, half_life: float) -> None:
         """A device's round took this, where that was predicted."""
-        with self._lock:
-            self._enter(device.id, corrected(self._before(device), predicted, telemetry))
+        self._learn(device, half_life, lambda before: corrected(before, predicted, telemetry))
 
-    def note_refusal(self, device: Device, reason: Reason) -> None:
+    def note_refusal(self, device: str, reason: Reason, half_life: float) -> None:
         """A device would not do a task."""
-        with self._lock:
-            self._enter(device.id, refused(self._before(device), reason))
+        self._learn(device, half_life, lambda before: refused(before, reason))
 
-    def of(self, device: Device) -> Correction:
-        """Return what is known of a device."""
+    def of(self, device: Device, half_life: float) -> Correction:
+        """Return what is known of a device whose record was just read. It halves in `half_life` seconds."""
         with self._lock:
-            return self._before(device)
+            known = self._new.get(device.id) or _read(device)
+        return faded(known, (self._now() - known.learned_at) / half_life)
+
+    def forget(self, device: str) -> None:
+        """A device was measured anew: what was learned about it is in its profile now."""
+        with self._lock:
+            self._new[device] = Correction(learned_at=int(self._now()))
 
     def take(self) -> dict[str, str]:
         """Return what was noted since the last call, to be entered in the database."""
@@ -45,14 +53,31 @@ class Corrections:
             new, self._new = self._new, {}
         return {device: dumps(correction) for device, correction in new.items()}
 
-    def _before(self, device: Device) -> Correction:
-        known = self._known.get(device.id)
-        if known is not None:
-            return known
-        return Correction() if device.correction is None else loads(Correction, device.correction)
+    def _learn(self, name: str, half_life: float, lesson: Callable[[Correction], Correction]) -> None:
+        """Note a lesson. Nothing hangs on it, so nothing may fail for it."""
+        try:
+            device = self._find(name)
+            if device is not None:
+                learned = lesson(self.of(device, half_life))
+                with self._lock:
+                    self._new[name] = _dated(learned, self._now())
+        except Exception:
+            _LOG.exception("what a device's round took could not be noted")
 
-    def _enter(self, device: str, correction: Correction) -> None:
-        self._known[device] = self._new[device] = correction
-        self._known.move_to_end(device)
-        while len(self._known) > _MOST:
-            self._known.popitem(last=False)
+
+def _read(device: Device) -> Correction:
+    """Return what the database has; what another version wrote there teaches nothing."""
+    try:
+        return Correction() if device.correction is None else loads(Correction, device.correction)
+    except EdgeFLError:
+        return Correction()
+
+
+def _dated(correction: Correction, now: float) -> Correction:
+    return Correction(
+        seconds=correction.seconds,
+        peak_bytes=correction.peak_bytes,
+        joules=correction.joules,
+        strain=correction.strain,
+        learned_at=int(now),
+    )

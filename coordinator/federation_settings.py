@@ -195,6 +195,11 @@ class FederationSettings:
         """How many updates close a round."""
         return self.buffering.size if self.buffered else self.selection.devices
 
+    @property
+    def memory_seconds(self) -> float:
+        """After so long, half of what rounds taught about a device is forgotten: in some rounds, or half an hour."""
+        return max(1800.0, 10 * self.rounds.deadline)
+
     def is_personal(self, number: int) -> bool:
         """Whether this is the number of the round after the last one, in which devices make the model their own."""
         return number >= self.rounds.count

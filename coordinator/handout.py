@@ -65,6 +65,6 @@ def _written(**fields: object) -> bytes:
 def _seconds_left(context: Context, federation: Federation, task: Task, now: float) -> float:
     """Return how long a task may still take: all of a round end together; in buffered mode each has its own time."""
     settings = context.library.settings(federation)
-    if settings.buffered:
+    if settings.buffered and not settings.is_personal(task.round):
         return settings.rounds.deadline - (now - task.created_at)
     return context.library.deadline(task.federation, task.round, int(now)) - now

@@ -55,8 +55,8 @@ class _Checked:
     body: bytes | Path | None
     """None where the update is late: its report is kept, its tensors are not."""
     mask: bytes | None
-    lesson: tuple[Prediction, Telemetry] | None = None
-    """What was predicted and what was measured, where the next plan shall learn from it."""
+    lesson: tuple[Prediction, Telemetry, float] | None = None
+    """What was predicted, what was measured, and how soon half of it is forgotten, if plans shall learn from it."""
 
 
 _Queue = SimpleQueue[_Arrival | None]
@@ -150,7 +150,9 @@ class Intake:
             most_staleness=settings.buffering.most_staleness,
         )
         predicted = context.library.plan(task).predicted
-        lesson = None if predicted is None or not settings.budget.adapt else (predicted, report.result.telemetry)
+        if predicted is None or not settings.budget.adapt:
+            return _Checked(arrival, upload, None if late else body, mask)
+        lesson = (predicted, report.result.telemetry, settings.memory_seconds)
         return _Checked(arrival, upload, None if late else body, mask, lesson)
 
     def _check_tensors(self, federation: Federation, task: Task, report: Report) -> None:
@@ -197,13 +199,13 @@ class Intake:
             _LOG.exception("updates could not be entered")
             _answer([(entry.arrival, _not_now(error)) for entry in entries])
             return
+        _answer([(entry.arrival, verdict) for entry, verdict in zip(entries, verdicts, strict=True)])
         for entry, verdict in zip(entries, verdicts, strict=True):
             if verdict is Verdict.ACCEPTED and entry.lesson is not None:
-                self._context.corrections.note_round(entry.arrival.device, *entry.lesson)
-            if verdict in _USELESS and entry.body is not None:
+                self._context.corrections.note_round(entry.upload.device, *entry.lesson)
+            if verdict in _USELESS:  # it may have been put there by an earlier try
                 with contextlib.suppress(Exception):  # a body too many does no harm
                     self._context.blobs.drop(entry.upload.update)
-        _answer([(entry.arrival, verdict) for entry, verdict in zip(entries, verdicts, strict=True)])
         if Verdict.ACCEPTED in verdicts:
             self._accepted()
 
@@ -236,8 +238,10 @@ def _tell(answers: Sequence[tuple[_Arrival, Verdict | Exception]]) -> None:
 def refuse(context: Context, device: Device, task_id: str, refusal: Refusal) -> Receipt:
     """Take a device's word that it does not do a task."""
     verdict = context.store.refuse(task_id, device.id, dumps(refusal), context.now())
-    if verdict is Verdict.ACCEPTED:
-        context.corrections.note_refusal(device, refusal.reason)
+    federation = context.library.federation(device.federation)
+    if verdict is Verdict.ACCEPTED and federation is not None:
+        half_life = context.library.settings(federation).memory_seconds
+        context.corrections.note_refusal(device.id, refusal.reason, half_life)
     return _receipt(task_id, verdict)
 
 

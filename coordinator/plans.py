@@ -17,6 +17,9 @@ from edgefl.strategies import Model, Moment, Order, Participant
 
 __all__ = ["Plans"]
 
+LONGEST_PERSONAL = 20
+"""Deadlines of a round that a device may take to make the last model its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plans:
@@ -34,6 +37,10 @@ class Plans:
         """Return the devices that were heard of lately and have nothing to do."""
         since = self.context.now() - self.settings.selection.available_within
         return self.context.store.free_devices(self.federation.id, seen_since=since)
+
+    def members(self) -> list[Device]:
+        """Return the devices that are not revoked, here or away."""
+        return [device for device in self.context.store.devices(self.federation.id) if device.revoked_at is None]
 
     def asked(self, wanted: int) -> int:
         """Return how many devices are asked for so many updates."""
@@ -55,12 +62,33 @@ class Plans:
             chosen, queue = fit + queue[:left_out], queue[left_out:]
         return {}
 
-    def personal_orders(self, model: Model) -> Mapping[str, Order]:
-        """Return what the strategy lets every device that is there do with the last model for itself."""
+    def personal_orders(self, model: Model, devices: Sequence[Device]) -> dict[str, Order]:
+        """Return what the strategy lets devices do with the last model for themselves, in the time that there is."""
         count = self.settings.rounds.count
         moment = Moment(count, count, seed_of(self.settings.seed, "personal"), self.settings.work)
         strategy = self.context.library.strategy(self.federation)
-        return strategy.personalise(model, [self._participant(device) for device in self.free()], moment)
+        orders = strategy.personalise(model, [self._participant(device) for device in devices], moment)
+        known = {device.id: device for device in devices}
+        return {name: order for name, order in orders.items() if self._bearable(known[name], order)}
+
+    def personal_seconds(self, orders: Mapping[str, Order], devices: Sequence[Device]) -> float:
+        """Return how long the slowest of some devices will take, with the usual reserve."""
+        known = {device.id: device for device in devices}
+        return max((self._seconds(known[name], order) for name, order in orders.items()), default=0.0)
+
+    def _bearable(self, device: Device, order: Order) -> bool:
+        """Whether a device can do an order of its own in a few deadlines, and in its memory."""
+        most = LONGEST_PERSONAL * self.settings.rounds.deadline
+        memory = 0 if order.predicted is None else order.predicted.peak_bytes or 0
+        enough = self._participant(device).budget.peak_bytes
+        return self._seconds(device, order) <= most and (enough is None or memory <= enough)
+
+    def _seconds(self, device: Device, order: Order) -> float:
+        predicted = 0.0 if order.predicted is None else order.predicted.seconds or 0.0
+        if self.settings.budget.adapt:
+            learned = self.context.corrections.of(device, self.settings.memory_seconds)
+            predicted *= learned.seconds * learned.strain
+        return predicted / max(self.settings.round_share, 0.01)
 
     def prepare(self, number: int, serial: int, model: Model, orders: Mapping[str, Order]) -> Prepared:
         """Return the tasks of some orders; `serial` tells the tasks of one round and device apart."""
@@ -78,7 +106,7 @@ class Plans:
             memory_bytes=caps.memory,
             joules=caps.joules,
             trainable_parameters=caps.trainable_parameters,
-            correction=self.context.corrections.of(device) if caps.adapt else None,
+            correction=self.context.corrections.of(device, self.settings.memory_seconds) if caps.adapt else None,
         )
         return Participant(
             device_id=device.id,

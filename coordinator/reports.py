@@ -1,6 +1,7 @@
 """What a round gave, in a few numbers: kept with the round, shown to operators, drawn in plots."""
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,10 +59,11 @@ def round_report(
 
 
 def _tuned(result: dict[str, Any]) -> bool:
-    return "accuracy_before" in result["metrics"]
+    return bool(0 <= result["metrics"].get("accuracy_before", -1) <= 1)
 
 
 def _mean(pairs: Sequence[tuple[float, int]]) -> float | None:
-    """Return the mean weighted by samples; None of nothing."""
+    """Return the mean weighted by samples; None of nothing, and of numbers that no sum can hold."""
     total = sum(weight for _, weight in pairs)
-    return sum(value * weight for value, weight in pairs) / total if total else None
+    mean = sum(value * weight for value, weight in pairs) / total if total else math.nan
+    return mean if math.isfinite(mean) else None

@@ -27,6 +27,7 @@ it. Each task has the deadline for itself, and closing a round does not end the 
 
 import json
 import logging
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -123,20 +124,25 @@ class Rounds:
 
     def _open_personal(self, last: Round) -> float:
         """Open the round after the last one; if nobody has anything to do in it, the federation is over."""
+        plans, model = Plans(self.context, self.federation), self._stored(*_result(last))
+        if not plans.personal_orders(model, plans.members()):
+            return self._finish()
         if not self.running:
             return _LOOK_AGAIN
-        now, plans = self.context.now(), Plans(self.context, self.federation)
-        if self.settings.buffered:  # what is still under way has no round to count in
-            self.context.store.expire_tasks(self.federation.id, created_before=now, at=now)
-        model = self._stored(*_result(last))
-        orders = plans.personal_orders(model)
+        free = plans.free()
+        orders = plans.personal_orders(model, free)
         if not orders:
-            return self._finish()
-        number = self.settings.rounds.count
+            # After a restart nobody has been heard of yet.
+            since = max(last.done_at or 0.0, self.context.started)
+            if self.context.now() >= since + self.settings.selection.available_within:
+                return self._finish()
+            return self._wait("waiting for devices to make the last model their own")
+        if self.settings.buffered:  # what is still under way has no round to count in
+            self.context.store.expire_tasks(self.federation.id, created_before=math.inf, at=self.context.now())
+        now, number = self.context.now(), self.settings.rounds.count
         prepared = plans.prepare(number, 1, model, orders)
         weights, arrays = _result(last)
-        slowest = max((order.predicted.seconds or 0.0 for order in orders.values() if order.predicted), default=0.0)
-        seconds = max(self.settings.rounds.deadline, slowest / max(self.settings.round_share, 0.01))
+        seconds = max(self.settings.rounds.deadline, plans.personal_seconds(orders, free))
         opened = Round(
             federation=self.federation.id,
             number=number,
@@ -146,6 +152,7 @@ class Rounds:
             deadline_at=now + seconds,
         )
         if self.context.store.open_round(opened, prepared.tasks, prepared.artifacts):
+            self._say(None)
             _LOG.info("personalisation opened", extra={"federation": self.federation.id, "tasks": len(orders)})
             self.context.tell([task.device for task in prepared.tasks])
         return _SOON
@@ -172,10 +179,32 @@ class Rounds:
         return current.deadline_at - now
 
     def _collect_personal(self, current: Round) -> float:
+        """Wait for those who are at it; who comes meanwhile, late from the last round or after a restart, may join."""
         now = self.context.now()
         if self.context.store.ended(self.federation.id, current.number).open == 0:
             return self._close(current, "every device answered")
-        return self._close(current, "deadline") if now >= current.deadline_at else current.deadline_at - now
+        if now >= current.deadline_at:
+            return self._close(current, "deadline")
+        if self.running:
+            self._join_personal(current)
+        return min(_LOOK_AGAIN, current.deadline_at - now)
+
+    def _join_personal(self, current: Round) -> None:
+        plans = Plans(self.context, self.federation)
+        asked = {task.device for task in self.context.store.tasks(self.federation.id, number=current.number)}
+        free = [device for device in plans.free() if device.id not in asked]
+        if not free:
+            return
+        model = self._stored(current.model, current.state_arrays)
+        left = current.deadline_at - self.context.now()
+        known = {device.id: device for device in free}
+        orders = {
+            name: order
+            for name, order in plans.personal_orders(model, free).items()
+            if plans.personal_seconds({name: order}, [known[name]]) <= left
+        }
+        if orders:
+            self._add(current, plans.prepare(current.number, len(asked) + 1, model, orders), over=False)
 
     def _close(self, current: Round, because: str) -> float:
         at, name = self.context.now(), self.federation.id
@@ -203,6 +232,9 @@ class Rounds:
         if over and most is not None and current.attempt >= most and not resumed:
             return self._give_up(current)
         prepared = Prepared([], []) if self.settings.buffered else self._further(current, missing, again=over)
+        if over and not self.settings.buffered:
+            nobody = f"round {current.number} waits: no device that is there can do a task in time"
+            self._say(None if prepared.tasks else nobody)
         if not over and not prepared.tasks:
             return min(_LOOK_AGAIN, current.deadline_at - self.context.now())
         self._add(current, prepared, over=over)

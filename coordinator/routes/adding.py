@@ -146,7 +146,7 @@ class BusyRoutes:
     def find(self, scope: Scope) -> bool:
         """Whether a request is for a busy route; the scope then names it."""
         for route in self._routes:
-            found = route.path_regex.match(scope["path"])
+            found = route.path_regex.fullmatch(scope["path"])
             if found is not None and scope["method"] in route.methods:
                 scope["route"], scope["path_params"] = route, found.groupdict()
                 return True

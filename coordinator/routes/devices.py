@@ -109,5 +109,6 @@ async def update_profile(request: Request, device: Annotated[Device, Depends(dev
     edge = edge_of(request)
     profile = await read_document(request, DeviceProfile)
     await edge.threads.run(edge.context.store.set_profile, device.id, dumps(profile))
+    edge.context.corrections.forget(device.id)
     edge.gate.forget(device.id)
     return Response(status_code=204)

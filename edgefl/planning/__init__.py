@@ -8,7 +8,7 @@ freezing/        which layers each device of a fleet trains
 """
 
 from edgefl.planning.budgets import budget_of
-from edgefl.planning.correction import Correction, corrected, refused
+from edgefl.planning.correction import Correction, corrected, faded, refused
 from edgefl.planning.freezing import (
     Block,
     FreezingDevice,
@@ -26,6 +26,7 @@ __all__ = [
     "widest",
     "Correction",
     "corrected",
+    "faded",
     "refused",
     "budget_of",
     "freezing_plan",

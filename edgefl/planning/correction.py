@@ -11,9 +11,9 @@ than half of the way there.
 import math
 from dataclasses import dataclass, replace
 
-from edgefl.values import Prediction, Ratio, Reason, Telemetry, check_fields, document
+from edgefl.values import Count, Prediction, Ratio, Reason, Telemetry, check_fields, document
 
-__all__ = ["Correction", "corrected", "refused"]
+__all__ = ["Correction", "corrected", "faded", "refused"]
 
 LARGEST = 8.0
 """The most that a factor can be; the least is one over this."""
@@ -43,6 +43,9 @@ class Correction:
     strain: Ratio = 1.0
     """A further factor on time and energy while the device reports heat or runs out of energy; 1 is at ease."""
 
+    learned_at: Count = 0
+    """When, in seconds since 1970."""
+
     def __post_init__(self) -> None:
         check_fields(self)
         for name, low, high in (
@@ -62,6 +65,21 @@ def corrected(before: Correction, predicted: Prediction, telemetry: Telemetry) -
         peak_bytes=_followed(before.peak_bytes, predicted.peak_bytes, telemetry.memory.peak_bytes),
         joules=_followed(before.joules, predicted.joules, None if energy is None else energy.joules),
         strain=before.strain * (STRAIN_STEP if _strained(telemetry) else 1 / STRAIN_STEP),
+    )
+
+
+def faded(correction: Correction, halvings: float) -> Correction:
+    """Return what is left of a correction after a while: in the logarithm, half of it with every halving.
+
+    A device that nothing was left for cannot show that it is well again; so it is believed to be, by and by.
+    """
+    share = 0.5 ** max(halvings, 0.0)
+    return replace(
+        correction,
+        seconds=correction.seconds**share,
+        peak_bytes=correction.peak_bytes**share,
+        joules=correction.joules**share,
+        strain=correction.strain**share,
     )
 
 
@@ -89,6 +107,5 @@ def _followed(factor: float, predicted: float | None, measured: float | None) ->
 
 
 def _strained(telemetry: Telemetry) -> bool:
-    thermal, energy = telemetry.thermal, telemetry.energy
-    hot = thermal is not None and (thermal.throttled is True or (thermal.end_celsius or 0.0) >= HOT_CELSIUS)
-    return hot or (energy is not None and energy.plugged is False)
+    thermal = telemetry.thermal
+    return thermal is not None and (thermal.throttled is True or (thermal.end_celsius or 0.0) >= HOT_CELSIUS)

@@ -19,6 +19,7 @@ that nobody trains keeps its values.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -100,6 +101,14 @@ class Freezing:
         return _Fleet(graph, blocks, rounds, masks, {}).parts(self, moment)
 
 
+@lru_cache(maxsize=16)
+def _remembered(
+    graph: ModelGraph, devices: tuple[FreezingDevice, ...], method: Method, tolerance: float, seed: int
+) -> FreezingPlan:
+    """Plan once for equal devices: a plan may take seconds, and every round of a steady fleet asks for the same one."""
+    return freezing_plan(graph, devices, method=method, tolerance=tolerance, seed=seed, beyond_budget=True)
+
+
 def body_of(graph: ModelGraph) -> frozenset[str]:
     """Return the layers that can be trained and are not the head."""
     heads = {graph.layer_of[tensor.name] for tensor in graph.tensors if tensor.role is Role.HEAD}
@@ -144,13 +153,13 @@ class _Fleet:
 
     def _plan(self, settings: Freezing, moment: Moment) -> FreezingPlan | None:
         """Return what the planner says; None where nobody can train anything."""
-        devices = [self._device(device) for device in self.channels]
+        devices = tuple(self._device(device) for device in self.channels)
         # Equal devices have equal plans in every round, unless chance is what is asked for.
         seed = moment.seed if settings.planner is Method.RANDOM else 0
         method, tolerance = settings.planner, settings.unused_tolerance
         try:
             # What is beyond budgets is taken away again; without that, the planner would refuse.
-            return freezing_plan(self.graph, devices, method=method, tolerance=tolerance, seed=seed, beyond_budget=True)
+            return _remembered(self.graph, devices, method, tolerance, seed)
         except MaskError:
             return None
 

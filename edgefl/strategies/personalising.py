@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from edgefl.local_rules import Descent, FineTune
-from edgefl.local_rules.descent import Positive
+from edgefl.local_rules.descent import Positive, Schedule
 from edgefl.local_rules.fine_tune import Head
 from edgefl.masks import Mask
 from edgefl.strategies.local_round import LocalRound
@@ -52,7 +52,10 @@ def fine_tuning(
         return {}
     rate = settings.fine_tune_rate or descent.learning_rate
     rule = settings_for(
-        FineTune(descent=replace(descent, learning_rate=rate, proximal=0.0), head=settings.fine_tune_head)
+        FineTune(
+            descent=replace(descent, learning_rate=rate, schedule=Schedule.CONSTANT, proximal=0.0),
+            head=settings.fine_tune_head,
+        )
     )
     work = replace(moment.work, epochs=settings.fine_tune_epochs)
     orders = {}

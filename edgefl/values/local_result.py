@@ -7,6 +7,7 @@ tensors (`edgefl.wire.encode_result`): one file that a device can keep, send, an
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from edgefl.values.field_error import FieldError
 from edgefl.values.quantities import Count, Fraction, Real
 from edgefl.values.records import check_fields
 from edgefl.values.schema import document
@@ -14,6 +15,8 @@ from edgefl.values.telemetry import Telemetry
 from edgefl.values.texts import Identifier
 
 __all__ = ["LocalResult"]
+
+_MOST_METRICS = 64
 
 
 @document("local_result", version=1)
@@ -50,7 +53,13 @@ class LocalResult:
     """Share of right answers, 0 to 1, on the device's held-out data, or None if not evaluated."""
 
     metrics: Mapping[str, Real] = field(default_factory=dict)
-    """Further numbers by name, for people and plots."""
+    """Further numbers by name, for people and plots; 64 of them at most."""
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if len(self.metrics) > _MOST_METRICS:
+            raise FieldError(
+                f"has {len(self.metrics)} entries",
+                fix=f"Send {_MOST_METRICS} at most: they are for people",
+                path=("metrics",),
+            )

@@ -590,3 +590,92 @@ def test_plans_that_do_not_adapt_stay_as_they_are(stage: Stage) -> None:
         stage.upload(one, plan, answer(stage.context, plan, seconds=900.0))
         stage.advance(2)
     assert len(masks) == 1
+
+
+TUNING = StrategyChoice(name="fedavg", settings={"fine_tune_epochs": 1})
+
+
+def test_devices_that_come_late_make_the_model_their_own_too(stage: Stage) -> None:
+    one, two, three = stage.begin(3, strategy=TUNING, rounds=RoundSettings(count=1, deadline=60))
+    stage.advance()
+    done = [device for device in (one, two, three) if stage.has_task(device)]
+    (late,) = (device for device in (one, two, three) if device not in done)
+    for device in done:
+        stage.do(device)
+    stage.clock.time += 95  # the one without a task was not heard of
+    stage.context.store.seen({device.id: stage.clock.time for device in done})
+    stage.advance(3)
+    assert not stage.has_task(late)
+    stage.context.store.seen({late.id: stage.clock.time})
+    stage.advance()
+    assert stage.plan(late).rule.name == "fine_tune"
+
+
+def test_after_a_restart_devices_are_waited_for_before_the_end(stage: Stage) -> None:
+    one, two = stage.begin(2, strategy=TUNING, rounds=RoundSettings(count=1, deadline=60))
+    stage.advance()
+    stage.do(one)
+    stage.do(two)
+    stage.advance(2)
+    stage.clock.time += 500
+    stage.context.started = stage.clock.time  # started again, and nobody was heard of yet
+    stage.advance()
+    assert stage.round.number == 0
+    found = stage.context.store.federation("digits")
+    assert found is not None
+    assert found.state is FederationState.RUNNING
+    assert found.reason is not None
+    stage.context.store.seen({one.id: stage.clock.time})
+    stage.advance()
+    assert (stage.round.number, stage.has_task(one), stage.has_task(two)) == (1, True, False)
+
+
+def test_a_paused_federation_that_personalises_nothing_ends(stage: Stage) -> None:
+    one, two = stage.begin(2, rounds=RoundSettings(count=1, deadline=60))
+    stage.advance()
+    stage.do(one)
+    stage.do(two)
+    move(stage.context, "digits", Verb.PAUSE)
+    stage.advance(3)
+    found = stage.context.store.federation("digits")
+    assert found is not None
+    assert found.state is FederationState.FINISHED
+
+
+def test_buffered_tasks_do_not_count_in_the_round_after_the_last(stage: Stage) -> None:
+    devices = stage.begin(
+        3,
+        strategy=TUNING,
+        mode=Mode.BUFFERED,
+        buffering=Buffering(size=1, at_once=3),
+        rounds=RoundSettings(count=1, deadline=60),
+    )
+    stage.advance()
+    plans = [stage.plan(device) for device in devices]
+    assert stage.upload(devices[0], plans[0]) is Outcome.ACCEPTED
+    stage.advance(3)
+    assert stage.round.number == 1
+    assert stage.upload(devices[1], plans[1]) is Outcome.LATE
+    stage.clock.time += 5
+    stage.context.store.seen({device.id: stage.clock.time for device in devices})
+    stage.advance()
+    assert stage.plan(devices[2]).rule.name == "fine_tune"
+    assert stage.plan(devices[2]).deadline_seconds == stage.round.deadline_at - stage.clock.time
+
+
+def test_a_device_that_nothing_was_left_for_is_tried_again(stage: Stage) -> None:
+    one, *_ = stage.begin(1, rounds=RoundSettings(count=3, deadline=60), selection=Selection(devices=1))
+    for _ in range(9):
+        stage.context.corrections.note_refusal(one.id, Reason.DEADLINE, 1800)
+    half_life = 1800.0
+    assert stage.context.corrections.of(one, half_life).seconds > 7
+    stage.clock.time += 10 * half_life
+    assert stage.context.corrections.of(one, half_life).seconds < 1.01
+
+
+def test_what_cannot_be_noted_costs_no_update(stage: Stage) -> None:
+    one, *_ = stage.begin(1, selection=Selection(devices=1))
+    stage.context.store.correct({one.id: '{"schema": "edgefl.correction/99"}'})
+    stage.advance()
+    assert stage.do(one) is Outcome.ACCEPTED
+    assert stage.intake.alive

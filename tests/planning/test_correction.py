@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgefl.errors import SchemaError
-from edgefl.planning import Correction, budget_of, corrected, refused
+from edgefl.planning import Correction, budget_of, corrected, faded, refused
 from edgefl.values import Budget, Prediction, Reason, Telemetry, Thermal, dumps, read
 from tests.values.samples import PROFILE, TELEMETRY
 
@@ -66,15 +66,21 @@ def test_it_recovers_from_heat_and_from_one_bad_round() -> None:
     assert seconds(known) == pytest.approx(80, rel=1e-3)
 
 
+def test_a_correction_fades() -> None:
+    learned = Correction(seconds=4.0, peak_bytes=0.25, joules=2.0, strain=2.25)
+    assert faded(learned, 0) == learned
+    assert faded(learned, 1) == Correction(seconds=2.0, peak_bytes=0.5, joules=2.0**0.5, strain=1.5)
+    assert seconds(faded(learned, 60)) == pytest.approx(80)
+
+
 @pytest.mark.parametrize(
     "changes",
     [
         {"thermal": Thermal(throttled=True)},
         {"thermal": Thermal(end_celsius=80)},
-        {"energy": dataclasses.replace(TELEMETRY.energy, plugged=False) if TELEMETRY.energy else None},
     ],
 )
-def test_heat_and_living_on_a_battery_shrink_time_and_energy(changes: dict[str, object]) -> None:
+def test_heat_shrinks_time_and_energy(changes: dict[str, object]) -> None:
     after = budget(corrected(Correction(), MEASURED, telemetry(1.0, **changes)))
     assert after.round_seconds is not None
     assert after.joules is not None

@@ -1,0 +1,123 @@
+"""How good, how small and how cheap: every strategy side by side, and what the papers say about them.
+
+    python -m benchmarks.accuracy [--quick | --full] [--strategies a,b] [--setups a,b] [--seeds 3] [--resume]
+                                  [--out runs/accuracy] [--workers 2]
+
+Each run is a whole federation in one process (`edgefl.simulation`): real rules, real onnxruntime, real bodies on the
+wire, counted as sent. Printed and written to the folder:
+
+    table.txt, table.csv     mean and deviation over seeds: accuracy of the global model, and of devices on samples of
+                             their own before and after personalisation, bytes of an update up and down,
+                             multiply-adds, trained and kept parameters, milliseconds of a training step
+    claims.txt               what the papers say, held or not held, with the figures
+    results.json             everything
+    curves-*.svg             accuracy by round
+
+A finished run is a file in the folder; with --resume those are not done again.
+"""
+
+import argparse
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+from benchmarks.accuracy_study.claims import judged
+from benchmarks.accuracy_study.entries import entries_of
+from benchmarks.accuracy_study.figures import figures_of
+from benchmarks.accuracy_study.ledger import Ledger
+from benchmarks.accuracy_study.report import write_report
+from benchmarks.accuracy_study.run import Run, run
+from benchmarks.accuracy_study.setups import FULL, QUICK
+from edgefl.values.words import seconds_in_words
+
+_WIDTH = 30
+
+
+def main() -> None:
+    """Run, or go on with, the study."""
+    args = _arguments()
+    study = FULL if args.full else QUICK
+    setups = [name for name in study if args.setups is None or name in args.setups]
+    strategies = None if args.strategies is None else args.strategies
+    models = args.out / "models"
+    wanted = [
+        Run(study[entry.setup], entry, seed, models)
+        for seed in range(args.seeds)
+        for entry in entries_of(setups, strategies)
+    ]
+    ledger = Ledger(args.out / "runs")
+    known = {number: found for number, one in enumerate(wanted) if args.resume and (found := ledger.known(one))}
+    left = [number for number in range(len(wanted)) if number not in known]
+    _prepare({wanted[number].setup.model for number in left}, list(range(args.seeds)), models)
+    for number, found in _done(wanted, left, args.workers):
+        ledger.keep(wanted[number], found)
+        known[number] = found
+    results = [known[number] for number in range(len(wanted))]
+    figures = figures_of(results)
+    write_report(figures, judged(figures), results, [study[name] for name in setups], args.out)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="small set-ups, a quarter of an hour (the default)")
+    size.add_argument("--full", action="store_true", help="the papers' own rounds and devices: days")
+    parser.add_argument("--strategies", type=_names, help="only these, by name")
+    parser.add_argument("--setups", type=_names, help=f"only these: {', '.join(dict.fromkeys([*QUICK, *FULL]))}")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--resume", action="store_true", help="do not repeat finished runs")
+    parser.add_argument("--out", type=Path, default=Path("runs/accuracy"))
+    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+    return parser.parse_args()
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _prepare(models: set[str], seeds: list[int], folder: Path) -> None:
+    """Export models. Nothing else here needs torch."""
+    from benchmarks.accuracy_study.models import prepare
+
+    for model in sorted(models):
+        _show(f"exporting {model}")
+        prepare(model, seeds, folder)
+
+
+def _done(wanted: Sequence[Run], left: list[int], workers: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield runs as they end, with a bar on a terminal."""
+    began = time.monotonic()
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[name] = "1"  # one run a core
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        futures = {pool.submit(run, wanted[number]): number for number in left}
+        try:
+            for count, future in enumerate(as_completed(futures), start=1):
+                number = futures[future]
+                yield number, future.result()
+                remaining = (time.monotonic() - began) / count * (len(left) - count)
+                bar = "#" * round(_WIDTH * count / len(left))
+                words = f"{seconds_in_words(round(remaining))} left, {_named(wanted[number])}"
+                _show(f"[{bar:.<{_WIDTH}}] {count} of {len(left)} runs, {words}")
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    _show("")
+
+
+def _named(one: Run) -> str:
+    return f"{one.setup.name} {one.entry.label}, seed {one.seed}"
+
+
+def _show(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{text[:118]:<118}", end="" if text else "\r", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

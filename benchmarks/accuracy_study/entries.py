@@ -1,0 +1,118 @@
+"""Which strategy takes part in which comparison. A new strategy is one line here; without one, it is run on the digits.
+
+What is said here comes on top of what the set-up tells all strategies alike.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from benchmarks.accuracy_study.setups import Setup
+from edgefl.strategies import STRATEGIES
+from edgefl.values import Setting, settings_of
+
+__all__ = ["Entry", "Limit", "entries_of", "settings_in"]
+
+
+class Limit(StrEnum):
+    """What a device of a capacity below 1 has less of."""
+
+    NOTHING = "nothing"
+    EPOCHS = "epochs"
+    """Half the passes: how PerFedMask's Table 1 treats methods that do not plan."""
+    TRAINED = "trained"
+    """Parameters that it can train."""
+    KEPT = "kept"
+    """Parameters that it can have."""
+    DENSITY = "density"
+    """Weights that it can hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A strategy in a comparison."""
+
+    setup: str
+    label: str
+    strategy: str
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    limit: Limit = Limit.NOTHING
+
+
+_FEDMRN: Mapping[str, Setting] = {"learning_rate": 0.1}
+_UPLINKS: Mapping[str, Mapping[str, Setting]] = {
+    "fedavg": {},
+    "fedmrn": _FEDMRN,
+    "fedmrn signed": {**_FEDMRN, "noise_masks": "signed"},
+    "fedpm": {"learning_rate": 0.1},
+    "signsgd": {},
+    "topk": {},
+    "terngrad": {},
+    "drive": {},
+    "eden": {},
+    "random_subsampling": {},
+}
+
+
+def _entry(
+    setup: str, label: str, settings: Mapping[str, Setting] | None = None, limit: Limit = Limit.NOTHING
+) -> Entry:
+    """Return an entry whose label begins with the name of its strategy."""
+    return Entry(setup=setup, label=label, strategy=label.split()[0], settings=settings or {}, limit=limit)
+
+
+def _uplinks(setup: str, labels: Iterable[str] = _UPLINKS) -> list[Entry]:
+    return [_entry(setup, label, _UPLINKS[label]) for label in labels]
+
+
+_ENTRIES: Sequence[Entry] = [
+    *_uplinks("bytes"),
+    *_uplinks("uplink-small", ("fedavg", "fedmrn", "fedmrn signed", "signsgd", "topk", "eden")),
+    *_uplinks("uplink"),
+    *_uplinks("uplink-labels"),
+    *_uplinks("uplink-iid"),
+    _entry("freezing", "perfedmask", limit=Limit.TRAINED),
+    _entry("freezing", "perfedmask random", {"planner": "random"}, Limit.TRAINED),
+    _entry("freezing", "fedbabu", limit=Limit.EPOCHS),
+    _entry("freezing", "fedavg", limit=Limit.EPOCHS),
+    _entry("freezing", "fedprox", limit=Limit.EPOCHS),
+    _entry("freezing", "fednova", limit=Limit.EPOCHS),
+    _entry("freezing", "heterofl", limit=Limit.KEPT),
+    _entry("channels", "hermes"),
+    _entry("channels", "fedavg"),
+    _entry("channels", "fedavg tuned", {"fine_tune_epochs": 5}),
+    _entry("channels", "local"),
+    _entry("channels", "ditto"),
+    _entry("weights", "fedspa"),
+    _entry("weights", "fedspa static", {"method": "static"}),
+    _entry("weights", "fedspa channel", {"granularity": "channel"}),
+    _entry("weights", "fedavg"),
+    _entry("weights", "local"),
+    _entry("weights", "ditto"),
+    _entry("sizes", "fedmap", limit=Limit.DENSITY),
+    _entry("sizes", "fedmap channel", {"granularity": "channel"}, Limit.KEPT),
+    _entry("sizes", "heterofl", limit=Limit.KEPT),
+    _entry("sizes", "fedrolex", limit=Limit.KEPT),
+    _entry("sizes", "fjord", limit=Limit.KEPT),
+]
+
+_ON_DIGITS: Mapping[str, Mapping[str, Setting]] = {
+    "fedmrn": {"learning_rate": 0.3, "noise_bound": 0.05},
+}
+"""What a strategy is told on the digits beside its defaults."""
+
+
+def entries_of(setups: Sequence[str], strategies: Sequence[str] | None = None) -> list[Entry]:
+    """Return the entries of some comparisons, of all strategies that there are or of some."""
+    wanted = [name for name in STRATEGIES if strategies is None or name in strategies]
+    on_digits = [
+        Entry(setup="digits", label=name, strategy=name, settings=_ON_DIGITS.get(name, {})) for name in STRATEGIES
+    ]
+    listed = [*on_digits, *_ENTRIES]
+    return [entry for entry in listed if entry.setup in setups and entry.strategy in wanted]
+
+
+def settings_in(setup: Setup, entry: Entry) -> dict[str, Setting]:
+    """Return all that a strategy is told: what all are told, as far as it knows such settings, and its own."""
+    known = settings_of(STRATEGIES[entry.strategy])
+    return {name: value for name, value in setup.settings.items() if name in known} | dict(entry.settings)

@@ -1,0 +1,80 @@
+"""From single runs to means and deviations over seeds."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["MEASURES", "Figure", "Figures", "Value", "figures_of"]
+
+MEASURES = (
+    "accuracy",
+    "before",
+    "after",
+    "up_bytes",
+    "down_bytes",
+    "multiply_adds",
+    "trained_fraction",
+    "kept_fraction",
+    "step_milliseconds",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A mean over seeds, and how far they differ."""
+
+    mean: float
+    deviation: float
+    """Standard deviation of a sample; 0 of a single seed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What a strategy reached in a set-up."""
+
+    setup: str
+    label: str
+    seeds: int
+    values: Mapping[str, Value]
+    sizes: Mapping[float, Value]
+    """Accuracy of extracted submodels by the share that was asked for."""
+    problems: tuple[str, ...]
+
+
+Figures = Mapping[tuple[str, str], Figure]
+"""By set-up and label."""
+
+
+def figures_of(results: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], Figure]:
+    """Return the figures of all strategies in all set-ups, in the order of the runs."""
+    together: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for result in results:
+        together.setdefault((result["setup"], result["label"]), []).append(result)
+    return {key: _figure(*key, found) for key, found in together.items()}
+
+
+def _figure(setup: str, label: str, results: list[Mapping[str, Any]]) -> Figure:
+    good = [result for result in results if "error" not in result]
+    problems = {str(result["error"]) for result in results if "error" in result}
+    problems |= {str(reason) for result in good for reason in result["refused"]}
+    values = {name: _value([result[name] for result in good]) for name in MEASURES}
+    sizes: dict[float, list[float | None]] = {}
+    for result in good:
+        for size, found in result["extracted"].items():
+            sizes.setdefault(float(size), []).append(found["accuracy"])
+    return Figure(
+        setup,
+        label,
+        len(good),
+        {name: value for name, value in values.items() if value is not None},
+        {size: value for size, found in sizes.items() if (value := _value(found)) is not None},
+        tuple(sorted(problems)),
+    )
+
+
+def _value(found: Sequence[float | None]) -> Value | None:
+    there = [value for value in found if value is not None]
+    if not there:
+        return None
+    return Value(statistics.fmean(there), statistics.stdev(there) if len(there) > 1 else 0.0)

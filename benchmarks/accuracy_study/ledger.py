@@ -1,0 +1,37 @@
+"""Finished runs, a file each. The file's name tells what was asked for, so that another question is another run."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from benchmarks.accuracy_study.run import Run
+from edgefl.artifacts.store import write_whole
+from edgefl.values import digest_of
+
+__all__ = ["Ledger"]
+
+
+class Ledger:
+    """A folder of finished runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def known(self, wanted: Run) -> dict[str, Any] | None:
+        """Return what a run gave, or None if it was not done or failed."""
+        try:
+            found: dict[str, Any] = json.loads(self._file(wanted).read_text())
+        except (OSError, ValueError):
+            return None
+        return None if "error" in found else found
+
+    def keep(self, wanted: Run, found: dict[str, Any]) -> None:
+        """Keep what a run gave."""
+        write_whole(self._file(wanted), json.dumps(found, indent=1).encode())
+
+    def _file(self, wanted: Run) -> Path:
+        question = json.dumps([asdict(wanted.setup), asdict(wanted.entry)], sort_keys=True, default=str)
+        digest = digest_of(question.encode()).removeprefix("sha256:")[:10]
+        label = wanted.entry.label.replace(" ", "-")
+        return self._folder / wanted.setup.name / f"{label}-{wanted.seed}-{digest}.json"

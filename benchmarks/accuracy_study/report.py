@@ -1,0 +1,133 @@
+"""The study as text, CSV, JSON and plots."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from benchmarks.accuracy_study.claims import Verdict
+from benchmarks.accuracy_study.curves import save_curves
+from benchmarks.accuracy_study.figures import MEASURES, Figure, Figures, Value
+from benchmarks.accuracy_study.setups import Setup
+from edgefl.artifacts.store import write_whole
+
+__all__ = ["write_report"]
+
+
+def write_report(
+    figures: Figures,
+    verdicts: Sequence[Verdict],
+    results: Sequence[Mapping[str, Any]],
+    setups: Sequence[Setup],
+    folder: Path,
+) -> None:
+    """Print the tables, and write everything to a folder."""
+    table, claims = _table(figures, setups), _claims(verdicts)
+    print(table, claims, sep="\n")
+    everything = {
+        "figures": [_plain(figure) for figure in figures.values()],
+        "claims": [asdict(verdict) for verdict in verdicts],
+        "setups": [asdict(setup) for setup in setups],
+        "runs": list(results),
+    }
+    texts = {"table.txt": table, "claims.txt": claims, "table.csv": _csv(figures)}
+    for name, text in (texts | {"results.json": json.dumps(everything, indent=1)}).items():
+        write_whole(folder / name, text.encode())
+    for setup in setups:
+        save_curves([result for result in results if result["setup"] == setup.name], setup, folder)
+
+
+def _percent(value: Value) -> str:
+    return f"{100 * value.mean:.1f} ±{100 * value.deviation:.1f}"
+
+
+def _share(value: Value) -> str:
+    return f"{100 * value.mean:.0f} %"
+
+
+def _kilobytes(value: Value) -> str:
+    return f"{value.mean / 1000:,.1f}"
+
+
+_COLUMNS: Sequence[tuple[str, str, Callable[[Value], str]]] = (
+    ("global", "accuracy", _percent),
+    ("own before", "before", _percent),
+    ("own after", "after", _percent),
+    ("KB up", "up_bytes", _kilobytes),
+    ("KB down", "down_bytes", _kilobytes),
+    ("M mult-adds", "multiply_adds", lambda value: f"{value.mean / 1e6:,.1f}"),
+    ("trained", "trained_fraction", _share),
+    ("kept", "kept_fraction", _share),
+    ("ms a step", "step_milliseconds", lambda value: f"{value.mean:.2f}"),
+)
+
+
+def _table(figures: Figures, setups: Sequence[Setup]) -> str:
+    lines = []
+    for setup in setups:
+        found = [figure for (name, _), figure in figures.items() if name == setup.name]
+        if found:
+            lines += [f"{setup.name}: {setup.about}", *_rows(found), *_sizes(found), *_problems(found), ""]
+    lines.append("Bytes, multiply-adds and parameters are of one update; deviations are over seeds.")
+    return "\n".join(lines)
+
+
+def _rows(figures: Sequence[Figure]) -> list[str]:
+    head = ["strategy", "seeds", *(title for title, _, _ in _COLUMNS)]
+    return _aligned([head, *([figure.label, str(figure.seeds), *_cells(figure)] for figure in figures)])
+
+
+def _cells(figure: Figure) -> list[str]:
+    return [show(figure.values[name]) if name in figure.values else "-" for _, name, show in _COLUMNS]
+
+
+def _sizes(figures: Sequence[Figure]) -> list[str]:
+    sizes = sorted({size for figure in figures for size in figure.sizes}, reverse=True)
+    if not sizes:
+        return []
+    head = ["accuracy by size", *(f"{size:g}" for size in sizes)]
+    rows = [
+        [figure.label, *(_percent(figure.sizes[size]) if size in figure.sizes else "-" for size in sizes)]
+        for figure in figures
+    ]
+    return ["", *_aligned([head, *rows])]
+
+
+def _problems(figures: Sequence[Figure]) -> list[str]:
+    return [f"  {figure.label}: {problem}" for figure in figures for problem in figure.problems]
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  " + row[0].ljust(widths[0]) + "".join(f"  {cell:>{w}}" for cell, w in zip(row[1:], widths[1:], strict=True))
+        for row in rows
+    ]
+
+
+def _claims(verdicts: Sequence[Verdict]) -> str:
+    return "\n".join(f"{'held    ' if v.held else 'NOT HELD'}  {v.claim}: {v.figures}" for v in verdicts)
+
+
+def _csv(figures: Figures) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(
+        ["setup", "strategy", "seeds", *(f"{name}{end}" for name in MEASURES for end in ("", "_deviation"))]
+    )
+    for figure in figures.values():
+        cells: list[object] = []
+        for name in MEASURES:
+            value = figure.values.get(name)
+            cells += ["", ""] if value is None else [f"{value.mean:.6g}", f"{value.deviation:.6g}"]
+        writer.writerow([figure.setup, figure.label, figure.seeds, *cells])
+    return text.getvalue()
+
+
+def _plain(figure: Figure) -> dict[str, object]:
+    plain = asdict(figure)
+    plain["sizes"] = {str(size): value for size, value in plain["sizes"].items()}
+    return plain

@@ -1,0 +1,149 @@
+"""One run of the study: a strategy in a set-up with a seed, in this process, and its figures as plain numbers."""
+
+import statistics
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.accuracy_study.data import dataset_of
+from benchmarks.accuracy_study.entries import Entry, Limit, settings_in
+from benchmarks.accuracy_study.setups import Setup
+from edgefl.artifacts.bundle import Bundle, read_bundle
+from edgefl.errors import EdgeFLError
+from edgefl.simulation import (
+    DeviceClass,
+    DeviceRound,
+    Federation,
+    FederationSettings,
+    FleetDevice,
+    PersonalResult,
+    RoundResult,
+    fleet_of,
+)
+from edgefl.strategies import strategy_of
+from edgefl.values import Budget, LocalWork
+from edgefl.wire import Kind, decode
+
+__all__ = ["Run", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is to be run."""
+
+    setup: Setup
+    entry: Entry
+    seed: int
+    models: Path
+    """Where bundles and initial weights are."""
+
+
+def run(wanted: Run) -> dict[str, Any]:
+    """Do a run, and return its figures; what goes wrong is one of them."""
+    began, cpu = time.perf_counter(), time.process_time()
+    said: dict[str, Any] = {
+        "setup": wanted.setup.name,
+        "label": wanted.entry.label,
+        "strategy": wanted.entry.strategy,
+        "settings": settings_in(wanted.setup, wanted.entry),
+        "limit": wanted.entry.limit.value,
+        "seed": wanted.seed,
+    }
+    try:
+        said |= _figures(wanted)
+    except EdgeFLError as error:
+        said["error"] = f"{type(error).__name__}: {error}"
+    said["seconds"], said["processor_seconds"] = time.perf_counter() - began, time.process_time() - cpu
+    return said
+
+
+def _figures(wanted: Run) -> dict[str, Any]:
+    setup, name = wanted.setup, wanted.setup.model
+    bundle = read_bundle(wanted.models / f"{name}.zip")
+    weights = decode((wanted.models / f"{name}-{wanted.seed}.safetensors").read_bytes(), kind=Kind.WEIGHTS).arrays
+    settings = FederationSettings(
+        rounds=setup.rounds,
+        per_round=setup.per_round,
+        seed=wanted.seed,
+        work=LocalWork(epochs=setup.epochs, batch_size=setup.batch),
+        deadline=1e6,
+        evaluate_every=setup.evaluate_every,
+    )
+    strategy = strategy_of(wanted.entry.strategy, settings_in(setup, wanted.entry))
+    with Federation(bundle, _fleet(wanted, bundle), strategy, settings, weights=weights) as federation:
+        rounds = list(federation.rounds())
+        personal = federation.personalise()
+        extracted = {str(size): _extracted(federation, size) for size in setup.sizes}
+    return _summary(rounds, personal) | {"extracted": extracted, "curve": [_point(result) for result in rounds]}
+
+
+def _fleet(wanted: Run, bundle: Bundle) -> tuple[FleetDevice, ...]:
+    setup = wanted.setup
+    kinds = [_kind(setup, wanted.entry.limit, capacity, bundle) for capacity in setup.capacities]
+    data = dataset_of(setup.data, setup.train, setup.test)
+    return fleet_of(
+        data, clients=setup.clients, scheme=setup.scheme, classes=kinds, seed=wanted.seed, matched=setup.matched
+    )
+
+
+def _kind(setup: Setup, limit: Limit, capacity: float, bundle: Bundle) -> DeviceClass:
+    """Return the kind of device that can do this share of the whole."""
+    name = f"d{capacity:g}"
+    if capacity == 1 or limit is Limit.NOTHING:
+        return DeviceClass(name=name, memory_bytes=2**40)
+    if limit is Limit.EPOCHS:
+        return DeviceClass(name=name, memory_bytes=2**40, most_epochs=max(1, setup.epochs // 2))
+    limits = {
+        Limit.TRAINED: Budget(trainable_parameters=int(capacity * bundle.graph.parameters)),
+        Limit.KEPT: Budget(kept_fraction=capacity),
+        Limit.DENSITY: Budget(weight_density=capacity),
+    }
+    return DeviceClass(name=name, memory_bytes=2**40, limits=limits[limit])
+
+
+def _extracted(federation: Federation, size: float) -> dict[str, float | None]:
+    mask, score = federation.extracted(size)
+    share = mask.cost.parameters / mask.graph.parameters
+    return {"share": share, "accuracy": None if score is None else score.accuracy}
+
+
+def _summary(rounds: list[RoundResult], personal: PersonalResult) -> dict[str, Any]:
+    done = [one for result in rounds for one in result.devices if one.refused is None]
+    scores = [result.score.accuracy for result in rounds if result.score is not None]
+    refused = sorted({one.refused for result in rounds for one in result.devices if one.refused is not None})
+    return {
+        "accuracy": scores[-1],
+        "best_accuracy": max(scores),
+        "before": personal.mean_before,
+        "after": personal.mean_after,
+        "up_bytes": _mean([one.up_bytes for one in done]),
+        "down_bytes": _mean([one.down_bytes for one in done]),
+        "setup_bytes": sum(one.setup_bytes for result in rounds for one in result.devices),
+        "multiply_adds": _mean([one.multiply_adds for one in done]),
+        "trained_fraction": _mean([one.trained_fraction for one in done]),
+        "kept_fraction": _mean(list(personal.kept_fraction.values())),
+        "step_milliseconds": 1000 * statistics.median([one.step_seconds for one in done]) if done else None,
+        "updates": len(done),
+        "refused": refused[:3],
+    }
+
+
+def _point(result: RoundResult) -> dict[str, Any]:
+    return {
+        "round": result.number + 1,
+        "accuracy": None if result.score is None else result.score.accuracy,
+        "loss": None if result.score is None else result.score.loss,
+        "own_accuracy": result.own_accuracy,
+        "up_bytes": result.up_bytes,
+        "down_bytes": result.down_bytes,
+        "kept_fraction": _mean([one.kept_fraction for one in _done(result)]),
+    }
+
+
+def _done(result: RoundResult) -> list[DeviceRound]:
+    return [one for one in result.devices if one.refused is None]
+
+
+def _mean(values: list[int] | list[float]) -> float | None:
+    return sum(values) / len(values) if values else None
