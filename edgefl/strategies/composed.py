@@ -6,9 +6,10 @@ strategy names the three with the defaults of its paper; what it does beyond the
 
 from collections.abc import Mapping, Sequence
 
-from edgefl.masks import Mask
+from edgefl.masks import Mask, Weights
+from edgefl.model_graph import ModelGraph
 from edgefl.strategies.averaged import Averaged
-from edgefl.strategies.freezing import Freezing
+from edgefl.strategies.freezing import Freezing, Frozen, body_of
 from edgefl.strategies.local_round import LocalRound
 from edgefl.strategies.strategy import Model, Moment, Participant
 from edgefl.strategies.uplink import Uplink
@@ -30,6 +31,12 @@ class Composed(Averaged):
     def uplink(self) -> Uplink:
         """What the settings say."""
         return self.uplinks.made(self.descent)
+
+    def begin(self, graph: ModelGraph, weights: Weights) -> Model:
+        """Start from the weights as they are; a model that is all head has nothing to freeze it for."""
+        if self.freezing.frozen is not Frozen.NONE:
+            body_of(graph)
+        return super().begin(graph, weights)
 
     def parts(self, model: Model, rounds: Mapping[str, LocalRound], moment: Moment) -> Mapping[str, Mask]:
         """Give every device the part that it can train in time; leave out those that can train none."""

@@ -17,7 +17,9 @@ What the paper leaves open, and what is done here:
 - With a proximal term the authors' code has sum_i p_i tau_i for tau_eff; here it is sum_i p_i |a_i| always, so that
   equal steps give federated averaging exactly.
 - Running statistics are no sums of gradients, and are averaged as they are.
-- A device says itself how many steps it took. It is believed as far as its samples and the work of the round allow.
+- A device says itself how many steps it took. It is believed as far as its samples and the work of the round allow:
+  at least one pass. As it says itself how many samples it has, too, no reach counts for more than four times the
+  median one in tau_eff, and with a median or a trimmed mean tau_eff is the median.
 """
 
 from dataclasses import dataclass, field, replace
@@ -29,7 +31,7 @@ from edgefl.local_rules import Descent, Part
 from edgefl.masks import gather
 from edgefl.model_graph import Role
 from edgefl.strategies.averaged import Each
-from edgefl.strategies.averages import Averaging, average, weight_of
+from edgefl.strategies.averages import Average, Averaging, average, weight_of
 from edgefl.strategies.composed import Composed
 from edgefl.strategies.freezing import Freezing
 from edgefl.strategies.personalising import Personalising
@@ -44,6 +46,8 @@ __all__ = ["Fednova", "believed_steps", "reach"]
 
 _MOST_STEPS = 100_000
 """Steps beyond these count as these: a stranger's number must not keep the coordinator busy."""
+_MOST_BEYOND = 4.0
+"""In tau_eff a device's reach counts up to so many times the median one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +86,17 @@ class Fednova(Composed):
 
     def _effective(self, contributions: Contributions, reaches: "_Reaches") -> float:
         """Return tau_eff. Updates are gone through once more for it: samples and steps come with them."""
-        total, steps = 0.0, 0.0
+        weights, found = [], []
         for contribution in contributions:
-            weight = weight_of(self.averaging, contribution)
-            total, steps = total + weight, steps + weight * reaches.of(contribution)
-        return steps / total if total else 0.0
+            weights.append(weight_of(self.averaging, contribution))
+            found.append(reaches.of(contribution))
+            del contribution  # or it would be in memory together with the next one
+        if not sum(weights):
+            return 0.0
+        typical = float(np.median(found))
+        if self.averaging.average in (Average.MEDIAN, Average.TRIMMED):
+            return typical
+        return float(np.average(np.minimum(found, _MOST_BEYOND * typical), weights=weights))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +120,7 @@ def believed_steps(result: LocalResult, work: LocalWork) -> int:
     """Return how many steps a device took: what it says, within what its samples make possible."""
     batches = result.samples // work.batch_size
     most = min(work.most_steps or _MOST_STEPS, _MOST_STEPS)
-    low, high = (min(work.epochs * count, most) for count in (max(batches, 1), batches + 1))
-    return min(max(result.steps, low), high)
+    return min(max(result.steps, min(batches, most), 1), min(work.epochs * (batches + 1), most))
 
 
 def reach(descent: Descent, part: Part) -> float:

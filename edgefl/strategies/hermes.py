@@ -33,12 +33,12 @@ from edgefl.errors import MaskError
 from edgefl.local_rules import ChannelPruning, Descent, PrunedNoise
 from edgefl.local_rules.channel_pruning import Scope
 from edgefl.masks import Mask, Weights, holders
-from edgefl.model_graph import Cost
+from edgefl.model_graph import Cost, ModelGraph
 from edgefl.planning import widest
 from edgefl.strategies.averaged import Averaged
 from edgefl.strategies.averages import Averaging
 from edgefl.strategies.averaging import Overlap
-from edgefl.strategies.freezing import Freezing
+from edgefl.strategies.freezing import Freezing, Frozen, body_of
 from edgefl.strategies.largest_channels import largest_channels, largest_fraction
 from edgefl.strategies.local_round import LocalRound
 from edgefl.strategies.personalising import Personalising
@@ -97,6 +97,12 @@ class Hermes(Averaged):
                 fix="Leave it out, or write aggregation = 'holders'",
                 path=("overlap",),
             )
+
+    def begin(self, graph: ModelGraph, weights: Weights) -> Model:
+        """Start from the weights as they are; a model that is all head has nothing to freeze it for."""
+        if self.freezing.frozen is not Frozen.NONE:
+            body_of(graph)
+        return super(Hermes, self).begin(graph, weights)  # a class with slots is made anew, so its name is said
 
     @property
     def uplink(self) -> PrunedUplink:

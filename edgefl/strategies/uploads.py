@@ -51,6 +51,16 @@ def check_values(
             _check_positions(name, payload, mask)
         if isinstance(payload, Dense | Sparse):
             _check_size(name, payload.array if isinstance(payload, Dense) else payload.values)
+        if isinstance(payload, Dense) and _is_variance(mask, name) and bool(np.any(payload.array < 0)):
+            raise WireFormatError(
+                f"tensor {name!r} holds a negative variance", fix="Send the running statistics as training left them."
+            )
+
+
+def _is_variance(mask: Mask, name: str) -> bool:
+    """Whether a tensor is a norm's running variance: PyTorch names it so, and the exporter keeps its names."""
+    tensor = mask.graph.tensor.get(name)
+    return tensor is not None and tensor.role is Role.STATISTIC and name.endswith("running_var")
 
 
 def check_mask_kept(contribution: Contribution) -> None:
