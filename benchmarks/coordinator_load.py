@@ -1,16 +1,17 @@
 """How many devices does one coordinator hold? A real server, and a thousand simulated devices beside it.
 
-    python -m benchmarks.coordinator_load [--devices 1000] [--rounds 6] [--download] [--wait 0] [--start 2]
+    python -m benchmarks.coordinator_load [--devices 1000] [--rounds 6] [--workers 2] [--wait 0] [--start 2]
+                                          [--download]
 
-The server is a process of its own (SQLite, blobs in a folder, every update synced to disk before it is acknowledged).
-Devices poll, come back when they are told to, and upload an update of about 50 KB each round; with --download they also
-fetch its weights. They share this process: plain sockets, one connection each, kept open. Their first polls come within
---start seconds, as no fleet is switched on in one millisecond; from then on the coordinator says when they come. An
-update follows its task at once: nobody trains. Printed:
+The server has processes of its own, --workers of them (SQLite, blobs in a folder, every update synced to disk before it
+is acknowledged). Devices poll, come back when they are told to, and upload an update of about 50 KB each round; with
+--download they also fetch its weights. They share this process: plain sockets, one connection each, kept open. Their
+first polls come within --start seconds, as no fleet is switched on in one millisecond; from then on the coordinator says
+when they come. An update follows its task at once: nobody trains. Printed:
 
     updates a second      accepted updates over the whole time from the first round's opening to the last one's end
     poll, upload          milliseconds from request to answer
-    memory                resident set of the server after 10 and after all updates of a round
+    memory                resident set of the server's processes after 10 and after all updates of a round
 
 With --wait, polls wait at the coordinator, which then wakes a thousand devices at the same moment: the time of a poll
 is counted from the opening of its round.
@@ -214,16 +215,35 @@ def _model() -> Bundle:
     return make_bundle(model, "load", torch.zeros(2, 64))
 
 
+def _processes(pid: int) -> list[int]:
+    """Return the server's processes: the first, and those that it started."""
+    return [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()), *_of_threads(pid)]
+
+
+def _of_threads(pid: int) -> list[int]:
+    """Return the processes that other threads than the first started."""
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        if task.name != str(pid):
+            found += map(int, (task / "children").read_text().split())
+    return found
+
+
 def _processor_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    ticks = 0
+    for process in _processes(pid):
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _resident(pid: int) -> float:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    return float("nan")
+    total = 0.0
+    for process in _processes(pid):
+        for line in Path(f"/proc/{process}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                total += int(line.split()[1]) / 1024
+    return total
 
 
 def _report(load: Load, rounds: list[dict[str, Any]], devices: int, wait: float) -> None:
@@ -264,6 +284,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--devices", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--workers", type=int, default=2, help="processes of the server")
     parser.add_argument("--wait", type=float, default=0.0, help="seconds that a poll may wait")
     parser.add_argument("--start", type=float, default=2.0, help="seconds within which devices begin to poll")
     parser.add_argument("--download", action="store_true", help="fetch the weights of every task")
@@ -275,6 +296,7 @@ def main() -> None:
         text = _FEDERATION.format(rounds=args.rounds, devices=args.devices)
         (folder / "federation.toml").write_text(text)
         options = ["--state", f"{folder}/state", "--port", "0", "--json", "--log-level", "warning"]
+        options += ["--workers", str(args.workers)]
         options += ["--database", args.database] if args.database else []
         command = [sys.executable, "-m", "edgefl", "serve", f"{folder}/federation.toml", *options]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:

@@ -12,7 +12,8 @@ import signal
 import socket
 import ssl
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -30,9 +31,10 @@ from coordinator.federations import create
 from coordinator.logs import configure
 from coordinator.server_settings import ServerSettings
 from coordinator.storage.open import open_blobs, open_store
+from coordinator.workers import beside
 from edgefl.errors import EdgeFLError
 
-__all__ = ["Listening", "Server", "listen", "make_server", "serve"]
+__all__ = ["Listening", "Server", "listen", "make_server", "serve", "serve_beside"]
 
 _log = logging.getLogger("coordinator.server")
 
@@ -64,6 +66,39 @@ def serve(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C. `federations` are created first, from settings and bundles; `ready` is called once
     requests are answered, on a thread of the server."""
+    with _process(settings) as stack:
+        context, local = _open(settings, stack)
+        token = admin_token(settings, context.store)
+        created = tuple((one.name, create(context, one, bundle)[1]) for one, bundle in federations)
+        sock = stack.enter_context(listen(settings.host, settings.port))
+        url = f"{'http' if settings.certificate is None else 'https'}://{_address(sock)}"
+        server = make_server(make_app(context, admin_hash=token.hash, limits=settings.limits, local=local), settings)
+        if ready is not None:
+            listening = Listening(url, context, token.text, token.path, created)
+            server.on_start = lambda: ready(listening)
+        stack.enter_context(beside(settings, sock))
+        _log.info("listening on %s", url)
+        _run(server, sock)
+
+
+def serve_beside(settings: ServerSettings, sock: socket.socket, over: threading.Event) -> None:
+    """Serve as a further worker, on a socket that another process listens on, until `over` is set."""
+    with _process(settings) as stack:
+        context, local = _open(settings, stack)
+        token = admin_token(settings, context.store)
+        server = make_server(make_app(context, admin_hash=token.hash, limits=settings.limits, local=local), settings)
+
+        def stop_at_the_end() -> None:
+            over.wait()
+            server.should_exit = True
+
+        threading.Thread(target=stop_at_the_end, name="stop", daemon=True).start()
+        _run(server, sock)
+
+
+@contextlib.contextmanager
+def _process(settings: ServerSettings) -> Iterator[contextlib.ExitStack]:
+    """Make this process one that serves."""
     handler = configure(settings.log_format, settings.log_level)
     try:
         _allow_many_files()
@@ -71,29 +106,26 @@ def serve(
         sys.setswitchinterval(_SWITCH_SECONDS)
         settings.state.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.ExitStack() as stack:
-            database = settings.database or f"sqlite:///{settings.state.absolute() / 'coordinator.sqlite'}"
-            store = open_store(database)
-            stack.callback(store.close)
-            blobs = open_blobs(settings.blobs or str(settings.state / "blobs"))
-            stack.callback(blobs.close)
-            context = Context(store, blobs)
-            token = admin_token(settings, store)
-            created = tuple((one.name, create(context, one, bundle)[1]) for one, bundle in federations)
-            sock = stack.enter_context(listen(settings.host, settings.port))
-            url = f"{'http' if settings.certificate is None else 'https'}://{_address(sock)}"
-            local = database.startswith("sqlite")
-            app = make_app(context, admin_hash=token.hash, limits=settings.limits, local=local)
-            server = make_server(app, settings)
-            if ready is not None:
-                listening = Listening(url, context, token.text, token.path, created)
-                server.on_start = lambda: ready(listening)
-            _log.info("listening on %s", url)
-            _collect_rarely()
-            server.run(sockets=[sock])
-            if server.failure is not None:
-                raise server.failure
+            yield stack
     finally:
         logging.getLogger().removeHandler(handler)
+
+
+def _open(settings: ServerSettings, stack: contextlib.ExitStack) -> tuple[Context, bool]:
+    """Open the database and the blobs; say whether the database is a file of this machine."""
+    database = settings.database or f"sqlite:///{settings.state.absolute() / 'coordinator.sqlite'}"
+    store = open_store(database)
+    stack.callback(store.close)
+    blobs = open_blobs(settings.blobs or str(settings.state / "blobs"))
+    stack.callback(blobs.close)
+    return Context(store, blobs), database.startswith("sqlite")
+
+
+def _run(server: "Server", sock: socket.socket) -> None:
+    _collect_rarely()
+    server.run(sockets=[sock])
+    if server.failure is not None:
+        raise server.failure
 
 
 def make_server(app: FastAPI, settings: ServerSettings) -> "Server":

@@ -14,6 +14,7 @@ from edgefl.errors import EdgeFLError
 __all__ = ["ServerLimits", "ServerSettings", "is_loopback"]
 
 _MIB = 2**20
+_MOST_WORKERS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +87,12 @@ class ServerSettings:
     log_format: Literal["text", "json"] = "text"
     log_level: str = "info"
     limits: ServerLimits = field(default_factory=ServerLimits)
+    workers: int = 1
+    """Processes that serve on the one port."""
 
     def __post_init__(self) -> None:
+        if not 1 <= self.workers <= _MOST_WORKERS:
+            raise EdgeFLError(f"{self.workers} is no number of workers", fix=f"Write one of 1 to {_MOST_WORKERS}.")
         if not 0 <= self.port <= 65535:
             raise EdgeFLError(f"{self.port} is no port", fix="Write one of 1 to 65535, or 0 for a free one.")
         if self.log_format not in ("text", "json"):

@@ -75,6 +75,9 @@ def _add_keeping(group: "argparse._ArgumentGroup") -> None:
 def _add_listening(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help="address (default: 127.0.0.1)")
     group.add_argument("--port", metavar="N", type=int, default=8000, help="port; 0 is a free one (default: 8000)")
+    group.add_argument(
+        "--workers", metavar="N", type=int, default=1, help="processes that serve, about one a core (default: 1)"
+    )
     group.add_argument("--certificate", metavar="FILE", help="TLS certificate and those that vouch for it, in PEM form")
     group.add_argument("--private-key", metavar="FILE", help="its key (default: it is in the certificate's file)")
     group.add_argument(
@@ -133,6 +136,7 @@ def _server(args: argparse.Namespace) -> "tuple[Callable[..., None], ServerSetti
         admin_token=os.environ.get("EDGEFL_ADMIN_TOKEN") or None,
         log_format=args.log_format,
         log_level=args.log_level,
+        workers=args.workers,
     )
     return serve, settings
 

@@ -1,0 +1,56 @@
+"""Several processes on one port: they share the work, are started again, and end with the first one."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+
+from tests.cli.running_coordinator import coordinator, joining, write_federation
+
+
+def children(pid: int) -> set[int]:
+    """The processes that a process has started, whichever of its threads did."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return {int(child) for task in tasks for child in (task / "children").read_text().split()}
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_federation_on_two_workers_ends_and_a_worker_that_dies_is_started_again(tmp_path: Path) -> None:
+    file = write_federation(tmp_path, strategy="fine_tune_epochs = 1")
+    with coordinator(tmp_path / "state", str(file), "--workers", "2") as running:
+        wait_until(lambda: len(children(running.process.pid)) == 1)
+        (worker,) = children(running.process.pid)
+        with joining(running.url, running.key_of("digits"), tmp_path, 1, 2) as devices:
+            time.sleep(1)
+            os.kill(worker, signal.SIGKILL)
+            for device in devices:
+                _, said = device.communicate(timeout=120)
+                assert device.returncode == 0, said
+        wait_until(lambda: children(running.process.pid) not in (set(), {worker}))
+        (again,) = children(running.process.pid)
+        assert httpx.get(f"{running.url}/healthz").status_code == 200
+    wait_until(lambda: not alive(again))
+
+
+def test_workers_do_not_outlive_the_first_process(tmp_path: Path) -> None:
+    with coordinator(tmp_path / "state", "--workers", "3") as running:
+        wait_until(lambda: len(children(running.process.pid)) == 2)
+        others = children(running.process.pid)
+        running.process.kill()
+        wait_until(lambda: not any(map(alive, others)))
