@@ -1,13 +1,14 @@
 """How many devices does one coordinator hold? A real server, and a thousand simulated devices beside it.
 
     python -m benchmarks.coordinator_load [--devices 1000] [--rounds 6] [--workers 2] [--wait 0] [--start 2]
-                                          [--download]
+                                          [--buffered] [--train 0] [--download]
 
 The server has processes of its own, --workers of them (SQLite, blobs in a folder, every update synced to disk before it
 is acknowledged). Devices poll, come back when they are told to, and upload an update of about 50 KB each round; with
 --download they also fetch its weights. They share this process: plain sockets, one connection each, kept open. Their
-first polls come within --start seconds, as no fleet is switched on in one millisecond; from then on the coordinator says
-when they come. An update follows its task at once: nobody trains. Printed:
+first polls come within --start seconds, as no fleet is switched on in one millisecond; from then on the coordinator
+says when they come. Without --train an update follows its task at once, and the server is always as busy as it can be;
+with --buffered and --train it has as much to do as so many devices give it. Printed:
 
     updates a second      accepted updates over the whole time from the first round's opening to the last one's end
     poll, upload          milliseconds from request to answer
@@ -49,6 +50,7 @@ _FEDERATION = """\
 [federation]
 name = "load"
 model = "model.zip"
+mode = "{mode}"
 
 [strategy]
 name = "fedavg"
@@ -62,6 +64,11 @@ deadline = "5 min"
 devices = {devices}
 wait_for = {devices}
 available_within = "10 min"
+"""
+_BUFFERING = """
+[buffering]
+size = {devices}
+at_once = {devices}
 """
 
 
@@ -139,24 +146,33 @@ class Device:
     async def _work(self, plan: ClientPlan) -> None:
         if self.load.download:
             await self.connection.send("GET", f"/v1/artifacts/{plan.weights}", self.token)
+        await asyncio.sleep(self.load.train * random.uniform(0.5, 1.5))
         body = self.load.update(plan)
-        begun = time.perf_counter()
-        status, said = await self.connection.send("PUT", f"/v1/tasks/{plan.task_id}/result", self.token, body)
-        self.load.figures.uploads.append(time.perf_counter() - begun)
+        status, said = await self._upload(plan, body)
+        while self.load.buffered and status == 503:  # a new model is being made
+            await asyncio.sleep(1)
+            status, said = await self._upload(plan, body)
+        if self.load.buffered and status == 200 and loads(Receipt, said).outcome.value == "late":
+            return  # the last model was made
         if status != 200 or loads(Receipt, said).outcome.value != "accepted":
             self.load.figures.errors.append(f"upload: {status} {said[:200]!r}")
             return
         self.load.count(plan.round)
 
+    async def _upload(self, plan: ClientPlan, body: bytes) -> tuple[int, bytes]:
+        begun = time.perf_counter()
+        answer = await self.connection.send("PUT", f"/v1/tasks/{plan.task_id}/result", self.token, body)
+        self.load.figures.uploads.append(time.perf_counter() - begun)
+        return answer
+
 
 class Load:
     """Everything that the devices share."""
 
-    def __init__(
-        self, graph: ModelGraph, server: int, *, devices: int, wait: float, start: float, download: bool
-    ) -> None:
-        self.wait, self.start, self.download, self.figures = wait, start, download, Figures()
-        self.server, self._graph, self._devices = server, graph, devices
+    def __init__(self, graph: ModelGraph, server: int, args: argparse.Namespace) -> None:
+        self.wait, self.start, self.download, self.train = args.wait, args.start, args.download, args.train
+        self.buffered, self.figures = args.buffered, Figures()
+        self.server, self._graph, self._devices = server, graph, args.devices
         generator = np.random.default_rng(0)
         shapes = full_mask(graph).shapes
         self._tensors = {
@@ -184,6 +200,8 @@ class Load:
 
     def count(self, number: int) -> None:
         """Note an accepted update, and the server's memory now and then."""
+        if self.buffered:
+            number = sum(self.figures.accepted.values()) // self._devices
         count = self.figures.accepted.get(number, 0) + 1
         self.figures.accepted[number] = count
         if count in (10, self._devices):
@@ -284,6 +302,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--devices", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--buffered", action="store_true", help="no rounds to wait for: a new model every N updates")
+    parser.add_argument("--train", type=float, default=0.0, help="seconds that devices train, half to one and a half")
     parser.add_argument("--workers", type=int, default=2, help="processes of the server")
     parser.add_argument("--wait", type=float, default=0.0, help="seconds that a poll may wait")
     parser.add_argument("--start", type=float, default=2.0, help="seconds within which devices begin to poll")
@@ -293,7 +313,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder, bundle = Path(name), _model()
         write_bundle(bundle, folder / "model.zip")
-        text = _FEDERATION.format(rounds=args.rounds, devices=args.devices)
+        mode = "buffered" if args.buffered else "rounds"
+        text = _FEDERATION.format(rounds=args.rounds, devices=args.devices, mode=mode)
+        text += _BUFFERING.format(devices=args.devices) if args.buffered else ""
         (folder / "federation.toml").write_text(text)
         options = ["--state", f"{folder}/state", "--port", "0", "--json", "--log-level", "warning"]
         options += ["--workers", str(args.workers)]
@@ -304,8 +326,7 @@ def main() -> None:
             try:
                 ready = json.loads(server.stdout.readline())
                 url = httpx.URL(ready["url"])
-                shared = {"devices": args.devices, "wait": args.wait, "start": args.start, "download": args.download}
-                load = Load(bundle.graph, server.pid, **shared)
+                load = Load(bundle.graph, server.pid, args)
                 key = ready["federations"][0]["join_key"]
                 asyncio.run(_run(load, url.host, url.port or 80, key, args.devices))
                 admin = (folder / "state" / "admin-token").read_text().strip()

@@ -20,8 +20,9 @@ class SqlWorkers:
         take = new.on_conflict_do_update(
             index_elements=[leases.c.name],
             set_={"owner": new.excluded.owner, "until": new.excluded.until},
-            # One that ends later than any lease can was taken by a clock that was set back since.
-            where=or_(leases.c.owner == owner, leases.c.until <= now, leases.c.until > now + seconds),
+            # One that ends much later than any lease can was taken by a clock that was set back since. Much later:
+            # this one may have waited for the writer's lock while the owner took its lease anew.
+            where=or_(leases.c.owner == owner, leases.c.until <= now, leases.c.until > now + 3 * seconds),
         ).returning(leases.c.owner)
         values = {"name": name, "owner": owner, "until": now + seconds}
         return self._database.write(lambda connection: connection.execute(take, values).first() is not None)

@@ -11,6 +11,12 @@ def test_a_lease_has_one_owner_who_may_renew_it(store: Store) -> None:
     assert store.take_lease("other", "two", now=10.0, seconds=5.0)
 
 
+def test_who_waited_for_the_lock_takes_no_lease_that_was_renewed_meanwhile(store: Store) -> None:
+    assert store.take_lease("driver", "one", now=12.0, seconds=5.0)
+    assert not store.take_lease("driver", "two", now=10.0, seconds=5.0)
+    assert store.take_lease("driver", "two", now=1.0, seconds=5.0), "a clock was set back"
+
+
 def test_a_lease_that_ran_out_is_taken_over(store: Store) -> None:
     assert store.take_lease("driver", "one", now=10.0, seconds=5.0)
     assert store.take_lease("driver", "two", now=15.0, seconds=5.0)
