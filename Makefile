@@ -43,6 +43,8 @@ bench: .venv/dev
 	$(BIN)/python -m benchmarks.aggregation
 	$(BIN)/python -m benchmarks.coordinator_load
 	$(BIN)/python -m benchmarks.dead_device
+	$(BIN)/python -m benchmarks.composition
+	$(BIN)/python -m benchmarks.accuracy
 
 clean:
 	rm -rf .venv .venv-retired build runs *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

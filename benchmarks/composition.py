@@ -5,8 +5,8 @@
 One coordinator (`edgefl serve`) and five devices (`edgefl join`) of different budgets, twice: CNN4 on Fashion-MNIST,
 clients of a Dirichlet partition, the same seed. First FedAvg, in which every device trains the whole model; then
 PerFedMask's planned freezing on HeteroFL's widths with FedMRN's one-bit uplink. Both end with the same fine-tuning.
-Printed: uplink bytes a round as the devices counted them, and accuracy before and after personalisation on the devices'
-own validation data.
+Printed: uplink bytes a round as the coordinator counted them, profiles and reports included, and accuracy before and
+after personalisation on the devices' own validation data.
 """
 
 import argparse
@@ -32,6 +32,7 @@ from export.zoo import block_of
 from tests.cli.running_coordinator import coordinator
 from tests.values.samples import PROFILE
 
+_BODIES_IN = 'edgefl_body_bytes_total{direction="in"}'
 _SLOWNESS = (0.5, 1.5, 2.5, 4.0, 8.0)
 """What a round of the whole model would take on each device, in the time that a round gives it."""
 _DEADLINE = 600.0
@@ -117,7 +118,8 @@ def _federate(folder: Path, bundle: Bundle, strategy: str, args: argparse.Namesp
         with httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {token}"}, timeout=30) as admin:
             told = admin.get("/v1/federations/run").json()
             rows = list(csv.DictReader(io.StringIO(admin.get("/v1/federations/run/telemetry?format=csv").text)))
-    up = sum(int(row["up_bytes"]) for row in rows if int(row["round"]) < args.rounds)
+            metrics = admin.get("/metrics").text
+    (up,) = (float(line.split()[1]) for line in metrics.splitlines() if line.startswith(_BODIES_IN))
     down = sum(int(row["down_bytes"]) for row in rows if int(row["round"]) < args.rounds)
     return {
         "up": up / args.rounds,
