@@ -44,6 +44,7 @@ from edgefl.values import Assignment, ClientPlan, Enrolled, Enrolment, LocalResu
 from edgefl.wire import Dense, Report, encode_result
 from export.bundle import make_bundle
 from export.zoo.seeding import seeded
+from tests.cli.running_coordinator import children
 from tests.values.samples import PROFILE, TELEMETRY
 
 _FEDERATION = """\
@@ -235,16 +236,7 @@ def _model() -> Bundle:
 
 def _processes(pid: int) -> list[int]:
     """Return the server's processes: the first, and those that it started."""
-    return [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()), *_of_threads(pid)]
-
-
-def _of_threads(pid: int) -> list[int]:
-    """Return the processes that other threads than the first started."""
-    found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        if task.name != str(pid):
-            found += map(int, (task / "children").read_text().split())
-    return found
+    return [pid, *children(pid)]
 
 
 def _processor_seconds(pid: int) -> float:

@@ -8,6 +8,7 @@ more could never show that it is well again.
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 from coordinator.storage.records import Device
 from edgefl.errors import EdgeFLError
@@ -60,7 +61,7 @@ class Corrections:
             if device is not None:
                 learned = lesson(self.of(device, half_life))
                 with self._lock:
-                    self._new[name] = _dated(learned, self._now())
+                    self._new[name] = replace(learned, learned_at=int(self._now()))
         except Exception:
             _LOG.exception("what a device's round took could not be noted")
 
@@ -71,13 +72,3 @@ def _read(device: Device) -> Correction:
         return Correction() if device.correction is None else loads(Correction, device.correction)
     except EdgeFLError:
         return Correction()
-
-
-def _dated(correction: Correction, now: float) -> Correction:
-    return Correction(
-        seconds=correction.seconds,
-        peak_bytes=correction.peak_bytes,
-        joules=correction.joules,
-        strain=correction.strain,
-        learned_at=int(now),
-    )

@@ -13,7 +13,7 @@ from coordinator.orders import Prepared, prepare
 from coordinator.selection import in_order, seed_of
 from coordinator.storage.records import Device, Federation
 from edgefl.planning import budget_of
-from edgefl.strategies import Model, Moment, Order, Participant
+from edgefl.strategies import Model, Moment, Order, Participant, orders_for
 
 __all__ = ["Plans"]
 
@@ -51,36 +51,27 @@ class Plans:
         seed = seed_of(self.settings.seed, "round", number, serial)
         moment = Moment(number, self.settings.rounds.count, seed, self.settings.work)
         strategy = self.context.library.strategy(self.federation)
-        queue = in_order(free, seed)
-        chosen, queue = queue[: max(0, count)], queue[max(0, count) :]
-        while chosen:
-            orders = strategy.plan(model, [self._participant(device) for device in chosen], moment)
-            fit = [device for device in chosen if device.id in orders]
-            left_out = len(chosen) - len(fit)
-            if not left_out or not queue:
-                return orders
-            chosen, queue = fit + queue[:left_out], queue[left_out:]
-        return {}
+        return orders_for(strategy, model, in_order(free, seed), count, moment, self._participant)
 
     def personal_orders(self, model: Model, devices: Sequence[Device]) -> dict[str, Order]:
         """Return what the strategy lets devices do with the last model for themselves, in the time that there is."""
         count = self.settings.rounds.count
         moment = Moment(count, count, seed_of(self.settings.seed, "personal"), self.settings.work)
         strategy = self.context.library.strategy(self.federation)
-        orders = strategy.personalise(model, [self._participant(device) for device in devices], moment)
-        known = {device.id: device for device in devices}
-        return {name: order for name, order in orders.items() if self._bearable(known[name], order)}
+        everybody = {device.id: (device, self._participant(device)) for device in devices}
+        orders = strategy.personalise(model, [participant for _, participant in everybody.values()], moment)
+        return {name: order for name, order in orders.items() if self._bearable(*everybody[name], order)}
 
     def personal_seconds(self, orders: Mapping[str, Order], devices: Sequence[Device]) -> float:
         """Return how long the slowest of some devices will take, with the usual reserve."""
         known = {device.id: device for device in devices}
         return max((self._seconds(known[name], order) for name, order in orders.items()), default=0.0)
 
-    def _bearable(self, device: Device, order: Order) -> bool:
+    def _bearable(self, device: Device, participant: Participant, order: Order) -> bool:
         """Whether a device can do an order of its own in a few deadlines, and in its memory."""
         most = LONGEST_PERSONAL * self.settings.rounds.deadline
         memory = 0 if order.predicted is None else order.predicted.peak_bytes or 0
-        enough = self._participant(device).budget.peak_bytes
+        enough = participant.budget.peak_bytes
         return self._seconds(device, order) <= most and (enough is None or memory <= enough)
 
     def _seconds(self, device: Device, order: Order) -> float:

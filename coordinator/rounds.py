@@ -108,18 +108,25 @@ class Rounds:
         now = self.context.now()
         prepared = plans.prepare(number, 1, model, orders)
         weights, arrays = self._keep(model) if done is None else _result(done)
+        return self._begin(number, weights, arrays, prepared, now=now, seconds=rounds.deadline)
+
+    def _begin(
+        self, number: int, weights: str, arrays: str | None, prepared: Prepared, *, now: float, seconds: float
+    ) -> float:
+        """Open a round with its first tasks."""
         opened = Round(
             federation=self.federation.id,
             number=number,
             model=weights,
             state_arrays=arrays,
             opened_at=now,
-            deadline_at=now + rounds.deadline,
+            deadline_at=now + seconds,
         )
-        if self.context.store.open_round(opened, prepared.tasks, prepared.artifacts):
+        tasks = prepared.tasks
+        if self.context.store.open_round(opened, tasks, prepared.artifacts):
             self._say(None)
-            _LOG.info("round opened", extra={"federation": self.federation.id, "round": number, "tasks": len(orders)})
-            self.context.tell([task.device for task in prepared.tasks])
+            _LOG.info("round opened", extra={"federation": self.federation.id, "round": number, "tasks": len(tasks)})
+            self.context.tell([task.device for task in tasks])
         return _SOON
 
     def _open_personal(self, last: Round) -> float:
@@ -141,21 +148,8 @@ class Rounds:
             self.context.store.expire_tasks(self.federation.id, created_before=math.inf, at=self.context.now())
         now, number = self.context.now(), self.settings.rounds.count
         prepared = plans.prepare(number, 1, model, orders)
-        weights, arrays = _result(last)
         seconds = max(self.settings.rounds.deadline, plans.personal_seconds(orders, free))
-        opened = Round(
-            federation=self.federation.id,
-            number=number,
-            model=weights,
-            state_arrays=arrays,
-            opened_at=now,
-            deadline_at=now + seconds,
-        )
-        if self.context.store.open_round(opened, prepared.tasks, prepared.artifacts):
-            self._say(None)
-            _LOG.info("personalisation opened", extra={"federation": self.federation.id, "tasks": len(orders)})
-            self.context.tell([task.device for task in prepared.tasks])
-        return _SOON
+        return self._begin(number, *_result(last), prepared, now=now, seconds=seconds)
 
     # Collect, close, or go on with further devices
 

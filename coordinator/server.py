@@ -21,7 +21,7 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
-from coordinator.admin_token import admin_token
+from coordinator.admin_token import AdminToken, admin_token
 from coordinator.app import make_app
 from coordinator.connections import connection_class
 from coordinator.context import Context
@@ -67,8 +67,7 @@ def serve(
     """Serve until SIGTERM or Ctrl-C. `federations` are created first, from settings and bundles; `ready` is called once
     requests are answered, on a thread of the server."""
     with _process(settings) as stack:
-        context, local = _open(settings, stack)
-        token = admin_token(settings, context.store)
+        context, token, local = _open(settings, stack)
         created = tuple((one.name, create(context, one, bundle)[1]) for one, bundle in federations)
         sock = stack.enter_context(listen(settings.host, settings.port))
         url = f"{'http' if settings.certificate is None else 'https'}://{_address(sock)}"
@@ -84,8 +83,7 @@ def serve(
 def serve_beside(settings: ServerSettings, sock: socket.socket, over: threading.Event) -> None:
     """Serve as a further worker, on a socket that another process listens on, until `over` is set."""
     with _process(settings) as stack:
-        context, local = _open(settings, stack)
-        token = admin_token(settings, context.store)
+        context, token, local = _open(settings, stack)
         server = make_server(make_app(context, admin_hash=token.hash, limits=settings.limits, local=local), settings)
 
         def stop_at_the_end() -> None:
@@ -111,14 +109,14 @@ def _process(settings: ServerSettings) -> Iterator[contextlib.ExitStack]:
         logging.getLogger().removeHandler(handler)
 
 
-def _open(settings: ServerSettings, stack: contextlib.ExitStack) -> tuple[Context, bool]:
-    """Open the database and the blobs; say whether the database is a file of this machine."""
+def _open(settings: ServerSettings, stack: contextlib.ExitStack) -> tuple[Context, AdminToken, bool]:
+    """Open the database and the blobs, and find the admin token; say whether the database is a file of this machine."""
     database = settings.database or f"sqlite:///{settings.state.absolute() / 'coordinator.sqlite'}"
     store = open_store(database)
     stack.callback(store.close)
     blobs = open_blobs(settings.blobs or str(settings.state / "blobs"))
     stack.callback(blobs.close)
-    return Context(store, blobs), database.startswith("sqlite")
+    return Context(store, blobs), admin_token(settings, store), database.startswith("sqlite")
 
 
 def _run(server: "Server", sock: socket.socket) -> None:

@@ -9,7 +9,7 @@ and training on Fashion-MNIST.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from edgefl.values import Setting
 
@@ -169,47 +169,25 @@ QUICK = _by_name(
 )
 """The quick study, by name."""
 
+_FEDMRN_TABLE = Setup(
+    name="uplink",
+    settings={"learning_rate": 0.03},
+    about=f"{_TABLE_1}, non-IID 1 (Dirichlet 0.3)",
+    data="fashion-mnist",
+    model="cnn4",
+    scheme="dirichlet:0.3",
+    clients=100,
+    per_round=10,
+    rounds=100,
+    epochs=10,
+    batch=64,
+)
+
 FULL = _by_name(
     QUICK["digits"],
-    Setup(
-        name="uplink",
-        settings={"learning_rate": 0.03},
-        about=f"{_TABLE_1}, non-IID 1 (Dirichlet 0.3)",
-        data="fashion-mnist",
-        model="cnn4",
-        scheme="dirichlet:0.3",
-        clients=100,
-        per_round=10,
-        rounds=100,
-        epochs=10,
-        batch=64,
-    ),
-    Setup(
-        name="uplink-labels",
-        settings={"learning_rate": 0.03},
-        about=f"{_TABLE_1}, non-IID 2 (3 labels a device)",
-        data="fashion-mnist",
-        model="cnn4",
-        scheme="labels:3",
-        clients=100,
-        per_round=10,
-        rounds=100,
-        epochs=10,
-        batch=64,
-    ),
-    Setup(
-        name="uplink-iid",
-        settings={"learning_rate": 0.03},
-        about=f"{_TABLE_1}, IID",
-        data="fashion-mnist",
-        model="cnn4",
-        scheme="iid",
-        clients=100,
-        per_round=10,
-        rounds=100,
-        epochs=10,
-        batch=64,
-    ),
+    _FEDMRN_TABLE,
+    replace(_FEDMRN_TABLE, name="uplink-labels", about=f"{_TABLE_1}, non-IID 2 (3 labels a device)", scheme="labels:3"),
+    replace(_FEDMRN_TABLE, name="uplink-iid", about=f"{_TABLE_1}, IID", scheme="iid"),
     Setup(
         name="freezing",
         settings={"learning_rate": 0.1, "momentum": 0.9, "weight_decay": 5e-4, "schedule": "step_decay", **_TUNED},

@@ -15,14 +15,13 @@ from coordinator.routes.answers import document
 from coordinator.routes.bodies import read_document
 from coordinator.routes.schemas import reference
 from coordinator.server_settings import ServerLimits
-from coordinator.storage.records import Device, FederationState
+from coordinator.storage.records import OVER, Device
 from coordinator.storage.store import Admission
 from coordinator.tokens import hash_of, new_token
 from edgefl.values import DeviceProfile, Enrolled, Enrolment, dumps
 
 __all__ = ["add_routes"]
 
-_OVER = frozenset({FederationState.FINISHED, FederationState.ABORTED})
 _REFUSALS = {
     Admission.UNKNOWN_KEY: (401, "the join key is not known", "Ask the operator of the federation for one."),
     Admission.REVOKED_KEY: (403, "the join key was revoked", "Ask the operator for a new one."),
@@ -82,7 +81,7 @@ def _admit(edge: Edge, request: Request, enrolment: Enrolment, token_hash: str) 
     key_hash = hash_of(edge.gate.bearer(request))
     key = edge.context.store.key_of_hash(key_hash)
     federation = None if key is None else edge.context.store.federation(key.federation)
-    if federation is not None and federation.state in _OVER:  # before the key is used up for nothing
+    if federation is not None and federation.state in OVER:  # before the key is used up for nothing
         raise ProblemError(
             409, f"the federation {federation.id!r} is {federation.state}", fix="Ask for a key of another one."
         )

@@ -7,7 +7,7 @@ import argparse
 import io
 from pathlib import Path
 
-from edgefl.cli.fed.api import add_coordinator, connect, path_of
+from edgefl.cli.fed.api import add_coordinator, connect, model_of
 from edgefl.cli.fed.tables import print_json
 from edgefl.errors import ExportError
 
@@ -33,9 +33,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.budget is not None and not 0 < args.budget <= 1:
         raise ExportError(f"the budget is {args.budget}", fix="Give a share of the parameters, such as 0.07.")
-    part = () if args.device is None else ("devices", args.device)
-    path = path_of("federations", args.federation, *part, "model")
-    query = {} if args.budget is None else {"fraction": f"{args.budget:.12g}"}
+    path, query = model_of(args.federation, args.device, args.budget)
     files = {}
     with connect(args) as api:
         for name, form in _FILES.items():

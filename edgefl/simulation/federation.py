@@ -18,7 +18,7 @@ from edgefl.simulation.handout import Handed, Handout
 from edgefl.simulation.jobs import Examination, Outcome
 from edgefl.simulation.results import DeviceRound, PersonalResult, RoundResult, Score
 from edgefl.simulation.settings import FederationSettings
-from edgefl.strategies import Contribution, Moment, Order, Participant, Strategy, check_personal
+from edgefl.strategies import Contribution, Moment, Order, Participant, Strategy, check_personal, orders_for
 from edgefl.values import Budget, digest_of
 from edgefl.wire import Report, decode_result, encode_weights
 
@@ -119,16 +119,8 @@ class Federation:
         """Return what the strategy asks of the devices that were drawn; those that it leaves out are replaced."""
         moment = self._moment("round", number)
         queue = sorted(self.fleet, key=lambda device: noise.derive(moment.seed, device.device_id))
-        count = self.settings.per_round
-        chosen, queue = queue[:count], queue[count:]
-        while True:
-            asked = self.strategy.plan(self.model, [self._participant(device) for device in chosen], moment)
-            orders = {device: self._limited(device, order) for device, order in asked.items()}
-            fit = [device for device in chosen if device.device_id in orders]
-            left_out = len(chosen) - len(fit)
-            if not left_out or not queue:
-                return orders
-            chosen, queue = fit + queue[:left_out], queue[left_out:]
+        asked = orders_for(self.strategy, self.model, queue, self.settings.per_round, moment, self._participant)
+        return {device: self._limited(device, order) for device, order in asked.items()}
 
     def _limited(self, device: str, order: Order) -> Order:
         """Return an order with no more passes than the device makes."""

@@ -2,6 +2,7 @@
 
 strategy.py          the seam: what a strategy is given, what it asks of devices, what it makes of their answers
 registry.py          strategies by name, and from a federation's settings to a strategy
+asking.py            which devices are asked
 averaged.py          what strategies share that average parts
 fedavg.py            federated averaging
 fedprox.py           FedProx: with a proximal term
@@ -42,6 +43,7 @@ averaging.py         running sums over masks: by holders, by participants
 order_statistics.py  medians and trimmed means, block by block
 """
 
+from edgefl.strategies.asking import orders_for
 from edgefl.strategies.averages import Average, Averaging, Weighing
 from edgefl.strategies.averaging import Overlap, RunningMean
 from edgefl.strategies.compressed import (
@@ -131,5 +133,6 @@ __all__ = [
     "Overlap",
     "RunningMean",
     "check_personal",
+    "orders_for",
     "part_norm",
 ]

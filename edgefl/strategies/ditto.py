@@ -18,33 +18,13 @@ from edgefl.masks import Mask
 from edgefl.strategies.averaged import Averaged
 from edgefl.strategies.averages import Averaging, Weighing
 from edgefl.strategies.local_round import LocalRound
-from edgefl.strategies.strategy import Contribution, Model, Moment, Order, Participant
-from edgefl.strategies.uplink import NewValues, Uplink, settings_for
+from edgefl.strategies.strategy import Model, Moment, Order, Participant
+from edgefl.strategies.uplink import NewValues, Uplink
 from edgefl.strategies.uplinks import Sent
 from edgefl.strategies.widths import Widths
-from edgefl.values import FieldError, PositiveCount, RuleSettings, check_fields
+from edgefl.values import FieldError, PositiveCount, check_fields
 
 __all__ = ["Ditto"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Beside:
-    """New values, from devices that train a model of their own beside them."""
-
-    made: DittoRule
-
-    @property
-    def rule(self) -> RuleSettings:
-        """Two steps on every batch."""
-        return settings_for(self.made)
-
-    def check(self, contribution: Contribution) -> None:
-        """Refuse anything but new values."""
-        NewValues(self.made.descent).check(contribution)
-
-    def values(self, contribution: Contribution) -> Contribution:
-        """Return the new values."""
-        return contribution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +56,7 @@ class Ditto(Averaged):
     @property
     def uplink(self) -> Uplink:
         """New values of the global model."""
-        return _Beside(DittoRule(descent=self.descent, pull=self.pull, own_rate=self.own_rate))
+        return NewValues(DittoRule(descent=self.descent, pull=self.pull, own_rate=self.own_rate))
 
     def parts(self, model: Model, rounds: Mapping[str, LocalRound], moment: Moment) -> Mapping[str, Mask]:
         """Give every device the part that it can train twice in time; leave out those that can train none."""

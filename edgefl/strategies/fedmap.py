@@ -115,7 +115,7 @@ class Fedmap(Averaged):
     def uplink(self) -> Uplink:
         """What comes up in a weight phase; of masks over single weights, the held ones alone."""
         weights = self.granularity is Granularity.WEIGHT
-        return NewValues(self.descent, Codec.SPARSE if weights else Codec.DENSE)
+        return NewValues.by_descent(self.descent, Codec.SPARSE if weights else Codec.DENSE)
 
     def learns_masks(self, number: int) -> bool:
         """Say whether a round is in a mask phase."""

@@ -17,33 +17,12 @@ from edgefl.strategies.averages import Averaging
 from edgefl.strategies.composed import Composed
 from edgefl.strategies.freezing import Freezing
 from edgefl.strategies.personalising import Personalising
-from edgefl.strategies.strategy import Contribution
-from edgefl.strategies.uplink import NewValues, Uplink, settings_for
+from edgefl.strategies.uplink import NewValues, Uplink
 from edgefl.strategies.uplinks import Sent, UplinkChoice
 from edgefl.strategies.widths import Placement, Width, Widths
-from edgefl.values import FieldError, PositiveCount, RuleSettings, check_fields
+from edgefl.values import FieldError, PositiveCount, check_fields
 
 __all__ = ["Fjord"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Ordered:
-    """New values, from devices that train a random width in every step."""
-
-    made: OrderedDropout
-
-    @property
-    def rule(self) -> RuleSettings:
-        """Ordered dropout."""
-        return settings_for(self.made)
-
-    def check(self, contribution: Contribution) -> None:
-        """Refuse anything but new values."""
-        NewValues(self.made.descent).check(contribution)
-
-    def values(self, contribution: Contribution) -> Contribution:
-        """Return the new values."""
-        return contribution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,4 +57,4 @@ class Fjord(Composed):
     @property
     def uplink(self) -> Uplink:
         """New values of all of the part."""
-        return _Ordered(OrderedDropout(descent=self.descent, levels=self.widths.levels))
+        return NewValues(OrderedDropout(descent=self.descent, levels=self.widths.levels))

@@ -7,10 +7,9 @@ budget's.
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from edgefl.errors import MaskError
-from edgefl.masks import Mask, full_mask
+from edgefl.masks import Mask
 from edgefl.model_graph import Cost, ModelGraph, cost_of
-from edgefl.planning import predict, widest
+from edgefl.planning import predict
 from edgefl.strategies.strategy import Moment, Participant
 from edgefl.values import Budget, LocalWork, Prediction
 
@@ -62,18 +61,6 @@ class LocalRound:
     def fits(self, cost: Cost, density: float = 1.0) -> bool:
         """Return whether the round stays within the device's budget."""
         return not self.participant.budget.exceeded_by(self.use(cost, density))
-
-    def widest_mask(self) -> Mask | None:
-        """Return the leading channels of the largest fraction that fits, or None if not even the smallest does."""
-        try:
-            return widest(self.graph, self.fits, known=self.costs)
-        except MaskError:
-            return None
-
-    def whole_mask(self) -> Mask | None:
-        """Return the mask of the whole model if it fits."""
-        whole = full_mask(self.graph)
-        return whole if self.fits(whole.cost) else None
 
     def prediction(self, mask: Mask) -> Prediction:
         """Return what the round will take, in a plan's form."""

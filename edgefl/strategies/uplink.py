@@ -65,15 +65,20 @@ def updated(contribution: Contribution, tensor: str, update: Array) -> Dense:
 
 @dataclass(frozen=True, slots=True)
 class NewValues:
-    """Devices train by gradient descent, and send the new values of everything that they trained."""
+    """Devices train by a rule that sends the new values of everything that they trained."""
 
-    descent: Descent
+    made: LocalRule
     codec: Codec = Codec.DENSE
+
+    @classmethod
+    def by_descent(cls, descent: Descent, codec: Codec = Codec.DENSE) -> "NewValues":
+        """Return the uplink of devices that train by gradient descent."""
+        return cls(Sgd(descent=descent, codec=codec), codec)
 
     @property
     def rule(self) -> RuleSettings:
-        """Gradient descent."""
-        return settings_for(Sgd(descent=self.descent, codec=self.codec))
+        """The rule."""
+        return settings_for(self.made)
 
     def check(self, contribution: Contribution) -> None:
         """Refuse anything but the new values of what the device was to train."""

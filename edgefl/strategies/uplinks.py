@@ -59,7 +59,7 @@ class UplinkChoice:
         """Return the uplink of devices that train in this way."""
         match self.sent:
             case Sent.VALUES:
-                return NewValues(descent)
+                return NewValues.by_descent(descent)
             case Sent.MASKED_NOISE:
                 return self.noise.made(descent)
         return self.compression.made(descent, Compression(self.sent.value))

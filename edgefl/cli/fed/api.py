@@ -21,7 +21,7 @@ from edgefl.errors import EdgeFLError, MissingDependencyError
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["Api", "UnreachableError", "add_connection", "add_coordinator", "connect", "path_of"]
+__all__ = ["Api", "UnreachableError", "add_connection", "add_coordinator", "connect", "model_of", "path_of"]
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 DEFAULT_STATE = "~/.edgefl/coordinator"
@@ -64,6 +64,13 @@ def connect(args: argparse.Namespace) -> "Api":
 def path_of(*parts: object) -> str:
     """Return a path of the API: what a person wrote stays one part of it, whatever it holds."""
     return "/v1/" + "/".join(quote(str(part), safe="") for part in parts)
+
+
+def model_of(federation: str, device: str | None, budget: float | None) -> tuple[str, dict[str, str]]:
+    """Return the path and the query of a federation's model, of a device's part, or of the best part of a size."""
+    part = () if device is None else ("devices", device)
+    query = {} if budget is None else {"fraction": f"{budget:.12g}"}
+    return path_of("federations", federation, *part, "model"), query
 
 
 def _token(given: str | None) -> str:

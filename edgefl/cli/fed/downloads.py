@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from edgefl.cli.fed.action import add_action
-from edgefl.cli.fed.api import connect, path_of
+from edgefl.cli.fed.api import connect, model_of, path_of
 from edgefl.cli.fed.tables import print_json
 from edgefl.errors import EdgeFLError
 
@@ -63,9 +63,8 @@ def run_telemetry(args: argparse.Namespace) -> int:
 def run_export(args: argparse.Namespace) -> int:
     """Write the model."""
     form = args.format or ("weights" if Path(args.out).suffix == ".safetensors" else "onnx")
-    part = () if args.device is None else ("devices", args.device)
-    query = {} if args.budget is None else {"fraction": f"{args.budget:.12g}"}
-    return _save(args, path_of("federations", args.name, *part, "model"), form, **query)
+    path, query = model_of(args.name, args.device, args.budget)
+    return _save(args, path, form, **query)
 
 
 def _save(args: argparse.Namespace, path: str, form: str, **query: str) -> int:

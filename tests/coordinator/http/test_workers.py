@@ -8,13 +8,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.cli.running_coordinator import coordinator, joining, write_federation
-
-
-def children(pid: int) -> set[int]:
-    """The processes that a process has started, whichever of its threads did."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return {int(child) for task in tasks for child in (task / "children").read_text().split()}
+from tests.cli.running_coordinator import children, coordinator, joining, write_federation
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
