@@ -12,7 +12,8 @@ with --buffered and --train it has as much to do as so many devices give it. Pri
 
     updates a second      accepted updates over the whole time from the first round's opening to the last one's end
     poll, upload          milliseconds from request to answer
-    memory                resident set of the server's processes after 10 and after all updates of a round
+    memory                resident set of the server's processes after 10 and after all updates of a round, together,
+                          and by how much the one grew that grew most
 
 With --wait, polls wait at the coordinator, which then wakes a thousand devices at the same moment: the time of a poll
 is counted from the opening of its round.
@@ -28,6 +29,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,12 +37,13 @@ from typing import Any
 import httpx
 import numpy as np
 import torch  # noqa: TID251  exports the model
+import uvloop
 from torch import nn  # noqa: TID251
 
 from edgefl.artifacts.bundle import Bundle, write_bundle
 from edgefl.masks import full_mask
 from edgefl.model_graph import ModelGraph
-from edgefl.values import Assignment, ClientPlan, Enrolled, Enrolment, LocalResult, Receipt, dumps, loads
+from edgefl.values import Enrolled, Enrolment, LocalResult, dumps, loads
 from edgefl.wire import Dense, Report, encode_result
 from export.bundle import make_bundle
 from export.zoo.seeding import seeded
@@ -105,8 +108,8 @@ class Figures:
     waits: list[tuple[int, float]] = field(default_factory=list)
     """Round and time of day of every task that came."""
     accepted: dict[int, int] = field(default_factory=dict)
-    memory: dict[int, dict[int, float]] = field(default_factory=dict)
-    """Resident megabytes of the server by round and number of its updates."""
+    memory: dict[int, dict[int, dict[int, float]]] = field(default_factory=dict)
+    """Resident megabytes of the server's processes by round and number of its updates."""
     errors: list[str] = field(default_factory=list)
     server_seconds: float = 0.0
     """Processor time of the server from the first poll to the last."""
@@ -134,35 +137,36 @@ class Device:
                 self.load.figures.errors.append(f"poll: {status} {body[:200]!r}")
                 await asyncio.sleep(1)
                 continue
-            answer = loads(Assignment, body)
+            answer = json.loads(body)
             self.load.figures.polls.append(time.perf_counter() - begun)
-            if answer.plan is not None:
-                self.load.figures.waits.append((answer.plan.round, time.time()))
-                await self._work(answer.plan)
-            elif answer.finished:
+            if answer["plan"] is not None:
+                self.load.figures.waits.append((answer["plan"]["round"], time.time()))
+                await self._work(answer["plan"])
+            elif answer["finished"]:
                 return
             else:
-                await asyncio.sleep(answer.retry_seconds)
+                await asyncio.sleep(answer["retry_seconds"])
 
-    async def _work(self, plan: ClientPlan) -> None:
+    async def _work(self, plan: Mapping[str, Any]) -> None:
         if self.load.download:
-            await self.connection.send("GET", f"/v1/artifacts/{plan.weights}", self.token)
-        await asyncio.sleep(self.load.train * random.uniform(0.5, 1.5))
+            await self.connection.send("GET", f"/v1/artifacts/{plan['weights']}", self.token)
+        if self.load.train:
+            await asyncio.sleep(self.load.train * random.uniform(0.5, 1.5))
         body = self.load.update(plan)
         status, said = await self._upload(plan, body)
         while self.load.buffered and status == 503:  # a new model is being made
             await asyncio.sleep(1)
             status, said = await self._upload(plan, body)
-        if self.load.buffered and status == 200 and loads(Receipt, said).outcome.value == "late":
+        if self.load.buffered and status == 200 and json.loads(said)["outcome"] == "late":
             return  # the last model was made
-        if status != 200 or loads(Receipt, said).outcome.value != "accepted":
+        if status != 200 or json.loads(said)["outcome"] != "accepted":
             self.load.figures.errors.append(f"upload: {status} {said[:200]!r}")
             return
-        self.load.count(plan.round)
+        self.load.count(plan["round"])
 
-    async def _upload(self, plan: ClientPlan, body: bytes) -> tuple[int, bytes]:
+    async def _upload(self, plan: Mapping[str, Any], body: bytes) -> tuple[int, bytes]:
         begun = time.perf_counter()
-        answer = await self.connection.send("PUT", f"/v1/tasks/{plan.task_id}/result", self.token, body)
+        answer = await self.connection.send("PUT", f"/v1/tasks/{plan['task_id']}/result", self.token, body)
         self.load.figures.uploads.append(time.perf_counter() - begun)
         return answer
 
@@ -183,19 +187,19 @@ class Load:
     size = 0
     """Bytes of the last update."""
 
-    def update(self, plan: ClientPlan) -> bytes:
+    def update(self, plan: Mapping[str, Any]) -> bytes:
         """Return an update for a plan."""
         result = LocalResult(
-            task_id=plan.task_id,
-            device_id=plan.device_id,
-            round=plan.round,
+            task_id=plan["task_id"],
+            device_id=plan["device_id"],
+            round=plan["round"],
             samples=100,
             steps=4,
             loss=1.0,
             accuracy=0.5,
             telemetry=TELEMETRY,
         )
-        body = encode_result(Report(result, plan.mask, self._tensors), self._graph)
+        body = encode_result(Report(result, plan["mask"], self._tensors), self._graph)
         self.size = len(body)
         return body
 
@@ -247,13 +251,13 @@ def _processor_seconds(pid: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _resident(pid: int) -> float:
-    total = 0.0
+def _resident(pid: int) -> dict[int, float]:
+    """Return the megabytes of every process of the server."""
+    found = {}
     for process in _processes(pid):
-        for line in Path(f"/proc/{process}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                total += int(line.split()[1]) / 1024
-    return total
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+        found[process] = sum(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:"))
+    return found
 
 
 def _report(load: Load, rounds: list[dict[str, Any]], devices: int, wait: float) -> None:
@@ -277,8 +281,10 @@ def _report(load: Load, rounds: list[dict[str, Any]], devices: int, wait: float)
     for number, seen in sorted(figures.memory.items()):
         if len(seen) == 2:
             first, last = seen.values()
-            change = f"{first:.0f} MB after 10 updates, {last:.0f} MB after {devices}: {last - first:+.1f} MB"
-            print(f"memory, round {number}    {change}")
+            most = max(last[process] - first.get(process, 0) for process in last)
+            before, after = sum(first.values()), sum(last.values())
+            change = f"{before:.0f} MB after 10 updates, {after:.0f} MB after {devices}"
+            print(f"memory, round {number}    {change}; one process by {most:+.1f} MB at most")
     for error in figures.errors[:5]:
         print(error)
 
@@ -320,7 +326,7 @@ def main() -> None:
                 url = httpx.URL(ready["url"])
                 load = Load(bundle.graph, server.pid, args)
                 key = ready["federations"][0]["join_key"]
-                asyncio.run(_run(load, url.host, url.port or 80, key, args.devices))
+                uvloop.run(_run(load, url.host, url.port or 80, key, args.devices))
                 admin = (folder / "state" / "admin-token").read_text().strip()
                 answer = httpx.get(f"{url}/v1/federations/load/rounds", headers={"Authorization": f"Bearer {admin}"})
                 _report(load, answer.json()["rounds"], args.devices, args.wait)

@@ -42,7 +42,7 @@ _GRACE_SECONDS = 4
 _KEEP_ALIVE_SECONDS = 75
 """Longer than a device waits between two polls, so that it keeps its connection."""
 _MOST_FILES = 65_536
-_SWITCH_SECONDS = 0.0005
+_SWITCH_SECONDS = 0.001
 
 
 @dataclass(frozen=True, slots=True)

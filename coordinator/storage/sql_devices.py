@@ -70,11 +70,11 @@ class SqlDevices:
 
     def device(self, device: str) -> Device | None:
         """One of them."""
-        return first_record(Device, self._database.read(_BY_ID, id=device))
+        return first_record(Device, self._database.look_up(_BY_ID, id=device))
 
     def device_of_token(self, token_hash: str) -> Device | None:
         """The one that shows this token, revoked or not."""
-        return first_record(Device, self._database.read(_BY_TOKEN, token_hash=token_hash))
+        return first_record(Device, self._database.look_up(_BY_TOKEN, token_hash=token_hash))
 
     def devices(self, federation: str) -> list[Device]:
         """All of a federation, in the order of their ids."""
