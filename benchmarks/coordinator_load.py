@@ -1,6 +1,6 @@
 """How many devices does one coordinator hold? A real server, and a thousand simulated devices beside it.
 
-    python -m benchmarks.coordinator_load [--devices 1000] [--rounds 6] [--workers 2] [--wait 0] [--start 2]
+    python -m benchmarks.coordinator_load [--devices 1000] [--rounds 6] [--workers 2] [--wait 0] [--start 4]
                                           [--buffered] [--train 0] [--download]
 
 The server has processes of its own, --workers of them (SQLite, blobs in a folder, every update synced to disk before it
@@ -163,6 +163,8 @@ class Device:
             self.load.figures.errors.append(f"upload: {status} {said[:200]!r}")
             return
         self.load.count(plan["round"])
+        if not self.load.wait and not self.load.buffered:
+            await asyncio.sleep(json.loads(said)["retry_seconds"])
 
     async def _upload(self, plan: Mapping[str, Any], body: bytes) -> tuple[int, bytes]:
         begun = time.perf_counter()
@@ -304,7 +306,7 @@ def main() -> None:
     parser.add_argument("--train", type=float, default=0.0, help="seconds that devices train, half to one and a half")
     parser.add_argument("--workers", type=int, default=2, help="processes of the server")
     parser.add_argument("--wait", type=float, default=0.0, help="seconds that a poll may wait")
-    parser.add_argument("--start", type=float, default=2.0, help="seconds within which devices begin to poll")
+    parser.add_argument("--start", type=float, default=4.0, help="seconds within which devices begin to poll")
     parser.add_argument("--download", action="store_true", help="fetch the weights of every task")
     parser.add_argument("--database", help="URL of a PostgreSQL to use")
     args = parser.parse_args()

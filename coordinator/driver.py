@@ -14,6 +14,7 @@ from coordinator.context import Context
 from coordinator.evaluation import Evaluator, Score
 from coordinator.rounds import Rounds
 from coordinator.storage.records import Federation, FederationState
+from coordinator.tidying import Tidying
 from edgefl.errors import EdgeFLError
 from edgefl.masks import Weights
 
@@ -40,6 +41,7 @@ class Driver:
         self._not_before: dict[str, float] = {}
         self._held: dict[str, float] = {}
         """Leases, and until when (monotonic) they are surely ours."""
+        self._tidying = Tidying(context)
         self._threads: list[threading.Thread] = []
 
     @property
@@ -49,6 +51,7 @@ class Driver:
 
     def start(self) -> None:
         """Begin."""
+        self._tidying.start()
         for name, work in (("driver", self._run), ("driver-lease", self._keep_leases)):
             self._threads.append(threading.Thread(target=work, name=name, daemon=True))
             self._threads[-1].start()
@@ -59,6 +62,8 @@ class Driver:
         self._bell.set()
         for thread in self._threads:
             thread.join()
+        if self._threads:
+            self._tidying.stop()
         for lease in list(self._held):
             self._context.store.drop_lease(lease, self._context.worker)
 
@@ -86,7 +91,7 @@ class Driver:
         if time.monotonic() < self._not_before.get(federation.id, 0.0) or not self._holds(_lease(federation.id)):
             return _LONGEST_SLEEP
         try:
-            wait = Rounds(self._context, federation, self._scorer(federation)).advance()
+            wait = Rounds(self._context, federation, self._scorer(federation), self._tidying.ask).advance()
         except Exception as error:
             # A full disk, a database that is restarted: nothing is lost, and the same move is tried again.
             _LOG.exception("a move failed", extra={"federation": federation.id})

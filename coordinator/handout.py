@@ -9,16 +9,18 @@ import random
 from dataclasses import dataclass
 
 from coordinator.context import Context
+from coordinator.pace import AT_ONCE, Lull
 from coordinator.storage.records import OVER, Device, Federation, Task
 from edgefl.values import Assignment, to_json
 
-__all__ = ["Answer", "next_answer", "nothing"]
+__all__ = ["Answer", "next_answer", "nothing", "retry_seconds"]
 
-_RETRY_SECONDS = 2.0
-"""A device that may wait for its answer rarely sees this; one that may not comes back after about so long."""
+_SOONEST = 0.5
+"""Seconds. A device that may wait for its answer rarely sees this; one that may not comes back after it, and after up
+to `pace.LEAST_SPREAD` more."""
 _LEAST_SECONDS = 1.0
 """Of a deadline: with less than this left, a task is not worth beginning."""
-_EMPTY = to_json(Assignment(retry_seconds=_RETRY_SECONDS))
+_EMPTY = to_json(Assignment(retry_seconds=_SOONEST))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +33,22 @@ class Answer:
     """Whether there is nothing to do now, but there will be."""
 
 
-def nothing(pause: float = 0.0, *, finished: bool = False) -> Answer:
-    """Return the answer that there is nothing to do, and nothing will be for `pause` seconds; with some jitter, so that
-    a fleet does not come all at once."""
-    seconds = pause + _RETRY_SECONDS * random.uniform(0.5, 1.5)
-    return Answer(_written(retry_seconds=round(seconds, 3), finished=finished), waits=not finished)
+def nothing(lull: Lull = AT_ONCE, *, finished: bool = False) -> Answer:
+    """Return the answer that there is nothing to do."""
+    return Answer(_written(retry_seconds=retry_seconds(lull), finished=finished), waits=not finished)
 
 
-def next_answer(context: Context, device: Device, pause: float = 0.0) -> Answer:
+def retry_seconds(lull: Lull) -> float:
+    """Return when a device shall come that has nothing to do: after the lull, and not together with all others."""
+    return round(_SOONEST + lull.pause + random.uniform(0, lull.spread), 3)
+
+
+def next_answer(context: Context, device: Device, lull: Lull = AT_ONCE) -> Answer:
     """Return a device's task, or when to ask again. The same task is given until it has ended."""
     task = context.store.open_task(device.id)
     if task is None:
         known = context.store.federation(device.federation)
-        return nothing(pause, finished=known is None or known.state in OVER)
+        return nothing(lull, finished=known is None or known.state in OVER)
     federation = context.library.federation(task.federation)
     if federation is None:
         return nothing(finished=True)

@@ -1,29 +1,87 @@
-"""How soon a round will end: what a device is told that has nothing to do before the next one.
+"""When there will be something to do again: what a device is told that has nothing to do before the next round.
 
-Tasks are counted twice a second (`coordinator.waiting`). Those that are open go on ending as fast as they did since
-their round opened: that is all that is assumed, and a wrong guess costs seconds, as nobody is told to stay away longer.
+Tasks are counted twice a second (`coordinator.waiting`). A round is expected to take no longer than the one before it,
+its open tasks to go on ending as fast as they did, and the next one to follow as soon as the last one did. That is all
+that is assumed, and a wrong guess costs seconds, as nobody is told to stay away longer. Devices then come no faster
+than tasks ended at best: a fleet that comes at once only waits in a queue here.
 """
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-__all__ = ["LONGEST_PAUSE", "Pace"]
+__all__ = ["AT_ONCE", "LEAST_SPREAD", "LONGEST_PAUSE", "LONGEST_SPREAD", "Lull", "Pace"]
 
 LONGEST_PAUSE = 5.0
+LEAST_SPREAD = 2.0
+LONGEST_SPREAD = 3.5
+_WINDOW_SECONDS = 0.9
+"""What is counted in a shorter time may be one batch that waited for the disk."""
+_LOAD = 0.9
+"""Devices come at this share of the fastest pace that was seen: where everybody comes that can be served, all wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lull:
+    """For how many seconds there will be nothing to do, and over how many devices shall come after that."""
+
+    pause: float = 0.0
+    spread: float = LEAST_SPREAD
+
+
+AT_ONCE = Lull()
+"""Where nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """The open tasks of a federation: how many there were, since when, and how many are left."""
+    """The tasks of a federation's last round: how many there were, since when, and how many are left."""
 
     first: int
     since: float
     left: int
     seen: float
+    mark: tuple[int, float]
+    """How many were left when, at the beginning of the window that is counted now."""
+    fastest: float = 0.0
+    """Tasks that ended in a second, at best."""
+    usual: float = math.inf
+    """Seconds from the beginning of the round before to that of this one."""
+    between: float = 0.0
+    """Seconds from the end of the round before to the beginning of this one."""
+
+    def counted(self, left: int, now: float) -> "_Round":
+        """Return the round after another look; after its end nothing changes."""
+        if not self.left:
+            return self
+        ended, seconds = self.mark[0] - left, now - self.mark[1]
+        if seconds < _WINDOW_SECONDS:
+            return replace(self, left=left, seen=now)
+        return replace(self, left=left, seen=now, mark=(left, now), fastest=max(self.fastest, ended / seconds))
+
+    def next(self, first: int, now: float) -> "_Round":
+        """Return the round that begins now."""
+        between = now - self.seen if not self.left else 0.0
+        return _Round(first, now, first, now, (first, now), self.fastest, now - self.since, between)
+
+    def pause(self, now: float) -> float:
+        """Return when the next one will begin."""
+        usual = self.since + self.usual - now
+        if self.left == self.first:  # none has ended
+            return max(0.0, usual) if self.usual < math.inf else 0.0
+        end = self.seen + self.left * (self.seen - self.since) / (self.first - self.left)
+        left = end + self.between - now
+        return max(0.0, left if usual < 0 else min(usual, left))
+
+    @property
+    def spread(self) -> float:
+        """Over how many seconds as many devices shall come."""
+        wanted = self.first / (_LOAD * self.fastest) if self.fastest > 0 else 0.0
+        return min(max(LEAST_SPREAD, wanted), LONGEST_SPREAD)
 
 
 class Pace:
-    """Where the open rounds of all federations are."""
+    """Where the rounds of all federations are."""
 
     def __init__(self, longest: Callable[[str], float] = lambda federation: LONGEST_PAUSE) -> None:
         """Take what says for how long a federation's devices may stay away at most."""
@@ -32,19 +90,18 @@ class Pace:
 
     def count(self, open_tasks: Mapping[str, int], now: float) -> None:
         """Note how many tasks of each federation are open. More than before are a new beginning."""
-        rounds = {}
-        for federation, left in open_tasks.items():
-            before = self._rounds.get(federation)
-            if before is None or left > before.left:
-                rounds[federation] = _Round(left, now, left, now)
+        for federation in open_tasks.keys() | self._rounds.keys():
+            left, before = open_tasks.get(federation, 0), self._rounds.get(federation)
+            if before is None:
+                self._rounds[federation] = _Round(left, now, left, now, (left, now))
+            elif left > before.left:
+                self._rounds[federation] = before.next(left, now)
             else:
-                rounds[federation] = _Round(before.first, before.since, left, now)
-        self._rounds = rounds
+                self._rounds[federation] = before.counted(left, now)
 
-    def pause(self, federation: str) -> float:
-        """Return for how many seconds there will be nothing to do; 0 where nothing is known."""
+    def lull(self, federation: str, now: float) -> Lull:
+        """Return when there will be something to do, and how devices shall come."""
         current = self._rounds.get(federation)
-        if current is None or current.first == current.left:
-            return 0.0
-        seconds_each = (current.seen - current.since) / (current.first - current.left)
-        return min(current.left * seconds_each, LONGEST_PAUSE, self._longest(federation))
+        if current is None:
+            return AT_ONCE
+        return Lull(min(current.pause(now), LONGEST_PAUSE, self._longest(federation)), current.spread)

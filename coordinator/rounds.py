@@ -30,6 +30,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from coordinator.context import Context
 from coordinator.contributions import Contributions
@@ -40,6 +41,7 @@ from coordinator.plans import Plans
 from coordinator.reports import round_report
 from coordinator.selection import seed_of
 from coordinator.storage.records import Federation, FederationState, Round, RoundState, Task, TaskState
+from coordinator.tidying import tidy
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import EdgeFLError
 from edgefl.masks import Weights, full_mask
@@ -64,6 +66,8 @@ class Rounds:
     federation: Federation
     score: Callable[[Weights], Score] | None = None
     """Evaluates a model, where the coordinator has data."""
+    tidy: Callable[[str, int], None] | None = None
+    """Is asked to tidy after a round; None does it at once."""
 
     @property
     def settings(self) -> FederationSettings:
@@ -303,7 +307,7 @@ class Rounds:
             at=self.context.now(),
         ):
             _LOG.info("round done", extra={"federation": self.federation.id, "round": closed.number, **report})
-            self._tidy(closed.number)
+            (self.tidy or partial(tidy, self.context))(self.federation.id, closed.number)
         return _SOON
 
     def _combined(self, closed: Round, tasks: Sequence[Task]) -> Model:
@@ -326,19 +330,6 @@ class Rounds:
         ended = self.context.store.ended(self.federation.id, closed.number)
         personal = model is None
         return round_report(tasks, ended, score, combine_seconds=combine_seconds, personal=personal, failure=failure)
-
-    def _tidy(self, number: int) -> None:
-        """Forget what no round needs any more. A crash in between leaves files, never a hole.
-
-        What the next round may use again, another worker may be about to name: weights stay one round longer than they
-        must, masks and graphs, which come back more often, ten.
-        """
-        store, blobs = self.context.store, self.context.blobs
-        unread = store.unread_updates(self.federation.id, before_round=number + 1)
-        blobs.drop_all(unread)
-        store.forget_updates(unread)
-        for kinds, before in ((["weights", "extras"], number), (["mask", "graph"], number - 10)):
-            blobs.drop_all(store.drop_artifacts(self.federation.id, before_round=before, kinds=kinds))
 
     def _finish(self) -> float:
         active = [FederationState.RUNNING, FederationState.PAUSED]

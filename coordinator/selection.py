@@ -8,8 +8,6 @@ import hashlib
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from coordinator.storage.records import Device
 
 __all__ = ["in_order", "reliability", "seed_of"]
@@ -37,5 +35,4 @@ def seed_of(*parts: str | int) -> int:
 
 
 def _draw(seed: int, device: str) -> float:
-    uniform = np.random.default_rng(seed_of(seed, device)).random()
-    return -math.log1p(-uniform)
+    return -math.log1p(-seed_of(seed, device) / 2**64)

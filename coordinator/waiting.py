@@ -19,8 +19,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from coordinator.allowances import retry_after
 from coordinator.context import Context
-from coordinator.handout import Answer, next_answer, nothing
-from coordinator.pace import Pace
+from coordinator.handout import Answer, next_answer, nothing, retry_seconds
+from coordinator.pace import AT_ONCE, Lull, Pace
 from coordinator.problems import ProblemError
 from coordinator.storage.records import Device
 from coordinator.threads import Threads
@@ -94,7 +94,7 @@ class Waiting:
     async def next(self, device: Device, seconds: float) -> Answer:
         """Return what a device shall do; if there is nothing, wait for it up to some seconds."""
         if seconds <= 0 or self._closed:
-            return await self._ask(device, self._pace.pause(device.federation))
+            return await self._ask(device, self._lull(device))
         with self._bell(device.id) as bell:  # before asking, so that nothing falls in between
             answer = await self._ask(device)
             if not answer.waits:
@@ -102,13 +102,20 @@ class Waiting:
             await self._heard(bell, min(seconds, LONGEST_WAIT))
         return await self._ask(device)
 
-    async def _ask(self, device: Device, pause: float = 0.0) -> Answer:
+    def retry_seconds(self, device: Device) -> float:
+        """Return when a device shall poll that has just ended its task."""
+        return retry_seconds(self._lull(device))
+
+    def _lull(self, device: Device) -> Lull:
+        return self._pace.lull(device.federation, time.monotonic())
+
+    async def _ask(self, device: Device, lull: Lull = AT_ONCE) -> Answer:
         """Ask the database; not for a device of which it is known that it has nothing to do, and not at the end."""
         if self._closed:
-            return nothing(_RESTART_SECONDS)
+            return nothing(Lull(_RESTART_SECONDS))
         if self._busy is None or device.id in self._busy or device.federation in self._over:
-            return await self._threads.read(next_answer, self._context, device, pause)
-        return nothing(pause)
+            return await self._threads.read(next_answer, self._context, device, lull)
+        return nothing(lull)
 
     def _longest_pause(self, federation: str) -> float:
         """Return for how long a device may stay away and still count as available; in buffered mode the next task may

@@ -1,5 +1,6 @@
 """Work: what a device shall do next, and what came of it. The busiest routes, so they skip everything they can."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Path
@@ -109,7 +110,7 @@ async def deliver_result(request: Request, device: _Caller) -> Response:
         raise
     edge.metrics.update(receipt.outcome)
     edge.waiting.ended(device.id)
-    return document(receipt)
+    return document(replace(receipt, retry_seconds=edge.waiting.retry_seconds(device)))
 
 
 async def refuse_task(request: Request, task_id: _Task, device: _Caller) -> Response:

@@ -204,8 +204,10 @@ class Agent:
         body, refusal = self._home.result(), self._home.refusal()
         try:
             if body is not None:
-                self._settle(task, self._client.upload(task.plan.task_id, body))
-            elif refusal is not None:
+                receipt = self._client.upload(task.plan.task_id, body)
+                self._settle(task, receipt)
+                return 0.0 if self._settings.wait_seconds else receipt.retry_seconds or 0.0
+            if refusal is not None:
                 self._settle(task, self._client.refuse(task.plan, refusal))
         except RejectedError as error:
             self._say(f"task {task.plan.task_id}: {error}")

@@ -32,6 +32,7 @@ The key is needed once; what the device is called and its secret are kept in --h
 it goes on where it was. The environment variable EDGEFL_JOIN_KEY can hold the key, so that it shows in no list of
 processes. Ctrl-C or SIGTERM stop it within five seconds; nothing that was trained is lost.
 """
+_LONGEST_WAIT = 30.0
 _PATIENCE = 4.0
 """Seconds that work has to come to an end after a signal."""
 
@@ -57,6 +58,13 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument("--engine", metavar="NAME", help="onnx or executorch (default: the first that is installed)")
     parser.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: all usable cores)")
     parser.add_argument("--tasks", type=int, metavar="N", help="stop after so many tasks")
+    parser.add_argument(
+        "--wait",
+        type=float,
+        default=20.0,
+        metavar="S",
+        help="keep a connection open for so long while there is nothing to do, 0 to come back when told (default: 20)",
+    )
     parser.add_argument("--quiet", action="store_true", help="say nothing but errors")
     add_data(parser)
     _add_policy(parser.add_argument_group("when the device may work"))
@@ -117,6 +125,8 @@ def _check(args: argparse.Namespace) -> None:
         if value is not None and not 0 < value < float("inf"):
             name = option.replace("_", "-")
             raise EdgeFLError(f"--{name} is {value}", fix="Give a number above 0.")
+    if not 0 <= args.wait <= _LONGEST_WAIT:
+        raise EdgeFLError(f"--wait is {args.wait}", fix=f"Give 0 to {_LONGEST_WAIT:.0f} seconds.")
 
 
 def _run(agent: "Agent") -> int:
@@ -155,7 +165,9 @@ def _agent(args: argparse.Namespace, home: Any, say: Any) -> "Agent":
     threads = Threads.default() if args.threads is None else Threads(args.threads)
     engine, data = open_engine(args.engine, threads), local_data(args)
     client = CoordinatorClient(HttpTransport(args.url, certificate=args.certificate))
-    settings = Settings(policy=_policy(args), cache_bytes=round(args.cache * 1e6), most_tasks=args.tasks)
+    settings = Settings(
+        policy=_policy(args), wait_seconds=args.wait, cache_bytes=round(args.cache * 1e6), most_tasks=args.tasks
+    )
 
     def trainer(device_id: str) -> Trainer:
         return Trainer(engine, data, home.checkpoints, threads=threads.count, device_id=device_id)

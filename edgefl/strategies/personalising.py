@@ -57,7 +57,7 @@ def fine_tuning(
             head=settings.fine_tune_head,
         )
     )
-    work = replace(moment.work, epochs=settings.fine_tune_epochs)
+    work = replace(moment.work, epochs=settings.fine_tune_epochs, most_steps=None)
     orders = {}
     for device, mask in masks.items():
         tuned = Mask(mask.graph, frozenset(mask.graph.trainable_layers), mask.kept, mask.held)

@@ -139,5 +139,8 @@ class Receipt:
     outcome: Outcome
     """What became of it."""
 
+    retry_seconds: Seconds | None = field(default=None, metadata={"absent": "at once"})
+    """When to poll again, for a device that keeps no connection open to wait; jitter is in it already."""
+
     def __post_init__(self) -> None:
         check_fields(self)

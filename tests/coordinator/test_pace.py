@@ -1,9 +1,9 @@
-"""When a device is told to come back: about when its round ends, and never much later."""
+"""When a device is told to come back: about when the next round begins, never much later, and not with all others."""
 
 import pytest
 
-from coordinator.handout import nothing
-from coordinator.pace import LONGEST_PAUSE, Pace
+from coordinator.handout import nothing, retry_seconds
+from coordinator.pace import AT_ONCE, LEAST_SPREAD, LONGEST_PAUSE, LONGEST_SPREAD, Lull, Pace
 from edgefl.values import Assignment, loads
 
 
@@ -15,31 +15,61 @@ def counted(*counts: int, longest: float = LONGEST_PAUSE) -> Pace:
     return pace
 
 
+def pause(*counts: int, longest: float = LONGEST_PAUSE) -> float:
+    """Return what is said right after the last count."""
+    return counted(*counts, longest=longest).lull("fed", len(counts) - 1.0).pause
+
+
 def test_tasks_go_on_ending_as_fast_as_they_did() -> None:
-    assert counted(1000, 800, 600).pause("fed") == pytest.approx(3.0)
-    assert counted(1000, 500, 100).pause("fed") == pytest.approx(2 * 100 / 900)
+    assert pause(1000, 800, 600) == pytest.approx(3.0)
+    assert pause(1000, 500, 100) == pytest.approx(2 * 100 / 900)
 
 
 @pytest.mark.parametrize("counts", [(), (10,), (10, 10, 10), (10, 5, 0)])
 def test_where_nothing_is_known_nobody_is_kept_away(counts: tuple[int, ...]) -> None:
-    assert counted(*counts).pause("fed") == 0
+    assert pause(*counts) == 0
+
+
+def test_a_round_is_expected_to_follow_as_soon_as_the_last_one_did() -> None:
+    assert pause(10, 5, 0, 0, 10) == pytest.approx(4.0)  # it began four seconds after the one before
+    assert pause(10, 5, 0, 0, 10, 2) == pytest.approx(0.25 + 2.0)  # it ends sooner, and two seconds lie between rounds
+    assert pause(10, 5, 0, 0, 10, 5, 0) == pytest.approx(2.0)
+    assert pause(10, 5, 0, 0, 10, 5, 0, 0) == pytest.approx(1.0)
+    assert pause(10, 5, 0, 0, 10, 5, 0, 0, 0, 0, 0) == 0
+
+
+def test_a_round_that_takes_longer_than_the_last_one_is_judged_by_itself() -> None:
+    assert pause(10, 0, 10, 9, 8, 7) == pytest.approx(LONGEST_PAUSE)
+    assert pause(10, 0, 10, 8, 6, 4, 2) == pytest.approx(1.0 + 1.0)
 
 
 def test_more_tasks_are_a_new_beginning() -> None:
-    assert counted(10, 5, 20).pause("fed") == 0
-    assert counted(10, 5, 20, 10).pause("fed") == pytest.approx(1.0)
+    assert pause(10, 5, 20) == pytest.approx(2.0)
+    assert pause(10, 5, 20, 10) == pytest.approx(1.0)
 
 
 def test_a_slow_round_keeps_nobody_away_for_long() -> None:
-    assert counted(1000, 999).pause("fed") == LONGEST_PAUSE
-    assert counted(1000, 999, longest=0.5).pause("fed") == 0.5
+    assert pause(1000, 999) == LONGEST_PAUSE
+    assert pause(1000, 999, longest=0.5) == 0.5
+
+
+def test_devices_come_no_faster_than_tasks_ended_at_best() -> None:
+    def spread(*counts: int) -> float:
+        return counted(*counts).lull("fed", float(len(counts))).spread
+
+    assert spread() == spread(1000) == LEAST_SPREAD
+    assert spread(1000, 600, 300) == pytest.approx(1000 / (0.9 * 400))
+    assert spread(1000, 600, 300, 0, 900) == LEAST_SPREAD + 0.5  # the pace of the last round is remembered
+    assert spread(1000, 990) == LONGEST_SPREAD
+    assert spread(10, 0) == LEAST_SPREAD
 
 
 def test_one_federation_says_nothing_about_another() -> None:
-    assert counted(1000, 500).pause("other") == 0
+    assert counted(1000, 500).lull("other", 2.0) == AT_ONCE
 
 
-def test_a_pause_comes_before_the_usual_jitter() -> None:
-    hints = [loads(Assignment, nothing(5.0).body).retry_seconds for _ in range(200)]
-    assert 6 <= min(hints) < 6.5
-    assert 7.5 < max(hints) <= 8
+def test_a_pause_comes_before_the_jitter() -> None:
+    hints = [loads(Assignment, nothing(Lull(5.0, 2.0)).body).retry_seconds for _ in range(200)]
+    hints += [retry_seconds(Lull(5.0, 2.0)) for _ in range(200)]
+    assert 5.5 <= min(hints) < 6
+    assert 7 < max(hints) <= 7.5

@@ -45,6 +45,8 @@ class Coordinator:
     """Tasks that were answered in two ways."""
     uploads: int = 0
     downloaded: int = 0
+    retry_seconds: float | None = None
+    """What a receipt says about the next poll."""
 
     def offer(self, mask: Mask, **changes: Any) -> ClientPlan:
         """Prepare a plan and everything that it names."""
@@ -125,7 +127,8 @@ class Coordinator:
         if end == "result" and known is not None and known != body:
             self.conflicts.append(task_id)
             return _error(409, "another result came before", "Drop this one.")
-        return _json(Receipt(task_id=task_id, outcome=Outcome.ACCEPTED if known is None else Outcome.ALREADY))
+        outcome = Outcome.ACCEPTED if known is None else Outcome.ALREADY
+        return _json(Receipt(task_id=task_id, outcome=outcome, retry_seconds=self.retry_seconds))
 
 
 def tasks(coordinator: Coordinator, masks: Iterable[Mask], **changes: Any) -> None:

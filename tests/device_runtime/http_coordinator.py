@@ -1,6 +1,7 @@
 """The coordinator of device tests on a real socket: HTTP/1.1 on 127.0.0.1, in threads of this process."""
 
 import contextlib
+import gzip
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +20,8 @@ def serving(coordinator: Coordinator) -> Iterator[str]:
 
         def answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            if self.headers.get("Content-Encoding") == "gzip":
+                body = gzip.decompress(body)
             token = self.headers.get("Authorization", "").removeprefix("Bearer ") or None
             start = int(self.headers.get("Range", "bytes=0-").removeprefix("bytes=").rstrip("-"))
             with lock:

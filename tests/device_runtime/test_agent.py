@@ -577,6 +577,17 @@ def test_an_eager_coordinator_is_not_asked_all_the_time(tmp_path: Path) -> None:
     assert agent.turn(threading.Event()) == 1.5
 
 
+@pytest.mark.parametrize(("patience", "pause"), [(0.0, 7.5), (20.0, 0.0)])
+def test_who_keeps_no_connection_open_comes_back_when_the_receipt_says(
+    patience: float, pause: float, tmp_path: Path
+) -> None:
+    coordinator = Coordinator(retry_seconds=7.5)
+    tasks(coordinator, some_masks(1), work=QUICK)
+    agent = joined(tmp_path, coordinator, settings=Settings(wait_seconds=patience))
+    assert agent.turn(threading.Event()) == 0.0
+    assert agent.turn(threading.Event()) == pause
+
+
 def test_data_of_another_shape_are_refused_as_such(tmp_path: Path) -> None:
     coordinator = Coordinator()
     tasks(coordinator, some_masks(1), work=QUICK)

@@ -127,7 +127,7 @@ ENROLMENT = Enrolment(enrolment_id="f00d", profile=PROFILE, software="edgefl 0.1
 ENROLLED = Enrolled(device_id="pi-4", token="s3cret")
 ASSIGNMENT = Assignment(retry_seconds=2.5, plan=PLAN)
 REFUSAL = Refusal(reason=Reason.TEMPERATURE, message="81.5 degrees, and 75 are allowed")
-RECEIPT = Receipt(task_id="task-7", outcome=Outcome.ALREADY)
+RECEIPT = Receipt(task_id="task-7", outcome=Outcome.ALREADY, retry_seconds=2.5)
 
 SAMPLES: dict[str, Any] = {
     "device_profile": PROFILE,
