@@ -121,6 +121,11 @@ def _federate(folder: Path, bundle: Bundle, strategy: str, args: argparse.Namesp
             metrics = admin.get("/metrics").text
     (up,) = (float(line.split()[1]) for line in metrics.splitlines() if line.startswith(_BODIES_IN))
     down = sum(int(row["down_bytes"]) for row in rows if int(row["round"]) < args.rounds)
+    tuned = {row["device"]: float(row["accuracy"]) for row in rows if int(row["round"]) == args.rounds}
+    for device, accuracy in sorted(tuned.items()):
+        print(f"    {device}: {accuracy:.1%} after personalisation")
+    if len(tuned) != len(_SLOWNESS):
+        raise SystemExit(f"only {len(tuned)} devices made the model their own: the means are not of the same devices")
     return {
         "up": up / args.rounds,
         "down": down / args.rounds,

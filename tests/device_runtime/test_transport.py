@@ -29,7 +29,7 @@ def test_a_packed_body_arrives_whole_and_is_counted_as_it_was_sent() -> None:
             arrived.append(request.body)
             return Reply(200)
 
-    body = bytes(100_000)
+    body = bytes(50_000)
     with serving(Listener.__new__(Listener)) as url:
         transport = HttpTransport(url)
         reply = transport.send(Request("PUT", "/v1/tasks/one/result", "token", body))
