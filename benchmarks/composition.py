@@ -1,6 +1,6 @@
 """Freezing, channels and one-bit updates in one federation, against federated averaging: real processes over HTTP.
 
-    python -m benchmarks.composition [--rounds 30] [--steps 40] [--tune 5]
+    python -m benchmarks.composition [--rounds 30] [--steps 40] [--tune 2]
 
 One coordinator (`edgefl serve`) and five devices (`edgefl join`) of different budgets, twice: CNN4 on Fashion-MNIST,
 clients of a Dirichlet partition, the same seed. First FedAvg, in which every device trains the whole model; then
@@ -81,7 +81,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--steps", type=int, default=40, help="training steps of a device in a round")
-    parser.add_argument("--tune", type=int, default=5, help="epochs of fine-tuning")
+    parser.add_argument("--tune", type=int, default=2, help="epochs of fine-tuning")
     parser.add_argument("--partition", default="dirichlet:0.3")
     parser.add_argument("--clients", type=int, default=20, help="clients of the partition; five of them are used")
     args = parser.parse_args()
@@ -122,8 +122,8 @@ def _federate(folder: Path, bundle: Bundle, strategy: str, args: argparse.Namesp
     (up,) = (float(line.split()[1]) for line in metrics.splitlines() if line.startswith(_BODIES_IN))
     down = sum(int(row["down_bytes"]) for row in rows if int(row["round"]) < args.rounds)
     tuned = {row["device"]: float(row["accuracy"]) for row in rows if int(row["round"]) == args.rounds}
-    for device, accuracy in sorted(tuned.items()):
-        print(f"    {device}: {accuracy:.1%} after personalisation")
+    for name, accuracy in sorted(tuned.items()):
+        print(f"    {name}: {accuracy:.1%} after personalisation")
     if len(tuned) != len(_SLOWNESS):
         raise SystemExit(f"only {len(tuned)} devices made the model their own: the means are not of the same devices")
     return {

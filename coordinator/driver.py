@@ -21,6 +21,7 @@ from edgefl.masks import Weights
 __all__ = ["Driver"]
 
 _LOG = logging.getLogger(__name__)
+_LEASE = "drive/"
 _LEASE_SECONDS = 4.0
 _RENEW_SECONDS = 1.0
 _LONGEST_SLEEP = 0.5
@@ -72,6 +73,7 @@ class Driver:
         self._bell.set()
 
     def _run(self) -> None:
+        self._tidy_after_the_ended()
         while not self._stop.is_set():
             self._bell.clear()
             wait = _LONGEST_SLEEP
@@ -109,6 +111,12 @@ class Driver:
             with contextlib.suppress(Exception):  # it may be the database that fails
                 self._context.store.set_reason(federation.id, reason)
 
+    def _tidy_after_the_ended(self) -> None:
+        """What ended, and was not tidied after before this process was started, has no later round to do it."""
+        with contextlib.suppress(Exception):  # a database that does not answer is the first move's concern
+            for federation in self._context.store.ended_federations():
+                self._tidying.ask(federation)
+
     def _forget_others(self, active: set[str]) -> None:
         """Let go of federations that are over."""
         for name in [name for name in self._evaluators if name not in active]:
@@ -116,6 +124,7 @@ class Driver:
         for lease in [lease for lease in self._held if lease not in {_lease(name) for name in active}]:
             self._held.pop(lease, None)
             self._context.store.drop_lease(lease, self._context.worker)
+            self._tidying.ask(lease.removeprefix(_LEASE))
 
     def _scorer(self, federation: Federation) -> Callable[[Weights], Score] | None:
         """Return what evaluates a federation's models. Its data are read when they are first needed."""
@@ -154,4 +163,4 @@ class Driver:
 
 
 def _lease(federation: str) -> str:
-    return f"drive/{federation}"
+    return _LEASE + federation

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -23,7 +23,17 @@ from coordinator.storage.records import Device, Federation, Task, TaskState
 from coordinator.storage.store import Upload, Verdict
 from edgefl.errors import WireFormatError
 from edgefl.strategies import Contribution, check_personal, part_norm
-from edgefl.values import ClientPlan, Outcome, Prediction, Receipt, Refusal, Telemetry, digest_of, dumps
+from edgefl.values import (
+    ClientPlan,
+    LocalResult,
+    Outcome,
+    Prediction,
+    Receipt,
+    Refusal,
+    Telemetry,
+    digest_of,
+    dumps,
+)
 from edgefl.wire import Report, decode_result, encode_mask
 
 __all__ = ["Intake", "own_task", "refuse"]
@@ -42,6 +52,8 @@ class _Arrival:
     device: Device
     task: str
     body: bytes | Path
+    arrived: int
+    """Bytes that came over the network for it."""
     loop: asyncio.AbstractEventLoop
     verdict: "asyncio.Future[Verdict]"
 
@@ -96,10 +108,11 @@ class Intake:
         self._ready.put(None)
         _join(self._entering)
 
-    async def deliver(self, device: Device, task_id: str, body: bytes | Path) -> Receipt:
-        """Take a device's update; it is durable when this returns. Raises `ProblemError`."""
+    async def deliver(self, device: Device, task_id: str, body: bytes | Path, arrived: int) -> Receipt:
+        """Take a device's update, for which so many bytes came; it is durable when this returns. Raises
+        `ProblemError`."""
         loop = asyncio.get_running_loop()
-        arrival = _Arrival(device, task_id, body, loop, loop.create_future())
+        arrival = _Arrival(device, task_id, body, arrived, loop, loop.create_future())
         (self._large if isinstance(body, Path) else self._small).put(arrival)
         return _receipt(task_id, await arrival.verdict)
 
@@ -134,16 +147,17 @@ class Intake:
         report = decode_result(data, context.library.bundle(federation).graph, limit=settings.limits.most_bytes)
         _check_task(task, context.library.plan(task), report)
         late = task.state is not TaskState.OPEN
+        result = _with_arrived(report.result, arrival.arrived)
         if not late:
             self._check_tensors(federation, task, report)
-            context.library.remember_result(digest, report.result)
+            context.library.remember_result(digest, result)
         mask = None if report.next_mask is None or late else encode_mask(report.next_mask)
         upload = Upload(
             task=task.id,
             device=device.id,
             update=digest,
-            result=dumps(report.result),
-            samples=report.result.samples,
+            result=dumps(result),
+            samples=result.samples,
             at=context.now(),
             next_mask=None if mask is None else digest_of(mask),
             buffered=settings.buffered,
@@ -152,7 +166,7 @@ class Intake:
         predicted = context.library.plan(task).predicted
         if predicted is None or not settings.budget.adapt:
             return _Checked(arrival, upload, None if late else body, mask)
-        lesson = (predicted, report.result.telemetry, settings.memory_seconds)
+        lesson = (predicted, result.telemetry, settings.memory_seconds)
         return _Checked(arrival, upload, None if late else body, mask, lesson)
 
     def _check_tensors(self, federation: Federation, task: Task, report: Report) -> None:
@@ -293,6 +307,13 @@ def _check_task(task: Task, plan: ClientPlan, report: Report) -> None:
                 f"the result is of {name} {str(one)[:80]!r}, and {str(other)!r} was asked for",
                 fix="Send the result of this very task.",
             )
+
+
+def _with_arrived(result: LocalResult, arrived: int) -> LocalResult:
+    """Return a result that counts itself: what it says was sent cannot have been weighed before it was sent."""
+    telemetry = result.telemetry
+    transfer = replace(telemetry.transfer, up_bytes=telemetry.transfer.up_bytes + arrived)
+    return replace(result, telemetry=replace(telemetry, transfer=transfer))
 
 
 def _check_size(body: bytes | Path, most: int) -> None:

@@ -70,7 +70,7 @@ class _Body:
         if self._began is None:
             self._begin()
         if self._unpacker is not None and self._unpacker.has_more:
-            return self._message(self._unpacker.next(), True)
+            return self._message(self._unpacker.next(), not self._unpacker.last)
         message = await self._in_time()
         if message["type"] != "http.request":
             return message
@@ -135,13 +135,14 @@ class _Unpacker:
         self._most, self._unpacked = most, 0
         self._inflater = zlib.decompressobj(wbits=31)
         self._packed = b""
-        self._last = False
+        self.last = False
+        """Whether nothing more will arrive."""
         self.has_more = False
         """Whether something can be unpacked before more arrives."""
 
     def feed(self, packed: bytes, *, last: bool) -> bytes:
         """Take what arrived, and return the first piece of it."""
-        self._packed, self._last = packed, last
+        self._packed, self.last = packed, last
         return self.next()
 
     def next(self) -> bytes:
@@ -158,7 +159,7 @@ class _Unpacker:
             raise _bad_gzip("something follows the end of the gzip body")
         # A full piece may leave a rest inside of zlib, with nothing left of the input.
         self.has_more = not self._inflater.eof and (bool(self._packed) or len(piece) == _PIECE)
-        if self._last and not self.has_more and not self._inflater.eof:
+        if self.last and not self.has_more and not self._inflater.eof:
             raise _bad_gzip("the gzip body is cut short")
         return piece
 

@@ -66,7 +66,7 @@ class Rounds:
     federation: Federation
     score: Callable[[Weights], Score] | None = None
     """Evaluates a model, where the coordinator has data."""
-    tidy: Callable[[str, int], None] | None = None
+    tidy: Callable[[str], None] | None = None
     """Is asked to tidy after a round; None does it at once."""
 
     @property
@@ -307,7 +307,8 @@ class Rounds:
             at=self.context.now(),
         ):
             _LOG.info("round done", extra={"federation": self.federation.id, "round": closed.number, **report})
-            (self.tidy or partial(tidy, self.context))(self.federation.id, closed.number)
+            self._forget_artifacts(closed.number)
+            (self.tidy or partial(tidy, self.context))(self.federation.id)
         return _SOON
 
     def _combined(self, closed: Round, tasks: Sequence[Task]) -> Model:
@@ -330,6 +331,16 @@ class Rounds:
         ended = self.context.store.ended(self.federation.id, closed.number)
         personal = model is None
         return round_report(tasks, ended, score, combine_seconds=combine_seconds, personal=personal, failure=failure)
+
+    def _forget_artifacts(self, number: int) -> None:
+        """Forget what no task needs any more, here and now, where no plan is on its way to being stored.
+
+        What the next round may use again, another worker may be about to name: weights stay one round longer than they
+        must, masks and graphs, which come back more often, ten.
+        """
+        for kinds, before in ((["weights", "extras"], number), (["mask", "graph"], number - 10)):
+            dropped = self.context.store.drop_artifacts(self.federation.id, before_round=before, kinds=kinds)
+            self.context.blobs.drop_all(dropped)
 
     def _finish(self) -> float:
         active = [FederationState.RUNNING, FederationState.PAUSED]

@@ -1,11 +1,14 @@
-"""Forgetting what no round needs any more: a little at a time, beside everything else.
+"""Forgetting updates that no round needs any more: a little at a time, beside everything else.
 
 A round of a thousand updates leaves as many bodies. Dropped at once, they would keep the next round from opening, or
-its first updates from being entered. A crash in between leaves files, never a hole: the next round's turn finds them.
+its first updates from being entered. A crash in between leaves files, never a hole: whoever tidies after the
+federation again finds them, a later round or the next start. Only bodies of updates are dropped here. Their digests are
+theirs alone, as a task's id is in each; masks and weights may be named again at any moment, and are the driver's.
 """
 
 import logging
 import threading
+import time
 from queue import SimpleQueue
 
 from coordinator.context import Context
@@ -14,25 +17,20 @@ __all__ = ["Tidying", "tidy"]
 
 _LOG = logging.getLogger(__name__)
 _AT_ONCE = 64
-_PAUSE_SECONDS = 0.2
+_LONGEST_PAUSE = 0.2
 
 
-def tidy(context: Context, federation: str, number: int, stop: threading.Event | None = None) -> None:
-    """Forget what was kept for a round that is done; with a `stop`, in small steps, until it is set.
-
-    What the next round may use again, another worker may be about to name: weights stay one round longer than they
-    must, masks and graphs, which come back more often, ten.
-    """
-    store, blobs = context.store, context.blobs
-    unread = store.unread_updates(federation, before_round=number + 1)
+def tidy(context: Context, federation: str, stop: threading.Event | None = None) -> None:
+    """Forget the updates of rounds that are done; with a `stop`, with pauses, until it is set."""
+    latest = context.store.latest_round(federation)
+    unread = [] if latest is None else context.store.unread_updates(federation, before_round=latest.number + 1)
     for start in range(0, len(unread), _AT_ONCE):
-        some = unread[start : start + _AT_ONCE]
-        blobs.drop_all(some)
-        store.forget_updates(some)
-        if stop is not None and stop.wait(_PAUSE_SECONDS):
+        began, some = time.monotonic(), unread[start : start + _AT_ONCE]
+        context.blobs.drop_all(some)
+        context.store.forget_updates(some)
+        pause = min(2 * (time.monotonic() - began), _LONGEST_PAUSE)
+        if stop is not None and start + _AT_ONCE < len(unread) and stop.wait(pause):
             return
-    for kinds, before in ((["weights", "extras"], number), (["mask", "graph"], number - 10)):
-        blobs.drop_all(store.drop_artifacts(federation, before_round=before, kinds=kinds))
 
 
 class Tidying:
@@ -40,7 +38,9 @@ class Tidying:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._asked: SimpleQueue[tuple[str, int] | None] = SimpleQueue()
+        self._queue: SimpleQueue[str | None] = SimpleQueue()
+        self._asked: set[str] = set()
+        """Federations in the queue, each once: a turn does all that there is to do."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="tidying", daemon=True)
 
@@ -51,16 +51,19 @@ class Tidying:
     def stop(self) -> None:
         """Stop after the step that is under way."""
         self._stop.set()
-        self._asked.put(None)
+        self._queue.put(None)
         self._thread.join()
 
-    def ask(self, federation: str, number: int) -> None:
-        """Tidy after a round, soon."""
-        self._asked.put((federation, number))
+    def ask(self, federation: str) -> None:
+        """Tidy after a federation's rounds, soon."""
+        if federation not in self._asked:
+            self._asked.add(federation)
+            self._queue.put(federation)
 
     def _run(self) -> None:
-        while (asked := self._asked.get()) is not None and not self._stop.is_set():
+        while (federation := self._queue.get()) is not None and not self._stop.is_set():
+            self._asked.discard(federation)  # before it is done: what ends meanwhile is another turn's
             try:
-                tidy(self._context, *asked, self._stop)
-            except Exception:  # nothing is lost: the next round's turn finds what is left
-                _LOG.exception("tidying failed", extra={"federation": asked[0], "round": asked[1]})
+                tidy(self._context, federation, self._stop)
+            except Exception:  # nothing is lost: the next turn finds what is left
+                _LOG.exception("tidying failed", extra={"federation": federation})

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from coordinator.allowances import retry_after
 from coordinator.context import Context
 from coordinator.handout import Answer, next_answer, nothing, retry_seconds
-from coordinator.pace import AT_ONCE, Lull, Pace
+from coordinator.pace import LEAST_SPREAD, LONGEST_IDLE, LONGEST_PAUSE, LONGEST_SPREAD, Bounds, Lull, Pace
 from coordinator.problems import ProblemError
 from coordinator.storage.records import Device
 from coordinator.threads import Threads
@@ -34,6 +34,7 @@ _TICK_SECONDS = 0.5
 _SEEN_TICKS = 4
 _FLUSH_SECONDS = 1.0
 _AT_ONCE = 32
+_NONE_KNOWN = Lull()
 _RESTART_SECONDS = 1.0
 """What a coordinator that stops takes at the least to start again."""
 
@@ -55,7 +56,8 @@ class Waiting:
         """Devices that were told of something since it was asked last."""
         self._over: set[str] = set()
         """Federations that are over."""
-        self._pace = Pace(self._longest_pause)
+        self._bounds: dict[str, Bounds] = {}
+        self._pace = Pace(lambda federation: self._bounds.get(federation, Bounds()))
 
     @property
     def open(self) -> int:
@@ -109,7 +111,7 @@ class Waiting:
     def _lull(self, device: Device) -> Lull:
         return self._pace.lull(device.federation, time.monotonic())
 
-    async def _ask(self, device: Device, lull: Lull = AT_ONCE) -> Answer:
+    async def _ask(self, device: Device, lull: Lull = _NONE_KNOWN) -> Answer:
         """Ask the database; not for a device of which it is known that it has nothing to do, and not at the end."""
         if self._closed:
             return nothing(Lull(_RESTART_SECONDS))
@@ -117,13 +119,21 @@ class Waiting:
             return await self._threads.read(next_answer, self._context, device, lull)
         return nothing(lull)
 
-    def _longest_pause(self, federation: str) -> float:
-        """Return for how long a device may stay away and still count as available; in buffered mode the next task may
-        come at any time."""
-        library = self._context.library
-        known = library.federation(federation)
-        settings = None if known is None else library.settings(known)
-        return 0.0 if settings is None or settings.buffered else settings.selection.available_within / 4
+    def _find_bounds(self, federations: Collection[str]) -> dict[str, Bounds]:
+        """Return for how long devices may stay away: a fraction of what makes them count as available, and of the time
+        that a round gives them; in buffered mode the next task may come at any time."""
+        library, found = self._context.library, {}
+        for name in federations:
+            known = library.federation(name)
+            if known is not None:
+                settings = library.settings(known)
+                away, deadline = settings.selection.available_within / 4, settings.rounds.deadline / 4
+                found[name] = Bounds(
+                    pause=0.0 if settings.buffered else min(LONGEST_PAUSE, away, deadline),
+                    idle=min(LONGEST_IDLE, away, deadline),
+                    spread=min(LONGEST_SPREAD, max(LEAST_SPREAD / 2, deadline)),
+                )
+        return found
 
     @contextlib.contextmanager
     def _bell(self, device: str) -> Iterator[asyncio.Future[None]]:
@@ -176,7 +186,8 @@ class Waiting:
                 self._over = await self._threads.run(self._context.store.ended_federations)
                 busy = await self._threads.run(self._context.store.busy_devices)
                 self._busy = busy.keys() | self._told  # who was told meanwhile may not be in the answer
-                self._pace.count(Counter(busy.values()), time.monotonic())
+                self._pace.count(Counter(busy.values()), time.monotonic(), self._over)
+                self._bounds = await self._threads.run(self._find_bounds, self._pace.federations)
                 self._ring_all([device for device in busy if device in self._bells])
             except Exception:
                 _log.exception("looking for tasks of waiting devices failed")

@@ -16,7 +16,10 @@ from coordinator.limits import MOST_BYTES
 from coordinator.problems import ProblemError
 from edgefl.values import loads
 
-__all__ = ["is_large", "read_document", "read_model", "upload"]
+__all__ = ["arrived", "is_large", "read_document", "read_model", "upload"]
+
+_PACKED_TIMES = 4
+"""How much larger a body is that was packed, at most as a rule; one that is larger still waits for more room."""
 
 Value = TypeVar("Value")
 Model = TypeVar("Model", bound=BaseModel)
@@ -45,8 +48,10 @@ async def read_model(request: Request, cls: type[Model]) -> Model:
 async def upload(request: Request) -> AsyncIterator[bytes | Path]:
     """Give a body: a small one as bytes, a large one as a file in the blob store's spool, removed at the end."""
     edge = edge_of(request)
-    kept, declared = edge.limits.kept_bytes, _declared(request)
-    async with edge.memory.reserved(min(declared, kept)):
+    kept, expected = edge.limits.kept_bytes, _expected(request)
+    async with contextlib.AsyncExitStack() as room:
+        reserved = min(expected, kept)
+        await room.enter_async_context(edge.memory.reserved(reserved))
         pieces: list[bytes] = []
         size = 0
         stream = request.stream()
@@ -55,10 +60,13 @@ async def upload(request: Request) -> AsyncIterator[bytes | Path]:
             size += len(piece)
             if size > kept:
                 break
+            if size > reserved:  # a packed one that is larger than was thought
+                await room.enter_async_context(edge.memory.reserved(kept - reserved))
+                reserved = kept
         else:
             yield b"".join(pieces)
             return
-        async with edge.spool.reserved(declared):
+        async with edge.spool.reserved(_declared(request)):
             path = await edge.threads.run(edge.context.blobs.spool)
             try:
                 await _write(request, path, pieces, stream)
@@ -83,9 +91,25 @@ async def _write(request: Request, path: Path, pieces: list[bytes], stream: Asyn
         await edge.threads.run(file.writelines, pieces)
 
 
+def arrived(request: Request, body: bytes | Path) -> int:
+    """Return how many bytes came for a body, packed as it was, with its headers."""
+    length = request.headers.get("content-length", "")
+    size = body.stat().st_size if isinstance(body, Path) else len(body)
+    line = len(request.method) + len(request.scope["raw_path"]) + len("  HTTP/1.1\r\n\r\n")
+    headers = sum(len(name) + len(value) + len(": \r\n") for name, value in request.headers.raw)
+    return line + headers + (int(length) if length.isdigit() else size)
+
+
 def is_large(request: Request) -> bool:
     """Whether a body will not be kept in memory, or does not say how large it is."""
-    return _declared(request) > edge_of(request).limits.kept_bytes
+    return _expected(request) > edge_of(request).limits.kept_bytes
+
+
+def _expected(request: Request) -> int:
+    """Return how large a body is likely to be; what was packed, a few times as large as what comes."""
+    length = request.headers.get("content-length", "")
+    declared = _declared(request)
+    return min(declared, _PACKED_TIMES * int(length)) if length.isdigit() else declared
 
 
 def _declared(request: Request) -> int:

@@ -2,11 +2,23 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
-from sqlalchemy import Connection, bindparam, case, delete, exists, or_, select, union_all, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    bindparam,
+    case,
+    delete,
+    exists,
+    or_,
+    select,
+    union_all,
+    update,
+)
 
 from coordinator.storage.database import Database
 from coordinator.storage.plan_texts import digests_in
-from coordinator.storage.records import Artifact, RoundState, TaskState
+from coordinator.storage.records import OVER, Artifact, RoundState, TaskState
 from coordinator.storage.sql_rows import chunks, columns_of, fields_of, first_record
 from coordinator.storage.tables import artifacts, devices, federations, rounds, tasks
 
@@ -51,8 +63,15 @@ class SqlArtifacts:
         return first_record(Artifact, self._database.read(_BY_DIGEST, federation=federation, digest=digest))
 
     def drop_artifacts(self, federation: str, *, before_round: int, kinds: Collection[str]) -> list[str]:
-        """Forget the artifacts of earlier rounds that no open task names; return the bodies that nobody needs."""
-        plans = select(tasks.c.plan).where(tasks.c.federation == federation, tasks.c.state == TaskState.OPEN)
+        """Forget the artifacts of earlier rounds that no task names that is open or not combined yet; return the bodies
+        that nobody needs."""
+        not_combined = exists().where(
+            rounds.c.federation == tasks.c.federation,
+            rounds.c.number == tasks.c.counted_in,
+            rounds.c.state != RoundState.DONE,
+        )
+        needed_by = or_(tasks.c.state == TaskState.OPEN, not_combined)
+        plans = select(tasks.c.plan).where(tasks.c.federation == federation, needed_by)
         old = (
             select(artifacts.c.digest)
             .where(
@@ -76,28 +95,17 @@ class SqlArtifacts:
         return self._database.write(work)
 
     def unread_updates(self, federation: str, *, before_round: int) -> list[str]:
-        """Digests of bodies that count in earlier rounds that are DONE, and in no other."""
-        done, other = rounds.alias(), tasks.alias()
-        read = (
-            (tasks.c.federation == federation)
-            & (tasks.c.counted_in < before_round)
-            & exists().where(
-                done.c.federation == tasks.c.federation,
-                done.c.number == tasks.c.counted_in,
-                done.c.state == RoundState.DONE,
-            )
-        )
+        """Digests of bodies that count in earlier rounds that are DONE, or of a federation that is over, and in no
+        other."""
+        other = tasks.alias()
+        read = (tasks.c.federation == federation) & (tasks.c.counted_in < before_round) & _is_read(tasks)
         counts_elsewhere = exists().where(
             other.c["update"] == tasks.c["update"],
             other.c.body_kept,
             or_(
                 other.c.federation != federation,
                 other.c.counted_in >= before_round,
-                ~exists().where(
-                    rounds.c.federation == other.c.federation,
-                    rounds.c.number == other.c.counted_in,
-                    rounds.c.state == RoundState.DONE,
-                ),
+                ~_is_read(other),
             ),
         )
         statement = select(tasks.c["update"]).distinct().where(tasks.c.body_kept, read, ~counts_elsewhere)
@@ -114,6 +122,17 @@ class SqlArtifacts:
                 connection.execute(_FORGET, [{"task": task} for task in sorted(found)])
 
         self._database.write(work)
+
+
+def _is_read(counted: FromClause) -> ColumnElement[bool]:
+    """Whether the round that a task counts in is done, or never will be."""
+    done = exists().where(
+        rounds.c.federation == counted.c.federation,
+        rounds.c.number == counted.c.counted_in,
+        rounds.c.state == RoundState.DONE,
+    )
+    over = exists().where(federations.c.id == counted.c.federation, federations.c.state.in_(OVER))
+    return or_(done, over)
 
 
 def put_artifacts(connection: Connection, database: Database, further: Iterable[Artifact]) -> None:

@@ -308,14 +308,14 @@ class Store(Protocol):
         ...
 
     def drop_artifacts(self, federation: str, *, before_round: int, kinds: Collection[str]) -> list[str]:
-        """Forget the artifacts of these kinds of earlier rounds, except those that an open task of the federation
-        names; return the digests that nothing refers to any more, in any federation (no artifact, no round's model or
-        arrays, no bundle, no device's mask)."""
+        """Forget the artifacts of these kinds of earlier rounds, except those that a task of the federation names that
+        is open, or whose update counts in a round that is not DONE; return the digests that nothing refers to any more,
+        in any federation (no artifact, no round's model or arrays, no bundle, no device's mask)."""
         ...
 
     def unread_updates(self, federation: str, *, before_round: int) -> list[str]:
-        """Digests of update bodies that count in rounds that are DONE and before this one, and in no other. Those that
-        were forgotten are left out."""
+        """Digests of update bodies that count in rounds before this one that are DONE, or will never be as their
+        federation is over, and in no other. Those that were forgotten are left out."""
         ...
 
     def forget_updates(self, digests: Collection[str]) -> None:

@@ -113,7 +113,7 @@ class Agent:
 
     def run(self, stop: threading.Event) -> None:
         """Work until stopped, or until the federation is over."""
-        while not stop.is_set() and (self._settings.most_tasks is None or self.tasks < self._settings.most_tasks):
+        while not stop.is_set() and not self._ended_enough:
             try:
                 wait = self.turn(stop)
                 self._backoff.reset()
@@ -125,7 +125,13 @@ class Agent:
             if wait is None:
                 return
             self._count_traffic()
+            if self._ended_enough:
+                return
             stop.wait(min(wait, _LONGEST_WAIT))
+
+    @property
+    def _ended_enough(self) -> bool:
+        return self._settings.most_tasks is not None and self.tasks >= self._settings.most_tasks
 
     def turn(self, stop: threading.Event) -> float | None:
         """Do the next thing; return how long to wait after it, or None if the federation is over."""

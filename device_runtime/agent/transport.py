@@ -30,7 +30,7 @@ _IDLE_SECONDS = 60.0
 _LARGEST_PACKED = 4 * 2**20
 """Bytes of a body that is tried to pack: of a large one it would take seconds on a small device, to save little."""
 _SMALL = 64 * 1024
-_PACKED_FRACTION = 0.95
+_PACKED_FRACTION = 0.9
 
 
 class UnreachableError(EdgeFLError):

@@ -79,6 +79,11 @@ class Federation:
                 after[handed.device_id] = devices[-1].own_accuracy
         return PersonalResult(before, after, kept, tuple(devices), time.perf_counter() - began)
 
+    @property
+    def masks(self) -> dict[str, Mask]:
+        """What each device had after its last round; of those that took part."""
+        return {device: one.mask for device, one in self._standing.items() if one.mask is not None}
+
     def score(self, mask: Mask | None = None) -> Score | None:
         """Judge the global model, or a part of it, on the published test samples; None if there are none."""
         samples = len(self.fleet[0].data.dataset.test)

@@ -3,13 +3,13 @@
 import pytest
 
 from coordinator.handout import nothing, retry_seconds
-from coordinator.pace import AT_ONCE, LEAST_SPREAD, LONGEST_PAUSE, LONGEST_SPREAD, Lull, Pace
+from coordinator.pace import LEAST_SPREAD, LONGEST_IDLE, LONGEST_PAUSE, LONGEST_SPREAD, Bounds, Lull, Pace
 from edgefl.values import Assignment, loads
 
 
-def counted(*counts: int, longest: float = LONGEST_PAUSE) -> Pace:
+def counted(*counts: int, longest: float = LONGEST_IDLE) -> Pace:
     """Return the pace of a federation whose open tasks were counted once a second."""
-    pace = Pace(lambda federation: longest)
+    pace = Pace(lambda federation: Bounds(pause=min(longest, LONGEST_PAUSE), idle=longest))
     for second, count in enumerate(counts):
         pace.count({"fed": count} if count else {}, float(second))
     return pace
@@ -35,7 +35,31 @@ def test_a_round_is_expected_to_follow_as_soon_as_the_last_one_did() -> None:
     assert pause(10, 5, 0, 0, 10, 2) == pytest.approx(0.25 + 2.0)  # it ends sooner, and two seconds lie between rounds
     assert pause(10, 5, 0, 0, 10, 5, 0) == pytest.approx(2.0)
     assert pause(10, 5, 0, 0, 10, 5, 0, 0) == pytest.approx(1.0)
-    assert pause(10, 5, 0, 0, 10, 5, 0, 0, 0, 0, 0) == 0
+
+
+def test_where_nothing_goes_on_devices_come_more_and_more_rarely() -> None:
+    pace = counted(10, 5, 0)
+    assert pace.lull("fed", 2.0).pause == 0
+    assert pace.lull("fed", 32.0).pause == pytest.approx(3.0)
+    assert pace.lull("fed", 3600.0).pause == LONGEST_IDLE
+    assert counted(10, 5, 0, longest=4.0).lull("fed", 3600.0).pause == 4.0
+    never = Pace()
+    assert never.lull("fed", 1000.0).pause == 0
+    assert never.lull("fed", 1100.0).pause == pytest.approx(10.0)
+
+
+def test_a_round_after_a_long_time_of_nothing_says_nothing_about_the_next() -> None:
+    pace = counted(10, 5, 0)
+    pace.count({"fed": 10}, 3600.0)
+    assert pace.lull("fed", 3600.0).pause == 0
+    pace.count({"fed": 5}, 3601.0)
+    assert pace.lull("fed", 3601.0).pause == pytest.approx(1.0)
+
+
+def test_a_federation_that_is_over_is_forgotten() -> None:
+    pace = counted(10, 5)
+    pace.count({}, 3.0, over={"fed"})
+    assert not pace.federations
 
 
 def test_a_round_that_takes_longer_than_the_last_one_is_judged_by_itself() -> None:
@@ -60,12 +84,14 @@ def test_devices_come_no_faster_than_tasks_ended_at_best() -> None:
     assert spread() == spread(1000) == LEAST_SPREAD
     assert spread(1000, 600, 300) == pytest.approx(1000 / (0.9 * 400))
     assert spread(1000, 600, 300, 0, 900) == LEAST_SPREAD + 0.5  # the pace of the last round is remembered
+    assert spread(1000, 600, 300, 0, 900, 800, 0, 900) == LONGEST_SPREAD  # and of no earlier one
     assert spread(1000, 990) == LONGEST_SPREAD
     assert spread(10, 0) == LEAST_SPREAD
+    assert spread(1000, 990, 0) == LONGEST_SPREAD  # what a deadline ended says nothing about what can be served
 
 
 def test_one_federation_says_nothing_about_another() -> None:
-    assert counted(1000, 500).lull("other", 2.0) == AT_ONCE
+    assert counted(1000, 500).lull("other", 2.0) == Lull()
 
 
 def test_a_pause_comes_before_the_jitter() -> None:

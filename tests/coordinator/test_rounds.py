@@ -66,7 +66,7 @@ class Stage:
 
     def upload(self, device: Device, plan: ClientPlan, body: bytes | None = None, **changes: Any) -> Outcome:
         body = answer(self.context, plan, **changes) if body is None else body
-        return asyncio.run(self.intake.deliver(device, plan.task_id, body)).outcome
+        return asyncio.run(self.intake.deliver(device, plan.task_id, body, len(body))).outcome
 
     def do(self, device: Device, **changes: Any) -> Outcome:
         return self.upload(device, self.plan(device), **changes)
@@ -425,7 +425,7 @@ def test_a_cancelled_upload_stops_no_other(stage: Stage) -> None:
     plan = stage.plan(one)
 
     async def cancelled() -> None:
-        upload = asyncio.ensure_future(stage.intake.deliver(one, plan.task_id, answer(stage.context, plan)))
+        upload = asyncio.ensure_future(stage.intake.deliver(one, plan.task_id, answer(stage.context, plan), 1000))
         await asyncio.sleep(0)
         upload.cancel()
         await asyncio.gather(upload, return_exceptions=True)

@@ -23,7 +23,7 @@ from tests.values.samples import PROFILE, RESULT
 GRAPH = cnn4()
 MODEL = Model(GRAPH, random_weights(GRAPH, 0))
 BODY = sum(GRAPH.tensor[name].size for name in GRAPH.tensor if name != "head.weight")
-MOMENT = Moment(round=0, rounds=4, seed=1, work=LocalWork(epochs=2, batch_size=32))
+MOMENT = Moment(round=0, rounds=4, seed=1, work=LocalWork(epochs=2, batch_size=32, most_steps=40))
 
 
 def fleet(weak: int = 2, strong: int = 2, share: float = 1 / 8) -> list[Participant]:
@@ -148,6 +148,7 @@ def test_every_device_tunes_all_parameters_in_the_end() -> None:
         assert order.mask.digest == full_mask(GRAPH).digest
         assert order.rule.name == "fine_tune"
         assert order.work.epochs == 5
+        assert order.work.most_steps is None
     assert strategy_of("perfedmask", {"fine_tune_epochs": 0}).personalise(MODEL, fleet(), MOMENT) == {}
 
 

@@ -85,7 +85,9 @@ def _token(given: str | None) -> str:
                 f"there is no admin token: {path}: {reason}",
                 fix="Set EDGEFL_ADMIN_TOKEN, or give --token-file; `edgefl serve` keeps it in its state folder.",
             ) from None
-    if not (token and token.isascii() and token.isprintable() and " " not in token):
+        if not token:
+            raise EdgeFLError(f"there is no admin token: {path} is empty", fix="Give the file that has it.")
+    if not (token.isascii() and token.isprintable() and " " not in token):
         raise EdgeFLError("the admin token has characters that none has", fix="Copy it again, without line ends.")
     return token
 

@@ -11,9 +11,9 @@ from coordinator.federations import Verb, move, new_key
 from coordinator.tokens import hash_of
 from device_runtime.agent.client import RejectedError, UnknownDeviceError
 from device_runtime.profiler.network import measure_speed
-from edgefl.values import DeviceProfile, Enrolment, Outcome, Reason, Refusal, loads
+from edgefl.values import DeviceProfile, Enrolment, LocalResult, Outcome, Reason, Refusal, loads
 from tests.coordinator.http.site import Site
-from tests.values.samples import PROFILE
+from tests.values.samples import PROFILE, TELEMETRY
 
 
 def enrolment(name: str | None = None, enrolment_id: str = "one") -> Enrolment:
@@ -92,6 +92,22 @@ def test_a_task_goes_from_poll_over_download_to_receipt(site: Site) -> None:
     task = site.context.store.task(task_id)
     assert task is not None
     assert site.context.blobs.get(task.update or "") == body
+
+
+def test_a_receipt_says_when_to_come_back_and_the_update_is_counted_as_it_came(site: Site) -> None:
+    site.federation("receipts")
+    token = site.device("prompt", "receipts")
+    (task_id,) = site.open_round("prompt", federation="receipts")
+    body = site.update(task_id)
+    with site.agent(token) as agent:
+        receipt = agent.upload(task_id, body)
+        sent = agent.traffic.up
+    assert receipt.retry_seconds is not None
+    assert 0.5 <= receipt.retry_seconds < 10
+    task = site.context.store.task(task_id)
+    assert task is not None
+    assert task.result is not None
+    assert loads(LocalResult, task.result).telemetry.transfer.up_bytes == TELEMETRY.transfer.up_bytes + sent
 
 
 def test_a_refusal_ends_a_task(site: Site) -> None:

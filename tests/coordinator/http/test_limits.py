@@ -1,6 +1,7 @@
 """What is too large, too slow or too much is refused, before it costs anything."""
 
 import asyncio
+import contextlib
 import gzip
 import socket
 import threading
@@ -214,6 +215,30 @@ def test_uploads_wait_for_room_in_the_memory_and_then_are_told_to_come_again() -
         return said
 
     assert asyncio.run(run()) == ["has 80", "has 60", "has 10", "has 1000"]
+
+
+def test_a_packed_upload_takes_about_as_much_room_as_it_needs(tmp_path: Path) -> None:
+    with serving(tmp_path) as site:
+        site.federation("packed")
+        client = site.client(site.device("packer", "packed"), **{"Content-Encoding": "gzip"})
+        (task_id,) = site.open_round("packer", federation="packed")
+        body, kept = gzip.compress(site.update(task_id)), site.edge.limits.kept_bytes
+        assert 4 * len(body) < kept
+        most: list[int] = []
+        memory = site.edge.memory
+
+        class Noting(Budget):
+            def reserved(self, size: int) -> contextlib._AsyncGeneratorContextManager[None, None]:
+                most.append(size)
+                return memory.reserved(size)
+
+        site.edge.memory = Noting(0, patience=0)
+        assert client.put(f"/v1/tasks/{task_id}/result", content=body).status_code == 200
+        assert most == [4 * len(body)]
+        zeros = gzip.compress(bytes(kept // 2))  # far more than four times what comes
+        assert client.put(f"/v1/tasks/{task_id}/result", content=zeros).status_code == 409
+        assert sum(most[1:]) == kept
+        assert memory.used == 0
 
 
 def test_a_bucket_gives_a_burst_and_then_its_rate() -> None:

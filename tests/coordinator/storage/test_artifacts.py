@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from coordinator.storage.records import FederationState
 from coordinator.storage.store import Store
 from tests.coordinator.storage.small_federation import (
     FEDERATION,
@@ -48,13 +49,15 @@ def test_only_artifacts_of_earlier_rounds_and_named_kinds_are_dropped(store: Sto
     assert store.drop_artifacts("fed", before_round=2, kinds=KINDS) == []
 
 
-def test_what_an_open_task_names_stays(store: Store) -> None:
+def test_what_a_task_names_stays_until_its_update_is_combined(store: Store) -> None:
     devices = running(store)
     named = a_task(devices[0], names=[digest("a")])
     assert store.open_round(a_round(), [named], [an_artifact("a", 0), an_artifact("b", 0)])
     assert store.drop_artifacts("fed", before_round=1, kinds=KINDS) == [digest("b")]
     assert store.artifact("fed", digest("a")) is not None
     store.accept([an_upload(devices[0])])
+    assert store.drop_artifacts("fed", before_round=1, kinds=KINDS) == []
+    finish_round(store)
     assert store.drop_artifacts("fed", before_round=1, kinds=KINDS) == [digest("a")]
 
 
@@ -94,6 +97,15 @@ def test_update_bodies_may_go_when_their_round_is_done(store: Store) -> None:
     store.forget_updates([])
     assert store.unread_updates("fed", before_round=1) == updates[1:]
     assert [task.update for task in store.counted("fed", 0)] == [an_upload(device).update for device in devices[:2]]
+
+
+def test_update_bodies_may_go_when_their_federation_is_over(store: Store) -> None:
+    devices = running(store)
+    open_round(store, devices)
+    store.accept([an_upload(devices[0])])
+    running_state, aborted = FederationState.RUNNING, FederationState.ABORTED
+    assert store.move_federation("fed", aborted, since=[running_state], at=9.0)
+    assert store.unread_updates("fed", before_round=1) == [an_upload(devices[0]).update]
 
 
 def test_an_update_body_stays_while_another_round_counts_the_same_one(store: Store) -> None:

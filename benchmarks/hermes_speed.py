@@ -1,0 +1,83 @@
+"""How much faster are the models that Hermes' devices end with? A federation, then a race of every device's model.
+
+    python -m benchmarks.hermes_speed [--devices 5] [--rounds 10] [--kept 0.3] [--turns 60]
+
+CNN4 on Fashion-MNIST, two labels a device. Every device prunes its own channels from round to round down to --kept of
+the parameters (`edgefl.simulation`: real training and masks). Then the whole model and those of all devices predict one
+sample on onnxruntime: two threads, each in a process of its own, in turns.
+"""
+
+import argparse
+import statistics
+import tempfile
+from pathlib import Path
+
+from benchmarks.accuracy_study.data import dataset_of
+from benchmarks.race import Racer, race
+from edgefl.artifacts.submodel import make_submodel
+from edgefl.masks import full_mask
+from edgefl.simulation import DeviceClass, Federation, FederationSettings, fleet_of
+from edgefl.strategies import strategy_of
+from edgefl.values import LocalWork
+from export.bundle import make_bundle
+from export.source import open_source
+
+_SAMPLES = 150
+"""Of each device."""
+
+
+def main() -> None:
+    """Train, race, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--devices", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--kept", type=float, default=0.3)
+    parser.add_argument("--turns", type=int, default=60)
+    options = parser.parse_args()
+    source = open_source("cnn4")
+    bundle = make_bundle(source.model, source.name, source.example)
+    data = dataset_of("fashion-mnist", _SAMPLES * options.devices, 1000)
+    fleet = fleet_of(
+        data,
+        clients=options.devices,
+        scheme="labels:2",
+        classes=[DeviceClass(name="any", memory_bytes=2**40)],
+        seed=0,
+        matched=100,
+    )
+    settings = FederationSettings(
+        rounds=options.rounds,
+        per_round=options.devices,
+        seed=0,
+        work=LocalWork(epochs=5, batch_size=16),
+        deadline=1e6,
+        evaluate_every=options.rounds,
+    )
+    strategy = strategy_of("hermes", {"learning_rate": 0.05, "kept_target": options.kept})
+    with Federation(bundle, fleet, strategy, settings) as federation, tempfile.TemporaryDirectory() as name:
+        for result in federation.rounds():
+            accuracy = result.own_accuracy
+            print(f"round {result.number + 1}: own accuracy {0 if accuracy is None else accuracy:.1%}", flush=True)
+        masks = {"whole": full_mask(bundle.graph), **federation.masks}
+        paths = {device: Path(name) / f"{place}.onnx" for place, device in enumerate(masks)}
+        for device, mask in masks.items():
+            paths[device].write_bytes(make_submodel(bundle, mask, federation.model.weights).inference_model)
+        command = ["benchmarks.inference", "cnn4", "--file"]
+        times = race({device: Racer([*command, str(path)]) for device, path in paths.items()}, options.turns)
+    whole = times["whole"].median
+    print(f"\n{'':<12}{'parameters':>12}{'multiply-adds':>15}{'ms':>9}{'faster':>9}")
+    for device, mask in masks.items():
+        part, full = mask.cost, masks["whole"].cost
+        print(
+            f"{device:<12}{part.parameters / full.parameters:>12.1%}"
+            f"{part.forward_multiply_adds / full.forward_multiply_adds:>15.1%}"
+            f"{1000 * times[device].median:>9.3f}{whole / times[device].median:>8.2f}x"
+        )
+    ratios = [whole / times[device].median for device in federation.masks]
+    print(
+        f"faster than the whole model: median {statistics.median(ratios):.2f}x, {min(ratios):.2f} to {max(ratios):.2f}"
+    )
+
+
+if __name__ == "__main__":
+    main()

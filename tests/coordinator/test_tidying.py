@@ -1,0 +1,131 @@
+"""Bodies that no round needs any more go, a little at a time, and nothing else does."""
+
+import threading
+import time
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import pytest
+
+from coordinator import tidying
+from coordinator.context import Context
+from coordinator.driver import Driver
+from coordinator.federation_settings import Rounds as RoundSettings
+from coordinator.federations import Verb, move
+from coordinator.intake import Intake
+from coordinator.rounds import Rounds
+from coordinator.storage.records import Device
+from coordinator.tidying import Tidying, tidy
+from tests.coordinator.fleet import Clock, make_context
+from tests.coordinator.test_rounds import Stage
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    clock = Clock()
+    context = make_context(tmp_path, clock)
+    intake = Intake(context)
+    intake.start()
+    yield Stage(context, clock, intake)
+    intake.stop()
+    context.store.close()
+
+
+def untidied(stage: Stage, devices: int = 4) -> list[str]:
+    """Do a round that nobody tidies after; return the digests of its updates."""
+    there = stage.begin(devices, rounds=RoundSettings(count=3))
+    assert stage.federation is not None
+    asked: list[str] = []
+    for _ in range(2):
+        _advance(stage, asked)
+    for device in there:
+        if stage.has_task(device):
+            stage.do(device)
+    for _ in range(2):
+        _advance(stage, asked)
+    assert asked == [stage.federation.id]
+    return [task.update for task in stage.context.store.counted(stage.federation.id, 0) if task.update is not None]
+
+
+def _advance(stage: Stage, asked: list[str]) -> None:
+    assert stage.federation is not None
+    federation = stage.context.store.federation(stage.federation.id)
+    assert federation is not None
+    Rounds(stage.context, federation, tidy=asked.append).advance()
+
+
+def kept(context: Context, digests: Collection[str]) -> int:
+    return sum(context.blobs.size(digest) is not None for digest in digests)
+
+
+def until(condition: object) -> None:
+    assert callable(condition)
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_it_is_done_in_steps_and_goes_on_after_a_stop(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tidying, "_AT_ONCE", 1)
+    updates = untidied(stage)
+    assert stage.federation is not None
+    assert len(updates) > 1
+    stop = threading.Event()
+    stop.set()
+    tidy(stage.context, stage.federation.id, stop)
+    assert kept(stage.context, updates) == len(updates) - 1
+    tidy(stage.context, stage.federation.id)
+    assert kept(stage.context, updates) == 0
+    assert len(stage.context.store.counted(stage.federation.id, 0)) == len(updates)  # what happened stays known
+
+
+def test_a_failure_after_one_federation_keeps_none_from_the_next(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    updates = untidied(stage)
+    assert stage.federation is not None
+    latest_round = stage.context.store.latest_round
+
+    def failing(federation: str) -> object:
+        if federation == "broken":
+            raise OSError("the disk is on fire")
+        return latest_round(federation)
+
+    monkeypatch.setattr(stage.context.store, "latest_round", failing)
+    thread = Tidying(stage.context)
+    thread.start()
+    thread.ask("broken")
+    thread.ask(stage.federation.id)
+    until(lambda: not kept(stage.context, updates))
+    thread.stop()
+
+
+def test_what_is_still_to_be_combined_stays(stage: Stage) -> None:
+    one, _ = stage.begin()
+    stage.advance()
+    stage.do(one)
+    assert stage.federation is not None
+    (update,) = (task.update for task in stage.context.store.tasks(stage.federation.id) if task.update is not None)
+    tidy(stage.context, stage.federation.id)
+    assert kept(stage.context, [update]) == 1
+
+
+def test_a_coordinator_tidies_after_what_ended_before_it_was_started(stage: Stage) -> None:
+    updates = untidied(stage)
+    assert stage.federation is not None
+    move(stage.context, stage.federation.id, Verb.ABORT, "enough seen")
+    driver = Driver(stage.context)
+    driver.start()
+    until(lambda: not kept(stage.context, updates))
+    driver.stop()
+
+
+def test_an_aborted_federations_updates_go(stage: Stage) -> None:
+    one: Device
+    one, _ = stage.begin()
+    stage.advance()
+    stage.do(one)
+    assert stage.federation is not None
+    (update,) = (task.update for task in stage.context.store.tasks(stage.federation.id) if task.update is not None)
+    move(stage.context, stage.federation.id, Verb.ABORT, "enough seen")
+    tidy(stage.context, stage.federation.id)
+    assert kept(stage.context, [update]) == 0
