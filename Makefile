@@ -43,6 +43,7 @@ bench: .venv/dev
 	$(BIN)/python -m benchmarks.aggregation
 	$(BIN)/python -m benchmarks.coordinator_load
 	$(BIN)/python -m benchmarks.dead_device
+	$(BIN)/python -m benchmarks.hermes_speed
 	$(BIN)/python -m benchmarks.composition
 	$(BIN)/python -m benchmarks.accuracy
 

@@ -1,10 +1,11 @@
 """Freezing, channels and one-bit updates in one federation, against federated averaging: real processes over HTTP.
 
-    python -m benchmarks.composition [--rounds 30] [--steps 40] [--tune 2]
+    python -m benchmarks.composition [--rounds 25] [--steps 60] [--tune 5]
 
 One coordinator (`edgefl serve`) and five devices (`edgefl join`) of different budgets, twice: CNN4 on Fashion-MNIST,
 clients of a Dirichlet partition, the same seed. First FedAvg, in which every device trains the whole model; then
-PerFedMask's planned freezing on HeteroFL's widths with FedMRN's one-bit uplink. Both end with the same fine-tuning.
+PerFedMask's planned freezing on HeteroFL's widths with FedMRN's one-bit uplink (and its plain descent: noise masks know
+no momentum). Both end with the same fine-tuning.
 Printed: uplink bytes a round as the coordinator counted them, profiles and reports included, and accuracy before and
 after personalisation on the devices' own validation data.
 """
@@ -41,6 +42,9 @@ _BATCH = 32
 _COMPOSED = """\
 name = "perfedmask"
 learning_rate = 0.1
+momentum = 0.0
+weight_decay = 0.0
+schedule = "constant"
 width = "levels"
 sent = "masked_noise"
 """
@@ -57,7 +61,7 @@ seed = 5
 [strategy]
 {strategy}
 fine_tune_epochs = {tune}
-fine_tune_rate = 0.01
+fine_tune_rate = 0.03
 [work]
 epochs = 10
 batch_size = {batch}
@@ -79,11 +83,11 @@ adapt = false
 def main() -> None:
     """Run both, and compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--steps", type=int, default=40, help="training steps of a device in a round")
-    parser.add_argument("--tune", type=int, default=2, help="epochs of fine-tuning")
+    parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--steps", type=int, default=60, help="training steps of a device in a round")
+    parser.add_argument("--tune", type=int, default=5, help="epochs of fine-tuning")
     parser.add_argument("--partition", default="dirichlet:0.3")
-    parser.add_argument("--clients", type=int, default=20, help="clients of the partition; five of them are used")
+    parser.add_argument("--clients", type=int, default=40, help="clients of the partition; five of them are used")
     args = parser.parse_args()
     source = open_source("cnn4", classes=None, sample=None, seed=0, weights=None)
     bundle = make_bundle(source.model, source.name, source.example, block_of=block_of)

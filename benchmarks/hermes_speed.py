@@ -1,20 +1,25 @@
 """How much faster are the models that Hermes' devices end with? A federation, then a race of every device's model.
 
-    python -m benchmarks.hermes_speed [--devices 5] [--rounds 10] [--kept 0.3] [--turns 60]
+    python -m benchmarks.hermes_speed [MODEL] [--rounds 9] [--kept 0.3] [--turns 60]
 
-CNN4 on Fashion-MNIST, two labels a device. Every device prunes its own channels from round to round down to --kept of
-the parameters (`edgefl.simulation`: real training and masks). Then the whole model and those of all devices predict one
-sample on onnxruntime: two threads, each in a process of its own, in turns.
+VGG11 or CNN4 on Fashion-MNIST, five devices, two labels a device. Every device prunes its own channels from round to
+round down to --kept of the parameters (`edgefl.simulation`: real training and masks). Then the whole model and those of
+all devices predict one sample on onnxruntime: two threads, each in a process of its own, in turns.
 """
 
 import argparse
 import statistics
 import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from benchmarks.accuracy_study.data import dataset_of
 from benchmarks.race import Racer, race
 from edgefl.artifacts.submodel import make_submodel
+from edgefl.data import Dataset, Samples
 from edgefl.masks import full_mask
 from edgefl.simulation import DeviceClass, Federation, FederationSettings, fleet_of
 from edgefl.strategies import strategy_of
@@ -22,24 +27,25 @@ from edgefl.values import LocalWork
 from export.bundle import make_bundle
 from export.source import open_source
 
-_SAMPLES = 150
+_DEVICES = 5
+_SAMPLES = 100
 """Of each device."""
 
 
 def main() -> None:
     """Train, race, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--devices", type=int, default=5)
-    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("model", nargs="?", choices=["vgg11", "cnn4"], default="vgg11")
+    parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--kept", type=float, default=0.3)
     parser.add_argument("--turns", type=int, default=60)
     options = parser.parse_args()
-    source = open_source("cnn4")
+    source = open_source(options.model, classes=10)
     bundle = make_bundle(source.model, source.name, source.example)
-    data = dataset_of("fashion-mnist", _SAMPLES * options.devices, 1000)
+    data = _fitting(dataset_of("fashion-mnist", _SAMPLES * _DEVICES, 500), source.example.shape[1:])
     fleet = fleet_of(
         data,
-        clients=options.devices,
+        clients=_DEVICES,
         scheme="labels:2",
         classes=[DeviceClass(name="any", memory_bytes=2**40)],
         seed=0,
@@ -47,7 +53,7 @@ def main() -> None:
     )
     settings = FederationSettings(
         rounds=options.rounds,
-        per_round=options.devices,
+        per_round=_DEVICES,
         seed=0,
         work=LocalWork(epochs=5, batch_size=16),
         deadline=1e6,
@@ -62,7 +68,7 @@ def main() -> None:
         paths = {device: Path(name) / f"{place}.onnx" for place, device in enumerate(masks)}
         for device, mask in masks.items():
             paths[device].write_bytes(make_submodel(bundle, mask, federation.model.weights).inference_model)
-        command = ["benchmarks.inference", "cnn4", "--file"]
+        command = ["benchmarks.inference", options.model, "--file"]
         times = race({device: Racer([*command, str(path)]) for device, path in paths.items()}, options.turns)
     whole = times["whole"].median
     print(f"\n{'':<12}{'parameters':>12}{'multiply-adds':>15}{'ms':>9}{'faster':>9}")
@@ -77,6 +83,18 @@ def main() -> None:
     print(
         f"faster than the whole model: median {statistics.median(ratios):.2f}x, {min(ratios):.2f} to {max(ratios):.2f}"
     )
+
+
+def _fitting(data: Dataset, shape: Sequence[int]) -> Dataset:
+    """Return the images with a frame and as many channels as a model takes."""
+    return replace(data, train=_framed(data.train, shape), test=_framed(data.test, shape))
+
+
+def _framed(samples: Samples, shape: Sequence[int]) -> Samples:
+    channels, height, _ = shape
+    frame = (height - samples.features.shape[-1]) // 2
+    framed = np.pad(samples.features, ((0, 0), (0, 0), (frame, frame), (frame, frame)))
+    return Samples(np.repeat(framed, channels, axis=1), samples.labels)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,18 @@ _UPLINKS: Mapping[str, Mapping[str, Setting]] = {
 }
 
 
+_FEDMAP_NESTED: Mapping[str, Setting] = {
+    "granularity": "channel",
+    "drawing": "top",
+    "mask_rounds": 2,
+    "weight_rounds": 10_000,
+}
+"""Masks are learned once, in the first two rounds, and devices train the most probable channels of their capacity; those
+of a small one are also in every larger one. Chosen on seeds 0 to 2; on seeds 3 to 5, by which nothing was chosen, its
+submodel of 1/16 had 59.8 % against HeteroFL's 56.4 %. Drawn at random every round, as in the paper, small submodels are
+hardly ever trained as what they are in the end: that takes more rounds than a quick study has."""
+
+
 def _entry(
     setup: str, label: str, settings: Mapping[str, Setting] | None = None, limit: Limit = Limit.NOTHING
 ) -> Entry:
@@ -91,6 +103,7 @@ _ENTRIES: Sequence[Entry] = [
     _entry("weights", "ditto"),
     _entry("sizes", "fedmap", limit=Limit.DENSITY),
     _entry("sizes", "fedmap channel", {"granularity": "channel"}, Limit.KEPT),
+    _entry("sizes", "fedmap channel top", _FEDMAP_NESTED, Limit.KEPT),
     _entry("sizes", "heterofl", limit=Limit.KEPT),
     _entry("sizes", "fedrolex", limit=Limit.KEPT),
     _entry("sizes", "fjord", limit=Limit.KEPT),
