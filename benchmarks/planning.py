@@ -82,6 +82,7 @@ def _large_fleets() -> None:
         ("10,000 devices, two budgets (1, 1/8)", mobilenet, generator.choice([0.125, 1.0], 10_000)),
         ("10,000 devices, five budgets", mobilenet, generator.choice(classes, 10_000)),
         ("10,000 devices, 10,000 budgets", mobilenet, generator.uniform(0.1, 1, 10_000)),
+        ("100,000 devices, 50 budgets", mobilenet, generator.choice(np.linspace(0.1, 1, 50), 100_000)),
         ("1,000 devices, five budgets, 60 blocks", deep, generator.choice(classes, 1000)),
         ("10,000 devices, 10,000 budgets, 60 blocks", deep, generator.uniform(0.1, 1, 10_000)),
     ]

@@ -271,3 +271,15 @@ def test_many_blocks_are_planned_within_budget_and_with_a_bound() -> None:
 def test_importing_planning_imports_no_solver() -> None:
     code = "import sys, edgefl.planning; sys.exit('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_devices_of_next_to_no_samples_prove_nothing() -> None:
+    model = mobilenet_blocks()
+    generator = np.random.default_rng(1)
+    shares = generator.choice(np.linspace(0.1, 1, 50), 3000)
+    budgets = [int(share * sum(block.size for block in model)) for share in shares]
+    equal = freezing_plan(model, fleet(budgets), method=Method.SEQUENTIAL)
+    for lightest in (1, 30):
+        samples = [lightest, *(1000 * generator.integers(50, 1000, 2999)).tolist()]
+        light = freezing_plan(model, fleet(budgets, samples), method=Method.SEQUENTIAL)
+        assert light.lower_bound == pytest.approx(equal.lower_bound, rel=0.05)

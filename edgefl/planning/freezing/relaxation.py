@@ -39,6 +39,9 @@ MOST_PAIRS = 300
 _MARGIN = 1e-7
 """What the solver's own tolerance may be worth, taken off every bound."""
 _TANGENTS = 8
+_STEEPEST = 1e4
+"""Factors above this are left to the solver's tolerance, and may prove anything. What they would say is left out of a
+relaxation, which is then a little lower; a lightest device of 100,000 can make them a million."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,12 +126,19 @@ def program_of(
         count = pieces if most[block] > least[block] * 1.01 else 1
         edges = np.geomspace(least[block], most[block], count + 1)
         here = [s[block] for s in covered]
-        _block_rows(program, groups, block, edges, here, [z[block] for z in above])
+        _block_rows(program, groups, block, edges, here, [z[block] for z in above], exact=whole)
     return program, shares
 
 
 def _block_rows(
-    program: Program, groups: list[Group], block: int, edges: Reals, s: list[np.int64], above: list[Integers]
+    program: Program,
+    groups: list[Group],
+    block: int,
+    edges: Reals,
+    s: list[np.int64],
+    above: list[Integers],
+    *,
+    exact: bool,
 ) -> None:
     """Tie the coverage of one block to what its trainers pay. Its coverage lies in one piece between two edges."""
     count = edges.size - 1
@@ -146,28 +156,40 @@ def _block_rows(
     for piece in range(count):
         ends = (float(edges[piece]), float(edges[piece + 1]))
         columns = np.array([part[piece] for part in parts]), np.array([pays[piece] for pays in paid])
-        _piece_rows(program, groups, ends, int(chosen[piece]), int(inverse[piece]), *columns)
+        _piece_rows(program, groups, ends, int(chosen[piece]), int(inverse[piece]), *columns, exact=exact)
 
 
 def _piece_rows(
-    program: Program, groups: list[Group], ends: tuple[float, float], on: int, u: int, s: Integers, q: Integers
+    program: Program,
+    groups: list[Group],
+    ends: tuple[float, float],
+    on: int,
+    u: int,
+    s: Integers,
+    q: Integers,
+    *,
+    exact: bool,
 ) -> None:
     """Say that coverage is between two ends, u is about its inverse, and q is about s times u, if this piece is on."""
     low, high = ends
+    steepest = np.inf if exact else _STEEPEST
     program.row((q, 1.0), (on, -1.0), low=0, high=0)
     program.row((s, 1.0), (on, -low), low=0)
     program.row((s, 1.0), (on, -high), high=0)
     # The inverse lies above its tangents and below the chord between its ends.
-    for at in np.geomspace(low, high, _TANGENTS):
+    for at in np.geomspace(max(low, min(high, _STEEPEST**-0.5)), high, _TANGENTS):
         program.row((u, 1.0), (s, 1 / at**2), (on, -2 / at), low=0)
-    program.row((u, 1.0), (s, 1 / (low * high)), (on, -1 / low - 1 / high), high=0)
+    if 1 / (low * high) <= steepest:
+        program.row((u, 1.0), (s, 1 / (low * high)), (on, -1 / low - 1 / high), high=0)
     for number, group in enumerate(groups):
         p, mine, pays = group.weight, s[number], q[number]
         program.row((mine, 1.0), (on, -p), high=0)
         program.row((pays, 1.0), (mine, -1 / high), low=0)
-        program.row((pays, 1.0), (mine, -1 / max(low, group.lightest)), high=0)
+        if 1 / max(low, group.lightest) <= steepest:
+            program.row((pays, 1.0), (mine, -1 / max(low, group.lightest)), high=0)
         program.row((pays, 1.0), (u, -p), (mine, -1 / high), (on, p / high), high=0)
-        program.row((pays, 1.0), (u, -p), (mine, -1 / low), (on, p / low), low=0)
+        if 1 / low <= steepest:
+            program.row((pays, 1.0), (u, -p), (mine, -1 / low), (on, p / low), low=0)
 
 
 def _listed(
