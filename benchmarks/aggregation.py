@@ -1,9 +1,9 @@
 """Averaging updates of PreResNet18 (11.2 million parameters), against numpy adding the same arrays in a plain loop.
 
-`python -m benchmarks.aggregation [--updates 100] [--rounds 5]`, one thread. The plain loop is `total += array` over the
-tensors of every update, at the size of the part that it has; ours also subtracts the model, weights every update by its
-samples, puts parts where they belong, and divides. `by index` does the same as ours with numpy's indexing and whole
-tensors. All go through the same arrays, a dozen different updates again and again.
+`python -m benchmarks.aggregation [--updates 100] [--rounds 5]`. The plain loop, on one thread, is `total += array` over
+the tensors of every update, at the size of the part that it has; ours also subtracts the model, weights every update by
+its samples, puts parts where they belong, and divides; large whole tensors on two threads. `by index` does the same as
+ours with numpy's indexing and whole tensors. All go through the same arrays, a dozen different updates again and again.
 
 Memory is that of another process, which makes every update when its turn comes: the highest resident memory above what
 it had before there was a model, so the model and the update at hand are in it.

@@ -4,8 +4,8 @@
 
 One coordinator (`edgefl serve`) and five devices (`edgefl join`) of different budgets, twice: CNN4 on Fashion-MNIST,
 clients of a Dirichlet partition, the same seed. First FedAvg, in which every device trains the whole model; then
-PerFedMask's planned freezing on HeteroFL's widths with FedMRN's one-bit uplink. Both have PerFedMask's momentum and
-weight decay, the rates of FedMRN's paper, and end with the same fine-tuning.
+PerFedMask's planned freezing on HeteroFL's widths with FedMRN's one-bit uplink. Both have the rates and the plain
+descent of FedMRN's paper, and end with the same fine-tuning.
 Printed: uplink bytes a round as the coordinator counted them, profiles and reports included, and accuracy before and
 after personalisation on the devices' own validation data.
 """
@@ -42,6 +42,8 @@ _BATCH = 32
 _COMPOSED = """\
 name = "perfedmask"
 learning_rate = 0.1
+momentum = 0.0
+weight_decay = 0.0
 schedule = "constant"
 width = "levels"
 sent = "masked_noise"
@@ -49,8 +51,6 @@ sent = "masked_noise"
 _FEDAVG = """\
 name = "fedavg"
 learning_rate = 0.03
-momentum = 0.9
-weight_decay = 5e-4
 width = "full"
 """
 _FEDERATION = """\
@@ -61,7 +61,7 @@ seed = 5
 [strategy]
 {strategy}
 fine_tune_epochs = {tune}
-fine_tune_rate = 0.01
+fine_tune_rate = 0.03
 [work]
 epochs = 10
 batch_size = {batch}

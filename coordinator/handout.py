@@ -15,7 +15,7 @@ from edgefl.values import Assignment, to_json
 
 __all__ = ["Answer", "next_answer", "nothing", "retry_seconds"]
 
-_SOONEST = 0.5
+_SOONEST = 0.3
 """Seconds. A device that may wait for its answer rarely sees this; one that may not comes back after it, and after up
 to `pace.LEAST_SPREAD` more."""
 _LEAST_SECONDS = 1.0

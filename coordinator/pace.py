@@ -16,7 +16,7 @@ __all__ = ["LEAST_SPREAD", "LONGEST_IDLE", "LONGEST_PAUSE", "LONGEST_SPREAD", "B
 LONGEST_PAUSE = 5.0
 LONGEST_IDLE = 30.0
 LEAST_SPREAD = 2.0
-LONGEST_SPREAD = 3.5
+LONGEST_SPREAD = 3.0
 _WINDOW_SECONDS = 0.9
 """What is counted in a shorter time may be one batch that waited for the disk."""
 _LOAD = 0.9

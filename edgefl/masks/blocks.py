@@ -9,8 +9,11 @@ out by index and put back: a piece at a time, such as the kernel between two cha
 indices and not on what they point to.
 """
 
+import functools
 import math
+import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -24,6 +27,8 @@ Box = tuple[slice, ...]
 """A block of a tensor: from where to where on each axis."""
 _Blocks = Iterator[tuple[Array, Array]]
 
+_LARGE_BLOCK = 1 << 18
+"""For two threads: in smaller blocks they would wait for each other's turn in the interpreter more than they add."""
 BLOCK = 1 << 15
 """Entries of a block: it, its base, its sum and its scratch space fit a processor's second cache."""
 
@@ -83,19 +88,41 @@ def changes(
 
 
 def add_changes(into: Array, base: Array, parts: Sequence[tuple[Array, float]]) -> None:
-    """Add `weight * (part - base)` for several parts that are whole tensors: base and sum are read once for all."""
+    """Add `weight * (part - base)` for several parts that are whole tensors: base and sum are read once for all.
+
+    A large tensor is divided between two threads, which changes no bit of the sum.
+    """
     if not into.flags.c_contiguous:
         raise ValueError("what is changed in place must be in row-major order")
     flat = [(part.reshape(-1), into.dtype.type(weight)) for part, weight in parts]
     into, base = into.reshape(-1), base.reshape(-1)
-    scratch = np.empty(min(into.size, BLOCK), into.dtype)
-    for here in _slices(into.size):
+    if into.size < 2 * _LARGE_BLOCK:
+        _add_between(into, base, flat, 0, into.size, BLOCK)
+        return
+    middle = into.size // 2
+    other = _second_thread(os.getpid()).submit(_add_between, into, base, flat, middle, into.size, _LARGE_BLOCK)
+    _add_between(into, base, flat, 0, middle, _LARGE_BLOCK)
+    other.result()
+
+
+def _add_between(
+    into: Array, base: Array, flat: Sequence[tuple[Array, np.floating]], first: int, last: int, size: int
+) -> None:
+    scratch = np.empty(min(last - first, size), into.dtype)
+    for begin in range(first, last, size):
+        here = slice(begin, min(begin + size, last))
         block, old = into[here], base[here]
         change = scratch[: block.size]
         for part, weight in flat:
             _subtract(part[here], old, change)
             np.multiply(change, weight, change)
             np.add(block, change, block)
+
+
+@functools.lru_cache(maxsize=1)
+def _second_thread(process: int) -> ThreadPoolExecutor:
+    """Return a thread of this process: one that was forked has none of its parent's."""
+    return ThreadPoolExecutor(1, thread_name_prefix="sums")
 
 
 def _consecutive(

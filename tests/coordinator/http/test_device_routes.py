@@ -103,7 +103,7 @@ def test_a_receipt_says_when_to_come_back_and_the_update_is_counted_as_it_came(s
         receipt = agent.upload(task_id, body)
         sent = agent.traffic.up
     assert receipt.retry_seconds is not None
-    assert 0.5 <= receipt.retry_seconds < 10
+    assert 0.3 <= receipt.retry_seconds < 10
     task = site.context.store.task(task_id)
     assert task is not None
     assert task.result is not None
