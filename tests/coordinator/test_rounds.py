@@ -2,101 +2,30 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from coordinator.context import Context
 from coordinator.evaluation import Evaluator
 from coordinator.federation_settings import Buffering, Caps, Evaluation, Limits, Mode, Selection, StrategyChoice
 from coordinator.federation_settings import Rounds as RoundSettings
 from coordinator.federations import Verb, move, overview
-from coordinator.handout import next_answer
 from coordinator.intake import Intake, refuse
 from coordinator.problems import ProblemError
 from coordinator.rounds import Rounds
-from coordinator.storage.records import Device, Federation, FederationState, RoundState, TaskState
+from coordinator.storage.records import Device, FederationState, RoundState, TaskState
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import DataError, WireFormatError
 from edgefl.model_graph import Role
-from edgefl.values import LARGEST_INTEGER, Assignment, ClientPlan, LocalWork, Outcome, Reason, Refusal, loads
+from edgefl.values import LARGEST_INTEGER, LocalWork, Outcome, Reason, Refusal
 from edgefl.wire import Dense, decode_result, encode_result
-from tests.coordinator.fleet import Clock, answer, enrol, make_context, running, tuned
+from tests.coordinator.fleet import Clock, answer, enrol, make_context, tuned
+from tests.coordinator.stage import Stage, assignment
 from tests.device_runtime.federation import bundle
 from tests.values.samples import PROFILE
-
-
-def assignment(context: Context, device: Device) -> Assignment:
-    return loads(Assignment, next_answer(context, device).body)
-
-
-@dataclass
-class Stage:
-    """A federation and its clock."""
-
-    context: Context
-    clock: Clock
-    intake: Intake
-    federation: Federation | None = None
-
-    def begin(self, devices: int = 2, **changes: Any) -> list[Device]:
-        self.federation = running(self.context, **changes)
-        return [enrol(self.context, self.federation, f"device-{number}") for number in range(devices)]
-
-    def advance(self, moves: int = 1) -> float:
-        assert self.federation is not None
-        wait = 0.0
-        for _ in range(moves):
-            federation = self.context.store.federation(self.federation.id)
-            assert federation is not None
-            wait = Rounds(self.context, federation).advance()
-        return wait
-
-    def plan(self, device: Device) -> ClientPlan:
-        plan = assignment(self.context, device).plan
-        assert plan is not None
-        return plan
-
-    def has_task(self, device: Device) -> bool:
-        return assignment(self.context, device).plan is not None
-
-    def upload(self, device: Device, plan: ClientPlan, body: bytes | None = None, **changes: Any) -> Outcome:
-        body = answer(self.context, plan, **changes) if body is None else body
-        return asyncio.run(self.intake.deliver(device, plan.task_id, body, len(body))).outcome
-
-    def do(self, device: Device, **changes: Any) -> Outcome:
-        return self.upload(device, self.plan(device), **changes)
-
-    @property
-    def state(self) -> str:
-        return str(self.round.state)
-
-    @property
-    def round(self) -> Any:
-        assert self.federation is not None
-        return self.context.store.latest_round(self.federation.id)
-
-    def weights(self, number: int) -> Any:
-        assert self.federation is not None
-        done = self.context.store.round(self.federation.id, number)
-        assert done is not None
-        assert done.next_model is not None
-        return self.context.library.arrays(done.next_model)
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    clock = Clock()
-    context = make_context(tmp_path, clock)
-    intake = Intake(context)
-    intake.start()
-    yield Stage(context, clock, intake)
-    intake.stop()
-    context.store.close()
 
 
 def test_a_round_closes_with_enough_updates_and_averages_them_by_samples(stage: Stage) -> None:

@@ -2,8 +2,7 @@
 
 import threading
 import time
-from collections.abc import Collection, Iterator
-from pathlib import Path
+from collections.abc import Collection
 
 import pytest
 
@@ -12,23 +11,10 @@ from coordinator.context import Context
 from coordinator.driver import Driver
 from coordinator.federation_settings import Rounds as RoundSettings
 from coordinator.federations import Verb, move
-from coordinator.intake import Intake
 from coordinator.rounds import Rounds
 from coordinator.storage.records import Device
 from coordinator.tidying import Tidying, tidy
-from tests.coordinator.fleet import Clock, make_context
-from tests.coordinator.test_rounds import Stage
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    clock = Clock()
-    context = make_context(tmp_path, clock)
-    intake = Intake(context)
-    intake.start()
-    yield Stage(context, clock, intake)
-    intake.stop()
-    context.store.close()
+from tests.coordinator.stage import Stage
 
 
 def untidied(stage: Stage, devices: int = 4) -> list[str]:

@@ -1,0 +1,73 @@
+"""A federation whose moves and clock are the test's."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from coordinator.context import Context
+from coordinator.handout import next_answer
+from coordinator.intake import Intake
+from coordinator.rounds import Rounds
+from coordinator.storage.records import Device, Federation
+from edgefl.values import Assignment, ClientPlan, Outcome, loads
+from tests.coordinator.fleet import Clock, answer, enrol, running
+
+__all__ = ["Stage", "assignment"]
+
+
+def assignment(context: Context, device: Device) -> Assignment:
+    return loads(Assignment, next_answer(context, device).body)
+
+
+@dataclass
+class Stage:
+    """A federation and its clock."""
+
+    context: Context
+    clock: Clock
+    intake: Intake
+    federation: Federation | None = None
+
+    def begin(self, devices: int = 2, **changes: Any) -> list[Device]:
+        self.federation = running(self.context, **changes)
+        return [enrol(self.context, self.federation, f"device-{number}") for number in range(devices)]
+
+    def advance(self, moves: int = 1) -> float:
+        assert self.federation is not None
+        wait = 0.0
+        for _ in range(moves):
+            federation = self.context.store.federation(self.federation.id)
+            assert federation is not None
+            wait = Rounds(self.context, federation).advance()
+        return wait
+
+    def plan(self, device: Device) -> ClientPlan:
+        plan = assignment(self.context, device).plan
+        assert plan is not None
+        return plan
+
+    def has_task(self, device: Device) -> bool:
+        return assignment(self.context, device).plan is not None
+
+    def upload(self, device: Device, plan: ClientPlan, body: bytes | None = None, **changes: Any) -> Outcome:
+        body = answer(self.context, plan, **changes) if body is None else body
+        return asyncio.run(self.intake.deliver(device, plan.task_id, body, len(body))).outcome
+
+    def do(self, device: Device, **changes: Any) -> Outcome:
+        return self.upload(device, self.plan(device), **changes)
+
+    @property
+    def state(self) -> str:
+        return str(self.round.state)
+
+    @property
+    def round(self) -> Any:
+        assert self.federation is not None
+        return self.context.store.latest_round(self.federation.id)
+
+    def weights(self, number: int) -> Any:
+        assert self.federation is not None
+        done = self.context.store.round(self.federation.id, number)
+        assert done is not None
+        assert done.next_model is not None
+        return self.context.library.arrays(done.next_model)
