@@ -9,7 +9,7 @@ import random
 from dataclasses import dataclass
 
 from coordinator.context import Context
-from coordinator.pace import Lull
+from coordinator.pace import UNKNOWN, Lull
 from coordinator.storage.records import OVER, Device, Federation, Task
 from edgefl.values import Assignment, to_json
 
@@ -20,7 +20,6 @@ _SOONEST = 0.3
 to `pace.LEAST_SPREAD` more."""
 _LEAST_SECONDS = 1.0
 """Of a deadline: with less than this left, a task is not worth beginning."""
-_NONE_KNOWN = Lull()
 _EMPTY = to_json(Assignment(retry_seconds=_SOONEST))
 
 
@@ -34,7 +33,7 @@ class Answer:
     """Whether there is nothing to do now, but there will be."""
 
 
-def nothing(lull: Lull = _NONE_KNOWN, *, finished: bool = False) -> Answer:
+def nothing(lull: Lull = UNKNOWN, *, finished: bool = False) -> Answer:
     """Return the answer that there is nothing to do."""
     return Answer(_written(retry_seconds=retry_seconds(lull), finished=finished), waits=not finished)
 
@@ -44,7 +43,7 @@ def retry_seconds(lull: Lull) -> float:
     return round(_SOONEST + lull.pause + random.uniform(0, lull.spread), 3)
 
 
-def next_answer(context: Context, device: Device, lull: Lull = _NONE_KNOWN) -> Answer:
+def next_answer(context: Context, device: Device, lull: Lull = UNKNOWN) -> Answer:
     """Return a device's task, or when to ask again. The same task is given until it has ended."""
     task = context.store.open_task(device.id)
     if task is None:

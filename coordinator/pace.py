@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
-__all__ = ["LEAST_SPREAD", "LONGEST_IDLE", "LONGEST_PAUSE", "LONGEST_SPREAD", "Bounds", "Lull", "Pace"]
+__all__ = ["LEAST_SPREAD", "LONGEST_IDLE", "LONGEST_PAUSE", "LONGEST_SPREAD", "UNKNOWN", "Bounds", "Lull", "Pace"]
 
 LONGEST_PAUSE = 5.0
 LONGEST_IDLE = 30.0
@@ -41,6 +41,10 @@ class Lull:
 
     pause: float = 0.0
     spread: float = LEAST_SPREAD
+
+
+UNKNOWN = Lull()
+"""Where nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from coordinator.allowances import retry_after
 from coordinator.context import Context
 from coordinator.handout import Answer, next_answer, nothing, retry_seconds
-from coordinator.pace import LEAST_SPREAD, LONGEST_IDLE, LONGEST_PAUSE, LONGEST_SPREAD, Bounds, Lull, Pace
+from coordinator.pace import LEAST_SPREAD, LONGEST_IDLE, LONGEST_PAUSE, LONGEST_SPREAD, UNKNOWN, Bounds, Lull, Pace
 from coordinator.problems import ProblemError
 from coordinator.storage.records import Device
 from coordinator.threads import Threads
@@ -34,7 +34,6 @@ _TICK_SECONDS = 0.5
 _SEEN_TICKS = 4
 _FLUSH_SECONDS = 1.0
 _AT_ONCE = 32
-_NONE_KNOWN = Lull()
 _RESTART_SECONDS = 1.0
 """What a coordinator that stops takes at the least to start again."""
 
@@ -111,7 +110,7 @@ class Waiting:
     def _lull(self, device: Device) -> Lull:
         return self._pace.lull(device.federation, time.monotonic())
 
-    async def _ask(self, device: Device, lull: Lull = _NONE_KNOWN) -> Answer:
+    async def _ask(self, device: Device, lull: Lull = UNKNOWN) -> Answer:
         """Ask the database; not for a device of which it is known that it has nothing to do, and not at the end."""
         if self._closed:
             return nothing(Lull(_RESTART_SECONDS))

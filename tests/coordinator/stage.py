@@ -1,6 +1,8 @@
 """A federation whose moves and clock are the test's."""
 
 import asyncio
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +14,7 @@ from coordinator.storage.records import Device, Federation
 from edgefl.values import Assignment, ClientPlan, Outcome, loads
 from tests.coordinator.fleet import Clock, answer, enrol, running
 
-__all__ = ["Stage", "assignment"]
+__all__ = ["Stage", "assignment", "until"]
 
 
 def assignment(context: Context, device: Device) -> Assignment:
@@ -71,3 +73,10 @@ class Stage:
         assert done is not None
         assert done.next_model is not None
         return self.context.library.arrays(done.next_model)
+
+
+def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)

@@ -1,7 +1,6 @@
 """Bodies that no round needs any more go, a little at a time, and nothing else does."""
 
 import threading
-import time
 from collections.abc import Collection
 
 import pytest
@@ -14,7 +13,7 @@ from coordinator.federations import Verb, move
 from coordinator.rounds import Rounds
 from coordinator.storage.records import Device
 from coordinator.tidying import Tidying, tidy
-from tests.coordinator.stage import Stage
+from tests.coordinator.stage import Stage, until
 
 
 def untidied(stage: Stage, devices: int = 4) -> list[str]:
@@ -42,14 +41,6 @@ def _advance(stage: Stage, asked: list[str]) -> None:
 
 def kept(context: Context, digests: Collection[str]) -> int:
     return sum(context.blobs.size(digest) is not None for digest in digests)
-
-
-def until(condition: object) -> None:
-    assert callable(condition)
-    end = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_it_is_done_in_steps_and_goes_on_after_a_stop(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

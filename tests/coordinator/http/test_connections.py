@@ -11,7 +11,7 @@ import pytest
 from coordinator.connections import LimitedConnection
 from edgefl.values import Outcome, dumps
 from tests.coordinator.http.site import Site
-from tests.coordinator.http.test_waiting import until
+from tests.coordinator.stage import until
 from tests.values.samples import PROFILE
 
 

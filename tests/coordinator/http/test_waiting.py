@@ -3,7 +3,6 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,13 +13,7 @@ from coordinator.federations import Verb, move
 from coordinator.server_settings import ServerLimits
 from coordinator.storage.records import Task
 from tests.coordinator.http.site import Site, serving
-
-
-def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
+from tests.coordinator.stage import until
 
 
 def test_a_poll_that_waits_is_answered_when_a_task_comes(site: Site) -> None:
