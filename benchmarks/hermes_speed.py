@@ -1,6 +1,6 @@
 """How much faster are the models that Hermes' devices end with? A federation, then a race of every device's model.
 
-    python -m benchmarks.hermes_speed [MODEL] [--rounds 9] [--kept 0.3] [--turns 60]
+    python -m benchmarks.hermes_speed [MODEL] [--rounds 14] [--kept 0.3] [--turns 60]
 
 VGG11 or CNN4 on Fashion-MNIST, five devices, two labels a device. Every device prunes its own channels from round to
 round down to --kept of the parameters (`edgefl.simulation`: real training and masks). Then the whole model and those of
@@ -28,15 +28,16 @@ from export.bundle import make_bundle
 from export.source import open_source
 
 _DEVICES = 5
-_SAMPLES = 100
+_SAMPLES = 60
 """Of each device."""
+_WORKERS = 2
 
 
 def main() -> None:
     """Train, race, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", nargs="?", choices=["vgg11", "cnn4"], default="vgg11")
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rounds", type=int, default=14)
     parser.add_argument("--kept", type=float, default=0.3)
     parser.add_argument("--turns", type=int, default=60)
     options = parser.parse_args()
@@ -55,12 +56,15 @@ def main() -> None:
         rounds=options.rounds,
         per_round=_DEVICES,
         seed=0,
-        work=LocalWork(epochs=5, batch_size=16),
+        work=LocalWork(epochs=4, batch_size=16),
         deadline=1e6,
         evaluate_every=options.rounds,
     )
-    strategy = strategy_of("hermes", {"learning_rate": 0.05, "kept_target": options.kept})
-    with Federation(bundle, fleet, strategy, settings) as federation, tempfile.TemporaryDirectory() as name:
+    strategy = strategy_of("hermes", {"learning_rate": 0.01, "momentum": 0.9, "kept_target": options.kept})
+    with (
+        Federation(bundle, fleet, strategy, settings, workers=_WORKERS) as federation,
+        tempfile.TemporaryDirectory() as name,
+    ):
         for result in federation.rounds():
             accuracy = result.own_accuracy
             print(f"round {result.number + 1}: own accuracy {0 if accuracy is None else accuracy:.1%}", flush=True)

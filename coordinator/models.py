@@ -10,13 +10,13 @@ import onnx
 from coordinator.context import Context
 from coordinator.federations import existing
 from coordinator.problems import ProblemError
-from coordinator.selection import seed_of
 from coordinator.storage.records import Federation
 from edgefl.artifacts.bake import bake
 from edgefl.artifacts.bundle import INFER
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.masks import Mask, full_mask, gather
 from edgefl.strategies import Model
+from edgefl.strategies.chance import extract_seed
 from edgefl.wire import encode_mask, encode_weights
 
 __all__ = ["Form", "device_model", "global_model"]
@@ -33,7 +33,7 @@ def global_model(context: Context, name: str, form: Form, fraction: float | None
     model = _newest(context, federation)
     if fraction is None:
         return _written(context, federation, model, full_mask(model.graph), form)
-    seed = seed_of(context.library.settings(federation).seed, "extract")
+    seed = extract_seed(context.library.settings(federation).seed)
     mask = context.library.strategy(federation).extract(model, fraction, seed)
     return _written(context, federation, model, mask, form)
 

@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from coordinator.context import Context
-from coordinator.selection import seed_of
 from coordinator.storage.records import Artifact, Federation, Task
 from edgefl.artifacts.bundle import GRAPH, INFER
 from edgefl.masks import Mask, gather
+from edgefl.noise import derive
 from edgefl.strategies import Model, Order
+from edgefl.strategies.chance import task_seed
 from edgefl.values import ClientPlan, dumps
 from edgefl.wire import encode_mask, encode_weights
 
@@ -51,7 +52,7 @@ def prepare(
     tasks = []
     for device, order in sorted(orders.items()):
         # The time of creation keeps the tasks of a federation apart from those of an earlier one with the same name.
-        unique = seed_of(federation.id, repr(federation.created_at), number, serial, device)
+        unique = derive(0, federation.id, repr(federation.created_at), number, serial, device)
         plan = ClientPlan(
             task_id=f"{number}-{serial}-{unique:016x}",
             device_id=device,
@@ -60,7 +61,7 @@ def prepare(
             rule=order.rule,
             work=order.work,
             deadline_seconds=settings.rounds.deadline,
-            seed=seed_of(settings.seed, "task", number, device, *again),
+            seed=task_seed(settings.seed, number, device, *again),
             predicted=order.predicted,
             mask=order.mask.digest,
             mask_body=digests.by_key["mask", order.mask.digest],

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from coordinator.context import Context
 from coordinator.federation_settings import FederationSettings
 from coordinator.orders import Prepared, prepare
-from coordinator.selection import in_order, seed_of
 from coordinator.storage.records import Device, Federation
 from edgefl.planning import budget_of
 from edgefl.strategies import Model, Moment, Order, Participant, orders_for
+from edgefl.strategies.chance import Record, in_order, personal_seed, round_seed
 
 __all__ = ["Plans"]
 
@@ -48,15 +48,15 @@ class Plans:
 
     def orders(self, number: int, serial: int, model: Model, free: Sequence[Device], count: int) -> Mapping[str, Order]:
         """Return what the strategy asks of up to `count` devices; those that it leaves out are replaced by others."""
-        seed = seed_of(self.settings.seed, "round", number, serial)
+        seed = round_seed(self.settings.seed, number, serial)
         moment = Moment(number, self.settings.rounds.count, seed, self.settings.work)
         strategy = self.context.library.strategy(self.federation)
-        return orders_for(strategy, model, in_order(free, seed), count, moment, self._participant)
+        return orders_for(strategy, model, in_order(free, seed, _record), count, moment, self._participant)
 
     def personal_orders(self, model: Model, devices: Sequence[Device]) -> dict[str, Order]:
         """Return what the strategy lets devices do with the last model for themselves, in the time that there is."""
         count = self.settings.rounds.count
-        moment = Moment(count, count, seed_of(self.settings.seed, "personal"), self.settings.work)
+        moment = Moment(count, count, personal_seed(self.settings.seed), self.settings.work)
         strategy = self.context.library.strategy(self.federation)
         everybody = {device.id: (device, self._participant(device)) for device in devices}
         orders = strategy.personalise(model, [participant for _, participant in everybody.values()], moment)
@@ -106,3 +106,7 @@ class Plans:
             samples=device.samples,
             mask=None if device.mask_body is None else self.context.library.mask(graph, device.mask_body),
         )
+
+
+def _record(device: Device) -> Record:
+    return Record(device.id, device.done, device.failed)

@@ -39,13 +39,13 @@ from coordinator.federation_settings import FederationSettings
 from coordinator.orders import Prepared
 from coordinator.plans import Plans
 from coordinator.reports import round_report
-from coordinator.selection import seed_of
 from coordinator.storage.records import Federation, FederationState, Round, RoundState, Task, TaskState
 from coordinator.tidying import tidy
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import EdgeFLError
 from edgefl.masks import Weights, full_mask
 from edgefl.strategies import Model, Moment
+from edgefl.strategies.chance import combine_seed
 from edgefl.wire import encode_weights
 
 __all__ = ["Rounds"]
@@ -313,7 +313,7 @@ class Rounds:
 
     def _combined(self, closed: Round, tasks: Sequence[Task]) -> Model:
         model = self._stored(closed.model, closed.state_arrays)
-        seed = seed_of(self.settings.seed, "combine", closed.number)
+        seed = combine_seed(self.settings.seed, closed.number)
         moment = Moment(closed.number, self.settings.rounds.count, seed, self.settings.work)
         contributions = Contributions(self.context, self.federation, closed.number, tasks)
         return self.context.library.strategy(self.federation).combine(model, contributions, moment)

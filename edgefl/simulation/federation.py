@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from edgefl import noise
 from edgefl.artifacts.bundle import Bundle, pack_bundle
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.masks import Mask, Weights, full_mask, gather
@@ -19,6 +18,7 @@ from edgefl.simulation.jobs import Examination, Outcome
 from edgefl.simulation.results import DeviceRound, PersonalResult, RoundResult, Score
 from edgefl.simulation.settings import FederationSettings
 from edgefl.strategies import Contribution, Moment, Order, Participant, Strategy, check_personal, orders_for
+from edgefl.strategies.chance import Record, combine_seed, extract_seed, in_order, personal_seed, round_seed
 from edgefl.values import Budget, digest_of
 from edgefl.wire import Report, decode_result, encode_weights
 
@@ -66,7 +66,9 @@ class Federation:
         """Let every device make the last model its own, and judge what it has before and after."""
         began, number = time.perf_counter(), self.settings.rounds
         everyone = [self._participant(device) for device in self.fleet]
-        orders = self.strategy.personalise(self.model, everyone, self._moment("personal", number))
+        orders = self.strategy.personalise(
+            self.model, everyone, self._moment(personal_seed(self.settings.seed), number)
+        )
         masks = {one.device_id: one.mask or self._usual(one) for one in everyone}
         before = self._judge({device: mask for device, mask in masks.items() if mask is not None})
         own = {device: one.accuracy for device, one in self._standing.items() if one.accuracy is not None}
@@ -101,7 +103,7 @@ class Federation:
 
     def extracted(self, fraction: float) -> tuple[Mask, Score | None]:
         """Judge the part of the global model that the strategy thinks the best of this size."""
-        mask = self.strategy.extract(self.model, fraction, noise.derive(self.settings.seed, "extract"))
+        mask = self.strategy.extract(self.model, fraction, extract_seed(self.settings.seed))
         return mask, self.score(mask)
 
     # A round
@@ -116,14 +118,16 @@ class Federation:
             if report is not None:
                 contributions.append(self._contribution(handed, report))
         if contributions:
-            self.model = self.strategy.combine(self.model, contributions, self._moment("combine", number))
+            self.model = self.strategy.combine(
+                self.model, contributions, self._moment(combine_seed(self.settings.seed, number), number)
+            )
         score = self.score() if self.settings.evaluates(number) else None
         return RoundResult(number, tuple(devices), score, time.perf_counter() - began)
 
     def _orders(self, number: int) -> Mapping[str, Order]:
         """Return what the strategy asks of the devices that were drawn; those that it leaves out are replaced."""
-        moment = self._moment("round", number)
-        queue = sorted(self.fleet, key=lambda device: noise.derive(moment.seed, device.device_id))
+        moment = self._moment(round_seed(self.settings.seed, number), number)
+        queue = in_order(self.fleet, moment.seed, self._record)
         asked = orders_for(self.strategy, self.model, queue, self.settings.per_round, moment, self._participant)
         return {device: self._limited(device, order) for device, order in asked.items()}
 
@@ -138,13 +142,17 @@ class Federation:
 
     def _report(self, handed: Handed, outcome: Outcome, *, personal: bool = False) -> Report | None:
         """Read and check what a device sent, and note what is known of it from now on."""
+        before = self._standing[handed.device_id]
         if outcome.body is None:
+            self._standing[handed.device_id] = replace(before, failed=before.failed + 1)
             return None
         report = decode_result(outcome.body, self.model.graph)
         contribution = self._contribution(handed, report)
         check_personal(contribution) if personal else self.strategy.check(contribution)
         mask = report.next_mask or handed.order.mask
-        self._standing[handed.device_id] = _Standing(report.result.samples, mask, _accuracy(outcome))
+        self._standing[handed.device_id] = _Standing(
+            report.result.samples, mask, _accuracy(outcome), before.done + 1, before.failed
+        )
         return report
 
     def _contribution(self, handed: Handed, report: Report) -> Contribution:
@@ -161,9 +169,12 @@ class Federation:
 
     # What strategies are told
 
-    def _moment(self, purpose: str, number: int) -> Moment:
-        seed = noise.derive(self.settings.seed, purpose, number)
+    def _moment(self, seed: int, number: int) -> Moment:
         return Moment(number, self.settings.rounds, seed, self.settings.work)
+
+    def _record(self, device: FleetDevice) -> Record:
+        standing = self._standing[device.device_id]
+        return Record(device.device_id, standing.done, standing.failed)
 
     def _participant(self, device: FleetDevice) -> Participant:
         standing = self._standing[device.device_id]
@@ -175,7 +186,8 @@ class Federation:
 
     def _usual(self, participant: Participant) -> Mask | None:
         """Return the part that a device which never took part would be given in the last round."""
-        moment = self._moment("round", self.settings.rounds - 1)
+        number = self.settings.rounds - 1
+        moment = self._moment(round_seed(self.settings.seed, number), number)
         order = self.strategy.plan(self.model, [participant], moment).get(participant.device_id)
         return None if order is None else order.mask
 
@@ -201,6 +213,8 @@ class _Standing:
     mask: Mask | None = None
     accuracy: float | None = None
     """Of its own model."""
+    done: int = 0
+    failed: int = 0
 
 
 def _device_round(handed: Handed, outcome: Outcome, report: Report | None, models: int = 1) -> DeviceRound:

@@ -7,13 +7,13 @@ that is known cost nothing again.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from edgefl import noise
 from edgefl.artifacts.bundle import GRAPH, INFER, Bundle
 from edgefl.artifacts.submodel import training_graph
 from edgefl.masks import gather
 from edgefl.simulation.jobs import Training
 from edgefl.simulation.settings import FederationSettings
 from edgefl.strategies import Model, Order
+from edgefl.strategies.chance import task_seed
 from edgefl.values import ClientPlan, Digest, digest_of, dumps
 from edgefl.wire import encode_mask, encode_weights
 
@@ -60,7 +60,7 @@ class Handout:
             rule=order.rule,
             work=order.work,
             deadline_seconds=self.settings.deadline,
-            seed=noise.derive(self.settings.seed, "task", number, device),
+            seed=task_seed(self.settings.seed, number, device),
             predicted=order.predicted,
             mask=order.mask.digest,
             mask_body=mask.digest,

@@ -3,6 +3,7 @@
 strategy.py          the seam: what a strategy is given, what it asks of devices, what it makes of their answers
 registry.py          strategies by name, and from a federation's settings to a strategy
 asking.py            which devices are asked
+chance.py            what is drawn from the seed, and in which order devices are asked
 averaged.py          what strategies share that average parts
 fedavg.py            federated averaging
 fedprox.py           FedProx: with a proximal term

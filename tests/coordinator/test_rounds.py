@@ -410,7 +410,7 @@ class TestBuffered:
         devices = self.begin(stage, at_once=1)
         stage.advance()
         first = next(device for device in devices if stage.has_task(device))
-        stage.clock.time += 61
+        stage.clock.time += 91
         others = [device for device in devices if device != first]
         stage.context.store.seen({device.id: stage.clock() for device in others})
         stage.advance(3)
