@@ -18,15 +18,17 @@ whatever the number of workers.
 """
 
 from edgefl.simulation.crew import Crew, crew_of
+from edgefl.simulation.device_class import DeviceClass, simulated_profile
 from edgefl.simulation.federation import Federation
-from edgefl.simulation.fleet import DeviceClass, FleetDevice, fleet_of, simulated_profile
-from edgefl.simulation.results import DeviceRound, PersonalResult, RoundResult, Score
+from edgefl.simulation.fleet import FleetDevice, fleet_of
+from edgefl.simulation.results import DeviceRound, Fate, PersonalResult, RoundResult, Score
 from edgefl.simulation.settings import FederationSettings
 
 __all__ = [
     "Crew",
     "DeviceClass",
     "DeviceRound",
+    "Fate",
     "Federation",
     "FederationSettings",
     "FleetDevice",

@@ -5,17 +5,20 @@ the check of what it sends. What is left out is what can go wrong on the way.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from edgefl.artifacts.bundle import Bundle, pack_bundle
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.masks import Mask, Weights, full_mask, gather
+from edgefl.simulation.availability import Availability, Sessions
+from edgefl.simulation.clock import Clock
 from edgefl.simulation.crew import Crew, crew_of
+from edgefl.simulation.device_rounds import device_round, kept_fraction, own_accuracy
 from edgefl.simulation.fleet import FleetDevice
 from edgefl.simulation.handout import Handed, Handout
 from edgefl.simulation.jobs import Examination, Outcome
-from edgefl.simulation.results import DeviceRound, PersonalResult, RoundResult, Score
+from edgefl.simulation.results import DeviceRound, Fate, PersonalResult, RoundResult, Score
 from edgefl.simulation.settings import FederationSettings
 from edgefl.strategies import Contribution, Moment, Order, Participant, Strategy, check_personal, orders_for
 from edgefl.strategies.chance import Record, combine_seed, extract_seed, in_order, personal_seed, round_seed
@@ -41,15 +44,18 @@ class Federation:
         workers: int = 1,
         crew: Crew | None = None,
         weights: Weights | None = None,
+        availability: Availability | None = None,
     ) -> None:
         self.strategy, self.settings, self.fleet = strategy, settings, tuple(fleet)
         self.model = strategy.begin(bundle.graph, bundle_weights(bundle) if weights is None else weights)
         self._crew = crew_of(pack_bundle(bundle), fleet, workers) if crew is None else crew
         self._handout = Handout(bundle, settings, {one.device_id: place for place, one in enumerate(fleet)})
-        self._most_epochs = {one.device_id: one.most_epochs for one in fleet if one.most_epochs is not None}
+        self._most_epochs = {one.device_id: one.kind.most_epochs for one in fleet if one.kind.most_epochs is not None}
         self._models = getattr(strategy, "models", 1)
         """How many models a device trains in a round: Ditto's have two."""
         self._standing = {one.device_id: _Standing() for one in fleet}
+        self._devices = {one.device_id: one for one in fleet}
+        self._clock = Clock(self.fleet, availability or Sessions(settings.seed), settings.deadline, settings.seed)
 
     def __enter__(self) -> "Federation":
         return self
@@ -72,10 +78,13 @@ class Federation:
         masks = {one.device_id: one.mask or self._usual(one) for one in everyone}
         before = self._judge({device: mask for device, mask in masks.items() if mask is not None})
         own = {device: one.accuracy for device, one in self._standing.items() if one.accuracy is not None}
-        kept = {device: _kept(mask) for device, mask in masks.items() if mask is not None}
+        kept = {device: kept_fraction(mask) for device, mask in masks.items() if mask is not None}
         after, devices = before | own, []
         for handed, outcome in self._done(orders, number):
-            devices.append(_device_round(handed, outcome, self._report(handed, outcome, personal=True)))
+            report = None if outcome.body is None else decode_result(outcome.body, self.model.graph)
+            if report is not None:
+                self._counted(handed, outcome, report, personal=True)
+            devices.append(self._device_round(handed, outcome, report, models=1))
             kept[handed.device_id] = devices[-1].kept_fraction
             if devices[-1].own_accuracy is not None:
                 after[handed.device_id] = devices[-1].own_accuracy
@@ -109,25 +118,30 @@ class Federation:
     # A round
 
     def _round(self, number: int) -> RoundResult:
-        began = time.perf_counter()
-        orders = self._orders(number)
+        began, present = time.perf_counter(), self._clock.present()
+        began_at = self._clock.now
+        orders = self._orders(number, present)
+        failing = {name for name in orders if self._clock.fails(self._devices[name], number)}
         devices, contributions = [], []
-        for handed, outcome in self._done(orders, number):
-            report = self._report(handed, outcome)
-            devices.append(_device_round(handed, outcome, report, self._models))
-            if report is not None:
-                contributions.append(self._contribution(handed, report))
+        for handed, outcome in self._done(orders, number, failing):
+            report = None if outcome.body is None else decode_result(outcome.body, self.model.graph)
+            done = self._device_round(handed, outcome, report)
+            devices.append(done)
+            if report is not None and done.fate is Fate.ARRIVED:
+                contributions.append(self._counted(handed, outcome, report))
+            else:
+                self._note_failure(handed.device_id)
         if contributions:
-            self.model = self.strategy.combine(
-                self.model, contributions, self._moment(combine_seed(self.settings.seed, number), number)
-            )
+            moment = self._moment(combine_seed(self.settings.seed, number), number)
+            self.model = self.strategy.combine(self.model, contributions, moment)
+        took = self._clock.close(devices)
         score = self.score() if self.settings.evaluates(number) else None
-        return RoundResult(number, tuple(devices), score, time.perf_counter() - began)
+        return RoundResult(number, tuple(devices), score, time.perf_counter() - began, began_at, took)
 
-    def _orders(self, number: int) -> Mapping[str, Order]:
+    def _orders(self, number: int, present: Sequence[FleetDevice]) -> Mapping[str, Order]:
         """Return what the strategy asks of the devices that were drawn; those that it leaves out are replaced."""
         moment = self._moment(round_seed(self.settings.seed, number), number)
-        queue = in_order(self.fleet, moment.seed, self._record)
+        queue = in_order(present, moment.seed, self._record)
         asked = orders_for(self.strategy, self.model, queue, self.settings.per_round, moment, self._participant)
         return {device: self._limited(device, order) for device, order in asked.items()}
 
@@ -136,24 +150,28 @@ class Federation:
         most = min(self._most_epochs.get(device, order.work.epochs), order.work.epochs)
         return order if most == order.work.epochs else replace(order, work=replace(order.work, epochs=most))
 
-    def _done(self, orders: Mapping[str, Order], number: int) -> Iterator[tuple[Handed, Outcome]]:
+    def _done(
+        self, orders: Mapping[str, Order], number: int, failing: Collection[str] = ()
+    ) -> Iterator[tuple[Handed, Outcome]]:
+        """Let devices do their tasks; those that will fail are not trained for nothing."""
         tasks = self._handout.tasks(self.model, orders, number)
-        return zip(tasks, self._crew.train([handed.job for handed in tasks]), strict=True)
+        outcomes = self._crew.train([handed.job for handed in tasks if handed.device_id not in failing])
+        for handed in tasks:
+            yield handed, _NOTHING if handed.device_id in failing else next(outcomes)
 
-    def _report(self, handed: Handed, outcome: Outcome, *, personal: bool = False) -> Report | None:
-        """Read and check what a device sent, and note what is known of it from now on."""
-        before = self._standing[handed.device_id]
-        if outcome.body is None:
-            self._standing[handed.device_id] = replace(before, failed=before.failed + 1)
-            return None
-        report = decode_result(outcome.body, self.model.graph)
+    def _counted(self, handed: Handed, outcome: Outcome, report: Report, *, personal: bool = False) -> Contribution:
+        """Check what a device sent, and note what is known of it from now on."""
         contribution = self._contribution(handed, report)
         check_personal(contribution) if personal else self.strategy.check(contribution)
-        mask = report.next_mask or handed.order.mask
+        before, mask = self._standing[handed.device_id], report.next_mask or handed.order.mask
         self._standing[handed.device_id] = _Standing(
-            report.result.samples, mask, _accuracy(outcome), before.done + 1, before.failed
+            report.result.samples, mask, own_accuracy(outcome), before.done + 1, before.failed
         )
-        return report
+        return contribution
+
+    def _note_failure(self, device: str) -> None:
+        before = self._standing[device]
+        self._standing[device] = replace(before, failed=before.failed + 1)
 
     def _contribution(self, handed: Handed, report: Report) -> Contribution:
         return Contribution(
@@ -166,6 +184,17 @@ class Federation:
             tensors=report.tensors,
             next_mask=report.next_mask,
         )
+
+    def _device_round(
+        self, handed: Handed, outcome: Outcome, report: Report | None, models: int | None = None
+    ) -> DeviceRound:
+        device = self._devices[handed.device_id]
+        made = device_round(device, handed, outcome, report, self._models if models is None else models)
+        if outcome is _NOTHING:
+            return replace(made, fate=Fate.LOST)
+        if outcome.refused is not None:
+            return replace(made, fate=Fate.REFUSED)
+        return replace(made, fate=self._clock.fate(device, made.simulated_seconds))
 
     # What strategies are told
 
@@ -181,7 +210,7 @@ class Federation:
         seconds = self.settings.deadline_share * self.settings.deadline
         limits = Budget(round_seconds=seconds, peak_bytes=device.profile.memory_free_bytes)
         return Participant(
-            device.device_id, device.profile, limits.tightened_by(device.limits), standing.samples, standing.mask
+            device.device_id, device.profile, limits.tightened_by(device.kind.limits), standing.samples, standing.mask
         )
 
     def _usual(self, participant: Participant) -> Mask | None:
@@ -205,6 +234,10 @@ class Federation:
         return {device: mark.right / mark.samples for (device, _), mark in zip(jobs, marks, strict=True)}
 
 
+_NOTHING = Outcome(None, None, None, 0.0, 0.0)
+"""Of a task that failed."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Standing:
     """What is known of a device from its last result."""
@@ -215,36 +248,3 @@ class _Standing:
     """Of its own model."""
     done: int = 0
     failed: int = 0
-
-
-def _device_round(handed: Handed, outcome: Outcome, report: Report | None, models: int = 1) -> DeviceRound:
-    cost, work = handed.order.mask.cost, handed.order.work
-    steps = 0 if report is None else report.result.steps
-    seen = 0 if report is None else min(steps * work.batch_size, work.epochs * report.result.samples)
-    predicted = handed.order.predicted
-    whole = max(handed.order.mask.graph.parameters, 1)
-    mask = handed.order.mask if report is None or report.next_mask is None else report.next_mask
-    return DeviceRound(
-        device_id=handed.device_id,
-        kept_fraction=_kept(mask),
-        trained_fraction=cost.trained_parameters / whole,
-        down_bytes=handed.job.down_bytes - handed.setup_bytes,
-        setup_bytes=handed.setup_bytes,
-        up_bytes=0 if outcome.body is None else len(outcome.body),
-        steps=steps,
-        multiply_adds=models * seen * (cost.forward_multiply_adds + cost.backward_multiply_adds),
-        predicted_seconds=None if predicted is None else predicted.seconds,
-        measured_seconds=outcome.seconds,
-        step_seconds=outcome.step_seconds,
-        loss=0.0 if report is None else report.result.loss,
-        own_accuracy=_accuracy(outcome),
-        refused=outcome.refused,
-    )
-
-
-def _accuracy(outcome: Outcome) -> float | None:
-    return None if outcome.own is None else outcome.own.right / outcome.own.samples
-
-
-def _kept(mask: Mask) -> float:
-    return mask.cost.parameters / max(mask.graph.parameters, 1)

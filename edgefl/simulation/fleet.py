@@ -10,43 +10,10 @@ from device_runtime.local_data import LocalData
 from edgefl.data import ClientSplit, Dataset, matched_test, partition, split_clients
 from edgefl.data.dataset import Part
 from edgefl.data.schemes.dealing import apportion, generator
-from edgefl.values import (
-    Budget,
-    Bytes,
-    CostFit,
-    DeviceProfile,
-    Fraction,
-    Machine,
-    Name,
-    PositiveCount,
-    Ratio,
-    check_fields,
-)
+from edgefl.simulation.device_class import DeviceClass, simulated_profile
+from edgefl.values import DeviceProfile, Fraction
 
-__all__ = ["DeviceClass", "FleetDevice", "fleet_of", "simulated_profile"]
-
-_MULTIPLY_ADDS_PER_SECOND = 2e9
-"""Of a device of speed 1: about what a Raspberry Pi 4 reaches on a small network."""
-_PROCESS_BYTES = 64 * 2**20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceClass:
-    """A kind of device."""
-
-    name: Name = "device"
-    share: Ratio = 1.0
-    """How many of the devices are of this kind, relative to the other kinds."""
-    speed: Ratio = 1.0
-    """How fast it trains; 1 is about a Raspberry Pi 4."""
-    memory_bytes: Bytes = 2 * 2**30
-    limits: Budget = field(default_factory=Budget)
-    """What its owner allows, beside what deadline and memory do."""
-    most_epochs: PositiveCount | None = field(default=None, metadata={"absent": "as many as asked"})
-    """Passes over its data that it makes in a round at the most: how systems that do not plan treat a slow device."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+__all__ = ["FleetDevice", "fleet_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,8 +27,7 @@ class FleetDevice:
     """Samples that its own model is judged by; it never trains on them."""
     test_part: Part = "train"
     """Where those are: among the training samples of the data set, or in its published test part."""
-    limits: Budget = field(default_factory=Budget)
-    most_epochs: int | None = None
+    kind: DeviceClass = field(default_factory=DeviceClass)
 
 
 def fleet_of(
@@ -93,37 +59,9 @@ def fleet_of(
             LocalData(dataset, ClientSplit(split.train, split.validation, np.zeros(0, np.int64))),
             split.test if published is None else published[number],
             "train" if published is None else "test",
-            kind.limits,
-            kind.most_epochs,
+            kind,
         )
         for number, (split, kind) in enumerate(zip(splits, kinds, strict=True))
-    )
-
-
-def simulated_profile(kind: DeviceClass) -> DeviceProfile:
-    """Return what a device of this class would have measured of itself."""
-    each = 1 / (_MULTIPLY_ADDS_PER_SECOND * kind.speed)
-    return DeviceProfile(
-        device_name=kind.name,
-        machine=Machine(architecture="simulated", system="simulated", cores=1),
-        engine="onnxruntime",
-        threads=1,
-        cost=CostFit(
-            overhead_seconds=1e-3 / kind.speed,
-            forward_seconds_per_multiply_add=each,
-            backward_seconds_per_multiply_add=each,
-            memory_base_bytes=_PROCESS_BYTES,
-            memory_bytes_per_activation_byte=2.0,
-            memory_bytes_per_parameter_byte=1.0,
-            memory_bytes_per_trained_parameter=12.0,
-            relative_error=0.0,
-            measurements=1,
-            measured_on="nothing: simulated",
-        ),
-        memory_total_bytes=kind.memory_bytes,
-        memory_free_bytes=kind.memory_bytes,
-        storage_free_bytes=8 * 2**30,
-        measured_at="2000-01-01T00:00:00Z",
     )
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
-__all__ = ["DeviceRound", "PersonalResult", "RoundResult", "Score", "mean"]
+__all__ = ["DeviceRound", "Fate", "PersonalResult", "RoundResult", "Score", "mean"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +15,19 @@ class Score:
     loss: float
     """Mean cross-entropy."""
     samples: int
+
+
+class Fate(StrEnum):
+    """What became of a task."""
+
+    ARRIVED = "arrived"
+    """Its update counts."""
+    LATE = "late"
+    """It was not back at the deadline."""
+    LOST = "lost"
+    """The device went away, or failed."""
+    REFUSED = "refused"
+    """The device would not, or could not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +60,17 @@ class DeviceRound:
     """Of its own model after training, on its own test samples."""
     refused: str | None = None
     """Why it sent nothing."""
+    fate: Fate = Fate.ARRIVED
+    simulated_seconds: float = 0.0
+    """From the first byte to the last on the device that is simulated, by its class."""
+    joules: float | None = None
+    """The same in energy; None where its class does not say."""
+    peak_bytes: int = 0
+    """Memory of its training, by its class."""
+    samples: int = 0
+    """Training samples that it has."""
+    mask: str = ""
+    """Digest of the part that it was given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +84,10 @@ class RoundResult:
     """Of the global model on the published test samples, where it was evaluated."""
     seconds: float
     """Of the round on this machine."""
+    began_at: float = 0.0
+    """Simulated seconds since the beginning."""
+    simulated_seconds: float = 0.0
+    """Until all that were asked were back, or until the deadline."""
 
     @property
     def up_bytes(self) -> int:
@@ -74,6 +103,12 @@ class RoundResult:
     def multiply_adds(self) -> int:
         """Of all training steps."""
         return sum(one.multiply_adds for one in self.devices)
+
+    @property
+    def joules(self) -> float | None:
+        """Of all devices; None where no class says."""
+        known = [one.joules for one in self.devices if one.joules is not None]
+        return sum(known) if known else None
 
     @property
     def own_accuracy(self) -> float | None:

@@ -192,7 +192,7 @@ def test_a_submodel_of_any_size_can_be_taken_out_and_judged() -> None:
 
 
 def test_a_device_that_makes_fewer_passes_than_asked_says_so() -> None:
-    tired = replace(fleet()[0], most_epochs=1)
+    tired = replace(fleet()[0], kind=replace(fleet()[0].kind, most_epochs=1))
     settings = FederationSettings(rounds=1, per_round=6, work=LocalWork(epochs=3, batch_size=32))
     strategy = strategy_of("fedavg", FEDAVG)
     with Federation(bundle(), (tired, *fleet()[1:]), strategy, settings) as made:

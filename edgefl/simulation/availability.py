@@ -1,0 +1,140 @@
+"""When simulated devices are there: by chance, as their classes say, or as a recorded trace says.
+
+A device comes and goes: times online and offline alternate, each drawn from an exponential distribution. Every draw
+depends on the seed, the device and its number alone. A trace is a CSV file with a header and the columns `device`,
+`from_seconds` and `to_seconds`: when that device is there. A device that the trace does not name is never there.
+"""
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from edgefl.errors import DataError, EdgeFLError
+from edgefl.noise import derive
+from edgefl.simulation.fleet import FleetDevice
+
+__all__ = ["Always", "Availability", "Sessions", "Trace", "read_trace"]
+
+_COLUMNS = ("device", "from_seconds", "to_seconds")
+
+
+class Availability(Protocol):
+    """Says when devices are there. Times that are asked for never go back."""
+
+    def online_until(self, device: FleetDevice, at: float) -> float | None:
+        """Return until when a device that is there now stays, and None of one that is not there."""
+        ...
+
+    def next_change(self, devices: Sequence[FleetDevice], at: float) -> float:
+        """Return when the next of some absent devices comes; infinity if none ever does."""
+        ...
+
+
+class Always:
+    """Nobody ever goes."""
+
+    def online_until(self, device: FleetDevice, at: float) -> float | None:
+        """Return that it stays for ever."""
+        return math.inf
+
+    def next_change(self, devices: Sequence[FleetDevice], at: float) -> float:
+        """Return that nobody who is absent ever comes."""
+        return math.inf
+
+
+class Sessions:
+    """Devices that come and go by chance, as often as their classes say."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._now: dict[str, tuple[int, float]] = {}
+        """The number of the time that a device is in, online where it is even, and when that ends."""
+
+    def online_until(self, device: FleetDevice, at: float) -> float | None:
+        """Return when the time that a device is in ends, if it is there."""
+        if device.kind.online_seconds is None:
+            return math.inf
+        number, end = self._at(device, at)
+        return end if number % 2 == 0 else None
+
+    def next_change(self, devices: Sequence[FleetDevice], at: float) -> float:
+        """Return the first end of the times that some devices are in."""
+        return min((self._at(device, at)[1] for device in devices), default=math.inf)
+
+    def _at(self, device: FleetDevice, at: float) -> tuple[int, float]:
+        number, end = self._now.get(device.device_id) or self._first(device)
+        while end <= at:
+            number += 1
+            end += self._length(device, number)
+        self._now[device.device_id] = number, end
+        return number, end
+
+    def _first(self, device: FleetDevice) -> tuple[int, float]:
+        """Return a device's first time: it is online as often as it is in the long run."""
+        online, offline = device.kind.online_seconds or 0.0, device.kind.offline_seconds or 0.0
+        draw = derive(self._seed, "first session", device.device_id) / 2**64
+        number = 0 if draw * (online + offline) < online else 1
+        return number, self._length(device, number)
+
+    def _length(self, device: FleetDevice, number: int) -> float:
+        mean = (device.kind.online_seconds, device.kind.offline_seconds)[number % 2] or 0.0
+        return -math.log1p(-derive(self._seed, "session", device.device_id, number) / 2**64) * mean
+
+
+class Trace:
+    """Devices that are there when a recording says so."""
+
+    def __init__(self, intervals: Mapping[str, Sequence[tuple[float, float]]]) -> None:
+        self._starts = {name: np.array([begin for begin, _ in sorted(times)]) for name, times in intervals.items()}
+        self._ends = {name: np.array([end for _, end in sorted(times)]) for name, times in intervals.items()}
+
+    def online_until(self, device: FleetDevice, at: float) -> float | None:
+        """Return the end of the interval that holds this time, if there is one."""
+        starts = self._starts.get(device.device_id)
+        if starts is None:
+            return None
+        place = int(np.searchsorted(starts, at, side="right")) - 1
+        end = -math.inf if place < 0 else float(self._ends[device.device_id][place])
+        return end if end > at else None
+
+    def next_change(self, devices: Sequence[FleetDevice], at: float) -> float:
+        """Return the first beginning of an interval after this time."""
+        return min((self._next(device.device_id, at) for device in devices), default=math.inf)
+
+    def _next(self, device: str, at: float) -> float:
+        starts = self._starts.get(device, np.zeros(0))
+        place = int(np.searchsorted(starts, at, side="right"))
+        return float(starts[place]) if place < len(starts) else math.inf
+
+
+def read_trace(path: Path, fleet: Sequence[FleetDevice]) -> Trace:
+    """Read a trace of some of a fleet's devices."""
+    known = {device.device_id for device in fleet}
+    intervals: dict[str, list[tuple[float, float]]] = {}
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = csv.DictReader(file)
+        if rows.fieldnames is None or not set(_COLUMNS) <= set(rows.fieldnames):
+            raise DataError(f"{path} lacks a column", fix=f"Its first line is {','.join(_COLUMNS)}.")
+        for row in rows:
+            device, begin, end = _interval(row, f"{path}, line {rows.line_num}")
+            if device not in known:
+                raise EdgeFLError(
+                    f"{path}, line {rows.line_num}: the fleet has no device {device!r}",
+                    fix=f"Its devices are called {', '.join(sorted(known)[:3])}, ...",
+                )
+            intervals.setdefault(device, []).append((begin, end))
+    return Trace(intervals)
+
+
+def _interval(row: Mapping[str, str], where: str) -> tuple[str, float, float]:
+    try:
+        begin, end = float(row["from_seconds"]), float(row["to_seconds"])
+    except (TypeError, ValueError):
+        raise DataError(f"{where}: the times are no numbers", fix="Write seconds since the beginning.") from None
+    if not 0 <= begin < end < math.inf:
+        raise DataError(f"{where}: from {begin} to {end}", fix="An interval begins at 0 or later and ends after that.")
+    return row["device"], begin, end

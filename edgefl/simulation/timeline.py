@@ -1,0 +1,47 @@
+"""Simulated time and energy: what a task takes on the device that it is simulated for.
+
+Download, training and upload follow from what was really sent and trained, and from the device's class. Joules are
+its busy watts while it trains and its idle watts while it waits for the network, as far as they are known.
+"""
+
+import math
+from dataclasses import dataclass
+
+from edgefl.model_graph import Cost
+from edgefl.planning import predict
+from edgefl.simulation.fleet import FleetDevice
+
+__all__ = ["Spent", "spent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Time and energy of one task on one device."""
+
+    download_seconds: float
+    training_seconds: float
+    upload_seconds: float
+    joules: float | None
+    peak_bytes: int
+
+    @property
+    def seconds(self) -> float:
+        """From the first byte to the last."""
+        return self.download_seconds + self.training_seconds + self.upload_seconds
+
+
+def spent(
+    device: FleetDevice, cost: Cost, *, batch: int, steps: int, models: int, down_bytes: int, up_bytes: int
+) -> Spent:
+    """Return what a task takes on a device that trains so many models for so many steps."""
+    use = predict(device.profile, cost, batch=batch, steps=models * steps)
+    kind = device.kind
+    down = _transfer(down_bytes, kind.download_bytes_per_second)
+    up = _transfer(up_bytes, kind.upload_bytes_per_second)
+    training = use.round_seconds or 0.0
+    joules = None if kind.busy_watts is None else kind.busy_watts * training + (kind.idle_watts or 0.0) * (down + up)
+    return Spent(down, training, up, joules, use.peak_bytes or 0)
+
+
+def _transfer(size: int, rate: float | None) -> float:
+    return 0.0 if rate is None or math.isinf(rate) else size / rate

@@ -1,0 +1,149 @@
+"""Simulated time: who is there, what a task takes, what becomes of it, and when a round ends."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from edgefl.errors import DataError, EdgeFLError
+from edgefl.masks import full_mask
+from edgefl.simulation import DeviceClass, Fate, Federation, FederationSettings, FleetDevice, fleet_of
+from edgefl.simulation.availability import Always, Sessions, Trace, read_trace
+from edgefl.simulation.timeline import spent
+from edgefl.strategies import strategy_of
+from tests.device_runtime.federation import bundle, digits
+from tests.simulation.fleets import FEDAVG, SETTINGS, fleet
+
+BASE = DeviceClass(
+    name="base",
+    download_bytes_per_second=1000.0,
+    upload_bytes_per_second=100.0,
+    idle_watts=1.0,
+    busy_watts=5.0,
+)
+
+
+def device(kind: DeviceClass = BASE) -> FleetDevice:
+    return fleet_of(digits(), clients=1, classes=[kind])[0]
+
+
+def federation(devices: tuple[FleetDevice, ...], **more: object) -> Federation:
+    settings = FederationSettings(**(SETTINGS | {"rounds": 3, "per_round": 3} | more.pop("settings", {})))  # type: ignore[call-overload]
+    return Federation(bundle(), devices, strategy_of("fedavg", FEDAVG), settings, **more)  # type: ignore[arg-type]
+
+
+def test_a_task_takes_its_transfers_and_its_steps_and_their_energy() -> None:
+    one = device()
+    cost = full_mask(bundle().graph).cost
+    took = spent(one, cost, batch=8, steps=4, models=2, down_bytes=3000, up_bytes=500)
+    per_step = 1e-3 + 8 * (cost.forward_multiply_adds + cost.backward_multiply_adds) / 2e9
+    assert took.training_seconds == pytest.approx(2 * 4 * per_step)
+    assert (took.download_seconds, took.upload_seconds) == (3.0, 5.0)
+    assert took.seconds == pytest.approx(8.0 + took.training_seconds)
+    assert took.joules == pytest.approx(5.0 * took.training_seconds + 1.0 * 8.0)
+
+
+def test_what_a_class_does_not_say_costs_no_time_and_has_no_joules() -> None:
+    took = spent(
+        device(DeviceClass()), full_mask(bundle().graph).cost, batch=8, steps=1, models=1, down_bytes=9, up_bytes=9
+    )
+    assert took.seconds == took.training_seconds
+    assert took.joules is None
+
+
+def test_devices_come_and_go_as_often_as_their_class_says() -> None:
+    kind = replace(BASE, online_seconds=30.0, offline_seconds=90.0)
+    devices = fleet_of(digits(), clients=40, classes=[kind])
+    sessions = Sessions(3)
+    there = [sum(sessions.online_until(one, at) is not None for one in devices) for at in range(0, 6000, 50)]
+    assert sum(there) / len(there) / 40 == pytest.approx(0.25, abs=0.03)
+
+
+def test_sessions_do_not_depend_on_when_they_are_asked_for() -> None:
+    one = device(replace(BASE, online_seconds=30.0, offline_seconds=90.0))
+    often, once = Sessions(3), Sessions(3)
+    answers = [often.online_until(one, at) for at in range(0, 1000, 7)]
+    assert once.online_until(one, 994) == answers[-1]
+
+
+def test_a_device_that_always_is_there_never_goes() -> None:
+    assert Sessions(0).online_until(device(), 1e9) == math.inf
+    assert Always().online_until(device(), 1e9) == math.inf
+
+
+def test_a_trace_says_who_is_there(tmp_path: Path) -> None:
+    first, second = fleet()[:2]
+    path = tmp_path / "trace.csv"
+    path.write_text(f"device,from_seconds,to_seconds\n{first.device_id},10,20\n{first.device_id},40,50\n")
+    trace = read_trace(path, fleet())
+    assert [trace.online_until(first, at) for at in (5, 10, 19, 20, 45)] == [None, 20.0, 20.0, None, 50.0]
+    assert trace.online_until(second, 15) is None
+    assert trace.next_change([first, second], 20) == 40.0
+    assert trace.next_change([first, second], 60) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("device,from_seconds\nx,1\n", "lacks a column"),
+        ("device,from_seconds,to_seconds\nnobody,1,2\n", "no device 'nobody'"),
+        ("device,from_seconds,to_seconds\nnobody,2,1\n", "from 2.0 to 1.0"),
+        ("device,from_seconds,to_seconds\nnobody,x,1\n", "no numbers"),
+    ],
+)
+def test_a_wrong_trace_is_refused_with_its_line(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text(text)
+    with pytest.raises((DataError, EdgeFLError), match=says):
+        read_trace(path, fleet())
+
+
+def test_a_round_lasts_as_long_as_its_slowest_device() -> None:
+    fast, slow = replace(BASE, name="fast", speed=10.0), replace(BASE, name="slow", speed=0.1)
+    with federation(fleet_of(digits(), clients=4, classes=[fast, slow]), settings={"per_round": 4}) as made:
+        results = list(made.rounds())
+    for result in results:
+        assert result.simulated_seconds == max(one.simulated_seconds for one in result.devices)
+        assert all(one.fate is Fate.ARRIVED for one in result.devices)
+    assert results[1].began_at == results[0].simulated_seconds
+    assert results[0].joules == pytest.approx(sum(one.joules or 0.0 for one in results[0].devices))
+
+
+def test_a_late_update_does_not_count_and_the_round_ends_at_its_deadline() -> None:
+    slow = replace(BASE, name="slow", upload_bytes_per_second=1.0)
+    with federation(fleet_of(digits(), clients=2, classes=[slow]), settings={"deadline": 600.0}) as made:
+        before = {name: array.copy() for name, array in made.model.weights.items()}
+        (result, *_) = made.rounds()
+        assert all((made.model.weights[name] == array).all() for name, array in before.items())
+    assert {one.fate for one in result.devices} == {Fate.LATE}
+    assert result.simulated_seconds == 600.0
+
+
+def test_devices_that_fail_send_nothing_and_are_asked_less_often() -> None:
+    broken, sound = replace(BASE, name="broken", fails=1.0), replace(BASE, name="sound")
+    devices = fleet_of(digits(), clients=10, classes=[broken, sound])
+    with federation(devices, settings={"rounds": 12}) as made:
+        rounds = [one for result in made.rounds() for one in result.devices]
+    assert {one.fate for one in rounds if one.device_id.startswith("broken")} == {Fate.LOST}
+    assert {one.fate for one in rounds if one.device_id.startswith("sound")} == {Fate.ARRIVED}
+    late = [one.device_id.partition("-")[0] for one in rounds[18:]]
+    assert late.count("sound") > late.count("broken")
+
+
+def test_a_device_that_leaves_before_it_is_done_is_lost() -> None:
+    one = device()
+    trace = Trace({one.device_id: [(100.0, 101.0), (200.0, 1e6)]})
+    with federation((one,), availability=trace) as made:
+        first, second, _ = made.rounds()
+    assert (first.began_at, first.devices[0].fate) == (100.0, Fate.LOST)
+    assert (second.began_at, second.devices[0].fate) == (700.0, Fate.ARRIVED)
+
+
+def test_a_trace_that_ends_before_the_federation_is_an_error() -> None:
+    one = device()
+    with (
+        federation((one,), availability=Trace({one.device_id: [(0.0, 1.0)]})) as made,
+        pytest.raises(EdgeFLError, match="none comes any more"),
+    ):
+        list(made.rounds())
