@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 
-from edgefl.data import Dataset, Samples, load
+from edgefl.data import Dataset, Samples, load, some_samples
 
 __all__ = ["dataset_of", "shrunk"]
 
@@ -15,18 +15,10 @@ _SMALL = "-8"
 @cache
 def dataset_of(name: str, train: int | None, test: int | None) -> Dataset:
     """Return a data set, or so many samples of it; "-8" at the end of a name makes images of 8x8 out of 28x28."""
-    whole = load(name.removesuffix(_SMALL))
-    parts = _some(whole.train, train), _some(whole.test, test)
-    if name.endswith(_SMALL):
-        parts = shrunk(parts[0]), shrunk(parts[1])
-    return replace(whole, name=name, train=parts[0], test=parts[1])
-
-
-def _some(samples: Samples, count: int | None) -> Samples:
-    if count is None or count >= len(samples):
-        return samples
-    chosen = np.sort(np.random.default_rng(0).permutation(len(samples))[:count])
-    return Samples(samples.features[chosen], samples.labels[chosen])
+    some = some_samples(load(name.removesuffix(_SMALL)), train, test)
+    if not name.endswith(_SMALL):
+        return some
+    return replace(some, name=name, train=shrunk(some.train), test=shrunk(some.test))
 
 
 def shrunk(samples: Samples) -> Samples:

@@ -14,8 +14,10 @@ from edgefl.data.picture import text_picture
 from edgefl.data.plot import plot_format, save_plot
 from edgefl.data.samples import Samples
 from edgefl.data.splits import ClientSplit, matched_test, split_clients
+from edgefl.data.subset import some_samples
 
 __all__ = [
+    "some_samples",
     "Samples",
     "Dataset",
     "Normalisation",

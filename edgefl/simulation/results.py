@@ -1,6 +1,6 @@
 """What a simulated federation gives: numbers only, for tables, plots and files."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -120,12 +120,12 @@ class RoundResult:
 class PersonalResult:
     """How good the last model is for every device, before and after it made the model its own."""
 
-    before: dict[str, float]
+    before: Mapping[str, float]
     """Accuracy by device of its part of the global model, on its own test samples."""
-    after: dict[str, float]
+    after: Mapping[str, float]
     """The same of its own model. Where the strategy asks nothing of it in the end, that is the one of its last round; a
     device that never took part has its part of the global model."""
-    kept_fraction: dict[str, float]
+    kept_fraction: Mapping[str, float]
     """Share of the model's parameters that its own model has."""
     devices: tuple[DeviceRound, ...]
     """What was done, by those that did something."""

@@ -10,6 +10,7 @@ vgg.py          VGG11, VGG16                     FedSpa, Hermes
 resnet.py       ResNet18, PreResNet18            FedSpa, PerFedMask
 mobilenet.py    MobileNet v1                     PerFedMask
 mlp.py          perceptron for UCI HAR           Hermes
+digits.py       two small networks for digits    none
 char_lstm.py    character LSTM for Shakespeare   FedMAP
 
 Models know nothing of masks, graphs or ONNX. All of them can be traced by `torch.export`: no control flow that depends

@@ -14,6 +14,7 @@ from torch import nn
 from edgefl.errors import ExportError
 from export.zoo.char_lstm import char_lstm
 from export.zoo.cnn import cnn4, cnn8
+from export.zoo.digits import digits_cnn, digits_mlp
 from export.zoo.lenet import lenet5
 from export.zoo.mlp import mlp
 from export.zoo.mobilenet import mobilenet
@@ -30,7 +31,9 @@ _HERMES = "Hermes: Li et al., An Efficient Federated Learning Framework for Hete
 _PERFEDMASK = "PerFedMask: Setayesh et al., Personalized Federated Learning with Optimized Masking Vectors, ICLR 2023"
 _FEDMAP = "FedMAP: One Training Fits All: Addressing Model-Heterogeneity Federated Learning via Architecture Probing"
 
-_GREY, _COLOUR = (1, 28, 28), (3, 32, 32)
+_NONE = "of no paper: for the 8x8 digits of scikit-learn, to try things with"
+
+_TINY, _GREY, _COLOUR = (1, 8, 8), (1, 28, 28), (3, 32, 32)
 
 _SPECS = (
     ModelSpec("cnn4", "4 convolutions, batch norm", _FEDMRN, _GREY, "float32", 10, cnn4),
@@ -58,6 +61,8 @@ _SPECS = (
         mobilenet,
     ),
     ModelSpec("mlp", "561-1024-512-6 perceptron for activity recognition", _HERMES, (561,), "float32", 6, mlp),
+    ModelSpec("digits_cnn", "3 convolutions, group norm", _NONE, _TINY, "float32", 10, digits_cnn),
+    ModelSpec("digits_mlp", "64-32-10 perceptron", _NONE, _TINY, "float32", 10, digits_mlp),
     ModelSpec("char_lstm", "2-layer LSTM, predicts the next character", _FEDMAP, (80,), "int64", 80, char_lstm),
 )
 

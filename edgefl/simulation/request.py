@@ -1,0 +1,98 @@
+"""What somebody asks of a simulation, as a value: everything that its result depends on, and nothing else.
+
+`edgefl simulate` makes one from its options, a run folder keeps it as `request.json`, and `resources` turns it into a
+model, a fleet and a strategy. How the work is spread over processes is not part of it: the result does not depend on
+that.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from edgefl.artifacts.bundle import Bundle
+from edgefl.data import Dataset, load, some_samples
+from edgefl.errors import EdgeFLError
+from edgefl.simulation.availability import Availability, Sessions, read_trace
+from edgefl.simulation.device_class import DeviceClass
+from edgefl.simulation.fleet import FleetDevice, fleet_of
+from edgefl.simulation.settings import FederationSettings
+from edgefl.strategies import Strategy, strategy_of
+from edgefl.values import Fraction, Name, PositiveCount, Setting, check_fields, document
+
+__all__ = ["Request", "Resources", "resources"]
+
+
+@document("simulation", version=1)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is simulated."""
+
+    model: str
+    """As it was named: a built-in model, a model of the zoo, a bundle, or package.module:factory."""
+    data: str = "digits"
+    folder: str | None = field(default=None, metadata={"absent": "where it is usually"})
+    partition: str = "iid"
+    devices: PositiveCount = 8
+    samples: PositiveCount | None = field(default=None, metadata={"absent": "all"})
+    """Training samples of the data set that are used, drawn by chance."""
+    test_samples: PositiveCount | None = field(default=None, metadata={"absent": "all"})
+    validation: Fraction = 0.1
+    test: Fraction = 0.2
+    """Share of its samples that each device's own model is judged by."""
+    classes: tuple[DeviceClass, ...] = (DeviceClass(),)
+    trace: str | None = field(default=None, metadata={"absent": "by chance, as the classes say"})
+    """A CSV file that says when devices are there."""
+    strategy: Name = "fedavg"
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    """Of the strategy."""
+    federation: FederationSettings = field(default_factory=FederationSettings)
+    personalise: bool = True
+    """Whether devices make the last model their own, where the strategy says how, and are judged in the end."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resources:
+    """What a request names."""
+
+    dataset: Dataset
+    fleet: tuple[FleetDevice, ...]
+    strategy: Strategy
+    availability: Availability
+
+
+def resources(request: Request, bundle: Bundle) -> Resources:
+    """Load the data, divide it, and make the strategy; what does not go together is an error."""
+    strategy = strategy_of(request.strategy, request.settings)
+    dataset = some_samples(load(request.data, request.folder), request.samples, request.test_samples)
+    _check_fit(dataset, bundle, request)
+    fleet = fleet_of(
+        dataset,
+        clients=request.devices,
+        scheme=request.partition,
+        classes=request.classes,
+        seed=request.federation.seed,
+        validation=request.validation,
+        test=request.test,
+    )
+    trace = request.trace
+    availability = Sessions(request.federation.seed) if trace is None else read_trace(Path(trace), fleet)
+    return Resources(dataset, fleet, strategy, availability)
+
+
+def _check_fit(dataset: Dataset, bundle: Bundle, request: Request) -> None:
+    shape, wanted = tuple(dataset.train.features.shape[1:]), tuple(bundle.manifest.input_shape)
+    classes = bundle.graph.classes
+    if shape != wanted:
+        raise EdgeFLError(
+            f"the samples of {request.data} are {'x'.join(map(str, shape))}, and {request.model} takes "
+            f"{'x'.join(map(str, wanted))}",
+            fix="Choose a model for this data with --model, or other data with --data.",
+        )
+    if classes is not None and dataset.classes > classes:
+        raise EdgeFLError(
+            f"{request.data} has {dataset.classes} classes, and {request.model} knows {classes}",
+            fix="Choose a model that knows them, or export one with --classes.",
+        )

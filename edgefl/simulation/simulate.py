@@ -1,0 +1,43 @@
+"""A whole simulation: every round, what devices make of the last model, and all of it kept in a folder."""
+
+import time
+from collections.abc import Callable
+
+from edgefl.artifacts.bundle import Bundle
+from edgefl.simulation.crew import Crew
+from edgefl.simulation.federation import Federation
+from edgefl.simulation.request import Request, Resources
+from edgefl.simulation.results import RoundResult
+from edgefl.simulation.run_folder import RunFolder
+from edgefl.simulation.summary import Summary, summary_of
+
+__all__ = ["simulate"]
+
+
+def simulate(
+    request: Request,
+    bundle: Bundle,
+    found: Resources,
+    crew: Crew,
+    folder: RunFolder,
+    *,
+    show: Callable[[RoundResult], None] = lambda result: None,
+    stage: Callable[[str], None] = lambda text: None,
+) -> Summary:
+    """Run a federation to its end, and return what it came to; `show` sees every round."""
+    began, rounds = time.perf_counter(), []
+    made = Federation(
+        bundle, found.fleet, found.strategy, request.federation, crew=crew, availability=found.availability
+    )
+    with made as federation:
+        for result in federation.rounds():
+            folder.add_round(result)
+            rounds.append(result)
+            show(result)
+        personal = None
+        if request.personalise:
+            stage("devices make the last model their own")
+            personal = federation.personalise()
+        summary = summary_of(rounds, personal, time.perf_counter() - began)
+        folder.finish(federation.model.weights, federation.masks, personal, summary)
+    return summary

@@ -1,0 +1,69 @@
+"""A whole run in a few figures: what `edgefl simulate` prints in the end, and `edgefl compare` puts side by side."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from edgefl.simulation.results import Fate, PersonalResult, RoundResult
+
+__all__ = ["Summary", "summary_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What a run came to."""
+
+    rounds: int
+    accuracy: float | None
+    """Of the global model in the end, on the published test samples."""
+    best_accuracy: float | None
+    loss: float | None
+    personal_before: float | None
+    """Mean over devices of their parts of the global model, on their own test samples."""
+    personal_after: float | None
+    """The same of their own models."""
+    kept_fraction: float | None
+    """Mean over devices of what their own models have of the whole one's parameters."""
+    simulated_seconds: float
+    joules: float | None
+    up_bytes: int
+    down_bytes: int
+    """Graphs not counted."""
+    setup_bytes: int
+    """Graphs."""
+    multiply_adds: int
+    updates: int
+    """That counted."""
+    late: int
+    lost: int
+    refused: int
+    wall_seconds: float
+    """On this machine, from the first round to the end."""
+
+
+def summary_of(rounds: Sequence[RoundResult], personal: PersonalResult | None, wall_seconds: float) -> Summary:
+    """Add up a run."""
+    tasks = [one for result in rounds for one in result.devices]
+    scores = [result.score for result in rounds if result.score is not None]
+    fates = [one.fate for one in tasks]
+    joules = [result.joules for result in rounds if result.joules is not None]
+    kept = [] if personal is None else list(personal.kept_fraction.values())
+    return Summary(
+        rounds=len(rounds),
+        accuracy=scores[-1].accuracy if scores else None,
+        best_accuracy=max((score.accuracy for score in scores), default=None),
+        loss=scores[-1].loss if scores else None,
+        personal_before=None if personal is None else personal.mean_before,
+        personal_after=None if personal is None else personal.mean_after,
+        kept_fraction=sum(kept) / len(kept) if kept else None,
+        simulated_seconds=sum(result.simulated_seconds for result in rounds),
+        joules=sum(joules) if joules else None,
+        up_bytes=sum(one.up_bytes for one in tasks),
+        down_bytes=sum(one.down_bytes for one in tasks),
+        setup_bytes=sum(one.setup_bytes for one in tasks),
+        multiply_adds=sum(one.multiply_adds for one in tasks),
+        updates=fates.count(Fate.ARRIVED),
+        late=fates.count(Fate.LATE),
+        lost=fates.count(Fate.LOST),
+        refused=fates.count(Fate.REFUSED),
+        wall_seconds=wall_seconds,
+    )
