@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from edgefl.artifacts.bundle import GRAPH, INFER, Bundle
 from edgefl.artifacts.submodel import training_graph
+from edgefl.local_rules import LocalTraining
 from edgefl.masks import gather
 from edgefl.simulation.jobs import Training
 from edgefl.simulation.settings import FederationSettings
@@ -76,7 +77,8 @@ class Handout:
         graphs = [graph, *((files[name], len(self.bundle.files[name])) for name in (GRAPH, INFER))]
         setup = self._downloads(device, graphs)
         extra = None if extras is None else extras.data
-        job = Training(self.places[device], text, mask.data, weights.data, extra, down + setup)
+        own = order.rule.name == LocalTraining.name
+        job = Training(self.places[device], text, mask.data, weights.data, extra, down + setup, own)
         return Handed(device, order, plan, job, setup)
 
     def _graph(self, order: Order) -> tuple[Digest, int]:

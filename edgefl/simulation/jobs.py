@@ -19,6 +19,8 @@ class Training:
     weights: bytes
     extras: bytes | None
     down_bytes: int
+    starts_from_own: bool = False
+    """Whether the device's own model from before is needed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,42 @@
+"""What several verbs read from their words: settings as KEY=VALUE, and amounts with a unit."""
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from edgefl.errors import EdgeFLError
+
+if TYPE_CHECKING:
+    from edgefl.values import Setting
+
+__all__ = ["quantity", "settings"]
+
+
+def settings(words: Sequence[str]) -> "dict[str, Setting]":
+    """Return KEY=VALUE words; a value is a number, true or false, or else a text."""
+    found: dict[str, Setting] = {}
+    for word in words:
+        key, sign, text = word.partition("=")
+        if not sign:
+            raise EdgeFLError(f"{word!r} is no setting", fix="Write KEY=VALUE, such as learning_rate=0.1.")
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = text
+        found[key] = value if isinstance(value, bool | int | float | str) else text
+    return found
+
+
+def quantity(kind: Any, text: str, option: str) -> Any:
+    """Return an amount such as '2 min' or 600 in the unit of a quantity of `edgefl.values`."""
+    from edgefl.values import FieldError
+    from edgefl.values.records import shape_of
+
+    try:
+        value: object = float(text)
+    except ValueError:
+        value = text
+    try:
+        return shape_of(kind).read(value)
+    except FieldError as error:
+        raise EdgeFLError(f"{option} {error.says}", fix=error.fix) from None

@@ -1,0 +1,232 @@
+"""`edgefl simulate`: a whole fleet on this machine, or on a Ray cluster, with real training and simulated time."""
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edgefl.errors import EdgeFLError
+
+if TYPE_CHECKING:
+    from edgefl.artifacts.bundle import Bundle
+    from edgefl.cli.simulate_progress import Progress as Progress
+    from edgefl.simulation.crew import Crew
+    from edgefl.simulation.request import Request, Resources
+    from edgefl.simulation.run_folder import RunFolder
+    from edgefl.simulation.summary import Summary
+
+__all__ = ["add_parser"]
+
+_EPILOG = """\
+examples:
+  edgefl simulate
+  edgefl simulate --strategy hermes --set kept_target=0.3 --rounds 20 --out runs/hermes
+  edgefl simulate --fleet pi3:1,pi4:3 --deadline "20 s" --strategy perfedmask --set fine_tune_epochs=3
+  edgefl simulate --model cnn4 --data fashion-mnist --devices 100 --per-round 10 --partition labels:3
+  edgefl simulate --fleet my-fleet.toml --trace seen.csv --seed 7 --out runs/field
+  edgefl simulate --over http --devices 5
+  edgefl simulate --engine ray --ray-address auto --devices 10000 --per-round 100
+
+Training is real: every device's part is trained on its own samples. Time, memory and joules are those of the devices
+that are simulated, by their classes. The same request gives the same model whatever engine does it.
+
+fleets (--fleet): mixed, pis, phones; or classes with their shares, of
+  pi3, pi4, pi5, phone-low, phone-mid, phone-high; or a .toml file with one [[class]] for each kind:
+    [[class]]
+    name = "kitchen"
+    like = "pi4"                 # what is not said is as there
+    share = 2
+    memory_bytes = "512 MiB"
+    online_seconds = "2 h"       # it comes and goes
+    offline_seconds = "30 min"
+    fails = 0.05                 # of so many tasks nothing comes back
+traces (--trace): a CSV file of device,from_seconds,to_seconds says when each device is there.
+"""
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "simulate",
+        help="simulate a fleet: real training, simulated time",
+        description="Run a federation of simulated devices to its end, and keep all of it in a folder for\n"
+        "`edgefl report` and `edgefl compare`. Needs the extras 'device' and 'coordinator', and 'export' for models\n"
+        "that are not exported yet.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_model(parser.add_argument_group("model and data"))
+    _add_fleet(parser.add_argument_group("the fleet"))
+    _add_rounds(parser.add_argument_group("the federation"))
+    _add_engine(parser.add_argument_group("who computes"))
+    parser.add_argument("--out", metavar="DIR", help="the run's folder (default: runs/STRATEGY, or with a number)")
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON on stdout")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    parser.set_defaults(run=run)
+
+
+def _add_model(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument(
+        "--model",
+        default="digits_cnn",
+        metavar="NAME",
+        help="digits_cnn or digits_mlp, which are built in; a bundle of `edgefl export`; another model of the zoo; or "
+        "package.module:factory (default: digits_cnn)",
+    )
+    group.add_argument("--input", metavar="SHAPE", help="shape of one sample of your own model, such as 3,32,32")
+    group.add_argument("--classes", type=int, metavar="N", help="classes of a zoo model (default: its own)")
+    group.add_argument("--data", default="digits", metavar="NAME|PATH", help="see `edgefl data list` (default: digits)")
+    group.add_argument("--folder", metavar="DIR", help="where the named set is (default: $EDGEFL_DATA/NAME)")
+    group.add_argument("--samples", type=int, metavar="N", help="use so many training samples (default: all)")
+    group.add_argument("--test-samples", type=int, metavar="N", help="and so many test samples (default: all)")
+    group.add_argument(
+        "--partition",
+        default="dirichlet:0.3",
+        metavar="SPEC",
+        help="how devices divide it, see `edgefl data show --help` (default: dirichlet:0.3)",
+    )
+
+
+def _add_fleet(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument("--devices", type=int, default=8, metavar="N", help="how many (default: 8)")
+    group.add_argument("--fleet", default="mixed", metavar="SPEC", help="of which classes, see below (default: mixed)")
+    group.add_argument("--trace", metavar="FILE", help="when each device is there (default: as its class says)")
+
+
+def _add_rounds(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument("--strategy", default="fedavg", metavar="NAME", help="the method (default: fedavg)")
+    group.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the method; may be repeated"
+    )
+    group.add_argument("--rounds", type=int, default=10, metavar="N", help="(default: 10)")
+    group.add_argument("--per-round", type=int, metavar="N", help="devices asked in a round (default: all, at most 10)")
+    group.add_argument("--epochs", type=int, default=1, metavar="N", help="passes over a device's data (default: 1)")
+    group.add_argument("--batch", type=int, default=32, metavar="N", help="samples a step (default: 32)")
+    group.add_argument("--most-steps", type=int, metavar="N", help="steps of a device in a round (default: no limit)")
+    group.add_argument("--deadline", default="600", metavar="TIME", help="of a round, such as '20 s' (default: 600)")
+    group.add_argument("--share", type=float, default=0.5, metavar="F", help="of it, for training (default: 0.5)")
+    group.add_argument("--evaluate-every", type=int, default=1, metavar="N", help="rounds; 0 for the last (default: 1)")
+    group.add_argument("--no-personal", action="store_true", help="do not personalise and judge devices in the end")
+    group.add_argument("--seed", type=int, default=0, metavar="N", help="of all chance (default: 0)")
+
+
+def _add_engine(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument(
+        "--over", choices=["process", "http"], default="process", help="http: a real coordinator and real agents"
+    )
+    group.add_argument(
+        "--engine", choices=["local", "ray"], default="local", help="ray: workers on a Ray cluster (extra 'ray')"
+    )
+    group.add_argument("--ray-address", metavar="ADDRESS", help="of the cluster (default: one on this machine)")
+    group.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core, all of a cluster's)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Simulate, and say what it came to."""
+    from edgefl.cli.simulate_progress import Progress, summary_lines
+    from edgefl.simulation.model_source import bundle_of
+    from edgefl.simulation.request import resources
+    from edgefl.simulation.run_folder import RunFolder
+    from edgefl.values import dumps
+
+    request = _request(args)
+    if args.workers is not None and args.workers < 1:
+        raise EdgeFLError(f"--workers is {args.workers}", fix="Give a number above 0.")
+    progress = Progress(request.federation.rounds, shown=not args.quiet)
+    progress.stage(f"reading {args.model} and {args.data}")
+    bundle = bundle_of(args.model, classes=args.classes, sample=args.input, seed=args.seed)
+    found = resources(request, bundle)
+    folder = RunFolder(_out(args), request, bundle, found.fleet)
+    if args.over == "http":
+        from edgefl.simulation.over_http import simulate_over_http
+
+        summary = simulate_over_http(request, bundle, found, folder, _workers(args), progress)
+    else:
+        summary = _in_processes(args, request, bundle, found, folder, progress)
+    progress.done()
+    if args.json:
+        print(json.dumps({"run": str(folder.path), **json.loads(dumps(summary))}, indent=2))
+    else:
+        print("\n".join([*summary_lines(request, summary), f"the run is in {folder.path}"]))
+    return 0
+
+
+def _in_processes(
+    args: argparse.Namespace,
+    request: "Request",
+    bundle: "Bundle",
+    found: "Resources",
+    folder: "RunFolder",
+    progress: "Progress",
+) -> "Summary":
+    from edgefl.simulation.simulate import simulate
+
+    progress.stage("starting workers")
+    crew = _crew(args, bundle, found)
+    return simulate(request, bundle, found, crew, folder, show=progress.round, stage=progress.stage)
+
+
+def _crew(args: argparse.Namespace, bundle: "Bundle", found: "Resources") -> "Crew":
+    from edgefl.artifacts.bundle import pack_bundle
+
+    packed = pack_bundle(bundle)
+    if args.engine == "ray":
+        from edgefl.simulation.ray_crew import ray_crew
+
+        return ray_crew(packed, found.fleet, address=args.ray_address, workers=args.workers)
+    from edgefl.simulation.crew import crew_of
+
+    return crew_of(packed, found.fleet, _workers(args))
+
+
+def _workers(args: argparse.Namespace) -> int:
+    return args.workers or len(os.sched_getaffinity(0))
+
+
+def _request(args: argparse.Namespace) -> "Request":
+    from edgefl.cli.arguments import quantity, settings
+    from edgefl.simulation.known_classes import classes_from
+    from edgefl.simulation.request import Request
+    from edgefl.simulation.settings import FederationSettings
+    from edgefl.values import FieldError, LocalWork, Seconds
+
+    try:
+        work = LocalWork(epochs=args.epochs, batch_size=args.batch, most_steps=args.most_steps)
+        federation = FederationSettings(
+            rounds=args.rounds,
+            per_round=min(10, max(args.devices, 1)) if args.per_round is None else args.per_round,
+            seed=args.seed,
+            work=work,
+            deadline=quantity(Seconds, args.deadline, "--deadline"),
+            deadline_share=args.share,
+            evaluate_every=args.evaluate_every,
+        )
+        return Request(
+            model=args.model,
+            data=args.data,
+            folder=args.folder,
+            partition=args.partition,
+            devices=args.devices,
+            samples=args.samples,
+            test_samples=args.test_samples,
+            classes=classes_from(args.fleet),
+            trace=args.trace,
+            strategy=args.strategy,
+            settings=settings(args.set),
+            federation=federation,
+            personalise=not args.no_personal,
+        )
+    except FieldError as error:
+        raise EdgeFLError(error.problem, fix=error.fix) from None
+
+
+def _out(args: argparse.Namespace) -> Path:
+    """Return the folder that was named, or a new one."""
+    if args.out is not None:
+        return Path(args.out)
+    number, path = 1, Path("runs") / args.strategy
+    while path.exists():
+        number += 1
+        path = Path("runs") / f"{args.strategy}-{number}"
+    return path

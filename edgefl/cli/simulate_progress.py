@@ -1,0 +1,89 @@
+"""What `edgefl simulate` shows: a line that moves on stderr while it works, and a few lines on stdout in the end."""
+
+import sys
+from typing import TYPE_CHECKING
+
+from edgefl.values import bytes_in_words, seconds_in_words
+
+if TYPE_CHECKING:
+    from edgefl.simulation.request import Request
+    from edgefl.simulation.results import RoundResult
+    from edgefl.simulation.summary import Summary
+
+__all__ = ["Progress", "summary_lines"]
+
+_WIDTH = 20
+
+
+class Progress:
+    """Rounds as they end: one line that is written again on a terminal, a line each elsewhere."""
+
+    def __init__(self, rounds: int, *, shown: bool = True) -> None:
+        self._rounds, self._shown = rounds, shown
+        self._moves = sys.stderr.isatty()
+        self._accuracy: float | None = None
+        self._seconds = self._joules = 0.0
+        self._up = 0
+
+    def stage(self, text: str) -> None:
+        """Say what is being done."""
+        if self._shown and self._moves:
+            self._write(text)
+
+    def round(self, result: "RoundResult") -> None:
+        """Show a round that is over."""
+        if result.score is not None:
+            self._accuracy = result.score.accuracy
+        self._seconds += result.simulated_seconds
+        self._joules += result.joules or 0.0
+        self._up += result.up_bytes
+        done = _WIDTH * (result.number + 1) // self._rounds
+        bar = f"[{'#' * done}{'.' * (_WIDTH - done)}] " if self._moves else ""
+        accuracy = "" if self._accuracy is None else f", accuracy {self._accuracy:.1%}"
+        arrived = sum(one.fate.value == "arrived" for one in result.devices)
+        self._write(
+            f"{bar}round {result.number + 1}/{self._rounds}: {arrived} of {len(result.devices)} devices{accuracy}, "
+            f"{seconds_in_words(self._seconds)}, {self._joules:,.0f} J, {bytes_in_words(self._up)} up"
+        )
+
+    def done(self) -> None:
+        """Leave the terminal as it was."""
+        if self._shown and self._moves:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def _write(self, text: str) -> None:
+        if not self._shown:
+            return
+        if self._moves:
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+
+def summary_lines(request: "Request", found: "Summary") -> list[str]:
+    """Return a run in words."""
+    classes = ", ".join(kind.name for kind in request.classes)
+    fates = [f"{count} {word}" for word, count in (("late", found.late), ("lost", found.lost)) if count]
+    fates += [f"{found.refused} refused"] if found.refused else []
+    lines = [
+        f"{request.strategy}, {request.model} on {request.data} ({request.partition}), {request.devices} devices "
+        f"({classes}), {found.rounds} rounds, seed {request.federation.seed}",
+        f"global model        {_percent(found.accuracy)} of the test samples",
+        f"on the devices      {_percent(found.personal_before)} before, {_percent(found.personal_after)} after "
+        "personalisation",
+        f"their models        {_percent(found.kept_fraction)} of the parameters",
+        f"simulated           {seconds_in_words(found.simulated_seconds)}, {_joules(found.joules)}",
+        f"updates             {found.updates} counted{''.join(', ' + one for one in fates)}",
+        f"bytes               {bytes_in_words(found.up_bytes)} up, {bytes_in_words(found.down_bytes)} down, "
+        f"{bytes_in_words(found.setup_bytes)} of graphs, before packing",
+        f"here                {seconds_in_words(found.wall_seconds)}",
+    ]
+    return [line for line in lines if "unknown" not in line or line.startswith("simulated")]
+
+
+def _percent(share: float | None) -> str:
+    return "unknown" if share is None else f"{share:.1%}"
+
+
+def _joules(amount: float | None) -> str:
+    return "energy unknown" if amount is None else f"{amount:,.1f} J (estimated by device class)"

@@ -1,0 +1,116 @@
+"""From what a coordinator tells, and devices keep, to the results of a run."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from device_runtime.personal import load_personal
+from edgefl.artifacts.bundle import Bundle, pack_bundle
+from edgefl.errors import EdgeFLError
+from edgefl.masks import Mask, Weights, gather
+from edgefl.simulation.device_rounds import kept_fraction
+from edgefl.simulation.fleet import FleetDevice
+from edgefl.simulation.jobs import Examination
+from edgefl.simulation.request import Request, Resources
+from edgefl.simulation.results import DeviceRound, Fate, PersonalResult, RoundResult, Score
+from edgefl.simulation.workshop import Workshop
+from edgefl.values import digest_of
+from edgefl.wire import Kind, decode, decode_mask, encode_weights
+
+__all__ = ["Download", "final_results", "round_results"]
+
+Download = Callable[..., bytes]
+_FATES = {"done": Fate.ARRIVED, "refused": Fate.REFUSED, "late": Fate.LATE}
+
+
+def round_results(get: Download, name: str, found: Resources) -> list[RoundResult]:
+    """Return the rounds that are done, from the coordinator's reports and the devices' telemetry."""
+    rows = json.loads(get(f"/v1/federations/{name}/telemetry"))["rows"]
+    devices = {device.device_id: device for device in found.fleet}
+    results, began_at = [], 0.0
+    for told in json.loads(get(f"/v1/federations/{name}/rounds"))["rounds"]:
+        if told["done_at"] is None:
+            continue
+        report = told["report"] or {}
+        mine = sorted((row for row in rows if row["round"] == told["number"]), key=lambda row: str(row["device"]))
+        done = tuple(_device_round(devices[row["device"]], row) for row in mine)
+        took = max((one.simulated_seconds for one in done), default=0.0)
+        score = None if report.get("accuracy") is None else Score(report["accuracy"], report.get("loss") or 0.0, 0)
+        seconds = told["done_at"] - told["opened_at"]
+        results.append(RoundResult(told["number"], done, score, seconds, began_at, took))
+        began_at += took
+    return results
+
+
+def _device_round(device: FleetDevice, row: Mapping[str, Any]) -> DeviceRound:
+    up, down, training = row["up_bytes"] or 0, row["down_bytes"] or 0, row["predicted_seconds"] or 0.0
+    kind = device.kind
+    transfers = down / (kind.download_bytes_per_second or float("inf"))
+    transfers += up / (kind.upload_bytes_per_second or float("inf"))
+    joules = None if kind.busy_watts is None else kind.busy_watts * training + (kind.idle_watts or 0.0) * transfers
+    return DeviceRound(
+        device_id=device.device_id,
+        kept_fraction=0.0,
+        trained_fraction=0.0,
+        down_bytes=down,
+        setup_bytes=0,
+        up_bytes=up,
+        steps=row["steps"] or 0,
+        multiply_adds=0,
+        predicted_seconds=row["predicted_seconds"],
+        measured_seconds=row["round_seconds"] or 0.0,
+        step_seconds=row["p50_step_seconds"] or 0.0,
+        loss=row["loss"] or 0.0,
+        own_accuracy=row["accuracy"],
+        refused=row["refusal_reason"],
+        fate=_FATES.get(row["state"], Fate.LOST),
+        simulated_seconds=training + transfers,
+        joules=joules,
+        peak_bytes=row["predicted_peak_bytes"] or 0,
+        samples=row["samples"] or 0,
+    )
+
+
+def final_results(
+    get: Download, name: str, bundle: Bundle, found: Resources, homes: Path, request: Request
+) -> tuple[dict[str, Mask], Weights, PersonalResult | None]:
+    """Return the devices' parts, the global model, and how good both are for every device."""
+    weights = decode(get(f"/v1/federations/{name}/model", {"format": "weights"}), kind=Kind.WEIGHTS).arrays
+    masks = {}
+    for device in found.fleet:
+        try:
+            body = get(f"/v1/federations/{name}/devices/{device.device_id}/model", {"format": "mask"})
+        except EdgeFLError:  # a device that never took part has no part
+            continue
+        masks[device.device_id] = decode_mask(body, bundle.graph)
+    personal = _judged(bundle, found, homes, masks, weights) if request.personalise else None
+    return masks, weights, personal
+
+
+def _judged(
+    bundle: Bundle, found: Resources, homes: Path, masks: Mapping[str, Mask], weights: Weights
+) -> PersonalResult:
+    """Judge each device's part of the global model, and its own model, on its own test samples."""
+    workshop = Workshop(pack_bundle(bundle), found.fleet)
+    before, after, kept = {}, {}, {}
+    for place, device in enumerate(found.fleet):
+        mask = masks.get(device.device_id)
+        if mask is None or not len(device.test):
+            continue
+        before[device.device_id] = _right(workshop, place, gather(mask, weights))
+        kept[device.device_id] = kept_fraction(mask)
+        try:
+            own = load_personal(homes / device.device_id / "personal")
+        except EdgeFLError:
+            after[device.device_id] = before[device.device_id]
+            continue
+        after[device.device_id] = _right(workshop, place, own.weights)
+        kept[device.device_id] = kept_fraction(own.mask)
+    return PersonalResult(before, after, kept, (), 0.0)
+
+
+def _right(workshop: Workshop, place: int, weights: Weights) -> float:
+    body = encode_weights(weights, {})
+    marks = workshop.examine(Examination(None, body, digest_of(body), device=place))
+    return marks.right / marks.samples

@@ -1,0 +1,174 @@
+"""A simulation over HTTP: a real coordinator (`edgefl serve`) and real agents, all on this machine.
+
+The agents of many devices share a few processes (`edgefl.simulation.agents`), each with a home folder and a connection
+of its own. The same request gives the same weights as without the network. What is simulated here is only what a
+device's class says of its speed and transfers; devices do not fail or go away, so classes and traces that say so
+are refused.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from edgefl.artifacts.bundle import Bundle, write_bundle
+from edgefl.errors import EdgeFLError, MissingDependencyError
+from edgefl.simulation.federation_text import federation_text
+from edgefl.simulation.http_results import Download, final_results, round_results
+from edgefl.simulation.request import Request, Resources
+from edgefl.simulation.results import RoundResult
+from edgefl.simulation.run_folder import RunFolder
+from edgefl.simulation.summary import Summary, summary_of
+from edgefl.values import Budget, dumps
+
+__all__ = ["simulate_over_http"]
+
+NAME = "simulation"
+_LOOK = 0.2
+_OVER = ("finished", "aborted")
+
+
+class Shown(Protocol):
+    """Who is told how far it is."""
+
+    def stage(self, text: str) -> None:
+        """Say what is being done."""
+        ...
+
+    def round(self, result: RoundResult) -> None:
+        """Show a round that is over."""
+        ...
+
+
+def simulate_over_http(
+    request: Request, bundle: Bundle, found: Resources, folder: RunFolder, workers: int, shown: Shown
+) -> Summary:
+    """Run a federation to its end, and return what it came to."""
+    _check(request)
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="edgefl-http-") as name:
+        place = Path(name)
+        write_bundle(bundle, place / "model.zip")
+        (place / "federation.toml").write_text(federation_text(request, NAME), encoding="utf-8")
+        (place / "request.json").write_text(dumps(request), encoding="utf-8")
+        shown.stage("starting a coordinator")
+        with _coordinator(place) as (url, key), _agents(place, url, key, len(found.fleet), workers) as agents:
+            with _admin(url, place / "state" / "admin-token") as get:
+                shown.stage("devices join")
+                rounds = _follow(get, agents, found, folder, shown)
+                masks, weights, personal = final_results(get, NAME, bundle, found, place / "homes", request)
+    summary = summary_of(rounds, personal, time.perf_counter() - began)
+    folder.finish(weights, masks, personal, summary)
+    return summary
+
+
+def _check(request: Request) -> None:
+    for kind in request.classes:
+        if kind.fails or kind.online_seconds is not None or kind.limits != Budget() or kind.most_epochs is not None:
+            raise EdgeFLError(
+                f"devices of the class {kind.name} fail, go away or have limits, which real agents here do not",
+                fix="Leave --over http out, or take classes without.",
+            )
+    if request.trace is not None:
+        raise EdgeFLError("a trace says when devices are there, and real agents are there always", fix="Leave one out.")
+
+
+def _follow(
+    get: Download, agents: Sequence["subprocess.Popen[str]"], found: Resources, folder: RunFolder, shown: Shown
+) -> list[RoundResult]:
+    """Wait for the end, and take every round that is done on the way."""
+    rounds: list[RoundResult] = []
+    while True:
+        told = json.loads(get(f"/v1/federations/{NAME}"))
+        if told["rounds_done"] > len(rounds):
+            for result in round_results(get, NAME, found)[len(rounds) : told["rounds_done"]]:
+                rounds.append(result)
+                folder.add_round(result)
+                shown.round(result)
+        if told["state"] in _OVER and len(rounds) >= told["rounds_done"]:
+            return rounds
+        for agent in agents:
+            if agent.poll() not in (None, 0):
+                said = "" if agent.stderr is None else agent.stderr.read()
+                raise EdgeFLError(f"a process of agents ended: {said.strip()[-500:]}", fix="See what it says.")
+        time.sleep(_LOOK)
+
+
+@contextmanager
+def _coordinator(place: Path) -> Iterator[tuple[str, str]]:
+    command = ["serve", "--json", "--port", "0", "--state", str(place / "state"), "--log-level", "warning"]
+    with (place / "coordinator.log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "edgefl", *command, str(place / "federation.toml")],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+    try:
+        line = _read_line(process.stdout)
+        if not line:
+            said = (place / "coordinator.log").read_text().strip().splitlines()[-3:]
+            raise EdgeFLError(f"the coordinator did not start: {' '.join(said)}", fix="See what it says.")
+        told = json.loads(line)
+        yield told["url"], told["federations"][0]["join_key"]
+    finally:
+        _stop(process)
+
+
+@contextmanager
+def _agents(place: Path, url: str, key: str, devices: int, workers: int) -> Iterator[list["subprocess.Popen[str]"]]:
+    """Start processes of agents, each with every so-manieth device."""
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    started: list[subprocess.Popen[str]] = []
+    try:
+        for number in range(min(workers, devices)):
+            words = [str(place), url, f"{number}:{devices}:{min(workers, devices)}"]
+            started.append(
+                subprocess.Popen(
+                    [sys.executable, "-m", "edgefl.simulation.agents", *words],
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    env=os.environ | threads | {"EDGEFL_JOIN_KEY": key},
+                )
+            )
+        yield started
+    finally:
+        for process in started:
+            _stop(process)
+
+
+@contextmanager
+def _admin(url: str, token: Path) -> Iterator[Download]:
+    try:
+        import httpx
+    except ImportError:
+        raise MissingDependencyError("httpx", action="A simulation over HTTP", extra="device") from None
+    headers = {"Authorization": f"Bearer {token.read_text().strip()}"}
+    with httpx.Client(base_url=url, headers=headers, timeout=60) as client:
+
+        def get(path: str, query: Mapping[str, Any] | None = None) -> bytes:
+            answer = client.get(path, params=dict(query or {}))
+            if answer.status_code >= httpx.codes.BAD_REQUEST:
+                raise EdgeFLError(f"the coordinator says {answer.status_code} to {path}", fix="See its log.")
+            return answer.content
+
+        yield get
+
+
+def _read_line(pipe: IO[str] | None) -> str:
+    return "" if pipe is None else pipe.readline()
+
+
+def _stop(process: "subprocess.Popen[str]", patience: float = 10.0) -> None:
+    process.terminate()
+    try:
+        process.communicate(timeout=patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
