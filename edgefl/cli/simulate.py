@@ -224,9 +224,10 @@ def _request(args: argparse.Namespace) -> "Request":
 def _out(args: argparse.Namespace) -> Path:
     """Return the folder that was named, or a new one."""
     if args.out is not None:
-        return Path(args.out)
-    number, path = 1, Path("runs") / args.strategy
+        return Path(str(args.out))
+    name: str = args.strategy
+    number, path = 1, Path("runs") / name
     while path.exists():
         number += 1
-        path = Path("runs") / f"{args.strategy}-{number}"
+        path = Path("runs") / f"{name}-{number}"
     return path

@@ -58,11 +58,14 @@ def simulate_over_http(
         (place / "federation.toml").write_text(federation_text(request, NAME), encoding="utf-8")
         (place / "request.json").write_text(dumps(request), encoding="utf-8")
         shown.stage("starting a coordinator")
-        with _coordinator(place) as (url, key), _agents(place, url, key, len(found.fleet), workers) as agents:
-            with _admin(url, place / "state" / "admin-token") as get:
-                shown.stage("devices join")
-                rounds = _follow(get, agents, found, folder, shown)
-                masks, weights, personal = final_results(get, NAME, bundle, found, place / "homes", request)
+        with (
+            _coordinator(place) as (url, key),
+            _agents(place, url, key, len(found.fleet), workers) as agents,
+            _admin(url, place / "state" / "admin-token") as get,
+        ):
+            shown.stage("devices join")
+            rounds = _follow(get, agents, found, folder, shown)
+            masks, weights, personal = final_results(get, NAME, bundle, found, place / "homes", request)
     summary = summary_of(rounds, personal, time.perf_counter() - began)
     folder.finish(weights, masks, personal, summary)
     return summary

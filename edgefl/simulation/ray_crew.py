@@ -1,7 +1,7 @@
 """Workers on a Ray cluster, for fleets that outgrow one machine. The cluster's machines need EdgeFL too.
 
-Each worker is a Ray actor with the model and all devices' data, which travel to a machine once. Jobs are dealt in turns.
-Where training starts from a device's own model, the device always goes to the same worker, which has it.
+Each worker is a Ray actor with the model and all devices' data, which travel to a machine once. Jobs are dealt in
+turns. Where training starts from a device's own model, the device always goes to the same worker, which has it.
 """
 
 from collections.abc import Callable, Iterator, Sequence

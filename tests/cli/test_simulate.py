@@ -69,8 +69,8 @@ def test_every_engine_ends_with_the_same_weights(
 def test_a_strategy_that_goes_on_with_own_models_is_the_same_on_ray(tmp_path: Path) -> None:
     ends = []
     for engine in (("--workers", "1"), ("--engine", "ray", "--workers", "2")):
-        words = ("--strategy", "local", *SMALL, "--per-round", "3", *engine, "--json", "--out", str(tmp_path / engine[0]))
-        done = simulate(*words)
+        out = str(tmp_path / engine[0])
+        done = simulate("--strategy", "local", *SMALL, "--per-round", "3", *engine, "--json", "--out", out)
         assert not done.returncode, done.stderr
         ends.append(json.loads(done.stdout)["personal_after"])
     assert ends[0] == ends[1]

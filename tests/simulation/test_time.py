@@ -3,13 +3,14 @@
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from edgefl.errors import DataError, EdgeFLError
 from edgefl.masks import full_mask
 from edgefl.simulation import DeviceClass, Fate, Federation, FederationSettings, FleetDevice, fleet_of
-from edgefl.simulation.availability import Always, Sessions, Trace, read_trace
+from edgefl.simulation.availability import Always, Availability, Sessions, Trace, read_trace
 from edgefl.simulation.timeline import spent
 from edgefl.strategies import strategy_of
 from tests.device_runtime.federation import bundle, digits
@@ -28,9 +29,11 @@ def device(kind: DeviceClass = BASE) -> FleetDevice:
     return fleet_of(digits(), clients=1, classes=[kind])[0]
 
 
-def federation(devices: tuple[FleetDevice, ...], **more: object) -> Federation:
-    settings = FederationSettings(**(SETTINGS | {"rounds": 3, "per_round": 3} | more.pop("settings", {})))  # type: ignore[call-overload]
-    return Federation(bundle(), devices, strategy_of("fedavg", FEDAVG), settings, **more)  # type: ignore[arg-type]
+def federation(
+    devices: tuple[FleetDevice, ...], availability: Availability | None = None, **changes: Any
+) -> Federation:
+    settings = FederationSettings(**(SETTINGS | {"rounds": 3, "per_round": 3} | changes))
+    return Federation(bundle(), devices, strategy_of("fedavg", FEDAVG), settings, availability=availability)
 
 
 def test_a_task_takes_its_transfers_and_its_steps_and_their_energy() -> None:
@@ -101,7 +104,7 @@ def test_a_wrong_trace_is_refused_with_its_line(tmp_path: Path, text: str, says:
 
 def test_a_round_lasts_as_long_as_its_slowest_device() -> None:
     fast, slow = replace(BASE, name="fast", speed=10.0), replace(BASE, name="slow", speed=0.1)
-    with federation(fleet_of(digits(), clients=4, classes=[fast, slow]), settings={"per_round": 4}) as made:
+    with federation(fleet_of(digits(), clients=4, classes=[fast, slow]), per_round=4) as made:
         results = list(made.rounds())
     for result in results:
         assert result.simulated_seconds == max(one.simulated_seconds for one in result.devices)
@@ -112,7 +115,7 @@ def test_a_round_lasts_as_long_as_its_slowest_device() -> None:
 
 def test_a_late_update_does_not_count_and_the_round_ends_at_its_deadline() -> None:
     slow = replace(BASE, name="slow", upload_bytes_per_second=1.0)
-    with federation(fleet_of(digits(), clients=2, classes=[slow]), settings={"deadline": 600.0}) as made:
+    with federation(fleet_of(digits(), clients=2, classes=[slow]), deadline=600.0) as made:
         before = {name: array.copy() for name, array in made.model.weights.items()}
         (result, *_) = made.rounds()
         assert all((made.model.weights[name] == array).all() for name, array in before.items())
@@ -123,7 +126,7 @@ def test_a_late_update_does_not_count_and_the_round_ends_at_its_deadline() -> No
 def test_devices_that_fail_send_nothing_and_are_asked_less_often() -> None:
     broken, sound = replace(BASE, name="broken", fails=1.0), replace(BASE, name="sound")
     devices = fleet_of(digits(), clients=10, classes=[broken, sound])
-    with federation(devices, settings={"rounds": 12}) as made:
+    with federation(devices, rounds=12) as made:
         rounds = [one for result in made.rounds() for one in result.devices]
     assert {one.fate for one in rounds if one.device_id.startswith("broken")} == {Fate.LOST}
     assert {one.fate for one in rounds if one.device_id.startswith("sound")} == {Fate.ARRIVED}
