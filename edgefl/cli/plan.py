@@ -122,7 +122,7 @@ class _Planned:
         return rows
 
     def _row(self, device: str, order: "Order", down: int, up: int) -> dict[str, Any]:
-        graph, cost, predicted = self.model.graph, order.mask.cost, order.predicted
+        graph, cost, predicted = self.model.graph, order.works_on.cost, order.predicted
         return {
             "device": device,
             "part": order.mask.digest,

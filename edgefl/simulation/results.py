@@ -36,7 +36,8 @@ class DeviceRound:
 
     device_id: str
     kept_fraction: float
-    """Share of the model's parameters that its part has, held weights only."""
+    """Share of the model's parameters that it worked on, held weights only: of a device that learns which entries are
+    worth having, those of a submodel of its capacity."""
     trained_fraction: float
     """Share of the model's parameters that it trained."""
     down_bytes: int
@@ -57,7 +58,7 @@ class DeviceRound:
     loss: float
     """Mean training loss of its last pass."""
     own_accuracy: float | None
-    """Of its own model after training, on its own test samples."""
+    """Of its own model after training, on its own test samples; None where the round did not change it."""
     refused: str | None = None
     """Why it sent nothing."""
     fate: Fate = Fate.ARRIVED

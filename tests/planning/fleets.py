@@ -75,13 +75,13 @@ class SmallFleet:
     @cached_property
     def best(self) -> tuple[float, int]:
         """The least bias, in units of d, and the least unused budget of a plan that has it, by trying every plan."""
-        active = [
-            (*one, samples) for *one, samples in zip(self.choices(), self.budgets, self.samples, strict=True) if one[0]
-        ]
+        choices = self.choices()
+        active = [number for number, sets in enumerate(choices) if sets]
+        budget = sum(self.budgets[number] for number in active)
         plans = []
-        for plan in itertools.product(*(sets for sets, _, _ in active)):
-            bias = _bias(plan, [samples for _, _, samples in active], len(self.sizes))
-            plans.append((bias, sum(budget for _, budget, _ in active) - sum(map(self._fill, plan))))
+        for plan in itertools.product(*(choices[number] for number in active)):
+            bias = _bias(plan, [self.samples[number] for number in active], len(self.sizes))
+            plans.append((bias, budget - sum(map(self._fill, plan))))
         least = min((bias for bias, _ in plans), default=math.inf)
         return least, min((unused for bias, unused in plans if bias <= least + 1e-9), default=0)
 
