@@ -4,7 +4,7 @@
                                   [--out runs/accuracy] [--workers 2]
 
 Each run is a whole federation in one process (`edgefl.simulation`): real rules, real onnxruntime, real bodies on the
-wire, counted as sent. Printed and written to the folder:
+wire, counted before the packing of agents. Printed and written to the folder:
 
     table.txt, table.csv     mean and deviation over seeds: accuracy of the global model, and of devices on samples of
                              their own before and after personalisation, bytes of an update up and down,

@@ -41,11 +41,11 @@ class DeviceRound:
     trained_fraction: float
     """Share of the model's parameters that it trained."""
     down_bytes: int
-    """Plan, mask, weights and what else the round sends, as sent; what the device has already is not sent again."""
+    """Plan, mask, weights and what else the round sends, before packing; what the device has is not sent again."""
     setup_bytes: int
     """Graphs that it had not had before."""
     up_bytes: int
-    """Its report as sent, headers included."""
+    """Its report, headers included, before packing."""
     steps: int
     multiply_adds: int
     """Of its training steps, forward and backward."""
