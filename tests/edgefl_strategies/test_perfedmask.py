@@ -170,7 +170,8 @@ def test_tuning_takes_no_more_memory_than_a_device_has(head: Head) -> None:
         assert order.predicted.peak_bytes is not None
         return order.predicted.peak_bytes
 
-    layers, whole, sizes = GRAPH.trainable_layers, tuned(None), []
+    layers, whole = GRAPH.trainable_layers, tuned(None)
+    sizes: list[int] = []
     order = tuned(peak(whole) - 1)
     while order is not None and len(sizes) < len(layers):
         sizes.append(len(order.mask.trained))
