@@ -169,12 +169,12 @@ def test_without_tuning_a_device_has_what_it_trained_last_or_the_global_model() 
 def test_a_device_that_learns_a_mask_counts_by_its_capacity_and_keeps_what_it_has() -> None:
     fedmap = strategy_of("fedmap", {"granularity": "channel", "mask_rounds": 1, "weight_rounds": 1})
     settings = FederationSettings(**(SETTINGS | {"rounds": 3, "per_round": 6}))
-    with Federation(bundle(), fleet(), fedmap, settings, crew=witness()) as made:
-        rounds, had = [], []
-        for result in made.rounds():
-            rounds.append(result)
-            had.append({device: mask.digest for device, mask in made.masks.items()})
-        personal = made.personalise()
+    made = Federation(bundle(), fleet(), fedmap, settings, crew=witness())
+    rounds, had = [], []
+    for result in made.rounds():
+        rounds.append(result)
+        had.append({device: mask.digest for device, mask in made.masks.items()})
+    personal = made.personalise()
     assert had[0] == {}
     assert had[1] == had[2]
     for result in rounds:
