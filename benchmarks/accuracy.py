@@ -4,7 +4,7 @@
                                   [--out runs/accuracy] [--workers 2]
 
 Each run is a whole federation in one process (`edgefl.simulation`): real rules, real onnxruntime, real bodies on the
-wire, counted as sent. Printed and written to the folder:
+wire, counted before the packing of agents. Printed and written to the folder:
 
     table.txt, table.csv     mean and deviation over seeds: accuracy of the global model, and of devices on samples of
                              their own before and after personalisation, bytes of an update up and down,
@@ -33,6 +33,7 @@ from benchmarks.accuracy_study.ledger import Ledger
 from benchmarks.accuracy_study.report import write_report
 from benchmarks.accuracy_study.run import Run, run
 from benchmarks.accuracy_study.setups import FULL, QUICK
+from edgefl.strategies import STRATEGIES
 from edgefl.values.words import seconds_in_words
 
 _WIDTH = 30
@@ -43,12 +44,11 @@ def main() -> None:
     args = _arguments()
     study = FULL if args.full else QUICK
     setups = [name for name in study if args.setups is None or name in args.setups]
-    strategies = None if args.strategies is None else args.strategies
     models = args.out / "models"
     wanted = [
         Run(study[entry.setup], entry, seed, models)
         for seed in range(args.seeds)
-        for entry in entries_of(setups, strategies)
+        for entry in entries_of(setups, args.strategies)
     ]
     ledger = Ledger(args.out / "runs")
     known = {number: found for number, one in enumerate(wanted) if args.resume and (found := ledger.known(one))}
@@ -73,11 +73,24 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--resume", action="store_true", help="do not repeat finished runs")
     parser.add_argument("--out", type=Path, default=Path("runs/accuracy"))
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
-    return parser.parse_args()
+    args = parser.parse_args()
+    _check(parser, args)
+    return args
 
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    """Refuse names that nothing has, and a study of nothing."""
+    study = FULL if args.full else QUICK
+    for option, there in (("setups", study), ("strategies", STRATEGIES)):
+        unknown = [name for name in getattr(args, option) or () if name not in there]
+        if unknown:
+            parser.error(f"--{option} has no {unknown[0]!r}; there are: {', '.join(there)}")
+    if args.seeds < 1 or not entries_of(args.setups or list(study), args.strategies):
+        parser.error("nothing of this is in the study; choose other --setups, --strategies or --seeds")
 
 
 def _prepare(models: set[str], seeds: list[int], folder: Path) -> None:

@@ -22,6 +22,7 @@ from coordinator.problems import ProblemError
 from coordinator.storage.records import Device, Federation, Task, TaskState
 from coordinator.storage.store import Upload, Verdict
 from edgefl.errors import WireFormatError
+from edgefl.local_rules import changes_model
 from edgefl.strategies import Contribution, check_personal, part_norm
 from edgefl.values import (
     ClientPlan,
@@ -145,7 +146,8 @@ class Intake:
         if task.state in (TaskState.DONE, TaskState.REFUSED):
             return Verdict.ALREADY if task.update == digest else Verdict.CONFLICT
         report = decode_result(data, context.library.bundle(federation).graph, limit=settings.limits.most_bytes)
-        _check_task(task, context.library.plan(task), report)
+        plan = context.library.plan(task)
+        _check_task(task, plan, report)
         late = task.state is not TaskState.OPEN
         result = _with_arrived(report.result, arrival.arrived)
         if not late:
@@ -160,13 +162,13 @@ class Intake:
             samples=result.samples,
             at=context.now(),
             next_mask=None if mask is None else digest_of(mask),
+            keeps_mask=not changes_model(plan.rule),
             buffered=settings.buffered,
             most_staleness=settings.buffering.most_staleness,
         )
-        predicted = context.library.plan(task).predicted
-        if predicted is None or not settings.budget.adapt:
+        if plan.predicted is None or not settings.budget.adapt:
             return _Checked(arrival, upload, None if late else body, mask)
-        lesson = (predicted, result.telemetry, settings.memory_seconds)
+        lesson = (plan.predicted, result.telemetry, settings.memory_seconds)
         return _Checked(arrival, upload, None if late else body, mask, lesson)
 
     def _check_tensors(self, federation: Federation, task: Task, report: Report) -> None:

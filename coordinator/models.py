@@ -48,7 +48,9 @@ def device_model(context: Context, name: str, device_id: str, form: Form) -> byt
         )
     if device.mask_body is None:
         raise ProblemError(
-            409, f"device {device_id!r} was not given a part of the model yet", fix="Wait for its first round."
+            409,
+            f"device {device_id!r} was not given a part of the model yet",
+            fix="Wait for the first round in which it trains.",
         )
     model = _newest(context, federation)
     return _written(context, federation, model, context.library.mask(model.graph, device.mask_body), form)

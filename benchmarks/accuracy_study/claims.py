@@ -1,12 +1,15 @@
 """What the papers say about the strategies, as functions: each looks at the figures and says held or not held.
 
-Claims compare means over seeds, in points (hundredths of accuracy). A claim whose strategies were not run is left out.
+Claims compare means over seeds, in points (hundredths of accuracy). Beside a difference or a ratio stands its standard
+deviation over seeds, each seed compared with itself: a difference below it may as well be chance. A claim whose
+strategies were not run is left out.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from benchmarks.accuracy_study.figures import Figures
+from benchmarks.accuracy_study.figures import Figures, Value
 
 __all__ = ["CLAIMS", "Verdict", "judged"]
 
@@ -48,8 +51,8 @@ def fedmrn_keeps_fedavgs_accuracy(figures: Figures) -> Sequence[Verdict]:
         verdicts.append(
             Verdict(
                 f"{setup}: FedMRN is within 1.0 point of FedAvg",
-                fedmrn >= fedavg - 1.0,
-                f"{fedmrn:.1f} against {fedavg:.1f}, {fedmrn - fedavg:+.1f}",
+                fedmrn.mean >= fedavg.mean - 1.0,
+                _against(fedmrn, fedavg),
             )
         )
         for name in ("signsgd", "topk"):
@@ -65,8 +68,8 @@ def fedmrn_sends_a_twenty_sixth(figures: Figures) -> Sequence[Verdict]:
     return [
         Verdict(
             "FedMRN sends at least 26 times fewer bytes than FedAvg (CNN4)",
-            dense >= 26 * bits,
-            f"{dense:,.0f} against {bits:,.0f} bytes an update, {dense / bits:.1f} times",
+            dense.mean >= 26 * bits.mean,
+            f"{dense.mean:,.0f} against {bits.mean:,.0f} bytes an update, {_times(dense, bits)} times",
         )
     ]
 
@@ -87,8 +90,8 @@ def perfedmask_is_near_fedbabu(figures: Figures) -> Sequence[Verdict]:
     return [
         Verdict(
             "PerFedMask is within 1 point of FedBABU with at most 60 % of its trained parameters",
-            own >= other - 1.0 and few <= 0.6 * many,
-            f"{own:.1f} against {other:.1f}, {100 * few / many:.0f} % of the trained parameters",
+            own.mean >= other.mean - 1.0 and few.mean <= 0.6 * many.mean,
+            f"{_against(own, other)}, {_percent(few, many)} of the trained parameters",
         )
     ]
 
@@ -96,7 +99,8 @@ def perfedmask_is_near_fedbabu(figures: Figures) -> Sequence[Verdict]:
 def optimised_masks_are_no_worse_than_random(figures: Figures) -> Sequence[Verdict]:
     """PerFedMask, section 6.3: optimised masks against random ones of the same budgets."""
     own, other = (_points(figures, "freezing", name, "after") for name in ("perfedmask", "perfedmask random"))
-    return [Verdict("PerFedMask's masks are no worse than random ones", own >= other, f"{own:.1f} against {other:.1f}")]
+    held = own.mean >= other.mean
+    return [Verdict("PerFedMask's masks are no worse than random ones", held, _against(own, other))]
 
 
 def hermes_is_personal_and_small(figures: Figures) -> Sequence[Verdict]:
@@ -115,8 +119,8 @@ def hermes_is_personal_and_small(figures: Figures) -> Sequence[Verdict]:
             _above(f"{setup}: Hermes' personal models are above training alone", own, alone),
             Verdict(
                 f"{setup}: Hermes takes at most 60 % of FedAvg's bytes",
-                less <= 0.6 * more,
-                f"{100 * less / more:.0f} %, {less:,.0f} against {more:,.0f} bytes an update, up and down",
+                less.mean <= 0.6 * more.mean,
+                f"{_percent(less, more)}, {less.mean:,.0f} against {more.mean:,.0f} bytes an update, up and down",
             ),
         ]
     return verdicts
@@ -135,9 +139,9 @@ def fedspa_is_above_fedavg_at_half_the_bytes(figures: Figures) -> Sequence[Verdi
         _above("FedSpa is above FedAvg after a device trained both (not in the paper)", own, other),
         _above("FedSpa's masks of the global model are above FedAvg's global model", before, others_before),
         Verdict(
-            "FedSpa sends at most 60 % of FedAvg's bytes, masks included",
-            less <= 0.6 * more,
-            f"{100 * less / more:.0f} %, {less:,.0f} against {more:,.0f} bytes an update",
+            "FedSpa sends at most half of FedAvg's bytes, masks included",
+            less.mean <= 0.5 * more.mean,
+            f"{_percent(less, more)}, {less.mean:,.0f} against {more.mean:,.0f} bytes an update",
         ),
     ]
 
@@ -165,8 +169,8 @@ def fedmap_has_every_size(figures: Figures) -> Sequence[Verdict]:
             verdicts.append(
                 Verdict(
                     f"{label}'s unseen size {unseen:g} is between {smaller:g} and {larger:g}",
-                    min(low, high) - 1.0 <= own <= max(low, high) + 1.0,
-                    f"{own:.1f}, its neighbours {low:.1f} and {high:.1f}",
+                    min(low.mean, high.mean) - 1.0 <= own.mean <= max(low.mean, high.mean) + 1.0,
+                    f"{_against(own, low)}; {_against(own, high)}",
                 )
             )
     return verdicts
@@ -190,27 +194,60 @@ def _setups(figures: Figures, prefix: str) -> list[str]:
     return [name for name in dict.fromkeys(setup for setup, _ in figures) if name.startswith(prefix)]
 
 
-def _value(figures: Figures, setup: str, label: str, measure: str) -> float:
+def _value(figures: Figures, setup: str, label: str, measure: str) -> Value:
     figure = figures.get((setup, label))
     if figure is None or measure not in figure.values:
         raise _NotRunError
-    return figure.values[measure].mean
+    return figure.values[measure]
 
 
-def _points(figures: Figures, setup: str, label: str, measure: str) -> float:
-    return 100 * _value(figures, setup, label, measure)
+def _points(figures: Figures, setup: str, label: str, measure: str) -> Value:
+    return _in_points(_value(figures, setup, label, measure))
 
 
-def _size(figures: Figures, label: str, size: float) -> float:
+def _size(figures: Figures, label: str, size: float) -> Value:
     figure = figures.get(("sizes", label))
     if figure is None or size not in figure.sizes:
         raise _NotRunError
-    return 100 * figure.sizes[size].mean
+    return _in_points(figure.sizes[size])
 
 
-def _traffic(figures: Figures, setup: str, label: str) -> float:
-    return _value(figures, setup, label, "up_bytes") + _value(figures, setup, label, "down_bytes")
+def _traffic(figures: Figures, setup: str, label: str) -> Value:
+    up, down = (_value(figures, setup, label, name) for name in ("up_bytes", "down_bytes"))
+    return _compared(up, down, operator.add)
 
 
-def _above(claim: str, own: float, other: float) -> Verdict:
-    return Verdict(claim, own > other, f"{own:.1f} against {other:.1f}, {own - other:+.1f}")
+def _in_points(value: Value) -> Value:
+    return _compared(value, value, lambda share, _: 100 * share)
+
+
+def _compared(own: Value, other: Value, how: Callable[[float, float], float]) -> Value:
+    """Return a comparison seed by seed; one whose strategies have no seed in common cannot be made."""
+    found = own.with_each(other, how)
+    if found is None:
+        raise _NotRunError
+    return found
+
+
+def _above(claim: str, own: Value, other: Value) -> Verdict:
+    return Verdict(claim, own.mean > other.mean, _against(own, other))
+
+
+def _against(own: Value, other: Value) -> str:
+    difference = _compared(own, other, operator.sub)
+    return f"{own.mean:.1f} against {other.mean:.1f}, {difference.mean:+.1f}{_deviation(difference)}"
+
+
+def _times(more: Value, less: Value) -> str:
+    ratio = _compared(more, less, operator.truediv)
+    return f"{ratio.mean:.1f}{_deviation(ratio)}"
+
+
+def _percent(less: Value, more: Value) -> str:
+    ratio = _compared(less, more, lambda one, other: 100 * one / other)
+    return f"{ratio.mean:.1f}{_deviation(ratio)} %"
+
+
+def _deviation(value: Value) -> str:
+    """Return how far seeds differ; a single seed says nothing about that."""
+    return f" ±{value.deviation:.1f}" if len(value.by_seed) > 1 else ""

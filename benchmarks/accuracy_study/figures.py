@@ -1,7 +1,7 @@
 """From single runs to means and deviations over seeds."""
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,13 @@ class Value:
     mean: float
     deviation: float
     """Standard deviation of a sample; 0 of a single seed."""
+    by_seed: Mapping[int, float]
+    """What each seed gave."""
+
+    def with_each(self, other: "Value", combined: Callable[[float, float], float]) -> "Value | None":
+        """Combine what the same seeds gave here and there, such as to differences; None where no seed did both."""
+        both = {seed: combined(one, other.by_seed[seed]) for seed, one in self.by_seed.items() if seed in other.by_seed}
+        return _of_seeds(both) if both else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +65,11 @@ def _figure(setup: str, label: str, results: list[Mapping[str, Any]]) -> Figure:
     good = [result for result in results if "error" not in result]
     problems = {str(result["error"]) for result in results if "error" in result}
     problems |= {str(reason) for result in good for reason in result["refused"]}
-    values = {name: _value([result[name] for result in good]) for name in MEASURES}
-    sizes: dict[float, list[float | None]] = {}
+    values = {name: _value({result["seed"]: result[name] for result in good}) for name in MEASURES}
+    sizes: dict[float, dict[int, float | None]] = {}
     for result in good:
         for size, found in result["extracted"].items():
-            sizes.setdefault(float(size), []).append(found["accuracy"])
+            sizes.setdefault(float(size), {})[result["seed"]] = found["accuracy"]
     return Figure(
         setup,
         label,
@@ -73,8 +80,11 @@ def _figure(setup: str, label: str, results: list[Mapping[str, Any]]) -> Figure:
     )
 
 
-def _value(found: Sequence[float | None]) -> Value | None:
-    there = [value for value in found if value is not None]
-    if not there:
-        return None
-    return Value(statistics.fmean(there), statistics.stdev(there) if len(there) > 1 else 0.0)
+def _value(found: Mapping[int, float | None]) -> Value | None:
+    there = {seed: value for seed, value in found.items() if value is not None}
+    return _of_seeds(there) if there else None
+
+
+def _of_seeds(found: Mapping[int, float]) -> Value:
+    values = list(found.values())
+    return Value(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0, found)

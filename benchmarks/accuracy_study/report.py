@@ -71,7 +71,7 @@ def _table(figures: Figures, setups: Sequence[Setup]) -> str:
         found = [figure for (name, _), figure in figures.items() if name == setup.name]
         if found:
             lines += [f"{setup.name}: {setup.about}", *_rows(found), *_sizes(found), *_problems(found), ""]
-    lines.append("Bytes, multiply-adds and parameters are of one update; deviations are over seeds.")
+    lines.append("Bytes (before packing), multiply-adds and parameters are of one update; deviations are over seeds.")
     return "\n".join(lines)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.accuracy_study.data import dataset_of
-from benchmarks.accuracy_study.entries import Entry, Limit, settings_in
+from benchmarks.accuracy_study.entries import Entry, Limit, levels_for, settings_in
 from benchmarks.accuracy_study.setups import Setup
 from edgefl.artifacts.bundle import Bundle, read_bundle
 from edgefl.errors import EdgeFLError
@@ -70,12 +70,19 @@ def _figures(wanted: Run) -> dict[str, Any]:
         deadline=1e6,
         evaluate_every=setup.evaluate_every,
     )
-    strategy = strategy_of(wanted.entry.strategy, settings_in(setup, wanted.entry))
+    told = settings_in(setup, wanted.entry)
+    if wanted.entry.fitted_levels:
+        told["levels"] = levels_for(bundle.graph, setup.capacities)
+    strategy = strategy_of(wanted.entry.strategy, told)
     with Federation(bundle, _fleet(wanted, bundle), strategy, settings, weights=weights) as federation:
         rounds = list(federation.rounds())
         personal = federation.personalise()
         extracted = {str(size): _extracted(federation, size) for size in setup.sizes}
-    return _summary(rounds, personal) | {"extracted": extracted, "curve": [_point(result) for result in rounds]}
+    return _summary(rounds, personal) | {
+        "settings": told,
+        "extracted": extracted,
+        "curve": [_point(result) for result in rounds],
+    }
 
 
 def _fleet(wanted: Run, bundle: Bundle) -> tuple[FleetDevice, ...]:

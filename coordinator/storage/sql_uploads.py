@@ -61,7 +61,7 @@ _COUNT = (
         failed=devices.c.failed + bindparam("more_failed"),
         samples=func.coalesce(bindparam("new_samples", type_=BigInteger), devices.c.samples),
         mask_body=case(
-            (bindparam("more_done", type_=BigInteger) > 0, bindparam("mask", type_=Word)), else_=devices.c.mask_body
+            (bindparam("new_masks", type_=BigInteger) > 0, bindparam("mask", type_=Word)), else_=devices.c.mask_body
         ),
     )
 )
@@ -86,6 +86,8 @@ class _Standing:
     done: int = 0
     failed: int = 0
     samples: int | None = None
+    masks: int = 0
+    """How often it got a mask; `mask` is the last one."""
     mask: str | None = None
 
 
@@ -135,7 +137,9 @@ class _Batch:
         standing = self.standings.setdefault(task.device, _Standing())
         standing.done += 1
         standing.samples = upload.samples
-        standing.mask = upload.next_mask or mask_given(task.plan)
+        if not upload.keeps_mask:
+            standing.masks += 1
+            standing.mask = upload.next_mask or mask_given(task.plan)
         task.state, task.update = TaskState.DONE, upload.update
         self._end(task, upload, number=number, digest=upload.update, mask=upload.next_mask, kept=True)
         return Verdict.ACCEPTED
@@ -195,5 +199,6 @@ def _count(device: str, standing: _Standing) -> dict[str, Any]:
         "more_done": standing.done,
         "more_failed": standing.failed,
         "new_samples": standing.samples,
+        "new_masks": standing.masks,
         "mask": standing.mask,
     }

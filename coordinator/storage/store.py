@@ -75,6 +75,8 @@ class Upload:
     samples: int
     at: float
     next_mask: str | None = None
+    keeps_mask: bool = False
+    """The task left the device's model alone: its mask stays what it was, whatever part the task gave it."""
     buffered: bool = False
     """Count it in whatever round is open, not in the task's own."""
     most_staleness: int = 0

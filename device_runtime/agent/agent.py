@@ -24,6 +24,7 @@ from device_runtime.refusal import RefusalError
 from device_runtime.trainer import Finished, StoppedError, Task, Trainer
 from edgefl import __version__
 from edgefl.errors import EdgeFLError
+from edgefl.local_rules import changes_model
 from edgefl.values import DeviceProfile, Enrolment, Outcome, Reason, Receipt, Refusal, printable
 
 __all__ = ["Agent", "Settings"]
@@ -181,8 +182,8 @@ class Agent:
 
     def _keep(self, task: OpenTask, ready: Task, finished: Finished) -> None:
         """Put a result on disk. The device's own model goes first: with the result, the task counts as trained."""
-        if ready.inference is not None:
-            plan = ready.plan
+        plan = ready.plan
+        if ready.inference is not None and changes_model(plan.rule):
             model = PersonalModel(
                 finished.mask, finished.weights, ready.inference, plan.round, plan.device_id, plan.task_id
             )

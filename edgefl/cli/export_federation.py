@@ -1,19 +1,24 @@
 """`edgefl export --federation`: a model out of a federation, from its coordinator. Needs no torch.
 
-The model of a device, one of any size, or the whole one: the graph to infer with, its weights, and its mask.
+The model of a device, one of any size, or the whole one: the graph to infer with, its weights, and its mask. They are
+fetched one after the other, and a round may end in between: the weights, which name their mask, are fetched first and
+last, and unless they are the same, everything is fetched again.
 """
 
 import argparse
 import io
+from collections.abc import Callable
 from pathlib import Path
 
-from edgefl.cli.fed.api import add_coordinator, connect, model_of
+from edgefl.cli.fed.api import Api, add_coordinator, connect, model_of
 from edgefl.cli.fed.tables import print_json
 from edgefl.errors import ExportError
 
-__all__ = ["add_options", "run"]
+__all__ = ["add_options", "fetched", "run"]
 
-_FILES = {"infer.onnx": "onnx", "weights.safetensors": "weights", "mask.safetensors": "mask"}
+_WEIGHTS = "weights.safetensors"
+_FILES = {_WEIGHTS: "weights", "infer.onnx": "onnx", "mask.safetensors": "mask"}
+_TRIES = 5
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -34,15 +39,11 @@ def run(args: argparse.Namespace) -> int:
     if args.budget is not None and not 0 < args.budget <= 1:
         raise ExportError(f"the budget is {args.budget}", fix="Give a share of the parameters, such as 0.07.")
     path, query = model_of(args.federation, args.device, args.budget)
-    files = {}
     with connect(args) as api:
-        for name, form in _FILES.items():
-            out = io.BytesIO()
-            api.download(path, out, format=form, **query)
-            files[name] = out.getvalue()
+        files = fetched(lambda form: _download(api, path, query | {"format": form}))
     for name, content in files.items():
         write_whole(Path(args.out) / name, content)
-    weights = decode(files["weights.safetensors"], kind=Kind.WEIGHTS)
+    weights = decode(files[_WEIGHTS], kind=Kind.WEIGHTS)
     parameters = sum(array.size for array in weights.arrays.values())
     if args.json:
         sizes = {name: len(content) for name, content in files.items()}
@@ -54,3 +55,21 @@ def run(args: argparse.Namespace) -> int:
     for name, content in files.items():
         print(f"  {name:<22}{len(content):>14,} bytes")
     return 0
+
+
+def fetched(fetch: Callable[[str], bytes]) -> dict[str, bytes]:
+    """Return the files of one and the same model."""
+    for _ in range(_TRIES):
+        files = {name: fetch(form) for name, form in _FILES.items()}
+        if fetch(_FILES[_WEIGHTS]) == files[_WEIGHTS]:
+            return files
+    raise ExportError(
+        f"the model changed each of {_TRIES} times while its files were fetched",
+        fix="Try again, or pause the federation meanwhile: edgefl fed pause NAME.",
+    )
+
+
+def _download(api: Api, path: str, query: dict[str, str]) -> bytes:
+    out = io.BytesIO()
+    api.download(path, out, **query)
+    return out.getvalue()

@@ -23,8 +23,12 @@ examples:
   edgefl plan --bundle exported/cnn4 --parameters 50000 --strategy perfedmask weak.json strong.json
 
 A profile is what `edgefl profile --out FILE` wrote; FILE@5 stands for five such devices. Seconds, memory and joules are
-predictions by the profile; bytes are those of the bodies that would be sent.
+predictions by the profile; bytes are those of the bodies that would be sent, before they are packed for the network.
 """
+
+_MOST_DEVICES = 100_000
+_LARGEST = 2**53
+"""The largest whole number that JSON keeps everywhere."""
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -74,6 +78,7 @@ def run(args: argparse.Namespace) -> int:
     from edgefl.strategies import Moment, strategy_of
     from edgefl.values import LocalWork
 
+    _check_numbers(args)
     plot = None if args.plot is None else _plot_file(args.plot)
     strategy = strategy_of(args.strategy, _settings(args.set))
     bundle = read_bundle(Path(args.bundle))
@@ -108,21 +113,21 @@ class _Planned:
         """Return what each device would do, in their order; None where it is left out."""
         from edgefl.strategies.traffic import download_bytes, upload_bytes
 
-        sizes: dict[tuple[str, int], tuple[int, int]] = {}
+        sizes: dict[tuple[str, str, int], tuple[int, int]] = {}
         rows = []
         for participant in self.fleet:
             order = self.orders.get(participant.device_id)
             if order is None:
                 rows.append({"device": participant.device_id, "part": None})
                 continue
-            key = (order.mask.digest, id(order.extras) if order.extras else 0)
+            key = (order.mask.digest, repr(order.rule), id(order.extras) if order.extras else 0)
             if key not in sizes:
                 sizes[key] = download_bytes(self.model, order), upload_bytes(self.model, order, self.moment)
             rows.append(self._row(participant.device_id, order, *sizes[key]))
         return rows
 
     def _row(self, device: str, order: "Order", down: int, up: int) -> dict[str, Any]:
-        graph, cost, predicted = self.model.graph, order.mask.cost, order.predicted
+        graph, cost, predicted = self.model.graph, order.works_on.cost, order.predicted
         return {
             "device": device,
             "part": order.mask.digest,
@@ -141,6 +146,15 @@ class _Planned:
         """Return what can be said of the plan as a whole."""
         explain = getattr(self.strategy, "explain", None)
         return {} if explain is None else dict(explain(self.model, self.fleet, self.moment))
+
+
+def _check_numbers(args: argparse.Namespace) -> None:
+    """Refuse numbers that no round has."""
+    most = {"samples": _LARGEST, "rounds": _LARGEST, "round": args.rounds - 1, "seed": 2**64 - 1}
+    for name, least in {"samples": 1, "rounds": 1, "round": 0, "seed": 0}.items():
+        number = getattr(args, name)
+        if not least <= number <= most[name]:
+            raise EdgeFLError(f"--{name} is {number}", fix=f"Give a number from {least} to {most[name]}.")
 
 
 def _plot_file(text: str) -> Path:
@@ -213,6 +227,11 @@ def _devices(words: Sequence[str]) -> "list[tuple[str, DeviceProfile]]":
     names: set[str] = set()
     for word in words:
         path, count = _counted(word)
+        if not 0 < count <= _MOST_DEVICES - len(found):
+            raise EdgeFLError(
+                f"{word!r} is {count} devices, after {len(found)} others",
+                fix=f"Plan for 1 to {_MOST_DEVICES:,} in all.",
+            )
         try:
             profile = loads(DeviceProfile, path.read_bytes())
         except OSError as error:
@@ -231,7 +250,7 @@ def _devices(words: Sequence[str]) -> "list[tuple[str, DeviceProfile]]":
 def _counted(word: str) -> tuple[Path, int]:
     path, sign, count = word.rpartition("@")
     if sign and count.isdecimal() and not Path(word).exists():
-        return Path(path), max(1, int(count))
+        return Path(path), int(count)
     return Path(word), 1
 
 
@@ -260,6 +279,10 @@ def _print(rows: Sequence[dict[str, Any]], planned: _Planned) -> None:
             )
         )
     print(table(head, lines))
-    for name, value in planned.figures().items():
+    figures = planned.figures()
+    untrained = figures.get("untrained_parameters", 0)
+    for name, value in figures.items():
         said = f"{value:.6g}" if isinstance(value, float) else str(value)
+        if name == "bias" and untrained:
+            said += f" (of what is trained; nobody trains the other {untrained:,.0f} parameters)"
         print(f"{name.replace('_', ' ')}: {said}")

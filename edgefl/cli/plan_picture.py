@@ -8,7 +8,7 @@ import numpy as np
 
 from edgefl.data.plot import plot_format
 from edgefl.errors import EdgeFLError, MissingDependencyError
-from edgefl.masks import Array, BoolArray
+from edgefl.masks import Array, BoolArray, Mask
 from edgefl.model_graph import ModelGraph
 from edgefl.values import printable
 
@@ -72,19 +72,19 @@ def _table(orders: "Mapping[str, Order]", graph: ModelGraph) -> tuple[Array, Boo
     layers = graph.trainable_layers
     kept, frozen = np.zeros((len(orders), len(layers))), np.zeros((len(orders), len(layers)), np.bool_)
     for row, order in enumerate(orders.values()):
-        mask = order.mask
+        mask = order.works_on
         for column, name in enumerate(layers):
             tensors = graph.layer[name].tensors
             whole = sum(graph.tensor[tensor].size for tensor in tensors)
-            part = sum(_held(order, tensor) for tensor in tensors)
+            part = sum(_held(mask, tensor) for tensor in tensors)
             kept[row, column] = 100 * part / max(whole, 1)
             frozen[row, column] = name not in mask.trained
     return kept, frozen
 
 
-def _held(order: "Order", tensor: str) -> int:
-    held = order.mask.held.get(tensor)
-    return int(np.prod(order.mask.shapes[tensor])) if held is None else int(np.count_nonzero(held))
+def _held(mask: Mask, tensor: str) -> int:
+    held = mask.held.get(tensor)
+    return int(np.prod(mask.shapes[tensor])) if held is None else int(np.count_nonzero(held))
 
 
 def _frozen_cell(row: int, column: int) -> "Patch":

@@ -49,7 +49,7 @@ from edgefl.local_rules.rule import (
     trained_parameters,
 )
 from edgefl.local_rules.sampled_masks import SampledMasks
-from edgefl.local_rules.settings import RULES, rule_of, settings_of
+from edgefl.local_rules.settings import RULES, changes_model, rule_of, settings_of
 from edgefl.local_rules.sgd import Sgd
 
 __all__ = [
@@ -64,6 +64,7 @@ __all__ = [
     "trained_parameters",
     # the rules
     "RULES",
+    "changes_model",
     "rule_of",
     "settings_of",
     "Descent",

@@ -22,7 +22,7 @@ from edgefl.local_rules.sampled_masks import SampledMasks
 from edgefl.local_rules.sgd import Sgd
 from edgefl.values import RuleSettings, chosen, settings_of
 
-__all__ = ["RULES", "rule_of", "settings_of"]
+__all__ = ["RULES", "changes_model", "rule_of", "settings_of"]
 
 _RULES: tuple[type[LocalRule], ...] = (
     Sgd,
@@ -41,8 +41,18 @@ _RULES: tuple[type[LocalRule], ...] = (
 )
 RULES: Mapping[str, type[LocalRule]] = {rule.name: rule for rule in _RULES}
 """The rules that a plan may name."""
+_LEARN_MASKS_ALONE = frozenset({ProbabilisticMasks.name})
 
 
 def rule_of(settings: RuleSettings) -> LocalRule:
     """Make the rule that a plan asks for; a `SchemaError` says what is wrong with its name or settings."""
     return chosen("local rule", RULES, settings.name, settings.settings)
+
+
+def changes_model(settings: RuleSettings) -> bool:
+    """Say whether a device has a new model after a task by this rule.
+
+    In FedMAP's mask phase it has not: it is given the whole model to learn which entries are worth having, and what it
+    has and predicts with stays what it was.
+    """
+    return settings.name not in _LEARN_MASKS_ALONE

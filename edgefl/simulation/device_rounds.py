@@ -15,7 +15,7 @@ def device_round(
     device: FleetDevice, handed: Handed, outcome: Outcome, report: Report | None, models: int
 ) -> DeviceRound:
     """Return what a device did, if it came to an end; `models` is how many it trains at a time."""
-    order, cost = handed.order, handed.order.mask.cost
+    order, cost = handed.order, handed.order.works_on.cost
     steps = 0 if report is None else report.result.steps
     seen = 0 if report is None else min(steps * order.work.batch_size, order.work.epochs * report.result.samples)
     up_bytes = 0 if outcome.body is None else len(outcome.body)
@@ -30,7 +30,7 @@ def device_round(
     )
     return DeviceRound(
         device_id=handed.device_id,
-        kept_fraction=kept_fraction(order.mask if report is None or report.next_mask is None else report.next_mask),
+        kept_fraction=kept_fraction(order.works_on if report is None or report.next_mask is None else report.next_mask),
         trained_fraction=cost.trained_parameters / max(order.mask.graph.parameters, 1),
         down_bytes=handed.job.down_bytes - handed.setup_bytes,
         setup_bytes=handed.setup_bytes,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from edgefl.artifacts.bundle import Bundle, pack_bundle
 from edgefl.artifacts.submodel import bundle_weights
+from edgefl.local_rules import changes_model
 from edgefl.masks import Mask, Weights, full_mask, gather
 from edgefl.simulation.availability import Availability, Sessions
 from edgefl.simulation.clock import Clock
@@ -163,9 +164,12 @@ class Federation:
         """Check what a device sent, and note what is known of it from now on."""
         contribution = self._contribution(handed, report)
         check_personal(contribution) if personal else self.strategy.check(contribution)
-        before, mask = self._standing[handed.device_id], report.next_mask or handed.order.mask
+        before = self._standing[handed.device_id]
+        mask, accuracy = before.mask, before.accuracy
+        if changes_model(handed.order.rule):
+            mask, accuracy = report.next_mask or handed.order.mask, own_accuracy(outcome)
         self._standing[handed.device_id] = _Standing(
-            report.result.samples, mask, own_accuracy(outcome), before.done + 1, before.failed
+            report.result.samples, mask, accuracy, before.done + 1, before.failed
         )
         return contribution
 
@@ -218,7 +222,7 @@ class Federation:
         number = self.settings.rounds - 1
         moment = self._moment(round_seed(self.settings.seed, number), number)
         order = self.strategy.plan(self.model, [participant], moment).get(participant.device_id)
-        return None if order is None else order.mask
+        return None if order is None else order.works_on
 
     def _judge(self, masks: Mapping[str, Mask]) -> dict[str, float]:
         """Return how good each device's part of the global model is on its own test samples."""

@@ -31,7 +31,7 @@ class Outcome:
     """Its report as it would send it; None if it refused."""
     refused: str | None
     own: "Marks | None"
-    """Of its own model, on its own test samples."""
+    """Of its own model, on its own test samples; None where it has none, or the task did not change it."""
     seconds: float
     step_seconds: float
 

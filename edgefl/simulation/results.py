@@ -36,15 +36,16 @@ class DeviceRound:
 
     device_id: str
     kept_fraction: float
-    """Share of the model's parameters that its part has, held weights only."""
+    """Share of the model's parameters that it worked on, held weights only: of a device that learns which entries are
+    worth having, those of a submodel of its capacity."""
     trained_fraction: float
     """Share of the model's parameters that it trained."""
     down_bytes: int
-    """Plan, mask, weights and what else the round sends, as sent; what the device has already is not sent again."""
+    """Plan, mask, weights and what else the round sends, before packing; what the device has is not sent again."""
     setup_bytes: int
     """Graphs that it had not had before."""
     up_bytes: int
-    """Its report as sent, headers included."""
+    """Its report, headers included, before packing."""
     steps: int
     multiply_adds: int
     """Of its training steps, forward and backward."""
@@ -57,7 +58,7 @@ class DeviceRound:
     loss: float
     """Mean training loss of its last pass."""
     own_accuracy: float | None
-    """Of its own model after training, on its own test samples."""
+    """Of its own model after training, on its own test samples; None where the round did not change it."""
     refused: str | None = None
     """Why it sent nothing."""
     fate: Fate = Fate.ARRIVED

@@ -16,6 +16,7 @@ from device_runtime.refusal import RefusalError
 from device_runtime.trainer import Task, Trainer
 from edgefl.artifacts.bundle import INFER, unpack_bundle
 from edgefl.artifacts.submodel import training_graph
+from edgefl.local_rules import changes_model
 from edgefl.masks import Array, Mask, Weights
 from edgefl.simulation.engine import KeptEngine
 from edgefl.simulation.fleet import FleetDevice
@@ -71,8 +72,10 @@ class Workshop:
         except RefusalError as error:
             return Outcome(None, f"{error.reason.value}: {error}", None, time.perf_counter() - began, 0.0)
         seconds = time.perf_counter() - began
-        self._own.keep(job.device, finished.mask, finished.weights)
-        own = self._judge(finished.weights, device) if len(device.test) else None
+        own = None
+        if changes_model(plan.rule):
+            self._own.keep(job.device, finished.mask, finished.weights)
+            own = self._judge(finished.weights, device) if len(device.test) else None
         return Outcome(finished.body, None, own, seconds, statistics.median(recorder.step_seconds))
 
     def examine(self, job: Examination) -> Marks:

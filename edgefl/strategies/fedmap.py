@@ -145,7 +145,8 @@ class Fedmap(Averaged):
             predicted = _probing(rounds[device], submodels, capacity, rule)
             limit = rounds[device].participant.budget.peak_bytes
             if limit is None or predicted.peak_bytes is None or predicted.peak_bytes <= limit:
-                orders[device] = Order(submodels.whole, settings_for(rule), moment.work, extras, predicted)
+                part = submodels.top(capacity)
+                orders[device] = Order(submodels.whole, settings_for(rule), moment.work, extras, predicted, part)
         return orders
 
     def parts(self, model: Model, rounds: Mapping[str, LocalRound], moment: Moment) -> Mapping[str, Mask]:

@@ -2,15 +2,19 @@
 
 PerFedMask and FedBABU fine-tune all parameters after the last round, and any other method may: a setting of every
 strategy that averages. What comes of it stays on the device; the coordinator hears how good it is.
+
+It may take longer than a round of training, but not more memory than a device has: where all layers are too many, those
+nearest to the input stay frozen, as many as it takes, and a device that cannot even tune the last one is left out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from edgefl.local_rules import Descent, FineTune
 from edgefl.local_rules.descent import Positive, Schedule
 from edgefl.local_rules.fine_tune import Head
 from edgefl.masks import Mask
+from edgefl.model_graph import ModelGraph, Role
 from edgefl.strategies.local_round import LocalRound
 from edgefl.strategies.strategy import Contribution, Moment, Order
 from edgefl.strategies.uplink import settings_for
@@ -47,7 +51,7 @@ def fine_tuning(
     masks: Mapping[str, Mask],
     moment: Moment,
 ) -> dict[str, Order]:
-    """Return the orders to fine-tune, by device: all layers of the channels that each has."""
+    """Return orders to fine-tune by device: all layers of the channels that each has, or what its memory allows."""
     if not settings.fine_tune_epochs:
         return {}
     rate = settings.fine_tune_rate or descent.learning_rate
@@ -59,8 +63,23 @@ def fine_tuning(
     )
     work = replace(moment.work, epochs=settings.fine_tune_epochs, most_steps=None)
     orders = {}
+    made: dict[tuple[int, int], Mask] = {}  # equal masks are one object, before and after
     for device, mask in masks.items():
-        tuned = Mask(mask.graph, frozenset(mask.graph.trainable_layers), mask.kept, mask.held)
-        predicted = replace(rounds[device], work=work).prediction(tuned)
-        orders[device] = Order(tuned, rule, work, predicted=predicted)
+        limit = rounds[device].participant.budget.peak_bytes
+        for trained in _from_all_to_few(mask.graph, settings.fine_tune_head):
+            key = id(mask), len(trained)
+            tuned = made[key] = made.get(key) or Mask(mask.graph, trained, mask.kept, mask.held)
+            predicted = replace(rounds[device], work=work).prediction(tuned)
+            if limit is None or predicted.peak_bytes is None or predicted.peak_bytes <= limit:
+                orders[device] = Order(tuned, rule, work, predicted=predicted)
+                break
     return orders
+
+
+def _from_all_to_few(graph: ModelGraph, head: Head) -> Iterator[frozenset[str]]:
+    """Yield all layers, all but the first, all but the first two, while the rule has one to tune among them."""
+    heads = {graph.layer_of[tensor.name] for tensor in graph.tensors if tensor.role is Role.HEAD}
+    for first in range(len(graph.trainable_layers)):
+        trained = frozenset(graph.trainable_layers[first:])
+        if head is not Head.FREEZE or trained - heads:
+            yield trained

@@ -64,6 +64,14 @@ class Order:
     extras: Weights = field(default_factory=dict)
     """Further arrays that the rule reads."""
     predicted: Prediction | None = None
+    part: Mask | None = None
+    """What its steps work on, where that is less than `mask`: a device that learns which entries are worth having is
+    given them all, and tries submodels of its capacity."""
+
+    @property
+    def works_on(self) -> Mask:
+        """What the device computes with: what its part and its multiply-adds are counted by."""
+        return self.mask if self.part is None else self.part
 
 
 @dataclass(frozen=True, slots=True, eq=False)

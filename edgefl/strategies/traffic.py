@@ -1,7 +1,8 @@
 """What an order will put on the network, counted before anything is sent: by making the bodies that will be sent.
 
 `edgefl plan` calls this. An update has the same size whatever was learned, so it is what the rule sends after one step
-with gradients of zero.
+with gradients of zero. That is before packing: agents pack what becomes smaller by it, and how much depends on what was
+learned.
 """
 
 import numpy as np
@@ -16,7 +17,7 @@ __all__ = ["download_bytes", "upload_bytes"]
 
 
 def download_bytes(model: Model, order: Order) -> int:
-    """Return the bytes of the bodies that an order's device downloads: weights, mask, what else the rule reads.
+    """Return the bytes of the bodies that an order's device downloads, before packing: weights, mask and extras.
 
     Graphs are left out: a device keeps them from round to round.
     """
@@ -27,7 +28,7 @@ def download_bytes(model: Model, order: Order) -> int:
 
 
 def upload_bytes(model: Model, order: Order, moment: Moment) -> int:
-    """Return the bytes of an order's update."""
+    """Return the bytes of an order's update, before packing."""
     rule = rule_of(order.rule)
     part = Part(
         order.mask, gather(order.mask, model.weights), 0, moment.round, moment.rounds, steps=1, extras=order.extras

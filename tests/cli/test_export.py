@@ -9,7 +9,9 @@ import pytest
 
 from edgefl.artifacts.bundle import INFER, TRAIN, read_bundle
 from edgefl.artifacts.submodel import bundle_weights, make_submodel
+from edgefl.cli.export_federation import fetched
 from edgefl.cli.main import main
+from edgefl.errors import ExportError
 from edgefl.masks import gather, leading_channels
 from edgefl.values import dumps
 from edgefl.wire import Dense, decode, decode_mask
@@ -174,3 +176,30 @@ def test_one_way_to_choose_a_part_is_enough(tmp_path: Path, capsys: pytest.Captu
         main(["export", "--model", "mlp", "--keep", "0.5", "--mask", "m", "--out", str(tmp_path)])
     assert stop.value.code == 2
     assert "not allowed with argument" in capsys.readouterr().err
+
+
+class _Moving:
+    """A coordinator's answers, of a model that changes after so many downloads of its files."""
+
+    def __init__(self, changes: list[int]) -> None:
+        self.fetched, self._changes = 0, changes
+
+    def __call__(self, form: str) -> bytes:
+        version = sum(self.fetched >= change for change in self._changes)
+        self.fetched += 1
+        return f"{form} {version}".encode()
+
+
+@pytest.mark.parametrize("change", range(1, 5))
+def test_files_out_of_a_federation_are_of_one_model_even_if_a_round_ends_meanwhile(change: int) -> None:
+    files = fetched(_Moving([change]))
+    version = {content.split()[1] for content in files.values()}
+    assert version == ({b"1"} if change < 4 else {b"0"})
+    assert {content.split()[0] for content in files.values()} == {b"onnx", b"weights", b"mask"}
+
+
+def test_a_model_that_never_stands_still_is_given_up_with_a_word() -> None:
+    moving = _Moving(list(range(1, 1000)))
+    with pytest.raises(ExportError, match="changed each of 5 times"):
+        fetched(moving)
+    assert moving.fetched <= 20

@@ -67,6 +67,16 @@ def test_a_table_and_a_picture(profiles: list[str], capsys: Capture, tmp_path: P
         (["--deadline", "2 mn", "usual"], "--deadline is a time in seconds, got '2 mn'"),
         (["--plot", "plan.txt", "usual"], "cannot be written as 'plan.txt'"),
         (["--memory", "1 s", "usual"], "--memory is"),
+        (["--seed", "-1", "--strategy", "perfedmask", "--set", "planner=random", "usual"], "--seed is -1"),
+        (["--seed", str(2**64), "usual"], "--seed is"),
+        (["--samples", "-5", "usual"], "--samples is -5"),
+        (["--samples", "0", "usual"], "--samples is 0"),
+        (["--rounds", "0", "usual"], "--rounds is 0"),
+        (["--round", "-1", "usual"], "--round is -1"),
+        (["--round", "200", "usual"], "--round is 200"),
+        (["usual.json@0"], "is 0 devices"),
+        (["usual.json@50000000"], "is 50000000 devices"),
+        (["usual.json@60000", "usual.json@60000"], "after 60000 others"),
     ],
 )
 def test_what_cannot_be_planned_says_why(
@@ -78,3 +88,21 @@ def test_what_cannot_be_planned_says_why(
     captured = capsys.readouterr()
     assert message in captured.err
     assert captured.out == ""
+
+
+def test_what_nobody_trains_is_said_beside_the_bias(profiles: list[str], capsys: Capture) -> None:
+    words = ["--strategy", "perfedmask", "--parameters", "100", *profiles]
+    untrained = planned(capsys, *words)["plan"]["untrained_parameters"]
+    assert untrained > 0
+    assert main(["plan", "--bundle", str(BUNDLE), *words]) == 0
+    assert f"nobody trains the other {untrained:,.0f} parameters" in capsys.readouterr().out
+
+
+def test_traffic_is_that_of_each_devices_own_rule(profiles: list[str], capsys: Capture) -> None:
+    words = ["--strategy", "fedmap", "--set", "granularity=channel", "--set", "capacities=any", "--deadline", "500 ms"]
+    together = planned(capsys, *words, *profiles)["devices"]
+    alone = [planned(capsys, *words, profile)["devices"][0] for profile in profiles]
+    assert [one["up_bytes"] for one in together] == [one["up_bytes"] for one in alone]
+    usual, slow = together
+    assert usual["kept"] == 1 > slow["kept"]
+    assert usual["up_bytes"] < slow["up_bytes"]

@@ -19,9 +19,11 @@ from coordinator.rounds import Rounds
 from coordinator.storage.records import Device, FederationState, RoundState, TaskState
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import DataError, WireFormatError
+from edgefl.local_rules.submodel_channels import prunable_groups
+from edgefl.masks import full_mask
 from edgefl.model_graph import Role
 from edgefl.values import LARGEST_INTEGER, LocalWork, Outcome, Reason, Refusal
-from edgefl.wire import Dense, decode_result, encode_result
+from edgefl.wire import Counts, Dense, decode_result, encode_result
 from tests.coordinator.fleet import Clock, answer, enrol, make_context, tuned
 from tests.coordinator.stage import Stage, assignment
 from tests.device_runtime.federation import bundle
@@ -608,3 +610,28 @@ def test_what_cannot_be_noted_costs_no_update(stage: Stage) -> None:
     stage.advance()
     assert stage.do(one) is Outcome.ACCEPTED
     assert stage.intake.alive
+
+
+def test_a_device_that_learned_a_mask_has_the_part_that_it_had(stage: Stage) -> None:
+    fedmap = StrategyChoice(
+        name="fedmap",
+        settings={"granularity": "channel", "capacities": "0.25", "mask_rounds": 1, "weight_rounds": 1},
+    )
+    one, *_ = stage.begin(1, strategy=fedmap, selection=Selection(devices=1))
+    stage.advance()
+    groups = prunable_groups(full_mask(bundle().graph))
+    counts = {f"m/{group.name}": Counts.of(np.ones(group.width, np.int64), 1) for group in groups}
+    has = []
+    for number in range(3):
+        plan = stage.plan(one)
+        body = answer(stage.context, plan)
+        if number != 1:
+            body = encode_result(replace(decode_result(body, bundle().graph), tensors=counts), bundle().graph)
+        assert stage.upload(one, plan, body) is Outcome.ACCEPTED
+        stage.advance(3)
+        device = stage.context.store.device(one.id)
+        assert device is not None
+        has.append((plan.mask_body, device.mask_body))
+    (_, none), (given, trained), (whole, learned) = has
+    assert none is None
+    assert trained == learned == given != whole

@@ -31,9 +31,10 @@ from edgefl.artifacts.store import write_whole
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.data import Dataset, Samples
 from edgefl.errors import EdgeFLError
+from edgefl.local_rules.submodel_channels import prunable_groups
 from edgefl.masks import full_mask, leading_channels, random_channels
 from edgefl.values import Assignment, LocalWork, Prediction, Reason, RuleSettings, dumps
-from edgefl.wire import decode_result, encode_mask
+from edgefl.wire import decode_result, encode_mask, encode_weights
 from tests.device_runtime.coordinator import DEVICE, KEY, TOKEN, Coordinator, tasks
 from tests.device_runtime.federation import bundle, local_data, task_of, trainer
 from tests.values.samples import PROFILE
@@ -620,6 +621,20 @@ def test_a_device_goes_on_with_its_own_model_and_what_it_was_sent_stays_behind(t
     assert own_bytes(tmp_path / "home") == {name: array.tobytes() for name, array in sent.items()}
     for body in coordinator.results.values():
         assert decode_result(body, bundle().graph).tensors == {}
+
+
+def test_learning_a_mask_leaves_the_own_model_alone(tmp_path: Path) -> None:
+    coordinator, whole = Coordinator(), full_mask(bundle().graph)
+    (mine,) = some_masks(1)
+    coordinator.offer(mine, task_id="task-1", round=1, seed=1, work=QUICK)
+    probabilities = {f"p/{group.name}": np.full(group.width, 0.5, np.float32) for group in prunable_groups(whole)}
+    rule = RuleSettings(name="probabilistic_masks", settings={"granularity": "channel", "capacity": 0.5})
+    extras = coordinator.keep(encode_weights(probabilities, {}))
+    coordinator.offer(whole, task_id="task-2", round=2, seed=2, work=QUICK, rule=rule, extras=extras)
+    joined(tmp_path, coordinator).run(threading.Event())
+    assert set(coordinator.results) == {"task-1", "task-2"}
+    own = load_personal(tmp_path / "personal")
+    assert (own.round, own.mask.digest) == (1, mine.digest)
 
 
 class PowerCutError(BaseException):

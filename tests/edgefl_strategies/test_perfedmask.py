@@ -9,9 +9,12 @@ import pytest
 from edgefl.errors import WireFormatError
 from edgefl.local_rules import Descent, Part, rule_of
 from edgefl.local_rules.descent import Schedule
+from edgefl.local_rules.fine_tune import Head
 from edgefl.masks import full_mask, gather, leading_channels
-from edgefl.strategies import Contribution, Fedavg, Fedbabu, Model, Moment, Participant, Perfedmask, strategy_of
+from edgefl.strategies import Contribution, Fedavg, Fedbabu, Model, Moment, Order, Participant, Perfedmask, strategy_of
 from edgefl.strategies.freezing import Freezing, Frozen, body_of
+from edgefl.strategies.local_round import rounds_of
+from edgefl.strategies.personalising import Personalising, fine_tuning
 from edgefl.strategies.widths import Width, Widths
 from edgefl.values import Budget, LocalWork
 from edgefl.wire import Dense
@@ -150,6 +153,34 @@ def test_every_device_tunes_all_parameters_in_the_end() -> None:
         assert order.work.epochs == 5
         assert order.work.most_steps is None
     assert strategy_of("perfedmask", {"fine_tune_epochs": 0}).personalise(MODEL, fleet(), MOMENT) == {}
+
+
+@pytest.mark.parametrize("head", [Head.TRAIN, Head.FREEZE])
+def test_tuning_takes_no_more_memory_than_a_device_has(head: Head) -> None:
+    personal = Personalising(fine_tune_epochs=5, fine_tune_head=head)
+
+    def tuned(peak: int | None) -> Order | None:
+        budget = Budget(peak_bytes=peak, round_seconds=1e6)
+        rounds = rounds_of(GRAPH, [Participant("d", PROFILE, budget, 450)], MOMENT, 1000)
+        return fine_tuning(personal, Descent(), rounds, {"d": full_mask(GRAPH)}, MOMENT).get("d")
+
+    def peak(order: Order | None) -> int:
+        assert order is not None
+        assert order.predicted is not None
+        assert order.predicted.peak_bytes is not None
+        return order.predicted.peak_bytes
+
+    layers, whole = GRAPH.trainable_layers, tuned(None)
+    sizes: list[int] = []
+    order = tuned(peak(whole) - 1)
+    while order is not None and len(sizes) < len(layers):
+        sizes.append(len(order.mask.trained))
+        assert order.mask.trained == set(layers[-sizes[-1] :]), "frozen from the input on"
+        assert peak(order) < peak(whole)
+        whole, order = order, tuned(peak(order) - 1)
+    assert sizes == sorted(set(sizes), reverse=True)
+    assert sizes[-1] == (1 if head is Head.TRAIN else 2), "the head alone, or what is before it"
+    assert order is None, "who cannot tune that is left out"
 
 
 def test_a_plan_is_explained() -> None:

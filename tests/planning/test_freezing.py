@@ -16,7 +16,7 @@ from edgefl.planning import FreezingDevice, Method, freezing_blocks, freezing_pl
 from edgefl.planning.freezing.bias import bias_of
 from edgefl.values import Budget
 from examples.networks import cnn4, preresnet18
-from tests.planning.fleets import blocks, fleet, mobilenet_blocks
+from tests.planning.fleets import SmallFleet, blocks, fleet, mobilenet_blocks
 from tests.values.samples import PROFILE
 
 UNITS = blocks(1, 1, 1, 1)
@@ -266,6 +266,27 @@ def test_many_blocks_are_planned_within_budget_and_with_a_bound() -> None:
     plan = freezing_plan(model, fleet(budgets))
     assert all(0.95 * b <= part.parameters <= b for part, b in zip(plan.parts.values(), budgets, strict=True))
     assert 0 < plan.lower_bound <= plan.bias < freezing_plan(model, fleet(budgets), method="random").bias
+
+
+def test_the_best_of_a_selection_of_sets_proves_nothing() -> None:
+    # Fifteen blocks have more sets than are looked at; which ones, is a matter of the seed.
+    model = blocks(51, 42, 43, 26, 53, 12, 36, 44, 51, 33, 25, 22, 28, 31, 44)
+    plans = [freezing_plan(model, fleet([541, 216, 135]), method="exact", tolerance=0, seed=seed) for seed in (0, 2)]
+    assert max(plan.lower_bound for plan in plans) <= min(plan.bias for plan in plans) + 1e-6
+
+
+def test_the_best_of_what_neighbours_have_in_common_proves_nothing() -> None:
+    # Eighteen budgets are more than there are families, so some devices choose among fewer sets than they may train.
+    sizes = (5, 9, 1, 7)
+    budgets = [22, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]
+    samples = [9, 4, 7, 27, 7, 10, 15, 16, 29, 1, 26, 9, 4, 9, 1, 8, 27, 3]
+    better = "0123,2,2,0,02,02,23,1,12,12,03,023,023,012,023,123,123,123"
+    plan = better.split(",")
+    small = SmallFleet(sizes, budgets, samples, 0.3)
+    assert all(frozenset(map(int, own)) in sets for own, sets in zip(plan, small.choices(), strict=True))
+    trained = np.array([[str(block) in own for block in range(4)] for own in plan])
+    exact = freezing_plan(blocks(*sizes), fleet(budgets, samples), method="exact", tolerance=0.3)
+    assert exact.lower_bound <= exact.dimension * bias_of(trained, np.array(samples) / sum(samples))
 
 
 def test_importing_planning_imports_no_solver() -> None:

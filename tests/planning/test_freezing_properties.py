@@ -15,11 +15,11 @@ from edgefl.planning.freezing.bias import bias_of
 from edgefl.planning.freezing.exact import best_plan
 from edgefl.planning.freezing.found import Found
 from edgefl.planning.freezing.pool import best_sums, every_set
-from edgefl.planning.freezing.problem import Problem, problem_of
+from edgefl.planning.freezing.problem import Problem
 from edgefl.planning.freezing.relaxation import lower_bound
 from edgefl.planning.freezing.tolls import Tolls
 from edgefl.values import Budget
-from tests.planning.fleets import best_by_trying_all, blocks, fleet
+from tests.planning.fleets import SmallFleet, blocks, fleet
 from tests.strategies import model_graphs
 from tests.values.samples import PROFILE
 
@@ -27,17 +27,17 @@ MOST_PLANS = 4000
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> Problem:
+def small_fleets(draw: st.DrawFn) -> SmallFleet:
     sizes = draw(st.lists(st.integers(1, 12), min_size=2, max_size=5))
     devices = draw(st.integers(1, 4))
     budgets = draw(st.lists(st.integers(1, sum(sizes)), min_size=devices, max_size=devices))
     samples = draw(st.lists(st.integers(1, 5), min_size=devices, max_size=devices))
     tolerance = draw(st.sampled_from([0.0, 0.05, 0.3]))
     budgets[0] = max(budgets[0], max(sizes))
-    problem = problem_of(blocks(*sizes), None, fleet(budgets, samples), tolerance=tolerance, seed=0)
-    assume(math.prod(family.choices.size**family.devices.size for family in problem.families) <= MOST_PLANS)
-    assume(math.isfinite(best_by_trying_all(problem)[0]))
-    return problem
+    found = SmallFleet(sizes, budgets, samples, tolerance)
+    assume(math.prod(max(1, len(sets)) for sets in found.choices()) <= MOST_PLANS)
+    assume(math.isfinite(found.best[0]))
+    return found
 
 
 def check(problem: Problem, found: Found, least: float) -> None:
@@ -50,9 +50,9 @@ def check(problem: Problem, found: Found, least: float) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(problems())
-def test_the_exact_plan_is_the_best_of_all(problem: Problem) -> None:
-    least, unused = best_by_trying_all(problem)
+@given(small_fleets())
+def test_the_exact_plan_is_the_best_of_all(small: SmallFleet) -> None:
+    problem, (least, unused) = small.problem, small.best
     known = good_plan(problem, 0)
     check(problem, known, least)
     found = best_plan(problem, known)
@@ -63,9 +63,9 @@ def test_the_exact_plan_is_the_best_of_all(problem: Problem) -> None:
 
 
 @settings(max_examples=15, deadline=None)
-@given(problems())
-def test_the_solver_finds_what_trying_all_finds(problem: Problem) -> None:
-    least, unused = best_by_trying_all(problem)
+@given(small_fleets())
+def test_the_solver_finds_what_trying_all_finds(small: SmallFleet) -> None:
+    problem, (least, unused) = small.problem, small.best
     found = best_plan(problem, good_plan(problem, 0), most_plans=0)
     check(problem, found, least)
     assert found.bias == pytest.approx(least, abs=2e-6)
@@ -73,9 +73,9 @@ def test_the_solver_finds_what_trying_all_finds(problem: Problem) -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(problems(), st.integers(1, 3))
-def test_the_bound_is_never_above_the_best(problem: Problem, pieces: int) -> None:
-    assert lower_bound(problem, pieces=pieces) <= best_by_trying_all(problem)[0] + 1e-6
+@given(small_fleets(), st.integers(1, 3))
+def test_the_bound_is_never_above_the_best(small: SmallFleet, pieces: int) -> None:
+    assert lower_bound(small.problem, pieces=pieces) <= small.best[0] + 1e-6
 
 
 @settings(max_examples=25, deadline=None)

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks import accuracy
 from benchmarks.accuracy_study.claims import CLAIMS, judged
 from benchmarks.accuracy_study.data import dataset_of, shrunk
-from benchmarks.accuracy_study.entries import Entry, entries_of, settings_in
+from benchmarks.accuracy_study.entries import Entry, Limit, entries_of, levels_for, settings_in
 from benchmarks.accuracy_study.figures import MEASURES, Figures, figures_of
 from benchmarks.accuracy_study.ledger import Ledger
 from benchmarks.accuracy_study.report import write_report
@@ -17,8 +18,11 @@ from benchmarks.accuracy_study.run import Run, run
 from benchmarks.accuracy_study.setups import FULL, QUICK, Setup
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.data import Samples
+from edgefl.local_rules.ordered_dropout import levels_of
+from edgefl.masks import Mask, kept_width
 from edgefl.strategies import STRATEGIES, strategy_of
 from edgefl.wire import encode_weights
+from examples.networks import cnn4
 from tests.device_runtime.federation import BUNDLE, bundle
 
 SMALL = replace(QUICK["digits"], model="small_cnn", rounds=2, per_round=3, clients=6, epochs=1)
@@ -101,6 +105,61 @@ def test_fedmrns_claims_are_judged_by_its_paper(fedmrn: float, bits: float, held
 
 def test_a_claim_about_what_was_not_run_is_left_out() -> None:
     assert judged(figures_of([result("freezing", "fedavg")])) == []
+
+
+def test_a_difference_deviates_as_much_as_seeds_do_compared_with_themselves() -> None:
+    # Seeds differ by tens of points, and PerFedMask's masks are 1, 2 and 3 points better in each.
+    runs = [
+        result("freezing", label, seed, after=base + better * (seed + 1) / 100)
+        for label, better in (("perfedmask", 1), ("perfedmask random", 0))
+        for seed, base in enumerate((0.5, 0.7, 0.9))
+    ]
+    (verdict,) = judged(figures_of(runs))
+    assert verdict.held
+    assert verdict.figures == "72.0 against 70.0, +2.0 ±1.0"
+
+
+@pytest.mark.parametrize(("share", "held"), [(0.5, True), (0.55, False)])
+def test_fedspa_is_judged_by_half_of_the_bytes(share: float, held: bool) -> None:
+    runs = [result("weights", "fedspa", up_bytes=1000 * share), result("weights", "fedavg", up_bytes=1000.0)]
+    *_, verdict = judged(figures_of(runs))
+    assert verdict.held == held
+    assert f"{100 * share:.1f} %" in verdict.figures
+
+
+def test_levels_make_parts_as_large_as_the_capacities() -> None:
+    graph = cnn4()
+    capacities = (1.0, 0.25, 0.0625)
+    levels = levels_of(levels_for(graph, capacities))
+    assert levels[0] == 1
+    for level, capacity in zip(levels, capacities, strict=True):
+        shares = []
+        for width in (level, level + 0.001):
+            kept = {group.name: range(kept_width(group, min(width, 1))) for group in graph.groups}
+            shares.append(Mask.of(graph, kept=kept).cost.parameters / graph.parameters)
+        assert 0.9 * capacity <= shares[0] <= capacity
+        assert level == 1 or shares[1] > capacity
+    fitted = {one.strategy for one in entries_of(["sizes"]) if one.fitted_levels}
+    assert fitted == {"heterofl", "fedrolex", "fjord"}
+
+
+def test_fitted_levels_are_what_devices_get(tmp_path: Path) -> None:
+    setup = replace(SMALL, capacities=(1.0, 0.25))
+    wanted = replace(entry("heterofl"), limit=Limit.KEPT, fitted_levels=True)
+    found = run(Run(setup, wanted, 0, models(tmp_path)))
+    assert found["settings"]["levels"] == levels_for(bundle().graph, setup.capacities)
+    assert found["kept_fraction"] > 0.5 * (1 + 0.2)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--setups", "size"], ["--strategies", "fedavg,hetrofl"], ["--setups", "sizes", "--strategies", "fedmrn"]],
+)
+def test_a_study_of_what_is_not_there_is_refused(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["accuracy", *words])
+    with pytest.raises(SystemExit) as stopped:
+        accuracy.main()
+    assert stopped.value.code == 2
 
 
 def test_every_claim_can_be_judged_by_the_quick_and_the_full_study() -> None:

@@ -166,6 +166,29 @@ def test_without_tuning_a_device_has_what_it_trained_last_or_the_global_model() 
     assert len(personal.after) == 6
 
 
+def test_a_device_that_learns_a_mask_counts_by_its_capacity_and_keeps_what_it_has() -> None:
+    fedmap = strategy_of("fedmap", {"granularity": "channel", "mask_rounds": 1, "weight_rounds": 1})
+    settings = FederationSettings(**(SETTINGS | {"rounds": 3, "per_round": 6}))
+    made = Federation(bundle(), fleet(), fedmap, settings, crew=witness())
+    rounds, had = [], []
+    for result in made.rounds():
+        rounds.append(result)
+        had.append({device: mask.digest for device, mask in made.masks.items()})
+    personal = made.personalise()
+    assert had[0] == {}
+    assert had[1] == had[2]
+    for result in rounds:
+        by_name = {one.device_id: one for one in result.devices}
+        narrow, wide = by_name["narrow-1"], by_name["wide-0"]
+        assert narrow.kept_fraction <= 0.25 < wide.kept_fraction == 1
+        assert narrow.trained_fraction <= 0.25
+        assert narrow.multiply_adds / narrow.steps < wide.multiply_adds / wide.steps
+        assert (narrow.own_accuracy is None) == (result.number != 1)
+    assert personal.kept_fraction["narrow-1"] <= 0.25
+    trained = {one.device_id: one.own_accuracy for one in rounds[1].devices}
+    assert personal.after == trained
+
+
 def test_a_device_that_diverges_refuses_and_changes_nothing() -> None:
     made = federation({"learning_rate": 1e30}, rounds=1)
     before = weights_of(made)

@@ -42,7 +42,7 @@ class _Best:
 
 
 def best_of_all(problem: Problem, known: Found, *, most_plans: int) -> Found | None:
-    """Return the best plan, or None where there are too many plans to look at."""
+    """Return the best plan among the families' choices, or None where there are too many plans to look at."""
     members = [_interchangeable(problem, family.devices) for family in problem.families]
     counts = [
         math.comb(family.choices.size + devices.size - 1, devices.size)
@@ -62,7 +62,8 @@ def best_of_all(problem: Problem, known: Found, *, most_plans: int) -> Found | N
     chosen = known.chosen.copy()
     for one, way in zip(classes, best.ways or (), strict=False):
         chosen[one.devices] = one.rows[way]
-    return Found(chosen, best.bias, best.bias, tied=True)
+    bound = best.bias if problem.lists_all else min(best.bias, known.bound)
+    return Found(chosen, best.bias, bound, tied=problem.lists_all)
 
 
 def _interchangeable(problem: Problem, devices: Integers) -> list[Integers]:

@@ -5,6 +5,9 @@ first finds the least bias; the second, among the plans of that bias, the one th
 same choices and the same samples are interchangeable, which makes a solver prove the same thing many times over, so
 their sets are put in order. Both start below a plan that is known: what cannot beat it is not looked at. Stopped early,
 the answer is the known plan or better, with the bound that was proven by then.
+
+Where the choices are only some of the sets that devices may train, the best of them proves nothing about the others:
+the bound then stays the one that is known.
 """
 
 from dataclasses import replace
@@ -27,9 +30,8 @@ _SAME = 1e-6
 
 def is_small(problem: Problem, *, most_sets: int = 200) -> bool:
     """Return whether a proof can be had in seconds."""
-    if not problem.complete or any(family.choices.size < family.wider.size for family in problem.families):
-        return False
-    return sum(family.choices.size * family.devices.size for family in problem.families) <= most_sets
+    sets = sum(family.choices.size * family.devices.size for family in problem.families)
+    return problem.lists_all and sets <= most_sets
 
 
 def best_plan(
@@ -46,8 +48,10 @@ def best_plan(
         answer = program.solve(nodes=nodes, gap=gap)
         if answer.values is not None:
             best = _better(problem, best, _chosen(problem, groups, shares, answer.values))
-        bound = best.bias if answer.solved and gap == 0 else answer.bound - _SAME
-        best = replace(best, bound=min(best.bias, max(known.bound, bound)))
+        proven = known.bound
+        if problem.lists_all:
+            proven = max(proven, best.bias if answer.solved and gap == 0 else answer.bound - _SAME)
+        best = replace(best, bound=min(best.bias, proven))
     return _least_unused(problem, groups, best, nodes)
 
 
@@ -72,7 +76,7 @@ def _least_unused(problem: Problem, groups: list[Group], best: Found, nodes: int
     if answer.values is None:
         return best
     found = _better(problem, best, _chosen(problem, groups, shares, answer.values))
-    return replace(found, tied=answer.solved)
+    return replace(found, tied=answer.solved and problem.lists_all)
 
 
 def _devices(problem: Problem) -> list[Group]:

@@ -96,6 +96,11 @@ class Problem:
         """Parameters of all blocks: d in the paper."""
         return int(self.sizes.sum())
 
+    @property
+    def lists_all(self) -> bool:
+        """Whether every device's choices are all sets that it may train: only then is the best of them the best."""
+        return self.complete and all(family.choices.size == family.wider.size for family in self.families)
+
     def able(self, family: Family) -> Flags:
         """Return which blocks the devices of a family can train."""
         able: Flags = np.logical_or.reduce(self.pool[family.wider])

@@ -40,6 +40,18 @@ def test_an_accepted_update_ends_its_task_and_counts_for_its_device(store: Store
     assert (third.done, third.samples, third.mask_body) == (0, None, None)
 
 
+def test_a_task_that_leaves_the_model_alone_leaves_the_mask_of_its_device(store: Store) -> None:
+    devices = running(store)
+    open_round(store, devices)
+    store.accept([replace(an_upload(devices[0]), keeps_mask=True), an_upload(devices[1])])
+    finish_round(store)
+    open_round(store, devices, 1)
+    store.accept([replace(an_upload(device, 1), keeps_mask=True) for device in devices[:2]])
+    first, second, _ = store.devices("fed")
+    assert (first.done, first.samples, first.mask_body) == (2, 10, None)
+    assert (second.done, second.mask_body) == (2, digest(f"mask of {devices[1]}"))
+
+
 def test_counted_updates_come_in_the_order_of_devices(store: Store) -> None:
     devices = running(store, devices=12)
     open_round(store, devices)
