@@ -162,7 +162,7 @@ def test_without_tuning_a_device_has_what_it_trained_last_or_the_global_model() 
     personal = made.personalise()
     assert not personal.devices
     trained = {one.device_id: one.own_accuracy for one in result.devices}
-    assert personal.after == personal.before | trained
+    assert personal.after == dict(personal.before) | trained
     assert len(personal.after) == 6
 
 
