@@ -54,10 +54,19 @@ def erk_densities(mask: Mask, density: float) -> dict[str, float]:
 
 
 def erk_counts(mask: Mask, density: float) -> dict[str, int]:
-    """Return how many weights of each maskable tensor are held, at least one of each."""
+    """Return how many weights of each maskable tensor are held, at least one of each.
+
+    Shares are rounded to the nearest; where that makes a few too many, the tensors that hold most give them up.
+    """
     densities = erk_densities(mask, density)
     sizes = {name: math.prod(mask.shapes[name]) for name in densities}
-    return {name: max(1, round(share * sizes[name])) for name, share in densities.items()}
+    counts = {name: max(1, round(share * sizes[name])) for name, share in densities.items()}
+    parameters = cost_of(mask.graph, mask.widths).parameters
+    others = parameters - sum(sizes.values())
+    for _ in range(others + sum(counts.values()) - math.floor(density * parameters)):
+        most = max(counts, key=counts.__getitem__)
+        counts[most] = max(1, counts[most] - 1)
+    return counts
 
 
 def erk_mask(mask: Mask, density: float, seed: int) -> Mask:

@@ -20,7 +20,6 @@ What the paper leaves open or does in two ways, and what is done here:
 The paper's rounds are 5 epochs in batches of 128, which are the federation's to say.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -151,10 +150,5 @@ def _largest_weights(model: Model, fraction: float) -> Mask:
     """Return the largest weights of every tensor, as many of each as ERK gives it; norms and biases are held whole."""
     whole = full_mask(model.graph)
     counts = erk_counts(whole, fraction)
-    others = model.graph.parameters - sum(model.graph.tensor[name].size for name in counts)
-    # Every count was rounded to the nearest, and together they may be a few too many.
-    counts[max(counts, key=counts.__getitem__)] -= max(
-        0, others + sum(counts.values()) - math.floor(fraction * model.graph.parameters)
-    )
     held = {name: highest(np.abs(model.weights[name]), count) for name, count in counts.items()}
     return Mask(model.graph, whole.trained, whole.kept, held)

@@ -89,5 +89,7 @@ def test_counts_are_exact_and_add_up_to_the_density(found: tuple[ModelGraph, Mas
         found_count = int(sparse.held[name].sum()) if name in sparse.held else sizes[name]
         assert found_count == count <= sizes[name]
     assert abs(sparse.cost.parameters - density * whole) <= len(sizes)
+    least = whole - sum(sizes.values()) + len(sizes)  # one weight of every tensor
+    assert sparse.cost.parameters <= max(least, density * whole)
     assert all(np.array_equal(sparse.kept[name], mask.kept[name]) for name in mask.kept)
     assert sparse.trained == mask.trained
