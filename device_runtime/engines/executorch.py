@@ -38,8 +38,11 @@ class ExecuTorchEngine:
     def __init__(self, threads: Threads) -> None:
         import torch  # noqa: TID251  its matrix products run on torch's threads
 
-        _runtime()  # with the engine, so that its memory is not taken for that of the first model
         torch.set_num_threads(threads.count)
+        runtime = _runtime()  # with the engine, so that its memory is not taken for that of the first model
+        if runtime._threadpool_get_thread_count() != threads.count:  # of what is delegated to XNNPACK
+            with _quiet():
+                runtime._unsafe_reset_threadpool(threads.count)
         self.threads = threads
 
     @property

@@ -119,10 +119,17 @@ def race(racers: Mapping[str, Racer], turns: int, warm_up: int = 3) -> dict[str,
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for turn in range(warm_up + turns):
         for name in names if turn % 2 == 0 else reversed(names):
-            took = racers[name].run()
+            took = _run(name, racers[name])
             if turn >= warm_up:
                 seconds[name].append(took)
     return {name: Times(tuple(values)) for name, values in seconds.items()}
+
+
+def _run(name: str, racer: Racer) -> float:
+    try:
+        return racer.run()
+    except EdgeFLError as error:
+        raise EdgeFLError(f"{name}: {error.problem}", fix=error.fix) from None
 
 
 def raced(racers: Mapping[str, Racer], turns: int, warm_up: int = 3) -> dict[str, Times]:
