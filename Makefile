@@ -29,19 +29,23 @@ format: .venv/dev
 
 bench: .venv/dev
 	$(BIN)/python -m benchmarks.masks
-	$(BIN)/python -m benchmarks.wire
+	$(BIN)/edgefl bench wire cnn4
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.export
-	$(BIN)/python -m benchmarks.training
-	$(BIN)/python -m benchmarks.inference
+	$(BIN)/edgefl bench train cnn4 --batch 32,8 --part full,half,head
+	$(BIN)/edgefl bench train mlp --batch 32,8 --part full,half,head
+	for model in preresnet18 mobilenet char_lstm; do \
+		$(BIN)/edgefl bench train $$model --engine pytorch,onnx --part full,half,head; done
+	$(BIN)/edgefl bench infer vgg16 --keep 0.3
 	$(BIN)/python -m benchmarks.rules
 	$(BIN)/python -m benchmarks.device_round
 	$(BIN)/python -m benchmarks.footprint
 	$(BIN)/python -m benchmarks.profile_error
 	$(BIN)/python -m benchmarks.executorch_training
+	$(BIN)/edgefl bench plan
 	$(BIN)/python -m benchmarks.planning
 	$(BIN)/python -m benchmarks.aggregation
-	$(BIN)/python -m benchmarks.coordinator_load
+	$(BIN)/edgefl bench coordinator --devices 1000 --rounds 6 --workers 2 --start 4
 	$(BIN)/python -m benchmarks.dead_device
 	$(BIN)/python -m benchmarks.hermes_speed
 	$(BIN)/python -m benchmarks.composition

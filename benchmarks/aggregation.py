@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.timing import medians
+from edgefl.bench.timing import medians
 from edgefl.masks import Array, Mask, Weights, add_at, full_mask, gather, leading_channels, random_channels
 from edgefl.model_graph import ModelGraph
 from edgefl.strategies import Contribution, Contributions, Model, Moment, strategy_of

@@ -17,8 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.accuracy_study.data import dataset_of
-from benchmarks.race import Racer, race
 from edgefl.artifacts.submodel import make_submodel
+from edgefl.bench.job import Job, command_of
+from edgefl.bench.race import Racer, raced
 from edgefl.data import Dataset, Samples
 from edgefl.masks import full_mask
 from edgefl.simulation import DeviceClass, Federation, FederationSettings, fleet_of
@@ -28,6 +29,7 @@ from export.bundle import make_bundle
 from export.source import open_source
 
 _DEVICES = 5
+_THREADS = 2
 _SAMPLES = 60
 """Of each device."""
 _WORKERS = 2
@@ -72,8 +74,8 @@ def main() -> None:
         paths = {device: Path(name) / f"{place}.onnx" for place, device in enumerate(masks)}
         for device, mask in masks.items():
             paths[device].write_bytes(make_submodel(bundle, mask, federation.model.weights).inference_model)
-        command = ["benchmarks.inference", options.model, "--file"]
-        times = race({device: Racer([*command, str(path)]) for device, path in paths.items()}, options.turns)
+        racers = {device: Racer(_command(path)) for device, path in paths.items()}
+        times = raced(racers, options.turns)
     whole = times["whole"].median
     print(f"\n{'':<12}{'parameters':>12}{'multiply-adds':>15}{'ms':>9}{'faster':>9}")
     for device, mask in masks.items():
@@ -87,6 +89,11 @@ def main() -> None:
     print(
         f"faster than the whole model: median {statistics.median(ratios):.2f}x, {min(ratios):.2f} to {max(ratios):.2f}"
     )
+
+
+def _command(model: Path) -> list[str]:
+    job = Job(task="infer", engine="onnx", threads=_THREADS, batch=1, model=str(model))
+    return command_of(job, model.with_suffix(".json"))
 
 
 def _fitting(data: Dataset, shape: Sequence[int]) -> Dataset:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.timing import medians
+from edgefl.bench.timing import medians
 from edgefl.masks import Mask, Weights, gather, leading_channels, random_channels, scatter
 from edgefl.model_graph import ModelGraph
 from examples.networks import preresnet18

@@ -1,19 +1,18 @@
 """Freezing plans: how low their bias is against a proven bound and against other methods, and how long they take.
 
-Biases are in millions of parameters, as in PerFedMask's table 5. `random 10` is the best of ten random plans.
+The papers' set-ups and unusual fleets; `edgefl bench plan` has fleets of several sizes. Biases are in millions of
+parameters, as in PerFedMask's table 5. `random 10` is the best of ten random plans.
 """
 
-import time
 from collections.abc import Sequence
 
 import numpy as np
 import scipy.optimize  # noqa: F401  what takes a second to import is no planner's time
 
-from edgefl.planning import Block, FreezingDevice, FreezingPlan, Method, freezing_blocks, freezing_plan
-from edgefl.values import Budget
+from edgefl.bench.plan import fleet_of, mobilenet_blocks, timed_plan
+from edgefl.planning import Block, FreezingPlan, Method, freezing_blocks, freezing_plan
 from examples.networks import preresnet18
 
-WIDTHS = (64, 128, 128, 256, 256, 512, 512, 512, 512, 512, 512, 1024, 1024)
 TABLE_6 = {(1, 1): "8/3", (1, 2): "10/3", (1, 3): "2", (2, 2): "2", (2, 3): "2", (3, 3): "2", (4, 4): "0"}
 
 
@@ -30,7 +29,7 @@ def _table_6() -> None:
     print(f"{'budgets':<10} {'paper':>6} {'ours':>8} {'bound':>8} {'unused':>7}")
     model = [Block(f"b{number}", (f"b{number}",), 1) for number in range(4)]
     for (one, two), paper in TABLE_6.items():
-        plan = freezing_plan(model, _fleet([one, two, 4]), tolerance=0)
+        plan = freezing_plan(model, fleet_of([one, two, 4]), tolerance=0)
         print(f"{f'{one}, {two}, 4':<10} {paper:>6} {plan.bias:>8.4f} {plan.lower_bound:>8.4f} {plan.unused:>7}")
 
 
@@ -39,12 +38,12 @@ def _authors() -> None:
     print(
         f"{'model':<12} {'strong':>6} {'method':<12} {'bias':>8} {'bound':>8} {'gap':>7} {'unused':>8} {'seconds':>8}"
     )
-    for name, model in (("MobileNet", _mobilenet()), ("PreResNet18", freezing_blocks(preresnet18()))):
+    for name, model in (("MobileNet", mobilenet_blocks()), ("PreResNet18", freezing_blocks(preresnet18()))):
         dimension = sum(block.size for block in model)
         for strong in (20, 50):
-            devices = _fleet([dimension] * strong + [dimension // 8] * (100 - strong))
+            devices = fleet_of([dimension] * strong + [dimension // 8] * (100 - strong))
             for method in (Method.AUTO, Method.SCA, Method.SEQUENTIAL, Method.RANDOM):
-                plan, seconds = _timed(model, devices, method)
+                plan, seconds = timed_plan(model, devices, method)
                 print(f"{name:<12} {strong / 100:>6.0%} {method:<12} {_line(plan, seconds)}")
 
 
@@ -58,7 +57,7 @@ def _random_fleets() -> None:
         sizes = generator.integers(1, 60, generator.integers(4, 11))
         model = [Block(f"b{number}", (f"b{number}",), int(size)) for number, size in enumerate(sizes)]
         shares = generator.choice([0.3, 0.5, 0.8, 1.0], generator.integers(3, 13))
-        devices = _fleet([int(share * sizes.sum()) for share in (1.0, *shares)])
+        devices = fleet_of([int(share * sizes.sum()) for share in (1.0, *shares)])
         plan = freezing_plan(model, devices)
         rows["auto"].append(plan.bias / plan.dimension)
         rows["bound"].append(plan.lower_bound / plan.dimension)
@@ -76,7 +75,7 @@ def _large_fleets() -> None:
     print(f"{'fleet':<44} {'bias':>8} {'bound':>8} {'gap':>7} {'unused':>8} {'seconds':>8}")
     generator = np.random.default_rng(1)
     classes = [0.125, 0.25, 0.5, 0.75, 1.0]
-    mobilenet = _mobilenet()
+    mobilenet = mobilenet_blocks()
     deep = [Block(f"b{n}", (f"b{n}",), int(size)) for n, size in enumerate(generator.integers(1000, 200_000, 60))]
     cases: list[tuple[str, Sequence[Block], np.ndarray[tuple[int], np.dtype[np.float64]]]] = [
         ("10,000 devices, two budgets (1, 1/8)", mobilenet, generator.choice([0.125, 1.0], 10_000)),
@@ -89,7 +88,7 @@ def _large_fleets() -> None:
     for name, model, shares in cases:
         dimension = sum(block.size for block in model)
         samples = generator.integers(50, 1000, shares.size).tolist()
-        plan, seconds = _timed(model, _fleet([int(share * dimension) for share in shares], samples), Method.AUTO)
+        plan, seconds = timed_plan(model, fleet_of([int(share * dimension) for share in shares], samples), Method.AUTO)
         print(f"{name:<44} {_line(plan, seconds)}")
 
 
@@ -98,30 +97,6 @@ def _line(plan: FreezingPlan, seconds: float) -> str:
         f"{plan.bias / 1e6:>7.3f}M {plan.lower_bound / 1e6:>7.3f}M {plan.gap:>7.2%} {plan.unused / 1e6:>7.3f}M "
         f"{seconds:>8.2f}"
     )
-
-
-def _timed(model: Sequence[Block], devices: Sequence[FreezingDevice], method: Method) -> tuple[FreezingPlan, float]:
-    start = time.perf_counter()
-    plan = freezing_plan(model, devices, method=method)
-    return plan, time.perf_counter() - start
-
-
-def _fleet(budgets: Sequence[int], samples: Sequence[int] | None = None) -> list[FreezingDevice]:
-    counts = samples or [450] * len(budgets)
-    return [
-        FreezingDevice(device_id=f"{number:05d}", budget=Budget(trainable_parameters=budget), samples=count)
-        for number, (budget, count) in enumerate(zip(budgets, counts, strict=True))
-    ]
-
-
-def _mobilenet() -> list[Block]:
-    """PerFedMask's MobileNet: a stem and thirteen pairs of a depthwise and a pointwise convolution with their norms."""
-    found, channels = [Block("stem", ("stem",), 27 * 32 + 2 * 32)], 32
-    for number, width in enumerate(WIDTHS, start=1):
-        size = 9 * channels + 2 * channels + channels * width + 2 * width
-        found.append(Block(f"block{number}", (f"block{number}",), size))
-        channels = width
-    return found
 
 
 if __name__ == "__main__":

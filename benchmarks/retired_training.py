@@ -1,4 +1,4 @@
-"""The training build of onnxruntime, which ended with 1.19.2: an engine for the race of `benchmarks.training`.
+"""The training build of onnxruntime, which ended with 1.19.2: an engine for `benchmarks.retired_race`.
 
 It wants packages of its time, so it lives in an environment of its own, which has no torch. EdgeFL's engine leaves a
 *case* in a folder: the forward graph with its weights, a batch, and the loss and gradients that it found itself. The

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.timing import medians
 from edgefl.artifacts.cut import GRADIENT
+from edgefl.bench.timing import medians
 from edgefl.local_rules import Batch, LocalRule, Part, StepResult, TrainStep, rule_of
 from edgefl.local_rules.erk import erk_mask, maskable_tensors
 from edgefl.masks import Weights, full_mask, gather

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from functools import partial
 
-from benchmarks.timing import medians
+from edgefl.bench.timing import medians
 
 _COMMANDS = {
     "python -c pass": ["-c", "pass"],

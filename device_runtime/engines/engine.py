@@ -44,6 +44,16 @@ class Step(TrainStep, Protocol):
 class Predictor(Protocol):
     """Runs a model forward."""
 
+    @property
+    def sample_shape(self) -> tuple[int | None, ...]:
+        """The shape of one sample; None for a size that the model leaves open."""
+        ...
+
+    @property
+    def sample_dtype(self) -> str:
+        """What a sample is made of, such as 'float32'."""
+        ...
+
     def __call__(self, weights: Weights, x: Array) -> Array:
         """Return what the model gives for every sample. A model with its weights inside ignores `weights`."""
         ...

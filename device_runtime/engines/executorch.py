@@ -23,6 +23,10 @@ from edgefl.model_graph import Role
 __all__ = ["ExecuTorchEngine", "ExecuTorchPredictor", "ExecuTorchStep", "open_engine"]
 
 
+_INT64 = 4
+"""ExecuTorch's number of this type."""
+
+
 def open_engine(threads: Threads) -> "ExecuTorchEngine":
     """Return the engine."""
     return ExecuTorchEngine(threads)
@@ -35,6 +39,10 @@ class ExecuTorchEngine:
         import torch  # noqa: TID251  its matrix products run on torch's threads
 
         torch.set_num_threads(threads.count)
+        runtime = _runtime()  # with the engine, so that its memory is not taken for that of the first model
+        if runtime._threadpool_get_thread_count() != threads.count:  # of what is delegated to XNNPACK
+            with _quiet():
+                runtime._unsafe_reset_threadpool(threads.count)
         self.threads = threads
 
     @property
@@ -90,6 +98,8 @@ class ExecuTorchPredictor:
 
     def __init__(self, program: "_Program") -> None:
         self._program = program
+        self.sample_shape: tuple[int | None, ...] = program.sample_shape
+        self.sample_dtype: str = program.sample_dtype
 
     def __call__(self, weights: Weights, x: Array) -> Array:
         """Return what the model gives for every sample."""
@@ -101,17 +111,19 @@ class _Program:
 
     def __init__(self, pte: bytes) -> None:
         self._pte = pte  # the runtime keeps a pointer into these bytes: without them the process dies
+        runtime = _runtime()
         with _quiet():
-            from executorch.extension.pybindings import portable_lib  # noqa: TID251
-
             try:
-                self._module: Any = portable_lib._load_for_executorch_from_buffer(pte)
+                self._module: Any = runtime._load_for_executorch_from_buffer(pte)
                 about = self._module.method_meta("forward")
             except RuntimeError as error:
                 raise ExportError(f"ExecuTorch cannot load the program: {error}", fix="Download it again.") from None
         self.inputs: int = about.num_inputs()
         """How many inputs it has."""
-        self.batch_size: int = about.input_tensor_meta(0).sizes()[0]
+        first = about.input_tensor_meta(0)
+        self.batch_size: int = first.sizes()[0]
+        self.sample_shape: tuple[int, ...] = tuple(first.sizes()[1:])
+        self.sample_dtype: str = "int64" if first.dtype() == _INT64 else "float32"
 
     def run(self, inputs: list[Array]) -> list[Array]:
         """Run the program. What it returns is overwritten by the next run."""
@@ -126,6 +138,14 @@ class _Program:
                 fix="Give batches of the size that it was compiled for, and the weights of its mask.",
             ) from None
         return [tensor.numpy() for tensor in found]
+
+
+def _runtime() -> Any:
+    """Import the runtime's binding."""
+    with _quiet():
+        from executorch.extension.pybindings import portable_lib  # noqa: TID251
+
+        return portable_lib
 
 
 @contextlib.contextmanager

@@ -135,6 +135,11 @@ class OnnxPredictor:
     def __init__(self, session: Any) -> None:
         self._session = session
         self._inputs = [node.name for node in session.get_inputs()]
+        features = next((node for node in session.get_inputs() if node.name == "x"), None)
+        shape = () if features is None else features.shape[1:]
+        self.sample_shape: tuple[int | None, ...] = tuple(size if isinstance(size, int) else None for size in shape)
+        kind = _NUMPY.get("" if features is None else features.type, np.float32)
+        self.sample_dtype: str = np.dtype(kind).name
 
     def __call__(self, weights: Weights, x: Array) -> Array:
         """Return what the model gives for every sample."""

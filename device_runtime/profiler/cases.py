@@ -15,7 +15,7 @@ from edgefl.local_rules import Batch, Descent, Part, Sgd, TrainStep
 from edgefl.masks import Array, Mask, Weights
 from edgefl.model_graph import Cost, Role
 
-__all__ = ["Case", "Program", "Sample", "Trial", "load_step", "work_of"]
+__all__ = ["Case", "Program", "Sample", "Trial", "load_step", "made_up_weights", "work_of"]
 
 _RULE = Sgd(descent=Descent(learning_rate=1e-6, momentum=0.9, weight_decay=5e-4))
 _BLOCK = 1 << 12
@@ -103,7 +103,7 @@ class Trial:
     """A case in memory, ready to be trained."""
 
     def __init__(self, case: Case, step: TrainStep) -> None:
-        self._part = Part(case.mask, _weights(case.mask), seed=1)
+        self._part = Part(case.mask, made_up_weights(case.mask), seed=1)
         self._state = _RULE.begin(self._part)
         self._batch = case.program.sample.batch(case.batch)
         self._step = step
@@ -114,7 +114,7 @@ class Trial:
             _RULE.step(self._part, self._state, self._batch, self._step)
 
 
-def _weights(mask: Mask) -> Weights:
+def made_up_weights(mask: Mask) -> Weights:
     """Make weights up: one block of noise over and over, since drawing millions takes a small device long."""
     block = np.random.default_rng(0).standard_normal(_BLOCK, np.float32) * np.float32(0.05)
     return {name: _tensor(mask, name, shape, block) for name, shape in mask.shapes.items()}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from edgefl.cli.export_federation import add_options
 from edgefl.cli.export_federation import run as run_federation
-from edgefl.errors import DataError, ExportError, MissingDependencyError
+from edgefl.errors import ExportError, MissingDependencyError
 
 if TYPE_CHECKING:
     from edgefl.artifacts.bundle import Bundle
@@ -187,14 +187,8 @@ def _order(args: argparse.Namespace, source: "Source", data: "Dataset | None") -
 
 def _calibration(data: "Dataset", shape: tuple[int, ...]) -> "Array":
     """Return samples that lie evenly over the training data."""
-    found = data.train.features.shape[1:]
-    if found != shape:
-        raise DataError(
-            f"a sample of {data.name!r} has the shape {found}, and the model takes {shape}",
-            fix="Give data of the model's shape.",
-        )
-    count = min(CALIBRATION_SAMPLES, len(data.train))
-    return data.batch([at * len(data.train) // count for at in range(count)])[0]
+    data.check_shape(shape)
+    return data.evenly(CALIBRATION_SAMPLES)[0]
 
 
 def _checked(source: "Source", bundle: "Bundle", show: _Progress) -> "Parity":
@@ -255,9 +249,7 @@ def _accuracies(files: dict[str, bytes], data: "Dataset") -> dict[str, object]:
     """Compare the 8-bit models with the others on test samples that lie evenly over the test data."""
     from export.accuracy import compare
 
-    part, samples = ("test", data.test) if len(data.test) else ("train", data.train)
-    count = min(TEST_SAMPLES, len(samples))
-    x, y = data.batch([at * len(samples) // count for at in range(count)], "test" if part == "test" else "train")
+    x, y = data.evenly(TEST_SAMPLES, "test" if len(data.test) else "train")
     endings = [name.rpartition(".")[2] for name in files if name.startswith("infer.int8.")]
     return {ending: compare(files, ending, x, y) for ending in endings}
 

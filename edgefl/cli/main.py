@@ -14,6 +14,7 @@ from pathlib import Path
 
 from edgefl import __version__
 from edgefl.cli import completion, data, export, inspect, join, plan, predict, profile, serve, simulate
+from edgefl.cli.bench import verb as bench
 from edgefl.cli.fed import verb as fed
 from edgefl.errors import EdgeFLError
 
@@ -38,7 +39,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"edgefl {__version__}")
     verbs = parser.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
-    for verb in (profile, plan, export, simulate, serve, fed, join, predict, data, inspect, completion):
+    for verb in (profile, plan, export, simulate, serve, fed, join, predict, bench, data, inspect, completion):
         verb.add_parser(verbs)
     return parser
 

@@ -118,6 +118,21 @@ class Dataset:
             return self.normalisation.apply(raw), samples.labels[chosen]
         return raw.astype(np.float32 if raw.dtype.kind == "f" else np.int64), samples.labels[chosen]
 
+    def evenly(self, count: int, part: Part = "train") -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """At most so many samples that lie evenly over a part, as a batch."""
+        size = len(self.train if part == "train" else self.test)
+        chosen = min(count, size)
+        return self.batch([at * size // chosen for at in range(chosen)], part)
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Refuse to be given to a model that takes samples of another shape."""
+        found = self.train.features.shape[1:]
+        if found != tuple(shape):
+            raise DataError(
+                f"a sample of {self.name!r} has the shape {found}, and the model takes {tuple(shape)}",
+                fix="Give data of the model's shape.",
+            )
+
     def pooled(self) -> "Dataset":
         """The same data with its test samples moved into the training part, which leaves the test part empty.
 

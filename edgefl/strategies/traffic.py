@@ -1,6 +1,6 @@
 """What an order will put on the network, counted before anything is sent: by making the bodies that will be sent.
 
-`edgefl plan` calls this. An update has the same size whatever was learned, so it is what the rule sends after one step
+`edgefl plan` and `edgefl bench wire` call this. An update has the same size whatever was learned, so it is what the rule sends after one step
 with gradients of zero. That is before packing: agents pack what becomes smaller by it, and how much depends on what was
 learned.
 """
@@ -13,7 +13,7 @@ from edgefl.strategies.strategy import Model, Moment, Order
 from edgefl.values import Latency, LocalResult, Memory, Provenance, Scope, Telemetry, Transfer
 from edgefl.wire import Report, encode_mask, encode_result, encode_weights
 
-__all__ = ["download_bytes", "upload_bytes"]
+__all__ = ["USUAL_RESULT", "download_bytes", "upload_bytes", "upload_report"]
 
 
 def download_bytes(model: Model, order: Order) -> int:
@@ -29,6 +29,11 @@ def download_bytes(model: Model, order: Order) -> int:
 
 def upload_bytes(model: Model, order: Order, moment: Moment) -> int:
     """Return the bytes of an order's update, before packing."""
+    return len(encode_result(upload_report(model, order, moment), order.mask.graph))
+
+
+def upload_report(model: Model, order: Order, moment: Moment) -> Report:
+    """Return what an order's device will send, but for what it has learned."""
     rule = rule_of(order.rule)
     part = Part(
         order.mask, gather(order.mask, model.weights), 0, moment.round, moment.rounds, steps=1, extras=order.extras
@@ -38,8 +43,7 @@ def upload_bytes(model: Model, order: Order, moment: Moment) -> int:
     rule.step(part, state, batch, run)
     update = rule.finish(part, state, batch, run)
     next_mask = None if update.mask.digest == order.mask.digest else update.mask
-    report = Report(_RESULT, order.mask.digest, update.tensors, next_mask, 0)
-    return len(encode_result(report, order.mask.graph))
+    return Report(USUAL_RESULT, order.mask.digest, update.tensors, next_mask, 0)
 
 
 def _nothing_learned(order: Order) -> TrainStep:
@@ -53,7 +57,7 @@ def _nothing_learned(order: Order) -> TrainStep:
 
 
 _SECOND = 1.0
-_RESULT = LocalResult(
+USUAL_RESULT = LocalResult(
     task_id="0-1-0000000000000000",
     device_id="device",
     round=0,

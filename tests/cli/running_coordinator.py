@@ -65,12 +65,6 @@ class Running:
         return key
 
 
-def children(pid: int) -> set[int]:
-    """The processes that a process has started, whichever of its threads did."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return {int(child) for task in tasks for child in (task / "children").read_text().split()}
-
-
 @contextlib.contextmanager
 def coordinator(state: Path, *words: str, **environment: str) -> Iterator[Running]:
     """Start a coordinator, and stop it in the end as systemd does."""

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import httpx
 
-from tests.cli.running_coordinator import children, coordinator, joining, write_federation
+from edgefl.bench.load.server import children
+from tests.cli.running_coordinator import coordinator, joining, write_federation
 
 
 def wait_until(holds: Callable[[], bool]) -> None:

@@ -1,0 +1,170 @@
+"""`edgefl bench infer`: dense against sparse against 8-bit models, on every engine that is here.
+
+Every model is in a process of its own and predicts one sample a turn, as a device would. Its speed-up is over the dense
+model of the same engine, or over the first file where files were given.
+"""
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from device_runtime.profiler.cases import Sample
+from edgefl.bench.job import Job, command_of
+from edgefl.bench.measuring import Finish, Pace, measured, noise_notes, source_notes
+from edgefl.bench.parts import ENDINGS, ENGINES, FORMS, Part, make_parts, sparse_mask
+from edgefl.bench.report import Report, busy_note, load_now
+from edgefl.bench.subject import Subject
+from edgefl.errors import EdgeFLError
+from edgefl.masks import Array
+
+if TYPE_CHECKING:
+    from edgefl.data import Dataset
+
+__all__ = ["InferOrder", "infer_files", "infer_model"]
+
+CALIBRATION_SAMPLES = 64
+TEST_SAMPLES = 500
+NOISE_NOTE = "8-bit ranges were taken from noise: their speed and size count, their answers do not"
+FRESH_NOTE = "the dense model answers hardly better than chance, so accuracy says nothing here"
+CUT_NOTE = "sparse models were cut, not trained again: what accuracy they lose, training gives back"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InferOrder:
+    """What to measure, and how long."""
+
+    pace: Pace
+    engines: tuple[str, ...] = tuple(ENGINES)
+    forms: tuple[str, ...] = FORMS
+    keep: float | None = None
+    """The largest share of the parameters that the sparse model has."""
+    multiple: int = 16
+    """Widths are multiples of this where a layer is wide enough: kernels like them."""
+    data: "Dataset | None" = None
+    progress: Callable[[str], None] = lambda step: None
+
+    def __post_init__(self) -> None:
+        for what, words, known in (("engine", self.engines, ENGINES), ("form", self.forms, FORMS)):
+            unknown = [word for word in words if word not in known]
+            if unknown or not words:
+                raise EdgeFLError(f"there is no {what} {', '.join(unknown)!r}", fix=f"Known are {', '.join(known)}.")
+
+
+def infer_model(subject: Subject, order: InferOrder) -> Report:
+    """Race the forms of a model."""
+    load, manifest = load_now(), subject.bundle.manifest
+    mask, exported = sparse_mask(subject, order.keep, order.multiple)
+    samples = _calibration(subject, order.data)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        parts = make_parts(
+            subject,
+            mask,
+            exported,
+            engines=order.engines,
+            forms=order.forms,
+            samples=samples,
+            folder=folder,
+            progress=order.progress,
+        )
+        shape, dtype = tuple(manifest.input_shape), manifest.input_dtype.value
+        found, missing = _raced(parts.made, order, folder, shape, dtype)
+        rows = _rows(parts.made, found, lambda part: f"dense, {ENGINES[part.engine]}")
+    notes = [*parts.notes, *_data_notes(order, rows, manifest.outputs)]
+    setting = {"model": subject.name, "kept": mask.cost.parameters / mask.graph.parameters, "batch": 1}
+    return _report(setting, order, rows, {**parts.missing, **missing}, [*notes, *busy_note(load)], found)
+
+
+def infer_files(files: Sequence[Path], order: InferOrder, shape: tuple[int, ...] | None = None) -> Report:
+    """Race finished models (.onnx, .pte), whatever they are."""
+    load = load_now()
+    parts = [_file_part(file, files) for file in files]
+    with tempfile.TemporaryDirectory() as name:
+        found, missing = _raced(parts, order, Path(name), shape, "float32")
+    rows = _rows(parts, found, lambda part: parts[0].name)
+    setting = {"files": [str(file) for file in files], "batch": 1}
+    notes = [] if order.data is not None else ["accuracy: no data given"]
+    return _report(setting, order, rows, missing, [*notes, *busy_note(load)], found)
+
+
+def _file_part(file: Path, files: Sequence[Path]) -> Part:
+    engines = {ending: engine for engine, ending in ENDINGS.items()}
+    engine = engines.get(file.suffix.lstrip("."))
+    if engine is None:
+        raise EdgeFLError(f"{file} is no model that can be measured", fix="Give files that end in .onnx or .pte.")
+    if not file.is_file():
+        raise EdgeFLError(f"{file} does not exist", fix="Give the path of a model.")
+    alone = sum(other.name == file.name for other in files) == 1
+    return Part(file.name if alone else str(file), engine, "file", file)
+
+
+def _calibration(subject: Subject, data: "Dataset | None") -> Array:
+    manifest = subject.bundle.manifest
+    if data is None:
+        made = Sample(tuple(manifest.input_shape), manifest.input_dtype.value, manifest.outputs)
+        return made.batch(CALIBRATION_SAMPLES).x
+    data.check_shape(tuple(manifest.input_shape))
+    return data.evenly(CALIBRATION_SAMPLES)[0]
+
+
+def _raced(
+    parts: Sequence[Part], order: InferOrder, folder: Path, shape: tuple[int, ...] | None, dtype: str
+) -> tuple[dict[str, Finish], dict[str, str]]:
+    commands = {}
+    for number, part in enumerate(parts):
+        weights = None if part.weights is None else str(part.weights)
+        job = Job(
+            task="infer",
+            engine=part.engine,
+            threads=order.pace.threads,
+            batch=1,
+            model=str(part.model),
+            weights=weights,
+            shape=shape,
+            dtype=dtype,
+        )
+        commands[part.name] = command_of(job, folder / f"job-{number}.json")
+    judge = None
+    if order.data is not None:
+        judge = folder / "samples.npz"
+        x, y = order.data.evenly(TEST_SAMPLES, "test" if len(order.data.test) else "train")
+        np.savez(judge, x=x, y=y)
+    return measured(commands, order.pace, judge=judge, progress=order.progress)
+
+
+def _rows(parts: Sequence[Part], found: Mapping[str, Finish], against: Callable[[Part], str]) -> list[dict[str, Any]]:
+    rows = []
+    for part in parts:
+        finish, base = found.get(part.name), against(part)
+        if finish is None:
+            continue
+        speed_up = finish.ratio_to(found[base], base, inverse=True) if base in found else None
+        about = {"name": part.name, "engine": part.engine, "form": part.form, "kept": part.kept}
+        rows.append({**about, "file_bytes": part.file_bytes, "speed_up": speed_up, **finish.figures()})
+    return rows
+
+
+def _data_notes(order: InferOrder, rows: Sequence[Mapping[str, Any]], outputs: int) -> list[str]:
+    if order.data is None:
+        return ["accuracy: no data given", *([NOISE_NOTE] if any("int8" in row["form"] for row in rows) else [])]
+    part = "test" if len(order.data.test) else "train"
+    said = f"accuracy: {order.data.name}, {part} part"
+    dense = [row["accuracy"]["right"] for row in rows if row["form"] == "dense"]
+    by_chance = bool(dense) and max(dense) < 2 / outputs
+    return [said, FRESH_NOTE if by_chance else CUT_NOTE]
+
+
+def _report(
+    setting: Mapping[str, Any],
+    order: InferOrder,
+    rows: list[dict[str, Any]],
+    missing: Mapping[str, str],
+    notes: Sequence[str],
+    found: Mapping[str, Finish],
+) -> Report:
+    said = [*source_notes(found), *noise_notes(rows, "speed_up"), *notes]
+    return Report("infer", {**setting, **order.pace.setting()}, rows, missing, said)

@@ -1,0 +1,133 @@
+"""A whole load test: write a federation, start the server, let devices join, poll and upload, and report."""
+
+import asyncio
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from edgefl.artifacts.bundle import Bundle, write_bundle
+from edgefl.bench.load.connection import Connection
+from edgefl.bench.load.device import Behaviour, Device, Load
+from edgefl.bench.load.figures import load_notes, load_rows
+from edgefl.bench.load.model import perceptron_bundle
+from edgefl.bench.load.server import Server, running_server
+from edgefl.bench.made_up import strong_device
+from edgefl.bench.report import Report, busy_note, load_now
+from edgefl.bench.subject import lacking
+from edgefl.errors import EdgeFLError
+from edgefl.values import Enrolled, Enrolment, dumps, loads
+
+__all__ = ["load_report"]
+
+_FEDERATION = """\
+[federation]
+name = "load"
+model = "model.zip"
+mode = "{mode}"
+
+[strategy]
+name = "fedavg"
+width = "full"
+
+[rounds]
+count = {rounds}
+deadline = "5 min"
+
+[selection]
+devices = {devices}
+wait_for = {devices}
+available_within = "10 min"
+"""
+_BUFFERING = """
+[buffering]
+size = {devices}
+at_once = {devices}
+"""
+_NEEDED = ("fastapi", "uvicorn", "sqlalchemy", "onnx")
+_JOINING_AT_ONCE = 16
+
+
+def load_report(
+    behaviour: Behaviour,
+    *,
+    workers: int = 1,
+    database: str | None = None,
+    bundle: Bundle | None = None,
+    progress: Callable[[str], None] = lambda step: None,
+) -> Report:
+    """Load a coordinator of its own with simulated devices."""
+    for name, value in (("devices", behaviour.devices), ("rounds", behaviour.rounds), ("workers", workers)):
+        if value < 1:
+            raise EdgeFLError(f"--{name} is {value}", fix="Give a number of at least 1.")
+    without = lacking(_NEEDED, "Running a coordinator", "coordinator")
+    if without is not None:
+        raise without
+    others = load_now()
+    model = perceptron_bundle() if bundle is None else bundle
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_bundle(model, folder / "model.zip")
+        (folder / "federation.toml").write_text(_federation(behaviour), encoding="utf-8")
+        progress("starting the coordinator")
+        with running_server(folder / "federation.toml", folder / "state", workers=workers, database=database) as server:
+            load = Load(model.graph, behaviour, server.resident_bytes)
+            progress(f"{behaviour.devices} devices, {behaviour.rounds} rounds")
+            rounds = _event_loop()(_whole(load, server))
+    setting = {
+        "devices": behaviour.devices,
+        "rounds": len(rounds),
+        "workers": workers,
+        "mode": "buffered" if behaviour.buffered else "rounds",
+        "update_bytes": load.update_bytes,
+        "model": model.manifest.model,
+    }
+    notes = ["devices are simulated in one process beside the server, and share its cores"]
+    rows = load_rows(load, rounds)
+    return Report("coordinator", setting, rows, notes=[*notes, *load_notes(load.figures), *busy_note(others)])
+
+
+def _federation(behaviour: Behaviour) -> str:
+    mode = "buffered" if behaviour.buffered else "rounds"
+    text = _FEDERATION.format(rounds=behaviour.rounds, devices=behaviour.devices, mode=mode)
+    return text + (_BUFFERING.format(devices=behaviour.devices) if behaviour.buffered else "")
+
+
+def _event_loop() -> Callable[..., list[dict[str, Any]]]:
+    """Return uvloop's way to run, which comes with the coordinator's server, or Python's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run
+    return uvloop.run
+
+
+async def _whole(load: Load, server: Server) -> list[dict[str, Any]]:
+    """Join, run until the federation is over, and return the coordinator's records of its rounds."""
+    gate = asyncio.Semaphore(_JOINING_AT_ONCE)
+    fleet = await asyncio.gather(*(_joined(load, server, at, gate) for at in range(load.behaviour.devices)))
+    before, own = server.processor_seconds(), time.process_time()
+    await asyncio.gather(*(device.run() for device in fleet))
+    load.figures.server_seconds = server.processor_seconds() - before
+    load.figures.own_seconds = time.process_time() - own
+    connection = Connection(server.host, server.port)
+    status, body = await connection.send("GET", "/v1/federations/load/rounds", server.admin_token)
+    await connection.close()
+    if status != 200:
+        raise EdgeFLError(f"the coordinator does not tell its rounds: {status} {body[:200]!r}", fix="Try it again.")
+    found: list[dict[str, Any]] = json.loads(body)["rounds"]
+    return found
+
+
+async def _joined(load: Load, server: Server, number: int, gate: asyncio.Semaphore) -> Device:
+    asked = Enrolment(
+        enrolment_id=f"enrolment-{number}", profile=strong_device(), software="load", name=f"device-{number:05d}"
+    )
+    connection = Connection(server.host, server.port)
+    async with gate:
+        status, body = await connection.send("POST", "/v1/devices", server.join_key, dumps(asked).encode())
+    if status not in (200, 201):
+        raise EdgeFLError(f"a device could not join: {status} {body[:200]!r}", fix="Try fewer devices.")
+    return Device(connection, loads(Enrolled, body).token, load)

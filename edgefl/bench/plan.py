@@ -1,0 +1,109 @@
+"""`edgefl bench plan`: how long planners take for fleets of several sizes, and how good their plans are.
+
+A plan says which blocks of a model each device trains. Its bias is in parameters, as in PerFedMask; the bound is
+proven: no plan that obeys the rules has less, so the gap is the most that anybody could still gain. The default model
+is PerFedMask's MobileNet, for which neither torch nor a bundle is needed.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from edgefl.bench.report import Report, busy_note, load_now
+from edgefl.bench.subject import lacking
+from edgefl.errors import EdgeFLError
+from edgefl.planning import Block, FreezingDevice, FreezingPlan, Method, freezing_plan
+from edgefl.values import Budget
+
+__all__ = ["MOBILENET", "fleet_of", "mobilenet_blocks", "plan_report", "timed_plan"]
+
+MOBILENET = "PerFedMask's MobileNet"
+SHARES = (0.125, 0.25, 0.5, 0.75, 1.0)
+"""Of the model's parameters, that devices may train: five kinds of device."""
+MOST_FOR_SCA = 200
+"""The paper's own method takes minutes for more devices."""
+_WIDTHS = (64, 128, 128, 256, 256, 512, 512, 512, 512, 512, 512, 1024, 1024)
+METHODS = (Method.AUTO, Method.SCA, Method.SEQUENTIAL, Method.RANDOM)
+
+
+def plan_report(
+    model: Sequence[Block],
+    name: str,
+    sizes: Sequence[int],
+    *,
+    methods: Sequence[str] = tuple(METHODS),
+    seed: int = 0,
+    progress: Callable[[str], None] = lambda step: None,
+) -> Report:
+    """Plan for a fleet of each size by each method."""
+    unknown = [method for method in methods if method not in tuple(Method)]
+    if unknown or not methods:
+        raise EdgeFLError(f"there is no method {', '.join(unknown)!r}", fix=f"Known are {', '.join(Method)}.")
+    if not sizes or min(sizes) < 1:
+        raise EdgeFLError(f"the fleets have {list(sizes)} devices", fix="Give numbers of at least 1.")
+    without = lacking(("scipy",), "Planning", "coordinator")
+    if without is not None:
+        raise without
+    import scipy.optimize  # noqa: F401  what takes a second to import is no planner's time
+
+    load, rows, missing = load_now(), [], {}
+    for size in sizes:
+        fleet = _mixed_fleet(model, size, seed)
+        for method in map(Method, methods):
+            title = f"{size:,} devices, {method.value}"
+            if method is Method.SCA and size > MOST_FOR_SCA:
+                missing[title] = f"the paper's method takes minutes for more than {MOST_FOR_SCA} devices."
+                continue
+            progress(title)
+            rows.append({"name": title, "devices": size, **_figures(*timed_plan(model, fleet, method))})
+    dimension = sum(block.size for block in model)
+    setting = {"model": name, "blocks": len(model), "parameters": dimension, "budgets": list(SHARES), "seed": seed}
+    notes = ["the first device may train all of the model; the others one of five shares of it, drawn by the seed"]
+    return Report("plan", setting, rows, missing, [*notes, *busy_note(load)])
+
+
+def _figures(plan: FreezingPlan, seconds: float) -> dict[str, Any]:
+    return {
+        "method": plan.method.value,
+        "seconds": seconds,
+        "bias": plan.bias,
+        "lower_bound": plan.lower_bound,
+        "gap": plan.gap,
+        "unused": plan.unused,
+    }
+
+
+def timed_plan(model: Sequence[Block], devices: Sequence[FreezingDevice], method: Method) -> tuple[FreezingPlan, float]:
+    """Return a plan and the seconds that it took: once, since a planner of seconds is not noisy."""
+    start = time.perf_counter()
+    plan = freezing_plan(model, devices, method=method)
+    return plan, time.perf_counter() - start
+
+
+def fleet_of(budgets: Sequence[int], samples: Sequence[int] | None = None) -> list[FreezingDevice]:
+    """Return devices that may train so many parameters each."""
+    counts = samples or [450] * len(budgets)
+    return [
+        FreezingDevice(device_id=f"{number:05d}", budget=Budget(trainable_parameters=budget), samples=count)
+        for number, (budget, count) in enumerate(zip(budgets, counts, strict=True))
+    ]
+
+
+def _mixed_fleet(model: Sequence[Block], size: int, seed: int) -> list[FreezingDevice]:
+    generator = np.random.default_rng(seed)
+    dimension = sum(block.size for block in model)
+    shares = [1.0, *generator.choice(SHARES, size - 1)]  # somebody must be able to train every block
+    samples = generator.integers(50, 1000, size).tolist()
+    return fleet_of([int(share * dimension) for share in shares], samples)
+
+
+def mobilenet_blocks() -> list[Block]:
+    """PerFedMask's MobileNet: a stem and thirteen pairs of a depthwise and a pointwise convolution with their norms."""
+    found, channels = [Block("stem", ("stem",), 27 * 32 + 2 * 32)], 32
+    for number, width in enumerate(_WIDTHS, start=1):
+        size = 9 * channels + 2 * channels + channels * width + 2 * width
+        found.append(Block(f"block{number}", (f"block{number}",), size))
+        channels = width
+    return found

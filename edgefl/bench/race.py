@@ -1,0 +1,157 @@
+"""Races between engines: each in a process of its own, one run at a time, in turns.
+
+Engines slow each other down in one process, and a noisy moment of the machine must hit all of them alike. Every second
+turn goes the other way round, so that nobody always runs in the wake of the same neighbour. What cannot start, because
+a package is missing or a file is bad, is named with its reason; the others race.
+"""
+
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+from edgefl.bench.spread import Times
+from edgefl.errors import EdgeFLError
+
+__all__ = ["Field", "Racer", "energies", "race", "raced", "starting"]
+
+_LAST_WORDS = 300
+_ENOUGH_SECONDS = 30
+
+
+class Racer:
+    """An engine in its own process, which makes one run when asked."""
+
+    def __init__(self, command: Sequence[str], python: str = sys.executable) -> None:
+        self._said = tempfile.TemporaryFile(mode="w+", encoding="utf-8", errors="replace")  # noqa: SIM115 until stop
+        self._process = subprocess.Popen(
+            [python, "-W", "ignore", "-m", *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            text=True,
+            # Threads that spin while others have their turn would steal the cores from them.
+            env=os.environ | {"OMP_WAIT_POLICY": "PASSIVE"},
+        )
+        try:
+            self.facts: Mapping[str, Any] = self._heard()["ready"]
+        except BaseException:
+            self.stop()
+            raise
+
+    def ask(self, what: str, **more: Any) -> dict[str, Any]:
+        """Send a request (see `edgefl.bench.serving`) and return the answer."""
+        try:
+            pipe = self._pipe(self._process.stdin)
+            pipe.write(json.dumps({"do": what, **more}) + "\n")
+            pipe.flush()
+        except BrokenPipeError:
+            pass  # it died; why is said where its answer is read
+        return self._heard()
+
+    def run(self) -> float:
+        """Make one run and return its seconds."""
+        return float(self.ask("run")["seconds"])
+
+    def stop(self) -> None:
+        """End the process."""
+        try:
+            self._process.communicate(timeout=_ENOUGH_SECONDS)
+        except (subprocess.TimeoutExpired, BrokenPipeError):
+            self._process.kill()
+            self._process.communicate()
+        self._said.close()
+
+    def _heard(self) -> dict[str, Any]:
+        line = self._pipe(self._process.stdout).readline()
+        if not line:
+            self._process.wait(timeout=_ENOUGH_SECONDS)
+            self._said.seek(0)
+            words = self._said.read().strip().splitlines()
+            last = words[-1][:_LAST_WORDS] if words else f"exit code {self._process.returncode}"
+            raise EdgeFLError(f"its process ended: {last}", fix="Run it alone to see more.")
+        answer: dict[str, Any] = json.loads(line)
+        if "failed" in answer:
+            raise EdgeFLError(answer["failed"], fix=answer["fix"])
+        return answer
+
+    @staticmethod
+    def _pipe(pipe: IO[str] | None) -> IO[str]:
+        assert pipe is not None  # it was asked for
+        return pipe
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Who is at the start, and who could not come."""
+
+    racers: Mapping[str, Racer]
+    missing: Mapping[str, str]
+    """Reasons by name."""
+
+
+@contextlib.contextmanager
+def starting(commands: Mapping[str, Sequence[str]]) -> Iterator[Field]:
+    """Start a process for each command (a module and its arguments), and stop them all in the end."""
+    racers: dict[str, Racer] = {}
+    missing: dict[str, str] = {}
+    try:
+        for name, command in commands.items():
+            try:
+                racers[name] = Racer(command)
+            except EdgeFLError as error:
+                missing[name] = str(error)
+        yield Field(racers, missing)
+    finally:
+        for racer in racers.values():
+            racer.stop()
+
+
+def race(racers: Mapping[str, Racer], turns: int, warm_up: int = 3) -> dict[str, Times]:
+    """Let the racers run in turns."""
+    names = list(racers)
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for turn in range(warm_up + turns):
+        for name in names if turn % 2 == 0 else reversed(names):
+            took = _run(name, racers[name])
+            if turn >= warm_up:
+                seconds[name].append(took)
+    return {name: Times(tuple(values)) for name, values in seconds.items()}
+
+
+def _run(name: str, racer: Racer) -> float:
+    try:
+        return racer.run()
+    except EdgeFLError as error:
+        raise EdgeFLError(f"{name}: {error.problem}", fix=error.fix) from None
+
+
+def raced(racers: Mapping[str, Racer], turns: int, warm_up: int = 3) -> dict[str, Times]:
+    """Let the racers run in turns, and stop them."""
+    try:
+        return race(racers, turns, warm_up)
+    finally:
+        for racer in racers.values():
+            racer.stop()
+
+
+def energies(racers: Mapping[str, Racer], seconds: float, bursts: int = 3) -> dict[str, dict[str, Any]]:
+    """Return the energy of a run of each: bursts of runs in turns, and of those the one in the middle."""
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in racers}
+    for _ in range(bursts):
+        for name, racer in racers.items():
+            found[name].append(racer.ask("energy", seconds=seconds))
+    return {name: _middle(values) for name, values in found.items()}
+
+
+def _middle(values: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    each = [value["joules_each"] for value in values]
+    middle = statistics.median_low(each)
+    chosen = next(value for value in values if value["joules_each"] == middle)
+    return chosen | {"lowest_each": min(each), "highest_each": max(each), "bursts": len(each)}

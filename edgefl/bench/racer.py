@@ -1,0 +1,115 @@
+"""The process of one racer: `python -m edgefl.bench.racer JOB.json`, started by `edgefl.bench.race`.
+
+Engines are those of the device (`device_runtime.engines`), as they run there; PyTorch comes from `export.racing`. What
+an engine's own import takes is not counted as the model's memory.
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from device_runtime.engines import Engine, Threads, open_engine
+from device_runtime.profiler.cases import Sample, made_up_weights
+from edgefl.bench.job import PYTORCH, Job
+from edgefl.bench.serving import Entrant, serve
+from edgefl.errors import EdgeFLError, MissingDependencyError
+from edgefl.masks import Weights
+from edgefl.model_graph import ModelGraph
+from edgefl.values import loads
+from edgefl.wire import Kind, decode, decode_mask
+
+__all__ = ["main"]
+
+_AT_ONCE = 16
+
+
+def main() -> None:
+    """Load what the job says, and serve it."""
+    job = Job.read(Path(sys.argv[1]))
+    if job.engine == PYTORCH:
+        serve(partial(_torch_step, job), _import_torch)
+        return
+    opened: list[Engine] = []
+    load = _prediction if job.task == "infer" else _step
+    serve(lambda: load(job, opened[0]), lambda: opened.append(open_engine(job.engine, Threads(job.threads))))
+
+
+def _prediction(job: Job, engine: Engine) -> Entrant:
+    predict = engine.predictor(_content(job.model))
+    weights = _weights(job.weights)
+    shape = predict.sample_shape if job.shape is None else job.shape
+    free = [size for size in shape if size is None]
+    if free:
+        raise EdgeFLError(
+            f"the model leaves the shape of a sample open: {shape}", fix="Give it, for example --input 3,32,32."
+        )
+    dtype = predict.sample_dtype if job.shape is None else job.dtype
+    x = Sample(tuple(size for size in shape if size is not None), dtype, 1).batch(job.batch).x
+    predict(weights, x)  # what is wrong with it is said before the race
+    return Entrant(lambda: predict(weights, x), {"engine": engine.name}, partial(_judged, predict, weights))
+
+
+def _judged(predict: Callable[..., Any], weights: Weights, file: str) -> Mapping[str, Any]:
+    """Return how many of the samples in a file are answered right."""
+    with np.load(file) as data:
+        x, y = data["x"], data["y"]
+    parts = range(0, len(x), _AT_ONCE)
+    answers = np.concatenate([predict(weights, x[at : at + _AT_ONCE]).argmax(axis=1) for at in parts])
+    return {"right": float(np.mean(answers == y)), "samples": len(y)}
+
+
+def _step(job: Job, engine: Engine) -> Entrant:
+    graph = loads(ModelGraph, _content(job.graph))
+    mask = decode_mask(_content(job.mask), graph)
+    weights = made_up_weights(mask) if job.weights is None else _weights(job.weights)
+    sample = _sample(job)
+    step, batch = engine.train_step(_content(job.model), mask, labels=sample.labels), sample.batch(job.batch)
+    if step.batch_size not in (None, job.batch):
+        raise EdgeFLError(
+            f"the program was compiled for batches of {step.batch_size}", fix=f"Give --batch {step.batch_size}."
+        )
+    loss = step(weights, batch).loss
+    return Entrant(lambda: step(weights, batch), {"engine": engine.name, "loss": float(loss)})
+
+
+def _import_torch() -> None:
+    try:
+        import export.racing  # noqa: F401
+    except ImportError as error:
+        raise MissingDependencyError(error.name or "torch", action="PyTorch", extra="export") from None
+
+
+def _torch_step(job: Job) -> Entrant:
+    from export.racing import eager_step
+
+    batch = _sample(job).batch(job.batch)
+    sample = ",".join(map(str, job.shape or ())) if ":" in str(job.source) else None
+    step, loss, name = eager_step(
+        str(job.source), batch.x, batch.y, threads=job.threads, classes=job.classes, sample=sample, weights=job.weights
+    )
+    return Entrant(step, {"engine": name, "loss": loss})
+
+
+def _sample(job: Job) -> Sample:
+    return Sample(job.shape or (), job.dtype, job.outputs, job.loss)
+
+
+def _weights(path: str | None) -> Weights:
+    return {} if path is None else decode(_content(path), kind=Kind.WEIGHTS).arrays
+
+
+def _content(path: str | None) -> bytes:
+    if path is None:
+        raise EdgeFLError("the job names no file", fix="This is a bug in EdgeFL: report it.")
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise EdgeFLError(f"{path} cannot be read: {error.strerror}", fix="Give the path of a file.") from None
+
+
+if __name__ == "__main__":
+    main()

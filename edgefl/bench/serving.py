@@ -1,0 +1,99 @@
+"""The inside of a race: a process that loads one engine, and makes a run, or a measurement of runs, when it is asked.
+
+`edgefl.bench.race` starts such processes and speaks with them: one JSON object a line, requests on standard input and
+answers on what was standard output. Whatever libraries print goes to standard error. Environments of other benchmarks
+import this file, so nothing beyond the standard library and the telemetry, which is no more, is imported here.
+
+    {"do": "run"}                      -> {"seconds": ...}
+    {"do": "memory"}                   -> the memory from before loading until now; asked once
+    {"do": "energy", "seconds": 0.5}   -> runs for so long, and the energy of one
+    {"do": "judge", "file": ...}       -> what the model answers, right or wrong
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import IO, Any
+
+from device_runtime.telemetry import MemoryWatch, choose
+from device_runtime.telemetry.energy import EnergyMeter
+from edgefl.errors import EdgeFLError
+
+__all__ = ["Entrant", "serve"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entrant:
+    """What was loaded."""
+
+    run: Callable[[], object]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What is known of it once it is loaded."""
+    judge: Callable[[str], Mapping[str, Any]] | None = None
+    """From a file of samples to how many it answers right."""
+
+
+def serve(load: Callable[[], Entrant | Callable[[], object]], prepare: Callable[[], object] = lambda: None) -> None:
+    """Be a racer, until standard input ends. What `prepare` takes, such as imports, is not counted as memory."""
+    answers = _own_output()
+    try:
+        prepare()
+        watch = MemoryWatch()
+        began = time.perf_counter()
+        loaded = load()
+        entrant = loaded if isinstance(loaded, Entrant) else Entrant(loaded)
+        ready = {"load_seconds": time.perf_counter() - began, **entrant.facts}
+    except EdgeFLError as error:
+        _say(answers, {"failed": error.problem, "fix": error.fix})
+        return
+    except ImportError as error:
+        _say(answers, {"failed": f"the package {error.name!r} cannot be imported ({error})", "fix": "Install it."})
+        return
+    _say(answers, {"ready": ready})
+    for line in sys.stdin:
+        try:
+            _say(answers, _answer(json.loads(line), entrant, watch))
+        except EdgeFLError as error:
+            _say(answers, {"failed": error.problem, "fix": error.fix})
+
+
+def _own_output() -> IO[str]:
+    """Return what was standard output, and let everything else that writes there write to standard error."""
+    sys.stdout.flush()
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    return answers
+
+
+def _say(answers: IO[str], message: Mapping[str, Any]) -> None:
+    answers.write(json.dumps(message) + "\n")
+    answers.flush()
+
+
+def _answer(request: Mapping[str, Any], entrant: Entrant, watch: MemoryWatch) -> Mapping[str, Any]:
+    match request["do"]:
+        case "run":
+            start = time.perf_counter()
+            entrant.run()
+            return {"seconds": time.perf_counter() - start}
+        case "memory":
+            memory = watch.stop()
+            return asdict(memory) | {"beyond_bytes": memory.peak_bytes - memory.baseline_bytes}
+        case "energy":
+            return _energy(entrant.run, float(request["seconds"]))
+        case "judge" if entrant.judge is not None:
+            return entrant.judge(request["file"])
+    raise EdgeFLError(f"a racer cannot do {request['do']!r}", fix="Ask it to run.")
+
+
+def _energy(run: Callable[[], object], seconds: float) -> dict[str, Any]:
+    """Run for so long, twice at least, and divide the energy by the runs: no instrument sees a millisecond."""
+    meter, runs, end = EnergyMeter(choose()), 0, time.perf_counter() + seconds
+    while runs < 2 or time.perf_counter() < end:
+        run()
+        runs += 1
+    energy = asdict(meter.stop())
+    return energy | {"runs": runs, "joules_each": energy["joules"] / runs}

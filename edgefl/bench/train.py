@@ -1,0 +1,188 @@
+"""`edgefl bench train`: a training step (loss and all gradients) of every engine against PyTorch's own.
+
+Each in a process of its own, in turns, on the same batch. All of them must find the same loss: a fast engine that
+computes something else would be no news. Without torch, the engines that are here race all the same.
+"""
+
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from device_runtime.engines import ENGINES as INSTALLABLE
+from edgefl.artifacts.bundle import GRAPH, TRAIN
+from edgefl.bench.job import PYTORCH, Job, command_of
+from edgefl.bench.measuring import Finish, Pace, measured, noise_notes, source_notes
+from edgefl.bench.parts import ENGINES
+from edgefl.bench.report import Report, busy_note, load_now
+from edgefl.bench.subject import Subject, lacking
+from edgefl.errors import EdgeFLError
+from edgefl.masks import Mask, freeze, full_mask, gather, leading_channels
+from edgefl.wire import encode_mask, encode_weights
+
+__all__ = ["PARTS", "TrainOrder", "train_model"]
+
+PARTS: Mapping[str, Callable[[Mask], Mask]] = {
+    "full": lambda whole: whole,
+    "half": lambda whole: leading_channels(whole.graph, 0.5),
+    "head": lambda whole: freeze(whole, whole.graph.trainable_layers[:-1]),
+}
+"""All of the model; half of every layer's channels; nothing but the last layer trained."""
+ALIKE = 1e-3
+"""Losses of engines differ by less, relative to PyTorch's."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainOrder:
+    """What to measure, and how long."""
+
+    pace: Pace
+    engines: tuple[str, ...] = (PYTORCH, *ENGINES)
+    batches: tuple[int, ...] = (32,)
+    parts: tuple[str, ...] = ("full",)
+    progress: Callable[[str], None] = lambda step: None
+
+    def __post_init__(self) -> None:
+        known = (PYTORCH, *ENGINES)
+        for what, words, here in (("engine", self.engines, known), ("part", self.parts, tuple(PARTS))):
+            unknown = [word for word in words if word not in here]
+            if unknown or not words:
+                raise EdgeFLError(f"there is no {what} {', '.join(unknown)!r}", fix=f"Known are {', '.join(here)}.")
+        if not self.batches or min(self.batches) < 1:
+            raise EdgeFLError(f"the batch sizes are {self.batches}", fix="Give numbers of at least 1.")
+
+
+def train_model(subject: Subject, order: TrainOrder) -> Report:
+    """Race the engines on a model, at each batch size."""
+    load = load_now()
+    rows: list[dict[str, Any]] = []
+    missing: dict[str, str] = {}
+    notes: list[str] = []
+    for batch in order.batches:
+        with tempfile.TemporaryDirectory() as name:
+            field = _Field(subject, order, batch, Path(name))
+            commands = field.commands()
+            found, failed = measured(commands, order.pace, progress=order.progress)
+        missing |= field.missing | failed
+        rows += _rows(field, found)
+        notes += [note for note in [*source_notes(found), *_loss_notes(found)] if note not in notes]
+    setting = {"model": subject.name, "batches": list(order.batches), **order.pace.setting()}
+    return Report("train", setting, rows, missing, [*notes, *noise_notes(rows, "time"), *busy_note(load)])
+
+
+class _Field:
+    """The racers of one batch size: their files, and who is missing."""
+
+    def __init__(self, subject: Subject, order: TrainOrder, batch: int, folder: Path) -> None:
+        self._subject, self._order, self._folder = subject, order, folder
+        self.batch = batch
+        self.missing: dict[str, str] = {}
+        self.about: dict[str, dict[str, Any]] = {}
+
+    def name(self, engine: str, part: str) -> str:
+        """Return what a row is called."""
+        title = "PyTorch" if engine == PYTORCH else ENGINES[engine]
+        width = {"full": "", "half": ", half width", "head": ", head alone"}[part]
+        return f"{title}{width}, batch {self.batch}"
+
+    def commands(self) -> dict[str, list[str]]:
+        """Write everybody's files, and return everybody's command."""
+        found: dict[str, list[str]] = {}
+        for engine in self._order.engines:
+            for part in self._order.parts:
+                if engine == PYTORCH and part != "full":
+                    continue  # what a part saves is told against the whole model
+                name = self.name(engine, part)
+                self._order.progress(name)
+                try:
+                    job = self._job(engine, part)
+                except EdgeFLError as error:
+                    self.missing[name] = str(error)
+                    continue
+                self.about[name] = {"engine": engine, "part": part, "batch": self.batch}
+                found[name] = command_of(job, self._folder / f"job-{len(found)}.json")
+        return found
+
+    def _job(self, engine: str, part: str) -> Job:
+        subject, manifest = self._subject, self._subject.bundle.manifest
+        mask = PARTS[part](full_mask(subject.bundle.graph))
+        model: Path | None = None
+        if engine == PYTORCH:
+            self._need_source("PyTorch", ("torch",))
+        else:
+            model = self._file(f"{part}.{engine}", self._program(engine, mask))
+        weights = encode_weights(gather(mask, subject.weights), {"mask": mask.digest})
+        return Job(
+            task="train",
+            engine=engine,
+            threads=self._order.pace.threads,
+            batch=self.batch,
+            model=None if model is None else str(model),
+            weights=str(self._file(f"{part}.weights", weights)),
+            mask=str(self._file(f"{part}.mask", encode_mask(mask))),
+            graph=str(self._file("graph.json", subject.bundle.files[GRAPH])),
+            shape=tuple(manifest.input_shape),
+            dtype=manifest.input_dtype.value,
+            outputs=manifest.outputs,
+            loss=manifest.loss,
+            source=subject.target,
+            classes=None if ":" in str(subject.target) else manifest.outputs,
+        )
+
+    def _program(self, engine: str, mask: Mask) -> bytes:
+        package, extra, _ = INSTALLABLE[engine]
+        without = lacking((package,), f"The engine {engine!r}", extra)
+        if without is not None:
+            raise without
+        if engine == "onnx":
+            return self._subject.bundle.files[TRAIN]  # the engine cuts what the mask freezes
+        self._need_source("Compiling for ExecuTorch", ("torch", package))
+        from export.racing import compiled_step
+
+        assert self._subject.source is not None  # it was asked for
+        return compiled_step(self._subject.source, mask, self.batch, self._subject.bundle.manifest.loss)
+
+    def _need_source(self, action: str, packages: tuple[str, ...]) -> None:
+        without = lacking(packages, action, "export")
+        if without is not None:
+            raise without
+        if self._subject.source is None:
+            raise EdgeFLError(self._subject.no_source, fix="Name the model itself, not its bundle.")
+
+    def _file(self, name: str, content: bytes) -> Path:
+        path = self._folder / name
+        path.write_bytes(content)
+        return path
+
+
+def _rows(field: _Field, found: Mapping[str, Finish]) -> list[dict[str, Any]]:
+    """Return a row for each racer: its time as a multiple of PyTorch's, and a part's of its engine's whole model."""
+    base = field.name(PYTORCH, "full")
+    rows = []
+    for name, finish in found.items():
+        about = field.about[name]
+        whole = field.name(about["engine"], "full")
+        rows.append(
+            {
+                "name": name,
+                **about,
+                "time": finish.ratio_to(found[base], base) if base in found else None,
+                "of_whole": finish.ratio_to(found[whole], whole) if whole in found and whole != name else None,
+                "loss": finish.facts.get("loss"),
+                **finish.figures(),
+            }
+        )
+    return rows
+
+
+def _loss_notes(found: Mapping[str, Finish]) -> list[str]:
+    """Say whether the engines that train the whole model agree on what it is."""
+    losses = {name: one.facts["loss"] for name, one in found.items() if ", half" not in name and "loss" in one.facts}
+    if len(losses) < 2:
+        return []
+    furthest = max(losses.values()) - min(losses.values())
+    share = furthest / max(1e-9, abs(next(iter(losses.values()))))
+    if share <= ALIKE:
+        return []
+    return [f"the engines do not find the same loss ({losses}): their times cannot be compared"]

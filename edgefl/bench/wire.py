@@ -1,0 +1,153 @@
+"""`edgefl bench wire`: what a model's update takes on the network, headers included, and the time to write and read it.
+
+Codecs are measured on the bare tensors of a model. Uplinks are what strategies send: the same bodies that a device
+would, with its report, after a step that learned nothing, which has the same size as any other. Their times are those
+of the body; what a compressor computes before it is training's business.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from edgefl.bench.made_up import strong_device
+from edgefl.bench.report import Report
+from edgefl.bench.subject import Subject
+from edgefl.bench.timing import timed
+from edgefl.errors import EdgeFLError
+from edgefl.local_rules.descent import weight_tensors
+from edgefl.masks import Weights, full_mask, gather, random_channels
+from edgefl.model_graph import ModelGraph, Role
+from edgefl.strategies import Moment, Participant, strategy_of
+from edgefl.strategies.traffic import upload_report
+from edgefl.strategies.uplinks import Sent
+from edgefl.values import Budget, Setting
+from edgefl.wire import (
+    Bits,
+    Body,
+    Counts,
+    Dense,
+    Kind,
+    Payload,
+    Slice,
+    Sparse,
+    decode,
+    decode_result,
+    encode,
+    encode_result,
+    measure,
+)
+
+__all__ = ["codec_bodies", "uplinks", "wire_report"]
+
+_OTHERS = ("hermes", "fedspa", "fedmap", "fedpm")
+"""Strategies that send something of their own."""
+_ROUNDS = 10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Case:
+    """Something that travels."""
+
+    name: str
+    kind: str
+    parameters: int
+    """How many it speaks for."""
+    write: Callable[[], bytes]
+    read: Callable[[bytes], object]
+    read_again: Callable[[bytes], object]
+    """A body that was checked when it came: its arrays are views."""
+
+
+def wire_report(subject: Subject, *, turns: int = 15) -> Report:
+    """Measure every codec and every uplink on a model."""
+    if turns < 2:
+        raise EdgeFLError(f"--turns is {turns}", fix="Give at least 2.")
+    graph = subject.bundle.graph
+    cases = [*_codecs(graph, subject.weights), *_uplinks(graph, subject.weights)]
+    data = {case.name: case.write() for case in cases}
+    tasks: dict[str, Callable[[], object]] = {}
+    for case in cases:
+        tasks[f"write {case.name}"] = case.write
+        tasks[f"read {case.name}"] = partial(case.read, data[case.name])
+        tasks[f"again {case.name}"] = partial(case.read_again, data[case.name])
+    times = timed(tasks, turns=turns)
+    rows = []
+    for case in cases:
+        size = measure(data[case.name])
+        rows.append(
+            {
+                "name": case.name,
+                "kind": case.kind,
+                "parameters": case.parameters,
+                "bytes": size.total_bytes,
+                "header_bytes": size.header_bytes,
+                "bits_per_parameter": size.bits_per_parameter(case.parameters),
+                "encode_seconds": times[f"write {case.name}"].figures(),
+                "decode_seconds": times[f"read {case.name}"].figures(),
+                "decode_again_seconds": times[f"again {case.name}"].figures(),
+            }
+        )
+    setting = {"model": graph.name, "parameters": graph.parameters, "turns": turns}
+    notes = ["bits are of the parameters that a body speaks for; headers, and the report of an uplink, are included"]
+    return Report("wire", setting, rows, notes=notes)
+
+
+def codec_bodies(graph: ModelGraph, weights: Weights, seed: int = 0) -> Iterator[tuple[str, Body, int]]:
+    """Return a body for every codec, with the number of parameters that it speaks for."""
+    generator = np.random.default_rng(seed)
+    masked = list(weight_tensors(full_mask(graph)))
+    sizes = {tensor.name: tensor.size for tensor in graph.tensors if tensor.role is not Role.STATISTIC}
+    mask = random_channels(graph, 0.5, generator)
+    part = gather(mask, weights)
+
+    def body(make: Callable[[str], Payload], names: list[str], seed: int | None = None) -> tuple[Body, int]:
+        payloads = {name: make(name) for name in names}
+        return Body(Kind.UPDATE, payloads, seed=seed), sum(sizes[name] for name in names)
+
+    def sparse(density: float) -> Callable[[str], Payload]:
+        return lambda name: Sparse.where(weights[name], generator.random(weights[name].shape) < density)
+
+    def bit(name: str) -> Payload:
+        return Bits.of(generator.random(weights[name].shape) < 0.5)
+
+    def count(name: str) -> Payload:
+        return Counts.of(generator.integers(0, 6, weights[name].shape), 5)
+
+    every = list(sizes)
+    yield "dense, float32", *body(lambda name: Dense(weights[name]), every)
+    yield "slice, half of the channels", *body(lambda name: Slice.of(mask, name, part[name]), every)
+    for density in (0.5, 0.1, 0.01):
+        yield f"sparse, density {density:g}", *body(sparse(density), every)
+    yield "counts from 0 to 5", *body(count, every)
+    yield "bits of the masked weights", *body(bit, masked, seed=2**64 - 1)
+    yield "the same, norms in float32", *body(lambda n: bit(n) if n in masked else Dense(weights[n]), every, seed=1)
+
+
+def _codecs(graph: ModelGraph, weights: Weights) -> Iterator[_Case]:
+    for name, body, parameters in codec_bodies(graph, weights):
+        yield _Case(name, "codec", parameters, partial(encode, body), decode, partial(decode, known=True))
+
+
+def uplinks() -> dict[str, tuple[str, Mapping[str, Setting]]]:
+    """Return every uplink: a title, the strategy and the settings that ask for it."""
+    found: dict[str, tuple[str, Mapping[str, Setting]]] = {
+        f"fedavg, sends {sent.value}": ("fedavg", {"sent": sent.value}) for sent in Sent
+    }
+    return found | {name: (name, {}) for name in _OTHERS}
+
+
+def _uplinks(graph: ModelGraph, weights: Weights) -> Iterator[_Case]:
+    """Return what each uplink sends for a device that can train the whole model."""
+    moment = Moment(0, _ROUNDS, 0)
+    fleet = [Participant("device", strong_device(), Budget(), samples=100)]
+    for title, (name, settings) in uplinks().items():
+        strategy = strategy_of(name, settings)
+        model = strategy.begin(graph, weights)
+        order = strategy.plan(model, fleet, moment)["device"]
+        report = upload_report(model, order, moment)
+        read: Callable[[bytes], Any] = partial(decode_result, graph=graph)
+        again: Callable[[bytes], Any] = partial(decode_result, graph=graph, known=report.result)
+        yield _Case(title, "uplink", order.mask.cost.parameters, partial(encode_result, report, graph), read, again)

@@ -1,0 +1,106 @@
+"""`edgefl bench coordinator`: a coordinator under the load of many devices."""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edgefl.cli.bench.options import add_output
+from edgefl.cli.bench.show import Columns, Progress, picture_file, show
+
+if TYPE_CHECKING:
+    from edgefl.cli.bench.picture import Bar
+
+__all__ = ["add_parser"]
+
+_EPILOG = """\
+examples:
+  edgefl bench coordinator --devices 100 --rounds 3
+  edgefl bench coordinator --devices 1000 --rounds 6 --workers 2
+  edgefl bench coordinator --devices 300 --buffered --train 5
+
+A coordinator is started on a free port of 127.0.0.1 and stopped in the end. Devices share one process: they poll, come
+back when they are told to, and upload an update of about 50 KB each round, or of the model of --bundle. Without --train
+an update follows its task at once, and the server is as busy as it can be. With --wait, polls wait at the coordinator.
+"""
+
+
+def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the action."""
+    parser = actions.add_parser(
+        "coordinator",
+        help="a coordinator under load: updates a second, latencies, memory",
+        description="Start a coordinator here, let simulated devices join it, and measure what it takes.\n"
+        "Needs the extra 'coordinator'.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--devices", type=int, default=100, metavar="N", help="simulated devices (default: 100)")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds (default: 3)")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes of the server (default: 1)")
+    parser.add_argument("--bundle", metavar="DIR", help="a model that `edgefl export` wrote (default: a small one)")
+    parser.add_argument("--buffered", action="store_true", help="no rounds to wait for: a new model every N updates")
+    parser.add_argument("--train", type=float, default=0.0, metavar="S", help="seconds that devices train (default: 0)")
+    parser.add_argument(
+        "--wait", type=float, default=0.0, metavar="S", help="seconds that a poll may wait (default: 0)"
+    )
+    parser.add_argument("--start", type=float, default=2.0, metavar="S", help="first polls come within (default: 2)")
+    parser.add_argument("--download", action="store_true", help="fetch the weights of every task")
+    parser.add_argument("--database", metavar="URL", help="such as postgresql://... (default: SQLite)")
+    add_output(parser, run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure and print."""
+    from edgefl.artifacts.bundle import read_bundle
+    from edgefl.bench.load.device import Behaviour
+    from edgefl.bench.load.run import load_report
+
+    plot, progress = picture_file(args), Progress()
+    behaviour = Behaviour(
+        devices=args.devices,
+        rounds=args.rounds,
+        wait=args.wait,
+        start=args.start,
+        train=args.train,
+        buffered=args.buffered,
+        download=args.download,
+    )
+    bundle = None if args.bundle is None else read_bundle(Path(args.bundle))
+    try:
+        report = load_report(behaviour, workers=args.workers, database=args.database, bundle=bundle, progress=progress)
+    finally:
+        progress.done()
+    told = report.setting
+    title = (
+        f"{told['devices']:,} devices, {told['rounds']} rounds, {told['workers']} workers, "
+        f"updates of {told['update_bytes'] / 1000:.1f} KB"
+    )
+    columns = Columns(title, ("what", "value", "p90", "p99", "max", "more"), _cells, _bar, "milliseconds, to the p90")
+    return show(report, columns, as_json=args.json, plot=plot)
+
+
+def _cells(row: Mapping[str, Any]) -> list[object]:
+    from edgefl.values.words import bytes_in_words, seconds_in_words
+
+    if "updates" in row and "seconds" in row:
+        more = f"{row['updates']:,} in {seconds_in_words(row['seconds'])}"
+        return [row["name"], f"{row['value']:.0f}", None, None, None, more]
+    if "grown_most_bytes" in row:
+        before = f"{bytes_in_words(row['before_bytes'])} after {row['before_updates']} updates"
+        more = f"{before}; one process by {row['grown_most_bytes'] / 2**20:+.1f} MiB at most"
+        return [row["name"], bytes_in_words(row["value"]), None, None, None, more]
+    seconds = row.get("seconds")
+    if seconds is None:
+        return [row["name"], seconds_in_words(row["value"]), None, None, None, "with its polls"]
+    others = [None if seconds[key] is None else seconds_in_words(seconds[key]) for key in ("p90", "p99", "max")]
+    return [row["name"], seconds_in_words(row["value"]), *others, f"median of {seconds['turns']:,}"]
+
+
+def _bar(row: Mapping[str, Any]) -> "Bar | None":
+    from edgefl.cli.bench.picture import Bar
+
+    seconds = row.get("seconds")
+    if not isinstance(seconds, Mapping):
+        return None
+    return Bar(row["name"], 1e3 * seconds["p50"], 1e3 * seconds["min"], 1e3 * seconds["p90"])

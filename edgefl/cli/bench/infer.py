@@ -1,0 +1,127 @@
+"""`edgefl bench infer`: dense against sparse against 8-bit models."""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edgefl.cli.bench.options import add_model, add_output, add_pace, numbers, pace_of, subject_of, words
+from edgefl.cli.bench.show import Columns, Progress, picture_file, ratio_in_words, show, tail_of
+from edgefl.errors import EdgeFLError
+
+if TYPE_CHECKING:
+    from edgefl.bench.infer import InferOrder
+    from edgefl.bench.report import Report
+    from edgefl.cli.bench.picture import Bar
+
+__all__ = ["add_parser"]
+
+_EPILOG = """\
+examples:
+  edgefl bench infer vgg16 --keep 0.3
+  edgefl bench infer --bundle exported/cnn4 --data fashion-mnist --plot speed.svg
+  edgefl bench infer --file dense.onnx --file sparse.onnx     on a device that has onnxruntime and nothing else
+
+Every model predicts one sample a turn, in a process of its own. The sparse model has at most --keep of the parameters,
+in widths that kernels like; a bundle's own personal part is taken if --keep is left out. Memory is the peak of a
+process, from before it loads its model to the end of the warm-up, beyond what it took before.
+"""
+_DEFAULT = "vgg16"
+
+
+def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the action."""
+    parser = actions.add_parser(
+        "infer",
+        help="dense against sparse against 8-bit models: latency, memory, energy, file size, accuracy",
+        description="Race a model whole, with a part of its channels, and on 8-bit integers, on every engine here.\n"
+        "Needs the extra 'device'; the extra 'export' for models that are not exported yet.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_model(parser, _DEFAULT)
+    parser.add_argument(
+        "--file", action="append", default=[], metavar="FILE", help="a finished .onnx or .pte model; may be repeated"
+    )
+    parser.add_argument("--keep", type=float, metavar="F", help="share of the parameters to keep (default: 0.3)")
+    parser.add_argument("--multiple", type=int, default=16, metavar="N", help="widths are multiples (default: 16)")
+    parser.add_argument("--engine", default="onnx,executorch", metavar="LIST", help="(default: onnx,executorch)")
+    parser.add_argument(
+        "--form", metavar="LIST", help="of dense, sparse, dense int8, sparse int8, with commas (default: all)"
+    )
+    parser.add_argument("--data", metavar="NAME|PATH", help="data for 8-bit ranges and accuracy (default: none)")
+    parser.add_argument("--folder", metavar="DIR", help="where the named data are (default: $EDGEFL_DATA/NAME)")
+    add_pace(parser, turns=100)
+    add_output(parser, run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure and print."""
+    plot, progress = picture_file(args), Progress()
+    try:
+        report = _measured(args, progress)
+    finally:
+        progress.done()
+    setting = report.setting
+    what = ", ".join(Path(file).name for file in setting.get("files", ())) or setting["model"]
+    kept = f", {setting['kept']:.1%} of the parameters kept" if "kept" in setting else ""
+    title = f"{what}{kept}: one sample, {setting['threads']} threads, {setting['turns']} turns"
+    base = "the first" if "files" in setting else "dense"
+    slowest = "p99" if setting["turns"] >= 100 else "max"
+    head = ("model", "file", "p50", "p90", slowest, "min", f"faster than {base}", "memory", "energy", "accuracy")
+    columns = Columns(title, head, _cells, _bar, f"times faster than {base}, and quartiles")
+    return show(report, columns, as_json=args.json, plot=plot)
+
+
+def _measured(args: argparse.Namespace, progress: Progress) -> "Report":
+    from edgefl.bench.infer import infer_files, infer_model
+
+    order = _order(args, progress)
+    if not args.file:
+        return infer_model(subject_of(args, _DEFAULT), order)
+    if args.model is not None or args.bundle is not None:
+        raise EdgeFLError("both files and a model are given", fix="Give --file, or a model, or --bundle.")
+    shape = None if args.input is None else numbers(args.input, "--input")
+    return infer_files([Path(file) for file in args.file], order, shape)
+
+
+def _order(args: argparse.Namespace, progress: Progress) -> "InferOrder":
+    from edgefl.bench.infer import InferOrder
+    from edgefl.bench.parts import FORMS
+    from edgefl.data import load
+
+    if args.keep is not None and not 0 < args.keep <= 1:
+        raise EdgeFLError(f"--keep is {args.keep:g}", fix="Give a share of the parameters above 0 and at most 1.")
+    return InferOrder(
+        pace_of(args),
+        engines=words(args.engine),
+        forms=FORMS if args.form is None else words(args.form),
+        keep=args.keep,
+        multiple=args.multiple,
+        data=None if args.data is None else load(args.data, args.folder),
+        progress=progress,
+    )
+
+
+def _cells(row: Mapping[str, Any]) -> list[object]:
+    from edgefl.cli.fed.tables import percent
+    from edgefl.values.words import bytes_in_words, seconds_in_words
+
+    seconds, energy = row["seconds"], row["energy"]
+    times = [seconds_in_words(value) for value in (seconds["p50"], seconds["p90"], tail_of(seconds), seconds["min"])]
+    return [
+        row["name"],
+        bytes_in_words(row["file_bytes"]),
+        *times,
+        ratio_in_words(row["speed_up"]),
+        bytes_in_words(row["memory"]["beyond_bytes"]),
+        None if energy is None else f"{1000 * energy['joules_each']:.3g} mJ",
+        None if row["accuracy"] is None else percent(row["accuracy"]["right"]),
+    ]
+
+
+def _bar(row: Mapping[str, Any]) -> "Bar | None":
+    from edgefl.cli.bench.picture import Bar
+
+    found = row["speed_up"]
+    return None if found is None else Bar(row["name"], found["ratio"], found["low"], found["high"])

@@ -1,0 +1,75 @@
+"""Options that several actions of `edgefl bench` have, and what they mean."""
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from edgefl.errors import EdgeFLError
+
+if TYPE_CHECKING:
+    from edgefl.bench.measuring import Pace
+    from edgefl.bench.subject import Subject
+
+__all__ = ["add_model", "add_output", "add_pace", "numbers", "pace_of", "subject_of", "words"]
+
+
+def add_model(parser: argparse.ArgumentParser, default: str) -> None:
+    """Add the options that say which model."""
+    parser.add_argument(
+        "model", nargs="?", metavar="MODEL", help=f"of the zoo, or package.module:factory (default: {default})"
+    )
+    parser.add_argument("--bundle", metavar="DIR", help="a model that `edgefl export` wrote; needs no torch")
+    parser.add_argument("--classes", type=int, metavar="N", help="classes of a zoo model (default: its paper's)")
+    parser.add_argument("--input", metavar="SHAPE", help="shape of one sample, such as 3,32,32, where it is not known")
+    parser.add_argument("--weights", metavar="FILE", help="weights of a zoo model (default: fresh ones)")
+
+
+def subject_of(args: argparse.Namespace, default: str) -> "Subject":
+    """Open the model that was named, or the default."""
+    from edgefl.bench.subject import open_subject
+
+    model = default if args.model is None and args.bundle is None else args.model
+    return open_subject(model, args.bundle, classes=args.classes, sample=args.input, weights=args.weights)
+
+
+def add_pace(parser: argparse.ArgumentParser, turns: int) -> None:
+    """Add the options that say how long."""
+    parser.add_argument("--turns", type=int, default=turns, metavar="N", help=f"turns of each (default: {turns})")
+    parser.add_argument("--warm-up", type=int, default=3, metavar="N", help="turns thrown away before (default: 3)")
+    parser.add_argument("--threads", type=int, metavar="N", help="of each engine (default: all usable cores)")
+    parser.add_argument(
+        "--energy-seconds",
+        type=float,
+        default=0.5,
+        metavar="S",
+        help="length of each of three bursts of runs for energy; 0 for none (default: 0.5)",
+    )
+
+
+def pace_of(args: argparse.Namespace) -> "Pace":
+    """Return how long to measure."""
+    from device_runtime.telemetry import usable_cores
+    from edgefl.bench.measuring import Pace
+
+    threads = usable_cores() if args.threads is None else args.threads
+    return Pace(turns=args.turns, warm_up=args.warm_up, threads=threads, energy_seconds=args.energy_seconds)
+
+
+def add_output(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:
+    """Add the options that say what to do with the result, and what runs."""
+    parser.add_argument("--plot", metavar="FILE", help="draw the result to a .png, .svg or .pdf file")
+    parser.add_argument("--json", action="store_true", help="print JSON on stdout")
+    parser.set_defaults(run=run)
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Return a list with commas."""
+    return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+
+
+def numbers(text: str, option: str) -> tuple[int, ...]:
+    """Return whole numbers with commas."""
+    try:
+        return tuple(int(word) for word in words(text))
+    except ValueError:
+        raise EdgeFLError(f"{option} is {text!r}", fix="Write whole numbers with commas, such as 32,8.") from None

@@ -1,0 +1,105 @@
+"""A report on stdout, as a table or as JSON, and as a picture; progress on stderr, where that is a terminal."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edgefl.bench.report import Report
+    from edgefl.cli.bench.picture import Bar
+
+__all__ = ["Columns", "Progress", "picture_file", "ratio_in_words", "show", "tail_of"]
+
+_WIDTH = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """How the rows of a report become a table and a picture."""
+
+    title: str
+    head: Sequence[str]
+    cells: Callable[[Mapping[str, Any]], Sequence[object]]
+    bar: "Callable[[Mapping[str, Any]], Bar | None]"
+    """A row's bar, or None where it has none."""
+    axis: str
+    """What the bars show."""
+
+
+class Progress:
+    """One line on stderr that says what is done now."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+
+    def __call__(self, what: str) -> None:
+        """Show what is done now."""
+        if self._shown:
+            print(f"\r{what[:_WIDTH]:<{_WIDTH}}", end="", file=sys.stderr, flush=True)
+
+    def done(self) -> None:
+        """Clear the line."""
+        if self._shown:
+            print("\r" + " " * _WIDTH + "\r", end="", file=sys.stderr, flush=True)
+
+
+def picture_file(args: argparse.Namespace) -> Path | None:
+    """Return the file of --plot; refuse one that cannot be drawn before anything is measured."""
+    if args.plot is None:
+        return None
+    from edgefl.cli.bench.picture import check_plot
+
+    return check_plot(Path(args.plot))
+
+
+def show(report: "Report", columns: Columns, *, as_json: bool, plot: Path | None) -> int:
+    """Print a report, and draw it; return the exit code, which is 1 if nothing could be measured."""
+    if as_json:
+        print(json.dumps(report.as_json(), indent=2, ensure_ascii=False))
+    else:
+        _print(report, columns)
+    if plot is not None:
+        from edgefl.cli.bench.picture import save_bars
+
+        bars = [bar for row in report.rows if (bar := columns.bar(row)) is not None]
+        save_bars(bars, plot, title=columns.title, axis=columns.axis)
+    return 0 if report.rows else 1
+
+
+def _print(report: "Report", columns: Columns) -> None:
+    from edgefl.cli.fed.tables import table
+    from edgefl.values.words import printable
+
+    print(printable(columns.title) + "\n")
+    if report.rows:
+        print(table(columns.head, [columns.cells(row) for row in report.rows]))
+    else:
+        print("nothing could be measured")
+    if report.missing:
+        print("\nnot measured:")
+        for name, reason in report.missing.items():
+            print(f"  {printable(name)}: {printable(reason)}")
+    if report.notes:
+        print()
+        for note in report.notes:
+            print(printable(note))
+
+
+def ratio_in_words(ratio: Mapping[str, Any] | None) -> str | None:
+    """'3.24x (3.10-3.38)', the quartiles in brackets, and '?' where it means little; None of nothing."""
+    if ratio is None:
+        return None
+    if ratio["verdict"] == "baseline":
+        return "1"
+    doubt = "" if ratio["verdict"] == "clear" else " ?"
+    return f"{ratio['ratio']:.2f}x ({ratio['low']:.2f}-{ratio['high']:.2f}){doubt}"
+
+
+def tail_of(seconds: Mapping[str, Any]) -> float:
+    """Return the slowest time worth naming: the 99th percentile, or the slowest turn of few."""
+    slowest: float = seconds["max"] if seconds["p99"] is None else seconds["p99"]
+    return slowest

@@ -1,0 +1,104 @@
+"""`edgefl bench train`: the training step of every engine against PyTorch's."""
+
+import argparse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from edgefl.cli.bench.options import add_model, add_output, add_pace, numbers, pace_of, subject_of, words
+from edgefl.cli.bench.show import Columns, Progress, picture_file, ratio_in_words, show, tail_of
+
+if TYPE_CHECKING:
+    from edgefl.cli.bench.picture import Bar
+
+__all__ = ["add_parser"]
+
+_EPILOG = """\
+examples:
+  edgefl bench train cnn4 --batch 32,8
+  edgefl bench train preresnet18 --engine pytorch,onnx --part full,half,head
+  edgefl bench train --bundle exported/cnn4 --json        without torch: the engines that are here
+
+A step is the loss and all gradients of one batch; an optimiser is left out, since it is the same numpy for all. Without
+torch and a bundle, cnn4, preresnet18 and mlp can be measured: every device has their graphs.
+"""
+_DEFAULT = "cnn4"
+
+
+def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the action."""
+    parser = actions.add_parser(
+        "train",
+        help="a training step of every engine against PyTorch",
+        description="Race one training step of every engine against PyTorch, where it is installed.\n"
+        "Needs the extra 'device'; PyTorch and ExecuTorch come with the extra 'export'.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_model(parser, _DEFAULT)
+    parser.add_argument("--batch", default="32", metavar="LIST", help="samples a step (default: 32)")
+    parser.add_argument(
+        "--engine", default="pytorch,onnx,executorch", metavar="LIST", help="(default: pytorch,onnx,executorch)"
+    )
+    parser.add_argument(
+        "--part", default="full", metavar="LIST", help="of full, half (the channels), head (trained) (default: full)"
+    )
+    add_pace(parser, turns=30)
+    add_output(parser, run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure and print."""
+    from edgefl.bench.train import TrainOrder, train_model
+
+    plot, progress = picture_file(args), Progress()
+    order = TrainOrder(
+        pace_of(args),
+        engines=words(args.engine),
+        batches=numbers(args.batch, "--batch"),
+        parts=words(args.part),
+        progress=progress,
+    )
+    try:
+        report = train_model(subject_of(args, _DEFAULT), order)
+    finally:
+        progress.done()
+    setting = report.setting
+    title = f"{setting['model']}: one training step, {setting['threads']} threads, {setting['turns']} turns"
+    slowest = "p99" if setting["turns"] >= 100 else "max"
+    head = (
+        "engine",
+        "p50",
+        "p90",
+        slowest,
+        "min",
+        "time / PyTorch's",
+        "/ whole model's",
+        "memory",
+        "energy",
+        "loss",
+    )
+    columns = Columns(title, head, _cells, _bar, "times PyTorch's seconds, and quartiles")
+    return show(report, columns, as_json=args.json, plot=plot)
+
+
+def _cells(row: Mapping[str, Any]) -> list[object]:
+    from edgefl.values.words import bytes_in_words, seconds_in_words
+
+    seconds, energy = row["seconds"], row["energy"]
+    times = [seconds_in_words(value) for value in (seconds["p50"], seconds["p90"], tail_of(seconds), seconds["min"])]
+    return [
+        row["name"],
+        *times,
+        ratio_in_words(row["time"]),
+        ratio_in_words(row["of_whole"]),
+        bytes_in_words(row["memory"]["beyond_bytes"]),
+        None if energy is None else f"{1000 * energy['joules_each']:.3g} mJ",
+        None if row["loss"] is None else f"{row['loss']:.5f}",
+    ]
+
+
+def _bar(row: Mapping[str, Any]) -> "Bar | None":
+    from edgefl.cli.bench.picture import Bar
+
+    found = row["time"]
+    return None if found is None else Bar(row["name"], found["ratio"], found["low"], found["high"])

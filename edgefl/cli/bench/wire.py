@@ -1,0 +1,60 @@
+"""`edgefl bench wire`: bits a parameter of every codec and uplink."""
+
+import argparse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from edgefl.cli.bench.options import add_model, add_output, subject_of
+from edgefl.cli.bench.show import Columns, picture_file, show
+
+if TYPE_CHECKING:
+    from edgefl.cli.bench.picture import Bar
+
+__all__ = ["add_parser"]
+
+_DEFAULT = "cnn4"
+
+
+def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the action."""
+    parser = actions.add_parser(
+        "wire",
+        help="bits a parameter of every codec and uplink, headers included",
+        description="Write and read what a model's update takes on the network, by every codec and as every strategy\n"
+        "sends it. cnn4, preresnet18 and mlp need no torch, others are exported first.",
+    )
+    add_model(parser, _DEFAULT)
+    parser.add_argument("--turns", type=int, default=15, metavar="N", help="turns of each (default: 15)")
+    add_output(parser, run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure and print."""
+    from edgefl.bench.wire import wire_report
+
+    plot = picture_file(args)
+    report = wire_report(subject_of(args, _DEFAULT), turns=args.turns)
+    title = f"{report.setting['model']}: {report.setting['parameters']:,} parameters, medians of {args.turns} turns"
+    head = ("body", "parameters", "bytes", "header", "bits each", "encode", "decode", "again")
+    return show(report, Columns(title, head, _cells, _bar, "bits a parameter"), as_json=args.json, plot=plot)
+
+
+def _cells(row: Mapping[str, Any]) -> list[object]:
+    from edgefl.values.words import seconds_in_words
+
+    return [
+        row["name"],
+        row["parameters"],
+        row["bytes"],
+        row["header_bytes"],
+        round(row["bits_per_parameter"], 4),
+        seconds_in_words(row["encode_seconds"]["p50"]),
+        seconds_in_words(row["decode_seconds"]["p50"]),
+        seconds_in_words(row["decode_again_seconds"]["p50"]),
+    ]
+
+
+def _bar(row: Mapping[str, Any]) -> "Bar | None":
+    from edgefl.cli.bench.picture import Bar
+
+    return Bar(row["name"], row["bits_per_parameter"])
