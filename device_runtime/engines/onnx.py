@@ -5,7 +5,7 @@ the frozen layers; one that is not is cut here if the package onnx is installed,
 """
 
 import importlib.util
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,9 @@ class OnnxStep:
         self._outputs = _outputs(session)
         self._read: dict[str, Array] = {}
         self._buffers: dict[str, Array] = {}
+        self._gradients: dict[str, Array] = {}
+        self._statistics: dict[str, Array] = {}
+        self._samples = -1
         self._labels = labels
         missing = [name for name in trained if GRADIENT + name not in self._outputs]
         if missing:
@@ -77,10 +80,11 @@ class OnnxStep:
 
     def __call__(self, weights: Weights, batch: Batch) -> StepResult:
         """Run forward and backward."""
+        others = False
         for name in self._inputs:
-            self._bind_input(name, self._input(name, weights, batch))
-        for name, dtype in self._outputs.items():
-            self._bind_output(name, dtype, _shape(name, weights, batch))
+            others |= self._bind_input(name, self._input(name, weights, batch)) and name in weights
+        if others or len(batch.x) != self._samples:
+            self._bind_outputs(weights, batch)
         try:
             self._session.run_with_iobinding(self._binding)
         except Exception as error:  # onnxruntime raises a dozen kinds, of its own and RuntimeError
@@ -88,13 +92,8 @@ class OnnxStep:
                 f"onnxruntime cannot run the step: {_first_line(error)}",
                 fix="Check that the samples have the model's shape, and their labels its classes.",
             ) from None
-        found = self._buffers
-        return StepResult(
-            float(found["loss"].reshape(())),
-            found.get("correct", np.zeros(0, np.bool_)),
-            {name.removeprefix(GRADIENT): array for name, array in found.items() if name.startswith(GRADIENT)},
-            {name.removeprefix(STATISTIC): array for name, array in found.items() if name.startswith(STATISTIC)},
-        )
+        correct = self._buffers.get("correct", _NONE)
+        return StepResult(float(self._buffers["loss"].reshape(())), correct, self._gradients, self._statistics)
 
     def _input(self, name: str, weights: Weights, batch: Batch) -> Array:
         match name:
@@ -115,11 +114,21 @@ class OnnxStep:
             raise MaskError(f"tensor {name!r} is missing from the weights", fix="Give every tensor of the submodel.")
         return np.asarray(weights[name], order="C")
 
-    def _bind_input(self, name: str, array: Array) -> None:
+    def _bind_input(self, name: str, array: Array) -> bool:
         """Let the graph read an array where it lies. One that it reads already stays bound, also if it was changed."""
-        if self._read.get(name) is not array:
-            self._binding.bind_cpu_input(name, array)
-            self._read[name] = array  # the graph has a bare pointer: somebody must keep the memory
+        if self._read.get(name) is array:
+            return False
+        self._binding.bind_cpu_input(name, array)
+        self._read[name] = array  # the graph has a bare pointer: somebody must keep the memory
+        return True
+
+    def _bind_outputs(self, weights: Weights, batch: Batch) -> None:
+        """Find memory for what this step gives: arrays or samples are others than in the last one."""
+        for name, dtype in self._outputs.items():
+            self._bind_output(name, dtype, _shape(name, weights, batch))
+        self._samples = len(batch.x)
+        self._gradients = _named(self._buffers, GRADIENT)
+        self._statistics = _named(self._buffers, STATISTIC)
 
     def _bind_output(self, name: str, dtype: Any, shape: tuple[int, ...]) -> None:
         """Let the graph write an output to memory that is the same in every step while shapes stay."""
@@ -157,6 +166,13 @@ class OnnxPredictor:
         if found.ndim != 2 or len(found) != len(x):
             raise ExportError(f"the model gives an array of shape {found.shape}", fix="Give a model that classifies.")
         return found
+
+
+_NONE = np.zeros(0, np.bool_)
+
+
+def _named(buffers: Mapping[str, Array], prefix: str) -> dict[str, Array]:
+    return {name.removeprefix(prefix): array for name, array in buffers.items() if name.startswith(prefix)}
 
 
 def _outputs(session: Any) -> dict[str, Any]:

@@ -185,6 +185,10 @@ def _move(
     held: Array | None,
 ) -> None:
     rate, scale = factors
+    if scale == 1.0 and momentum is None and held is None and not (descent.weight_decay or descent.proximal):
+        for begin in range(0, array.size, BLOCK):  # plain descent: the same numbers by fewer passes
+            array[begin : begin + BLOCK] -= gradient[begin : begin + BLOCK] * array.dtype.type(rate)
+        return
     scratch = np.empty((2, min(array.size, BLOCK)), array.dtype)
     for begin in range(0, array.size, BLOCK):
         here = slice(begin, begin + BLOCK)

@@ -1,0 +1,142 @@
+"""Eight unequal devices train one model on real handwritten digits; each ends with a small, fast one of its own.
+
+Run it with `make demo`. Hermes (personal models that lose channels), federated averaging of the whole model, and every
+device alone: the same data, the same devices, the same seed. Training and accuracy are real; seconds, memory and joules
+are those of the device classes; predictions are timed on this machine. It ends with a table and a report page.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from edgefl.artifacts.bundle import Bundle, pack_bundle
+from edgefl.artifacts.submodel import make_submodel
+from edgefl.bench.job import Job, command_of
+from edgefl.bench.race import Racer, raced
+from edgefl.cli.simulate_progress import Progress
+from edgefl.masks import Mask, full_mask
+from edgefl.report import write_report
+from edgefl.simulation import FederationSettings, crew_of
+from edgefl.simulation.built_in import built_in_bundle
+from edgefl.simulation.known_classes import classes_from
+from edgefl.simulation.request import Request, resources
+from edgefl.simulation.run_folder import Run, RunFolder, read_run
+from edgefl.simulation.simulate import simulate
+from edgefl.values import LocalWork, Setting, bytes_in_words, seconds_in_words
+from edgefl.wire import decode_mask
+
+_MODEL = "digits_cnn"
+_ROUNDS = 12
+_RATES: Mapping[str, Setting] = {"learning_rate": 0.05, "momentum": 0.9}
+_METHODS: Mapping[str, Mapping[str, Setting]] = {
+    "hermes": {**_RATES, "kept_target": 0.3},
+    "fedavg": {**_RATES, "width": "full"},
+    "local": _RATES,
+}
+_TITLES = {"hermes": "EdgeFL (Hermes)", "fedavg": "FedAvg, whole model", "local": "every device alone"}
+_BATCH = 64
+"""Images that are predicted at a time: with one, onnxruntime's own overhead is most of it."""
+
+
+def main() -> None:
+    """Run all three, and compare."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("runs/demo"), help="folder of the runs (default: runs/demo)")
+    parser.add_argument("--rounds", type=int, default=_ROUNDS)
+    parser.add_argument("--turns", type=int, default=100, help="of timing predictions (default: 100)")
+    options = parser.parse_args()
+    began = time.perf_counter()
+    shutil.rmtree(options.out, ignore_errors=True)
+    bundle = built_in_bundle(_MODEL)
+    runs = {name: _run(name, bundle, options.out / name, options.rounds) for name in _METHODS}
+    _show_methods(runs)
+    _show_devices(runs["hermes"], bundle, options.turns)
+    page = write_report(runs["hermes"], runs["hermes"].path / "report.html")
+    print(f"\nThe report is {page}; the runs are in {options.out}. All of it took {_words(time.perf_counter() - began)}.")
+    print(f"Put them side by side: edgefl compare {' '.join(str(run.path) for run in runs.values())}")
+
+
+def _run(name: str, bundle: Bundle, path: Path, rounds: int) -> Run:
+    print(f"{_TITLES[name]}: {rounds} rounds of 8 devices", file=sys.stderr)
+    request = Request(
+        model=_MODEL,
+        data="digits",
+        partition="dirichlet:0.3",
+        devices=8,
+        classes=classes_from("mixed"),
+        strategy=name,
+        settings=_METHODS[name],
+        federation=FederationSettings(rounds=rounds, per_round=8, work=LocalWork(epochs=3, batch_size=16)),
+    )
+    found = resources(request, bundle)
+    folder = RunFolder(path, request, bundle, found.fleet)
+    crew = crew_of(pack_bundle(bundle), found.fleet, len(os.sched_getaffinity(0)))
+    progress = Progress(rounds)
+    simulate(request, bundle, found, crew, folder, show=progress.round, stage=progress.stage)
+    progress.done()
+    return read_run(path)
+
+
+def _show_methods(runs: Mapping[str, Run]) -> None:
+    print(
+        f"\n{'':<21}{'global':>8}{'personal':>10}{'model':>8}{'a round':>10}{'energy':>9}{'sent':>10}"
+        f"\n{'':<21}{'model':>8}{'models':>10}{'size':>8}{'lasts':>10}{'':>9}{'':>10}"
+    )
+    for name, run in runs.items():
+        found = run.summary
+        assert found is not None  # it came to its end
+        overall = "-" if name == "local" else f"{found.accuracy or 0:.1%}"
+        lasts = found.simulated_seconds / max(found.rounds, 1)
+        print(
+            f"{_TITLES[name]:<21}{overall:>8}{found.personal_after or 0:>10.1%}{found.kept_fraction or 0:>8.0%}"
+            f"{_words(lasts):>10}{found.joules or 0:>7.0f} J{bytes_in_words(found.up_bytes):>10}"
+        )
+
+
+def _show_devices(run: Run, bundle: Bundle, turns: int) -> None:
+    masks = {
+        row.device_id: decode_mask((run.path / "masks" / f"{row.device_id}.safetensors").read_bytes(), bundle.graph)
+        for row in run.fleet
+    }
+    faster = _faster(bundle, masks, turns)
+    print(
+        f"\n{'device':<14}{'samples':>8}{'kept':>7}{'predicts':>10}{'memory':>10}{'energy':>9}{'sent':>10}{'accuracy':>10}"
+    )
+    for row in run.fleet:
+        mine = [one for result in run.rounds for one in result.devices if one.device_id == row.device_id]
+        accuracy = run.personal.after[row.device_id] if run.personal else 0.0
+        print(
+            f"{row.device_id:<14}{sum(row.labels):>8}{mine[-1].kept_fraction:>7.0%}{faster[row.device_id]:>9.2f}x"
+            f"{bytes_in_words(mine[-1].peak_bytes):>10}{sum(one.joules or 0 for one in mine):>7.1f} J"
+            f"{bytes_in_words(sum(one.up_bytes for one in mine)):>10}{accuracy:>10.1%}"
+        )
+    print(
+        "\nmemory of the last round's training and energy are estimates by device class; 'predicts' is how many times"
+        f"\nfaster than the whole model its own one answers here, {_BATCH} images at a time, two models in turns."
+    )
+
+
+def _faster(bundle: Bundle, masks: Mapping[str, Mask], turns: int) -> dict[str, float]:
+    """Race every device's model against the whole one: in processes of their own, in turns."""
+    with tempfile.TemporaryDirectory() as name:
+        racers = {}
+        for place, (device, mask) in enumerate([("whole", full_mask(bundle.graph)), *masks.items()]):
+            path = Path(name) / f"{place}.onnx"
+            path.write_bytes(make_submodel(bundle, mask).inference_model)
+            job = Job(task="infer", engine="onnx", threads=1, batch=_BATCH, model=str(path))
+            racers[device] = Racer(command_of(job, path.with_suffix(".json")))
+        times = raced(racers, turns)
+    return {device: times["whole"].median / times[device].median for device in masks}
+
+
+def _words(seconds: float) -> str:
+    return seconds_in_words(round(seconds, 2))
+
+
+if __name__ == "__main__":
+    main()
