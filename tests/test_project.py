@@ -38,7 +38,7 @@ def run(*command: str, **changes: str) -> "subprocess.CompletedProcess[str]":
 
 @pytest.mark.parametrize("room", ["device_runtime", "edgefl"])
 def test_a_room_imports_whole_without_frameworks(room: str) -> None:
-    blocked = ["torch", "executorch", "fastapi", "pydantic", "scipy", "sklearn", "matplotlib", "shtab"]
+    blocked = ["torch", "executorch", "fastapi", "pydantic", "scipy", "sklearn", "matplotlib", "plotly", "shtab"]
     done = run(sys.executable, "-c", BLOCKER.format(blocked=blocked, rooms=[room]))
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[]"

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from edgefl import __version__
-from edgefl.cli import completion, data, export, inspect, join, plan, predict, profile, serve, simulate
+from edgefl.cli import compare, completion, data, export, inspect, join, plan, predict, profile, report, serve, simulate
 from edgefl.cli.bench import verb as bench
 from edgefl.cli.fed import verb as fed
 from edgefl.errors import EdgeFLError
@@ -39,7 +39,22 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"edgefl {__version__}")
     verbs = parser.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
-    for verb in (profile, plan, export, simulate, serve, fed, join, predict, bench, data, inspect, completion):
+    for verb in (
+        profile,
+        plan,
+        export,
+        simulate,
+        report,
+        compare,
+        serve,
+        fed,
+        join,
+        predict,
+        bench,
+        data,
+        inspect,
+        completion,
+    ):
         verb.add_parser(verbs)
     return parser
 

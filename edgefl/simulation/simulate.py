@@ -34,10 +34,10 @@ def simulate(
             folder.add_round(result)
             rounds.append(result)
             show(result)
-        personal = None
+        parts, personal = federation.masks, None  # those of the rounds: devices tune other ones in the end
         if request.personalise:
             stage("devices make the last model their own")
             personal = federation.personalise()
         summary = summary_of(rounds, personal, time.perf_counter() - began)
-        folder.finish(federation.model.weights, federation.masks, personal, summary)
+        folder.finish(federation.model.weights, parts, personal, summary)
     return summary

@@ -1,0 +1,97 @@
+"""`edgefl compare`: runs side by side, on the terminal or in a page."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edgefl.errors import EdgeFLError
+
+if TYPE_CHECKING:
+    from edgefl.report import Comparison
+
+__all__ = ["add_parser"]
+
+_EPILOG = """\
+examples:
+  edgefl compare runs/fedavg runs/hermes
+  edgefl compare runs/fedavg runs/hermes runs/heterofl --out compared.html
+  edgefl compare --json runs/*
+
+The first run is the one that the others are compared with: shares differ by percentage points (pp), amounts by per
+cent. Accuracy is of the global model; 'before' and 'personal' are means over devices, before and after they made it
+their own. Time and energy are simulated and estimated by device class. --out needs the extra 'report'.
+"""
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "compare",
+        help="put simulated runs side by side",
+        description="Put runs side by side: accuracy, time, energy and traffic, differences to the first of them, and\n"
+        "what was asked differently.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("folders", metavar="RUN", nargs="+", help="two or more runs' folders")
+    parser.add_argument("--out", metavar="FILE", help="also make a page with their curves over each other")
+    parser.add_argument("--json", action="store_true", help="print JSON on stdout")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read the runs, print the comparison, write the page."""
+    from edgefl.cli.fed.tables import print_json
+    from edgefl.report import comparison_of
+    from edgefl.simulation.run_folder import read_run
+    from edgefl.values import printable
+
+    if len(args.folders) < 2:
+        raise EdgeFLError("one run has nothing to be compared with", fix="Name two or more; or use `edgefl report`.")
+    runs = [read_run(Path(folder)) for folder in args.folders]
+    compared = comparison_of(runs)
+    for warning in compared.warnings:
+        print(f"edgefl: warning: {printable(warning)}", file=sys.stderr)
+    if args.out is not None:
+        from edgefl.artifacts.store import write_whole
+        from edgefl.report import comparison_page
+
+        write_whole(Path(args.out), comparison_page(runs, compared).encode())
+        print(f"wrote {args.out}", file=sys.stderr)
+    if args.json:
+        print_json(compared.as_json())
+    else:
+        _print(compared)
+    return 0
+
+
+def _print(compared: "Comparison") -> None:
+    from edgefl.cli.fed.tables import table
+    from edgefl.report.comparison import SHARES
+    from edgefl.report.words import FIGURES, change
+    from edgefl.values import printable
+
+    heads = [title.lower() for _, title, _ in FIGURES]
+    rows = [
+        (row.name, row.strategy, *(say(getattr(row.figures, name)) for name, _, say in FIGURES))
+        for row in compared.rows
+    ]
+    print(table(("run", "strategy", *heads), rows))
+    first, *others = compared.rows
+    changes = [
+        (
+            row.name,
+            row.strategy,
+            *(change(row.differences[name], points=name in SHARES) or None for name, _, _ in FIGURES),
+        )
+        for row in others
+    ]
+    print(f"\nbeside {printable(first.name)}\n{table(('run', 'strategy', *heads), changes)}")
+    if first.asked:
+        lines = [(key, *(_shown(row.asked[key]) for row in compared.rows)) for key in first.asked]
+        print(f"\n{table(('asked', *(row.name for row in compared.rows)), lines)}")
+
+
+def _shown(value: object) -> str:
+    return "none" if value is None else str(value)

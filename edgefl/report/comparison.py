@@ -1,0 +1,151 @@
+"""Runs side by side: what each came to, how far that is from the first one, and what was asked differently."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from edgefl.report.headlines import name_of, so_far
+from edgefl.report.words import plural
+from edgefl.simulation.request import Request
+from edgefl.simulation.run_folder import Run
+from edgefl.simulation.summary import Summary
+from edgefl.values import to_json
+
+__all__ = ["SHARES", "Comparison", "RunRow", "comparison_of"]
+
+SHARES = ("accuracy", "personal_before", "personal_after", "kept_fraction")
+"""Figures whose difference is one of percentage points; of the others it is a ratio less one."""
+_AMOUNTS = ("simulated_seconds", "joules", "up_bytes", "down_bytes", "updates")
+_TEST_DATA = ("data", "folder", "test_samples")
+_NOT_SET = "not set"
+_SAID_ELSEWHERE = re.compile(r"classes\..*\.(name|share|source)")
+_Fleet = Mapping[str, Mapping[str, Any]]
+"""What the classes say, by their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run among others."""
+
+    name: str
+    path: str
+    strategy: str
+    finished: bool
+    figures: Summary
+    asked: Mapping[str, Any]
+    """What was not asked alike of all runs, and is of this one."""
+    differences: Mapping[str, float | None]
+    """To the first run: of shares in percentage points over 100, of amounts relative to the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Runs, the first of which the others are compared with."""
+
+    rows: tuple[RunRow, ...]
+    warnings: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for programs."""
+        return {
+            "runs": [
+                {
+                    "name": row.name,
+                    "path": row.path,
+                    "strategy": row.strategy,
+                    "finished": row.finished,
+                    "asked_differently": dict(row.asked),
+                    "figures": to_json(row.figures),
+                    "differences": dict(row.differences),
+                }
+                for row in self.rows
+            ],
+            "warnings": list(self.warnings),
+        }
+
+
+def comparison_of(runs: Sequence[Run]) -> Comparison:
+    """Compare runs with the first of them."""
+    figures = [so_far(run) for run in runs]
+    rows = zip(runs, _names(runs), figures, _asked_differently([run.request for run in runs]), strict=True)
+    return Comparison(
+        tuple(
+            RunRow(
+                name,
+                str(run.path),
+                run.request.strategy,
+                run.summary is not None,
+                total,
+                asked,
+                _differences(figures[0], total),
+            )
+            for run, name, total, asked in rows
+        ),
+        tuple(_warnings(runs)),
+    )
+
+
+def _names(runs: Sequence[Run]) -> list[str]:
+    """Return a name for each run that no other has."""
+    names = [name_of(run) for run in runs]
+    names = [str(run.path) if names.count(name) > 1 else name for run, name in zip(runs, names, strict=True)]
+    return [name if name not in names[:place] else f"{name} ({place + 1})" for place, name in enumerate(names)]
+
+
+def _differences(first: Summary, other: Summary) -> dict[str, float | None]:
+    made: dict[str, float | None] = {}
+    for name in SHARES:
+        before, after = getattr(first, name), getattr(other, name)
+        made[name] = None if before is None or after is None else after - before
+    for name in _AMOUNTS:
+        before, after = getattr(first, name), getattr(other, name)
+        made[name] = after / before - 1 if before and after is not None else None
+    return made
+
+
+def _asked_differently(requests: Sequence[Request]) -> list[dict[str, Any]]:
+    """Return for each request its values of what is not alike in all."""
+    fleets = [{kind.name: dict(_leaves(to_json(kind), "")) for kind in request.classes} for request in requests]
+    flat = [_flat(request, fleet, _said_by_all(fleets)) for request, fleet in zip(requests, fleets, strict=True)]
+    keys = dict.fromkeys(key for one in flat for key in one)
+    # A class that only some fleets have is in the fleet's mixture already.
+    keys = {key: None for key in keys if not key.startswith("classes.") or all(key in one for one in flat)}
+    differing = [key for key in keys if any(one.get(key, _NOT_SET) != flat[0].get(key, _NOT_SET) for one in flat)]
+    return [{key: one.get(key, _NOT_SET) for key in differing} for one in flat]
+
+
+def _said_by_all(fleets: Sequence[_Fleet]) -> list[str]:
+    """Return what the classes of each fleet say alike, though another fleet may say something else."""
+    names = next(iter(fleets[0].values()))
+    return [name for name in names if all(len({repr(kind[name]) for kind in fleet.values()}) == 1 for fleet in fleets)]
+
+
+def _flat(request: Request, fleet: _Fleet, alike: Collection[str]) -> dict[str, Any]:
+    """Return everything that a request says under names with dots; what all classes say is said once."""
+    first = next(iter(fleet.values()))
+    told = {kind: {name: value for name, value in one.items() if name not in alike} for kind, one in fleet.items()}
+    data = to_json(request)
+    data["classes"] = {"every": {name: first[name] for name in alike}} | told
+    data["fleet"] = ",".join(f"{kind.name}:{kind.share:g}" for kind in request.classes)
+    found = dict(_leaves(data, ""))
+    return {key: value for key, value in found.items() if not _SAID_ELSEWHERE.fullmatch(key)}
+
+
+def _leaves(data: Mapping[str, Any], path: str) -> Iterable[tuple[str, Any]]:
+    for key, value in data.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", value
+
+
+def _warnings(runs: Sequence[Run]) -> Iterable[str]:
+    tested = [tuple(getattr(run.request, name) for name in _TEST_DATA) for run in runs]
+    if len(set(tested)) > 1:
+        sets = ", ".join(dict.fromkeys(run.request.data for run in runs))
+        yield f"These runs are judged by different test samples ({sets}): their accuracies do not compare."
+    for run, name in zip(runs, _names(runs), strict=True):
+        if run.summary is None:
+            asked = plural(run.request.federation.rounds, "round")
+            yield f"{name} has not come to its end: its figures are of {len(run.rounds)} of {asked}."

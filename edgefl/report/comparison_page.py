@@ -1,0 +1,76 @@
+"""The page that puts runs side by side."""
+
+from collections.abc import Sequence
+
+from edgefl.report.comparison import SHARES, Comparison, RunRow
+from edgefl.report.markup import Markup, element
+from edgefl.report.overlays import overlays
+from edgefl.report.page import charts, page
+from edgefl.report.tables import table
+from edgefl.report.words import FIGURES, change
+from edgefl.simulation.run_folder import Run
+
+__all__ = ["comparison_page"]
+
+_NOTE = (
+    "Personal accuracy is a mean over devices, before and after they made the last model their own. Time and energy "
+    "are simulated and estimated by device class. Differences to the first run: of shares in percentage points, of "
+    "amounts in per cent."
+)
+
+
+def comparison_page(runs: Sequence[Run], compared: Comparison) -> str:
+    """Return a page about several runs, in one text."""
+    names = [row.name for row in compared.rows]
+    return page(
+        title="Runs side by side",
+        subtitle=", ".join(names),
+        notices=compared.warnings,
+        sections=(
+            ("figures", "What they came to", _figures(compared.rows)),
+            ("curves", "Over each other", charts(overlays(runs, names), columns="three")),
+            ("asked", "What was asked differently", _asked(compared.rows)),
+        ),
+    )
+
+
+def _figures(rows: Sequence[RunRow]) -> Markup:
+    head = ("Run", "Strategy", *(title for _, title, _ in FIGURES))
+    lines = [
+        (
+            element("th", row.name, scope="row"),
+            element("td", row.strategy),
+            *(_cell(row, name, first=place == 0) for name, _, _ in FIGURES),
+        )
+        for place, row in enumerate(rows)
+    ]
+    caption = f"Figures of each run, and differences to {rows[0].name}"
+    return table("runs-table", head, lines, caption=caption, note=_NOTE, numbers=range(2, len(head)), sortable=True)
+
+
+def _cell(row: RunRow, name: str, *, first: bool) -> Markup:
+    say = {figure: words for figure, _, words in FIGURES}[name]
+    value = getattr(row.figures, name)
+    told = "" if first else change(row.differences[name], points=name in SHARES)
+    return element(
+        "td",
+        say(value),
+        element("span", told, class_="change") if told else Markup(),
+        class_="number",
+        data_v=None if value is None else f"{value:.6g}",
+    )
+
+
+def _asked(rows: Sequence[RunRow]) -> Markup:
+    keys = list(rows[0].asked)
+    if not keys:
+        return element("p", "Nothing: the same was asked of all of them.", class_="empty")
+    lines = [
+        (element("th", key, scope="row"), *(element("td", _shown(row.asked[key])) for row in rows)) for key in keys
+    ]
+    head = ("Asked", *(row.name for row in rows))
+    return table("asked-table", head, lines, caption="Settings that are not alike in all runs")
+
+
+def _shown(value: object) -> str:
+    return "none" if value is None else str(value)

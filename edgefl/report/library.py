@@ -1,0 +1,34 @@
+"""The charting library as it was installed: plotly's Python package brings plotly.js along, and no page loads it."""
+
+import re
+from importlib.resources import files
+
+from edgefl.errors import MissingDependencyError
+
+__all__ = ["OWN_FILES", "own_file", "plotly_js", "style_ids"]
+
+OWN_FILES = ("style.css", "charts.js", "tables.js")
+
+
+def plotly_js() -> str:
+    """Return plotly.js."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise MissingDependencyError("plotly", action="Drawing a report", extra="report") from None
+    # A page is read with plain line ends, and its policy names the digest of what is read.
+    return str(get_plotlyjs()).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def style_ids(script: str) -> tuple[str, ...]:
+    """Return the ids of the style elements that plotly.js adds to a page, unless there is something of that id.
+
+    A strict policy forbids such elements. `style.css` has the rules that matter; the others are for maps.
+    """
+    found = re.findall(r'getElementById\("([0-9a-f]{64})"\)', script)
+    return ("plotly.js-style-global", *dict.fromkeys(found))
+
+
+def own_file(name: str) -> str:
+    """Return a file of `static/`."""
+    return (files("edgefl.report") / "static" / name).read_text(encoding="utf-8")

@@ -1,0 +1,196 @@
+"""Pictures of who has what: devices down; labels, layers or channels across.
+
+Of large fleets the first devices are shown, and of wide groups neighbouring channels in one column: a picture has a few
+hundred rows and columns at the most, whatever the run.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from edgefl.masks import Array
+from edgefl.report.figure import MOST_LABELS, Figure, cells, layout, names_axis, plain
+from edgefl.report.words import count, plural, share
+from edgefl.simulation.parts import Part
+from edgefl.simulation.run_folder import FleetRow
+
+__all__ = ["MOST_DEVICES", "MOST_GROUPS", "channel_pictures", "label_picture", "layer_picture", "shown_of"]
+
+MOST_DEVICES = 200
+"""Rows of a picture."""
+MOST_GROUPS = 24
+"""Channel groups of which there are pictures."""
+_MOST_COLUMNS = 256
+_MOST_WRITTEN = 16
+"""Rows and columns of a picture whose cells have their numbers in them."""
+
+
+def shown_of(devices: int) -> str:
+    """Return a sentence that says which devices are shown; empty where all are."""
+    return f" The first {MOST_DEVICES} of {devices:,} devices are shown." if devices > MOST_DEVICES else ""
+
+
+def label_picture(fleet: Sequence[FleetRow]) -> Figure | None:
+    """Draw how many training samples of each label each device has."""
+    rows = fleet[:MOST_DEVICES]
+    classes = max((len(row.labels) for row in rows), default=0)
+    if not classes:
+        return None
+    counts = np.array([(*row.labels, *[0] * (classes - len(row.labels))) for row in rows], np.int64)
+    totals, present = counts.sum(axis=1), (counts > 0).sum(axis=1)
+    names, labels = [row.device_id for row in rows], [str(label) for label in range(classes)]
+    return Figure(
+        name="labels",
+        title="Data by device and label",
+        summary=f"Training samples of {plural(len(rows), 'device')}: {_range(totals.tolist(), count)} each, of "
+        f"{_range(present.tolist(), count)} of {classes} labels.{shown_of(len(fleet))}",
+        traces=(
+            _heatmap(names, labels, counts.tolist(), top=int(counts.max()), hover="%{z:,} samples of label %{x}")
+            | _written(counts.shape, "%{z}"),
+        ),
+        layout=_table_layout(names, labels, x="label"),
+        key=(("scale", f"none to {plural(int(counts.max()), 'sample')}"),),
+    )
+
+
+def layer_picture(parts: Sequence[Part]) -> Figure | None:
+    """Draw how much each device keeps of each layer, in one colour where it trains it and in another where not."""
+    rows = parts[:MOST_DEVICES]
+    if not rows or not rows[0].layers:
+        return None
+    names, layers = [part.device_id for part in rows], [layer.name for layer in rows[0].layers]
+    kept = np.array([[round(100 * layer.kept) for layer in part.layers] for part in rows], np.uint8)
+    trained = np.array([[layer.trained for layer in part.layers] for part in rows], np.bool_)
+    everything = int(trained.all(axis=1).sum())
+    return Figure(
+        name="layers",
+        title="Layers: trained or frozen, and how much of each is kept",
+        summary=f"{everything} of {plural(len(rows), 'device')} train all {len(layers)} layers. Devices keep "
+        f"{_range([part.kept_fraction for part in rows], share)} of the model's parameters.{shown_of(len(parts))}",
+        traces=tuple(
+            _heatmap(names, layers, _only(kept, where), top=100, hover=f"%{{x}}: {word}, %{{z}} % kept", scale=word)
+            | _written(kept.shape, "%{text}")
+            | {"text": [[_cell_text(word, value) for value in row] for row in _only(kept, where)]}
+            for where, word in ((trained, "trained"), (~trained, "frozen"))
+            if where.any()
+        ),
+        layout=_table_layout(names, layers, x="layer"),
+        key=tuple(
+            key
+            for key, where in (
+                (("trained", "trained; the stronger, the more of the layer is kept, in per cent"), trained),
+                (("frozen", "frozen: used, and not trained"), ~trained),
+            )
+            if where.any()
+        ),
+    )
+
+
+def channel_pictures(parts: Sequence[Part]) -> tuple[Figure, ...]:
+    """Draw which channels of each group each device keeps, one picture a group."""
+    rows = parts[:MOST_DEVICES]
+    groups = list(rows[0].channels)[:MOST_GROUPS] if rows else []
+    return tuple(_channels(rows, group, place, len(parts)) for place, group in enumerate(groups))
+
+
+def _channels(rows: Sequence[Part], group: str, place: int, devices: int) -> Figure:
+    names = [part.device_id for part in rows]
+    flags = np.array([[flag == "1" for flag in part.channels[group]] for part in rows], np.bool_)
+    width = flags.shape[1]
+    each = -(-width // _MOST_COLUMNS)
+    starts = np.arange(0, width, each)
+    portions = np.add.reduceat(flags, starts, axis=1, dtype=np.int64) / np.diff(np.append(starts, width))
+    kept, holders = flags.sum(axis=1), flags.sum(axis=0)
+    common = int((holders == len(rows)).sum())
+    columns = f" A column is {each} channels." if each > 1 else ""
+    return Figure(
+        name=f"channels-{place}",
+        title=f"Channels of {group}",
+        summary=f"Devices keep {_range(kept.tolist(), count)} of {plural(width, 'channel')}; {common:,} are kept by "
+        f"all, {int((holders == 0).sum()):,} by none.{columns}{shown_of(devices)}",
+        traces=(
+            _heatmap(
+                names, [], cells(np.round(100 * portions)), top=100, hover="channel %{x}: %{z} % kept", scale="kept"
+            )
+            | {"x0": float(starts[0] + (each - 1) / 2), "dx": each},
+        ),
+        layout=_channel_layout(names, width),
+        key=(("kept", "kept"), ("empty", "not kept")),
+    )
+
+
+def _range(values: Sequence[Any], say: Callable[[Any], str]) -> str:
+    low, high = say(min(values)), say(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def _only(values: Array, where: Array) -> list[list[int | None]]:
+    return [
+        [int(value) if there else None for value, there in zip(row, flags, strict=True)]
+        for row, flags in zip(values, where, strict=True)
+    ]
+
+
+def _cell_text(word: str, kept: int | None) -> str:
+    if kept is None:
+        return ""
+    return str(kept) if word == "trained" else "frozen" if kept == 100 else f"frozen {kept}"
+
+
+def _heatmap(
+    devices: Sequence[str], across: Sequence[str], z: Any, *, top: int, hover: str, scale: str = "trained"
+) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "type": "heatmap",
+        "y": [plain(name) for name in devices],
+        "z": z,
+        "zmin": 0,
+        "zmax": max(top, 1),
+        "colorscale": [[0, f"var(--{scale}-0)"], [0.5, f"var(--{scale}-1)"], [1, f"var(--{scale}-2)"]],
+        "showscale": False,
+        # A gap, even an invisible one, keeps plotly from scaling a small image by an inline style.
+        "xgap": 1 if across and len(across) <= MOST_LABELS else 0.01,
+        "ygap": 1 if len(devices) <= MOST_LABELS else 0.01,
+        "hoverongaps": False,
+        "hovertemplate": f"%{{y}}<br>{hover}<extra></extra>",
+    }
+    return made | ({"x": [plain(name) for name in across]} if across else {})
+
+
+def _written(shape: tuple[int, ...], text: str) -> dict[str, Any]:
+    """Return the texts of cells, where they are few enough to be read."""
+    return (
+        {"texttemplate": text, "textfont": {"size": 11, "color": "var(--cell-text)"}}
+        if max(shape) <= _MOST_WRITTEN
+        else {}
+    )
+
+
+def _table_layout(devices: Sequence[str], across: Sequence[str], *, x: str) -> dict[str, Any]:
+    return _picture_layout(devices, x=x, row=26, xaxis=names_axis(across))
+
+
+def _channel_layout(devices: Sequence[str], width: int) -> dict[str, Any]:
+    xaxis = {"range": [-0.5, width - 0.5], "constrain": "domain", "tickformat": ",d", "nticks": 6}
+    return _picture_layout(devices, x="channel", row=16, xaxis=xaxis)
+
+
+def _picture_layout(devices: Sequence[str], *, x: str, row: int, xaxis: dict[str, Any]) -> dict[str, Any]:
+    height = 64 + max(90, min(row * len(devices), 240 + 3 * len(devices)))
+    rows = {
+        "autorange": "reversed",
+        "showgrid": False,
+        "ticks": "",
+        "ticklabelstandoff": 5,
+        "title": {"text": ""},
+        "rangemode": "normal",
+    }
+    return layout(
+        x=x,
+        y="",
+        height=height,
+        hovermode="closest",
+        xaxis={"showline": False, "ticks": "", **xaxis},
+        yaxis={"showline": False, **rows, **names_axis(devices)},
+    )

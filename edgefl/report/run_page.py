@@ -1,0 +1,65 @@
+"""The page about one run."""
+
+from edgefl.report.coverage import coverage_picture
+from edgefl.report.curves import curves
+from edgefl.report.devices import device_rows
+from edgefl.report.figure import Figure
+from edgefl.report.headlines import asked, headlines, name_of, standing
+from edgefl.report.markup import Markup, element, joined
+from edgefl.report.page import charts, page
+from edgefl.report.pictures import MOST_GROUPS, channel_pictures, label_picture, layer_picture
+from edgefl.report.tables import class_table, definitions, device_table, tiles
+from edgefl.report.words import plural
+from edgefl.simulation.run_folder import Run
+
+__all__ = ["run_page"]
+
+_HOW_TO_ZOOM = "Drag over a chart to look closer, and double-click it to go back."
+
+
+def run_page(run: Run) -> str:
+    """Return a page about a run: everything in one text, nothing from elsewhere."""
+    request, notice = run.request, standing(run)
+    return page(
+        title=name_of(run),
+        subtitle=f"{request.strategy} · {request.model} on {request.data}, {request.partition} · "
+        f"{plural(request.devices, 'device')} · {plural(request.federation.rounds, 'round')}",
+        notices=(notice,) if notice else (),
+        sections=(
+            ("result", "Result", tiles(headlines(run))),
+            ("curves", "Over the rounds", _curves(run)),
+            ("devices", "Devices", device_table(device_rows(run))),
+            ("data", "Data", _charts_or(_there(label_picture(run.fleet)), "The fleet has not been written yet.")),
+            ("masks", "Masks", _masks(run)),
+            ("asked", "What was asked", joined(definitions(asked(run)), class_table(request.classes, run.fleet))),
+        ),
+    )
+
+
+def _curves(run: Run) -> Markup:
+    if not run.rounds:
+        return element("p", "No round has come to its end yet.", class_="empty")
+    return joined(element("p", _HOW_TO_ZOOM, class_="hint zoom"), charts(curves(run.rounds)))
+
+
+def _masks(run: Run) -> Markup:
+    if not run.parts:
+        return element("p", "There are no parts to show: they are written when a run comes to its end.", class_="empty")
+    groups = len(run.parts[0].channels)
+    more = f" The first {MOST_GROUPS} of {groups} channel groups are shown." if groups > MOST_GROUPS else ""
+    told = (
+        f"The last part that each device had; {len(run.parts):,} of {plural(len(run.fleet), 'device')} had one.{more}"
+    )
+    return joined(
+        element("p", told, class_="hint"),
+        charts(_there(layer_picture(run.parts), coverage_picture(run.parts)), columns="one"),
+        charts(channel_pictures(run.parts)),
+    )
+
+
+def _charts_or(figures: tuple[Figure, ...], nothing: str) -> Markup:
+    return charts(figures, columns="one") if figures else element("p", nothing, class_="empty")
+
+
+def _there(*figures: Figure | None) -> tuple[Figure, ...]:
+    return tuple(figure for figure in figures if figure is not None)

@@ -1,0 +1,98 @@
+/* Draws charts from data: an element <div data-chart="ID"> shows the traces and the layout in the JSON of
+ * <script type="application/json" id="ID">. Colours and fonts in it are properties of the stylesheet, such as
+ * "var(--series-1)", so a chart follows the page's light or dark scheme. Needs Plotly, and nothing that a strict
+ * Content-Security-Policy forbids: no eval, no inline handler, no inline style.
+ *
+ * A page that goes on calls EdgeFLCharts.draw(element, spec) with a new spec, or EdgeFLCharts.redraw() after it has
+ * changed the JSON. */
+"use strict";
+
+(() => {
+  const CONFIG = { displayModeBar: false, scrollZoom: false, doubleClick: "reset" };
+  const DARK = window.matchMedia("(prefers-color-scheme: dark)");
+  const COARSE = window.matchMedia("(pointer: coarse)");
+  const drawn = new Map();
+  const sizes = new ResizeObserver((entries) => {
+    for (const entry of entries) {
+      const width = Math.floor(entry.contentRect.width);
+      const now = entry.target._fullLayout;
+      if (width > 0 && now && width !== Math.floor(now.width)) {
+        window.Plotly.relayout(entry.target, { width });
+      }
+    }
+  });
+
+  function resolved(value, style) {
+    if (typeof value === "string") {
+      const named = /^var\((--[\w-]+)\)$/.exec(value);
+      return named ? style.getPropertyValue(named[1]).trim() : value;
+    }
+    if (Array.isArray(value)) {
+      // What ends in a number is a row of numbers: long, and without colours.
+      return typeof value[value.length - 1] === "number" ? value : value.map((one) => resolved(one, style));
+    }
+    if (value !== null && typeof value === "object") {
+      return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, resolved(one, style)]));
+    }
+    return value;
+  }
+
+  function draw(element, spec) {
+    drawn.set(element, spec);
+    sizes.observe(element);
+    const style = window.getComputedStyle(document.documentElement);
+    const layout = resolved(spec.layout, style);
+    layout.width = Math.max(element.clientWidth, 1);
+    if (COARSE.matches) {
+      layout.dragmode = false; // a finger scrolls the page
+    }
+    return window.Plotly.react(element, resolved(spec.traces, style), layout, CONFIG);
+  }
+
+  function read(element) {
+    const source = document.getElementById(element.dataset.chart);
+    return source === null ? null : JSON.parse(source.textContent);
+  }
+
+  function drawFromPage(element) {
+    const spec = read(element);
+    if (spec !== null) {
+      draw(element, spec);
+    }
+  }
+
+  function places() {
+    return document.querySelectorAll("[data-chart]");
+  }
+
+  function drawAll() {
+    places().forEach((element) => drawn.has(element) || drawFromPage(element));
+  }
+
+  function redraw() {
+    drawn.forEach((spec, element) => draw(element, (element.dataset.chart && read(element)) || spec));
+  }
+
+  function start() {
+    if (!("IntersectionObserver" in window)) {
+      drawAll();
+      return;
+    }
+    // A run of many groups has many charts: each is drawn when it comes near.
+    const near = new IntersectionObserver(
+      (entries) => {
+        for (const entry of entries.filter((one) => one.isIntersecting)) {
+          near.unobserve(entry.target);
+          drawFromPage(entry.target);
+        }
+      },
+      { rootMargin: "600px" },
+    );
+    places().forEach((element) => near.observe(element));
+  }
+
+  DARK.addEventListener("change", redraw);
+  window.addEventListener("beforeprint", drawAll);
+  window.EdgeFLCharts = { draw, redraw };
+  start();
+})();

@@ -1,0 +1,157 @@
+"""Tables and lists of the pages. A cell has the number that it is sorted by, and the words that are read."""
+
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from edgefl.report.devices import DeviceRow
+from edgefl.report.headlines import Headline
+from edgefl.report.markup import Markup, element
+from edgefl.report.words import count, joules, rate, seconds, share, size, watts
+from edgefl.simulation.device_class import DeviceClass
+from edgefl.simulation.run_folder import FleetRow
+
+__all__ = ["class_table", "definitions", "device_table", "table", "tiles"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One column of numbers."""
+
+    head: str
+    value: Callable[[Any], float | None]
+    say: Callable[[Any], str]
+
+
+_DEVICE_COLUMNS = (
+    _Column("Samples", lambda row: row.samples, count),
+    _Column("Kept", lambda row: row.kept_fraction, share),
+    _Column("Trained", lambda row: row.trained_fraction, share),
+    _Column("Arrived", lambda row: row.arrived, count),
+    _Column("Late", lambda row: row.late, count),
+    _Column("Lost", lambda row: row.lost, count),
+    _Column("Refused", lambda row: row.refused, count),
+    _Column("Round", lambda row: row.seconds, seconds),
+    _Column("Memory", lambda row: row.peak_bytes, size),
+    _Column("Energy", lambda row: row.joules, joules),
+    _Column("Up", lambda row: row.up_bytes, size),
+    _Column("Down", lambda row: row.down_bytes, size),
+    _Column("Before", lambda row: row.before, share),
+    _Column("After", lambda row: row.after, share),
+)
+_LONG_NAME = 32
+_DEVICE_NOTE = (
+    "Kept and trained: share of the model's parameters in its last "
+    "part. Arrived to refused: its tasks. Round: median simulated time. Memory: peak, energy: sum, both estimated by "
+    "device class. Before and after: accuracy on its own test samples, of its part of the last model and of its own "
+    "model. Choose a heading to sort."
+)
+_CLASS_NOTE = (
+    "Speed 1 is about a Raspberry Pi 4. Memory: what training may take. Fails: share of tasks of which nothing comes."
+)
+_CLASS_COLUMNS = (
+    _Column("Speed", lambda kind: kind.speed, lambda value: f"{value:g}"),
+    _Column("Memory", lambda kind: kind.memory_bytes, size),
+    _Column("Download", lambda kind: kind.download_bytes_per_second, rate),
+    _Column("Upload", lambda kind: kind.upload_bytes_per_second, rate),
+    _Column("Idle", lambda kind: kind.idle_watts, watts),
+    _Column("Busy", lambda kind: kind.busy_watts, watts),
+    _Column("Fails", lambda kind: kind.fails, share),
+)
+
+
+def device_table(rows: Sequence[DeviceRow]) -> Markup:
+    """Return the table of devices, which its headings sort."""
+    head = ("Device", "Class", *(column.head for column in _DEVICE_COLUMNS))
+    lines = [
+        (
+            element("th", row.device_id, scope="row", class_="long" if len(row.device_id) > _LONG_NAME else None),
+            element("td", row.kind),
+            *(_cell(column, row) for column in _DEVICE_COLUMNS),
+        )
+        for row in rows
+    ]
+    return table(
+        "devices-table",
+        head,
+        lines,
+        caption="What each device has, did and cost over all rounds",
+        note=_DEVICE_NOTE,
+        numbers=range(2, 16),
+        sortable=True,
+    )
+
+
+def class_table(classes: Sequence[DeviceClass], fleet: Sequence[FleetRow]) -> Markup:
+    """Return the table of device classes, with where their figures come from."""
+    kinds = [row.kind for row in fleet]
+    head = ("Class", "Devices", *(column.head for column in _CLASS_COLUMNS), "Source of these figures")
+    lines = [
+        (
+            element("th", kind.name, scope="row"),
+            element("td", count(kinds.count(kind.name)), class_="number"),
+            *(_cell(column, kind) for column in _CLASS_COLUMNS),
+            element("td", kind.source or "not said", class_="prose"),
+        )
+        for kind in classes
+    ]
+    return table(
+        "classes-table", head, lines, caption="The device classes of the fleet", note=_CLASS_NOTE, numbers=range(1, 9)
+    )
+
+
+def table(
+    name: str,
+    head: Sequence[str],
+    lines: Sequence[Sequence[Markup]],
+    *,
+    caption: str,
+    note: str = "",
+    numbers: Container[int] = (),
+    sortable: bool = False,
+) -> Markup:
+    """Return a table that scrolls by itself where the screen is narrow; `numbers` are its columns of numbers."""
+    heads = [
+        element("th", words, scope="col", class_="number" if place in numbers else None)
+        for place, words in enumerate(head)
+    ]
+    made = element(
+        "table",
+        element("caption", element("span", caption), id=f"{name}-caption"),
+        element("thead", element("tr", *heads)),
+        element("tbody", *(element("tr", *line) for line in lines)),
+        class_="sortable" if sortable else None,
+    )
+    return element(
+        "div",
+        element("div", made, class_="scroll", role="region", tabindex="0", aria_labelledby=f"{name}-caption"),
+        element("p", note, class_="note") if note else Markup(),
+        class_="table",
+    )
+
+
+def definitions(pairs: Sequence[tuple[str, str]]) -> Markup:
+    """Return names and values."""
+    return element("dl", *(element("div", element("dt", name), element("dd", value)) for name, value in pairs))
+
+
+def tiles(figures: Sequence[Headline]) -> Markup:
+    """Return figures in large type."""
+    return element(
+        "dl",
+        *(
+            element(
+                "div",
+                element("dt", one.title),
+                element("dd", *(element("span", part, " ") for part in one.value.split(", ")), class_="value"),
+                element("dd", one.note, class_="note"),
+            )
+            for one in figures
+        ),
+        class_="tiles",
+    )
+
+
+def _cell(column: _Column, row: object) -> Markup:
+    value = column.value(row)
+    return element("td", column.say(value), class_="number", data_v=None if value is None else f"{value:.6g}")

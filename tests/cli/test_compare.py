@@ -1,0 +1,104 @@
+"""`edgefl compare`: a table, JSON, a page."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from edgefl.cli.main import main
+from tests.report.runs import asked, tiny_run, written
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> list[str]:
+    """A run, and one of another strategy that sent half as much and is five points better."""
+    first = tiny_run()
+    assert first.summary is not None
+    better = replace(first.summary, accuracy=0.75, up_bytes=first.summary.up_bytes // 2)
+    second = replace(asked(first, strategy="hermes"), summary=better)
+    return [str(written(first, tmp_path / "plain")), str(written(second, tmp_path / "pruned"))]
+
+
+def test_a_row_a_run_and_the_differences_to_the_first(folders: list[str], capsys: Capture) -> None:
+    assert main(["compare", *folders]) == 0
+    captured = capsys.readouterr()
+    figures, changes, differently = captured.out.split("\n\n")
+    head, plain, pruned = figures.splitlines()
+    assert head.split() == [
+        "run",
+        "strategy",
+        "accuracy",
+        "before",
+        "personal",
+        "kept",
+        "time",
+        "energy",
+        "up",
+        "down",
+        "updates",
+    ]
+    assert plain.split()[:4] == ["plain", "fedavg", "70.0", "%"]
+    assert pruned.split()[:4] == ["pruned", "hermes", "75.0", "%"]
+    assert pruned.split()[10:] == ["15", "s", "72", "J", "4.39", "KiB", "17.6", "KiB", "8"]
+    assert changes.startswith("beside plain\n")
+    told = changes.splitlines()[2]
+    assert told.split()[2:4] == ["+5.0", "pp"]
+    assert "-50.0 %" in told
+    assert [line.split() for line in differently.splitlines()] == [
+        ["asked", "plain", "pruned"],
+        ["strategy", "fedavg", "hermes"],
+    ]
+    assert captured.err == ""
+
+
+def test_json_has_every_figure(folders: list[str], capsys: Capture) -> None:
+    assert main(["compare", "--json", *folders]) == 0
+    told = json.loads(capsys.readouterr().out)
+    plain, pruned = told["runs"]
+    assert (plain["name"], plain["strategy"], plain["finished"]) == ("plain", "fedavg", True)
+    assert plain["figures"]["simulated_seconds"] == 15.0
+    assert pruned["differences"]["accuracy"] == pytest.approx(0.05)
+    assert pruned["asked_differently"] == {"strategy": "hermes"}
+    assert told["warnings"] == []
+
+
+def test_a_page_with_curves_over_each_other(folders: list[str], capsys: Capture, tmp_path: Path) -> None:
+    out = tmp_path / "compared.html"
+    assert main(["compare", *folders, "--out", str(out)]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == f"wrote {out}\n"
+    assert captured.out.startswith("run ")
+    page = out.read_text(encoding="utf-8")
+    assert page.count('role="img"') == 9
+    assert "+5.0 pp" in page
+
+
+def test_the_table_needs_no_plotly(folders: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    assert main(["compare", *folders]) == 0
+    assert main(["compare", *folders, "--out", "page.html"]) == 1
+    assert "pip install 'edgefl-toolkit[report]'" in capsys.readouterr().err
+
+
+def test_other_data_is_compared_with_a_warning(folders: list[str], capsys: Capture, tmp_path: Path) -> None:
+    other = written(asked(tiny_run(), data="mnist"), tmp_path / "other")
+    assert main(["compare", folders[0], str(other)]) == 0
+    captured = capsys.readouterr()
+    assert "warning: These runs are judged by different test samples (digits, mnist)" in captured.err
+    assert "mnist" in captured.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(["plain"], "one run has nothing to be compared with"), (["plain", "nowhere"], "nowhere holds no run")],
+)
+def test_what_cannot_be_compared_says_why(
+    words: list[str], message: str, folders: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(folders[0]).parent)
+    assert main(["compare", *words]) == 1
+    assert message in capsys.readouterr().err

@@ -1,0 +1,75 @@
+"""Runs side by side, with numbers computed by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from edgefl.report import comparison_of
+from edgefl.simulation import DeviceClass, FederationSettings
+from tests.report.runs import PHONE, PI, asked, tiny_run
+
+
+def test_differences_are_points_of_shares_and_ratios_of_amounts() -> None:
+    first = tiny_run()
+    assert first.summary is not None
+    better = replace(first.summary, accuracy=0.75, up_bytes=first.summary.up_bytes // 2, joules=None)
+    one, other = comparison_of([first, replace(first, summary=better)]).rows
+    assert set(one.differences.values()) == {0.0}
+    assert other.differences["accuracy"] == pytest.approx(0.05)
+    assert other.differences["up_bytes"] == -0.5
+    assert other.differences["joules"] is None
+
+
+def test_only_what_was_asked_differently_is_listed() -> None:
+    first = tiny_run()
+    second = asked(
+        first,
+        strategy="hermes",
+        settings={"kept_target": 0.3},
+        federation=replace(first.request.federation, seed=7),
+    )
+    rows = comparison_of([first, second]).rows
+    assert rows[0].asked == {
+        "strategy": "fedavg",
+        "settings.learning_rate": 0.1,
+        "federation.seed": "0",
+        "settings.kept_target": "not set",
+    }
+    assert rows[1].asked == {
+        "strategy": "hermes",
+        "settings.learning_rate": "not set",
+        "federation.seed": "7",
+        "settings.kept_target": 0.3,
+    }
+    assert comparison_of([first, first]).rows[1].asked == {}
+
+
+def test_fleets_are_compared_class_by_class() -> None:
+    first = tiny_run()
+    flaky = asked(first, classes=(replace(PI, fails=0.1), replace(PHONE, fails=0.1)))
+    assert comparison_of([first, flaky]).rows[1].asked == {"classes.every.fails": 0.1}
+    one_flaky = asked(first, classes=(replace(PI, fails=0.1), PHONE))
+    assert comparison_of([first, one_flaky]).rows[1].asked == {"classes.pi4.fails": 0.1}
+    other = asked(first, classes=(DeviceClass(name="pi5", speed=2.5),))
+    assert comparison_of([first, other]).rows[1].asked == {"fleet": "pi5:1"}
+
+
+def test_runs_of_one_name_are_told_apart() -> None:
+    runs = [tiny_run(path="a/run"), tiny_run(path="b/run"), tiny_run(path="b/run"), tiny_run(path="c/other")]
+    assert [row.name for row in comparison_of(runs).rows] == ["a/run", "b/run", "b/run (3)", "other"]
+
+
+@pytest.mark.parametrize("changes", [{"data": "mnist"}, {"test_samples": 50}, {"folder": "elsewhere"}])
+def test_different_test_samples_are_warned_of(changes: dict[str, object]) -> None:
+    first = tiny_run()
+    (warning,) = comparison_of([first, asked(first, **changes)]).warnings
+    assert "judged by different test samples" in warning
+    assert not comparison_of([first, asked(first, federation=FederationSettings(rounds=3, per_round=2))]).warnings
+
+
+def test_a_run_under_way_is_warned_of_and_compared_as_far_as_it_came() -> None:
+    compared = comparison_of([tiny_run(), tiny_run(rounds=1, done=False, path="runs/half")])
+    assert compared.warnings == ("half has not come to its end: its figures are of 1 of 3 rounds.",)
+    row = compared.rows[1]
+    assert (row.finished, row.figures.accuracy) == (False, 0.3)
+    assert row.differences["up_bytes"] == pytest.approx(-2 / 3)
