@@ -11,7 +11,7 @@ DEBIAN := dataset-fashion-mnist qemu-user-static mmdebstrap postgresql
 .PHONY: demo test check format bench clean
 
 demo: .venv/demo
-	$(BIN)/python -m examples.sparse_submodel
+	$(BIN)/python -m examples.demo
 
 test: check
 	sh .ci/debian-packages $(DEBIAN)
@@ -60,7 +60,7 @@ clean:
 	$(PYTHON) -m venv .venv && $(BIN)/pip install --quiet --upgrade pip || { rm -rf .venv; exit 1; }
 
 .venv/demo: pyproject.toml | .venv/bin/python
-	$(BIN)/pip install --quiet --editable '.[data]'
+	$(BIN)/pip install --quiet --editable '.[simulate]'
 	@touch $@
 
 .venv/dev: pyproject.toml | .venv/bin/python

@@ -1,6 +1,6 @@
 """Freezing, channels and one-bit updates in one federation, against federated averaging: real processes over HTTP.
 
-    python -m benchmarks.composition [--rounds 25] [--steps 60] [--tune 5]
+    python -m benchmarks.composition [--rounds 40] [--steps 60] [--tune 6]
 
 One coordinator (`edgefl serve`) and five devices (`edgefl join`) of different budgets, twice: CNN4 on Fashion-MNIST,
 clients of a Dirichlet partition, the same seed. First FedAvg, in which every device trains the whole model; then
@@ -83,9 +83,9 @@ adapt = false
 def main() -> None:
     """Run both, and compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--steps", type=int, default=60, help="training steps of a device in a round")
-    parser.add_argument("--tune", type=int, default=5, help="epochs of fine-tuning")
+    parser.add_argument("--tune", type=int, default=6, help="epochs of fine-tuning")
     parser.add_argument("--partition", default="dirichlet:0.3")
     parser.add_argument("--clients", type=int, default=40, help="clients of the partition; five of them are used")
     args = parser.parse_args()

@@ -9,18 +9,19 @@ import argparse
 import os
 import shutil
 import sys
-import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import numpy as np
+
+from device_runtime.engines import Threads, open_engine
 from edgefl.artifacts.bundle import Bundle, pack_bundle
 from edgefl.artifacts.submodel import make_submodel
-from edgefl.bench.job import Job, command_of
-from edgefl.bench.race import Racer, raced
+from edgefl.bench.timing import medians
 from edgefl.cli.simulate_progress import Progress
 from edgefl.masks import Mask, full_mask
-from edgefl.report import write_report
+from edgefl.report import run_page
 from edgefl.simulation import FederationSettings, crew_of
 from edgefl.simulation.built_in import built_in_bundle
 from edgefl.simulation.known_classes import classes_from
@@ -38,9 +39,9 @@ _METHODS: Mapping[str, Mapping[str, Setting]] = {
     "fedavg": {**_RATES, "width": "full"},
     "local": _RATES,
 }
+_IMAGES = 20
+"""That are predicted one after the other, in a turn of timing."""
 _TITLES = {"hermes": "EdgeFL (Hermes)", "fedavg": "FedAvg, whole model", "local": "every device alone"}
-_BATCH = 64
-"""Images that are predicted at a time: with one, onnxruntime's own overhead is most of it."""
 
 
 def main() -> None:
@@ -56,8 +57,10 @@ def main() -> None:
     runs = {name: _run(name, bundle, options.out / name, options.rounds) for name in _METHODS}
     _show_methods(runs)
     _show_devices(runs["hermes"], bundle, options.turns)
-    page = write_report(runs["hermes"], runs["hermes"].path / "report.html")
-    print(f"\nThe report is {page}; the runs are in {options.out}. All of it took {_words(time.perf_counter() - began)}.")
+    page = runs["hermes"].path / "report.html"
+    page.write_text(run_page(runs["hermes"]), encoding="utf-8")
+    took = _words(time.perf_counter() - began)
+    print(f"\nThe report page is {page.resolve()}; the runs are in {options.out}. All of it took {took}.")
     print(f"Put them side by side: edgefl compare {' '.join(str(run.path) for run in runs.values())}")
 
 
@@ -117,21 +120,21 @@ def _show_devices(run: Run, bundle: Bundle, turns: int) -> None:
         )
     print(
         "\nmemory of the last round's training and energy are estimates by device class; 'predicts' is how many times"
-        f"\nfaster than the whole model its own one answers here, {_BATCH} images at a time, two models in turns."
+        "\nfaster than the whole model its own one answers here, one image at a time, all models in turns."
     )
 
 
 def _faster(bundle: Bundle, masks: Mapping[str, Mask], turns: int) -> dict[str, float]:
-    """Race every device's model against the whole one: in processes of their own, in turns."""
-    with tempfile.TemporaryDirectory() as name:
-        racers = {}
-        for place, (device, mask) in enumerate([("whole", full_mask(bundle.graph)), *masks.items()]):
-            path = Path(name) / f"{place}.onnx"
-            path.write_bytes(make_submodel(bundle, mask).inference_model)
-            job = Job(task="infer", engine="onnx", threads=1, batch=_BATCH, model=str(path))
-            racers[device] = Racer(command_of(job, path.with_suffix(".json")))
-        times = raced(racers, turns)
-    return {device: times["whole"].median / times[device].median for device in masks}
+    """Time every device's model and the whole one in turns, on one thread."""
+    engine, image = open_engine("onnx", Threads(1)), np.zeros((1, *bundle.manifest.input_shape), np.float32)
+
+    def task(mask: Mask) -> Callable[[], object]:
+        predict = engine.predictor(make_submodel(bundle, mask).inference_model)
+        return lambda: [predict({}, image) for _ in range(_IMAGES)]
+
+    whole = {"": task(full_mask(bundle.graph))}
+    seconds = medians(whole | {device: task(mask) for device, mask in masks.items()}, rounds=turns)
+    return {device: seconds[""] / seconds[device] for device in masks}
 
 
 def _words(seconds: float) -> str:

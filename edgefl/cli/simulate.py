@@ -51,8 +51,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         "simulate",
         help="simulate a fleet: real training, simulated time",
         description="Run a federation of simulated devices to its end, and keep all of it in a folder for\n"
-        "`edgefl report` and `edgefl compare`. Needs the extras 'device' and 'coordinator', and 'export' for models\n"
-        "that are not exported yet.",
+        "`edgefl report` and `edgefl compare`. Needs the extra 'simulate', 'coordinator' with --over http, and\n"
+        "'export' for models that are not exported yet.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -28,10 +28,10 @@ import numpy as np
 from edgefl.local_rules.descent import Descent, adopt_statistics, descend, start, weight_tensors
 from edgefl.local_rules.group_lasso import group_lasso, group_lasso_gradient, penalised
 from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update, trained_parameters
-from edgefl.local_rules.shedding import removal_order, shed_until
+from edgefl.local_rules.shedding import removal_order, shed_until, step_of
 from edgefl.local_rules.submodel_channels import narrow, prunable_groups, squared_norms
 from edgefl.masks import Array, Mask, Weights
-from edgefl.values import Fraction, Ratio, check_fields
+from edgefl.values import Fraction, PositiveCount, Ratio, check_fields
 from edgefl.wire import Dense
 
 __all__ = ["ChannelPruning", "Scope", "magnitudes", "pruned", "remembering"]
@@ -61,6 +61,8 @@ class ChannelPruning:
     lasso: Ratio = 1e-4
     """lambda of Eq. 3."""
     scope: Scope = Scope.GROUP
+    multiple: PositiveCount = 1
+    """Wide layers lose channels in steps of this, so that what is left suits a processor's vectors."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -78,7 +80,8 @@ class ChannelPruning:
         accuracy = part.accuracy(part.weights)
         if accuracy <= self.accuracy_threshold:
             return part.mask, accuracy
-        return pruned(part.mask, part.weights, rate=self.rate, target=self.target, scope=self.scope), accuracy
+        how = {"rate": self.rate, "target": self.target}
+        return pruned(part.mask, part.weights, **how, scope=self.scope, multiple=self.multiple), accuracy
 
     def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Take one step down the gradient of Eq. 3 within what is left."""
@@ -144,7 +147,9 @@ def remembering(state: State, accuracy: float | None) -> State:
     return state
 
 
-def pruned(mask: Mask, weights: Weights, *, rate: float, target: float, scope: Scope = Scope.GROUP) -> Mask:
+def pruned(
+    mask: Mask, weights: Weights, *, rate: float, target: float, scope: Scope = Scope.GROUP, multiple: int = 1
+) -> Mask:
     """Return the mask without a share `rate` of its channels, those of the lowest magnitude.
 
     Pruning stops at the channel that brings the parameters to a share `target` of the whole model's, and a mask that is
@@ -154,12 +159,12 @@ def pruned(mask: Mask, weights: Weights, *, rate: float, target: float, scope: S
     if mask.cost.parameters <= bound or not rate:
         return mask
     scores = magnitudes(mask, weights)
-    everything = removal_order(mask, scores)
+    everything = removal_order(mask, scores, multiple=multiple)
     if scope is Scope.MODEL:
-        order = _channels_worth(mask, everything, rate * sum(mask.widths[name] for name in scores))
+        order = _channels_worth(mask, everything, rate * sum(mask.widths[name] for name in scores), multiple)
     else:
-        order = removal_order(mask, scores, _shares(mask, rate))
-    return shed_until(mask, scores, order or everything[:1], bound)
+        order = removal_order(mask, scores, _shares(mask, rate, multiple), multiple)
+    return shed_until(mask, scores, order or everything[:1], bound, multiple)
 
 
 def magnitudes(mask: Mask, weights: Weights) -> dict[str, Array]:
@@ -167,15 +172,15 @@ def magnitudes(mask: Mask, weights: Weights) -> dict[str, Array]:
     return {name: np.sqrt(total / max(entries, 1)) for name, (total, entries) in squared_norms(mask, weights).items()}
 
 
-def _shares(mask: Mask, rate: float) -> Mapping[str, int]:
+def _shares(mask: Mask, rate: float, multiple: int) -> Mapping[str, int]:
     """Return how many channels of each group are a share `rate`: the nearest width that its norm allows."""
     return {
-        group.name: round(rate * mask.widths[group.name] / group.multiple_of) * group.multiple_of
+        group.name: round(rate * mask.widths[group.name] / step_of(group, multiple)) * step_of(group, multiple)
         for group in prunable_groups(mask)
     }
 
 
-def _channels_worth(mask: Mask, order: list[str], channels: float) -> list[str]:
+def _channels_worth(mask: Mask, order: list[str], channels: float, multiple: int) -> list[str]:
     """Return the first steps of an order that together are at most so many channels."""
-    sizes = np.cumsum([mask.graph.group[name].multiple_of for name in order])
+    sizes = np.cumsum([step_of(mask.graph.group[name], multiple) for name in order])
     return order[: int(np.searchsorted(sizes, channels, side="right"))]

@@ -18,7 +18,7 @@ from edgefl.local_rules.masked_noise import MaskedNoise, Masking, MaskKind
 from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update
 from edgefl.local_rules.submodel_channels import narrow
 from edgefl.masks import Mask, Weights
-from edgefl.values import Fraction, Ratio, check_fields
+from edgefl.values import Fraction, PositiveCount, Ratio, check_fields
 
 __all__ = ["PrunedNoise"]
 
@@ -34,6 +34,7 @@ class PrunedNoise:
     rate: Fraction = 0.2
     lasso: Ratio = 1e-4
     scope: Scope = Scope.GROUP
+    multiple: PositiveCount = 1
     masks: MaskKind = MaskKind.BINARY
     bound: Positive | None = None
     masking: Masking = Masking.PROGRESSIVE_STOCHASTIC
@@ -51,6 +52,7 @@ class PrunedNoise:
             rate=pruning.rate,
             lasso=pruning.lasso,
             scope=pruning.scope,
+            multiple=pruning.multiple,
             masks=noise.masks,
             bound=noise.bound,
             masking=noise.masking,
@@ -66,6 +68,7 @@ class PrunedNoise:
             rate=self.rate,
             lasso=self.lasso,
             scope=self.scope,
+            multiple=self.multiple,
         )
 
     @property

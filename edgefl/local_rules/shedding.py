@@ -2,8 +2,12 @@
 
 Hermes prunes channels of low magnitude, and a submodel comes out of channel probabilities, in the same way: channels
 have scores, and the lowest go first. A group is cut in steps of what its norm allows and never loses its last step.
+
+Processors work on vectors of four to sixteen numbers: a layer of 64 channels may take a third of the time of one of 70.
+With a `multiple`, groups that are wide enough are cut in steps of it.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,14 +16,24 @@ import numpy.typing as npt
 
 from edgefl.local_rules.submodel_channels import prunable_groups, without
 from edgefl.masks import IndexArray, Mask
+from edgefl.model_graph import ChannelGroup
 
-__all__ = ["Scores", "removal_order", "shed", "shed_until"]
+__all__ = ["Scores", "removal_order", "shed", "shed_until", "step_of"]
+
+_WIDE = 4
+"""A group has this many steps of a multiple at least, or the multiple is not for it."""
 
 Scores = Mapping[str, npt.NDArray[Any]]
 """For every group that may be cut, a number for each kept channel."""
 
 
-def removal_order(mask: Mask, scores: Scores, limits: Mapping[str, int] | None = None) -> list[str]:
+def step_of(group: ChannelGroup, multiple: int = 1) -> int:
+    """Return how many channels a group loses at a time."""
+    step = math.lcm(group.multiple_of, multiple)
+    return step if group.width >= _WIDE * step and group.width % step == 0 else group.multiple_of
+
+
+def removal_order(mask: Mask, scores: Scores, limits: Mapping[str, int] | None = None, multiple: int = 1) -> list[str]:
     """Return the groups in the order in which they lose a step of channels, each as often as it may.
 
     A step is worth its best channel. `limits` gives the most channels that a group may lose; without it all but one
@@ -28,31 +42,32 @@ def removal_order(mask: Mask, scores: Scores, limits: Mapping[str, int] | None =
     steps: list[tuple[float, str]] = []
     for group in prunable_groups(mask):
         if group.name in scores:
-            best = np.sort(scores[group.name])[group.multiple_of - 1 :: group.multiple_of]
+            step = step_of(group, multiple)
+            best = np.sort(scores[group.name])[step - 1 :: step]
             most = best.size - 1
             if limits is not None:
-                most = min(most, limits[group.name] // group.multiple_of)
+                most = min(most, limits[group.name] // step)
             steps += [(float(score), group.name) for score in best[:most]]
     return [name for _, name in sorted(steps, key=lambda step: step[0])]
 
 
-def shed(mask: Mask, scores: Scores, order: Sequence[str]) -> Mask:
+def shed(mask: Mask, scores: Scores, order: Sequence[str], multiple: int = 1) -> Mask:
     """Return the mask after the steps of `order`, one for each time that a group is named."""
     kept: dict[str, IndexArray] = {}
     for name in dict.fromkeys(order):
         ranked = np.argsort(scores[name], kind="stable")
-        lost = order.count(name) * mask.graph.group[name].multiple_of
+        lost = order.count(name) * step_of(mask.graph.group[name], multiple)
         kept[name] = np.sort(mask.kept[name][ranked[lost:]])
     return without(mask, kept)
 
 
-def shed_until(mask: Mask, scores: Scores, order: Sequence[str], parameters: float) -> Mask:
+def shed_until(mask: Mask, scores: Scores, order: Sequence[str], parameters: float, multiple: int = 1) -> Mask:
     """Return the mask after the fewest steps of `order` that leave at most so many parameters, or after all of them."""
     few, many = 0, len(order)
     while few < many:  # the parameters fall with every step, so halving finds the place
         middle = (few + many) // 2
-        if shed(mask, scores, order[:middle]).cost.parameters <= parameters:
+        if shed(mask, scores, order[:middle], multiple).cost.parameters <= parameters:
             many = middle
         else:
             few = middle + 1
-    return shed(mask, scores, order[:few])
+    return shed(mask, scores, order[:few], multiple)

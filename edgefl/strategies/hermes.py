@@ -75,6 +75,8 @@ class Hermes(Averaged):
     """lambda of the structured sparsity penalty."""
     prune_scope: Scope = Scope.GROUP
     """Within what the channels of the lowest magnitude are sought."""
+    channel_multiple: PositiveCount = 4
+    """Layers of at least four times as many channels keep a multiple of this: what is left is then really faster."""
     aggregation: Aggregation = Aggregation.HOLDERS
     freezing: Freezing = field(default_factory=Freezing)
     uplinks: UplinkChoice = field(default_factory=UplinkChoice)
@@ -114,6 +116,7 @@ class Hermes(Averaged):
             rate=self.prune_rate,
             lasso=self.lasso,
             scope=self.prune_scope,
+            multiple=self.channel_multiple,
         )
         inner = self.uplinks.made(self.descent)
         if self.uplinks.sent is Sent.VALUES:

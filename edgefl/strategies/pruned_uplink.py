@@ -11,6 +11,7 @@ import numpy as np
 
 from edgefl.errors import WireFormatError
 from edgefl.local_rules import ChannelPruning, PrunedNoise
+from edgefl.local_rules.shedding import step_of
 from edgefl.local_rules.submodel_channels import without
 from edgefl.masks import Mask
 from edgefl.model_graph import cost_of
@@ -36,7 +37,7 @@ class PrunedUplink:
 
     def check(self, contribution: Contribution) -> None:
         """Refuse a mask that pruning cannot have made, and tensors that are not those of its widths."""
-        check_shrunk(contribution, self.pruning.target)
+        check_shrunk(contribution, self.pruning.target, self.pruning.multiple)
         self.inner.check(trained_part(contribution))
 
     def values(self, contribution: Contribution) -> Contribution:
@@ -50,7 +51,7 @@ def trained_part(contribution: Contribution) -> Contribution:
     return contribution if left is None else replace(contribution, mask=left, next_mask=None)
 
 
-def check_shrunk(contribution: Contribution, target: float) -> None:
+def check_shrunk(contribution: Contribution, target: float, multiple: int = 1) -> None:
     """Refuse a new mask unless it is the given one without some channels, and pruning had reason to go so far."""
     given, found = contribution.mask, contribution.next_mask
     if found is None:
@@ -66,7 +67,7 @@ def check_shrunk(contribution: Contribution, target: float) -> None:
             "the new mask trains other layers or holds other weights than the mask of the plan",
             fix="Change nothing of the given mask but its channels.",
         )
-    if not _had_reason(given, found, target):
+    if not _had_reason(given, found, target, multiple):
         raise WireFormatError(
             f"the new mask keeps {found.cost.parameters:,} of {found.graph.parameters:,} parameters, and pruning ends "
             f"at a share of {target:g}",
@@ -74,9 +75,9 @@ def check_shrunk(contribution: Contribution, target: float) -> None:
         )
 
 
-def _had_reason(given: Mask, found: Mask, target: float) -> bool:
+def _had_reason(given: Mask, found: Mask, target: float, multiple: int) -> bool:
     """Return whether the last channels that went, whichever they were, went from a submodel above the target."""
     groups = [group for group in found.graph.groups if found.widths[group.name] < given.widths[group.name]]
-    before = ({**found.widths, group.name: found.widths[group.name] + group.multiple_of} for group in groups)
+    before = ({**found.widths, group.name: found.widths[group.name] + step_of(group, multiple)} for group in groups)
     bound = target * found.graph.parameters
     return not groups or any(cost_of(found.graph, widths).parameters > bound for widths in before)

@@ -1,8 +1,8 @@
 """What an order will put on the network, counted before anything is sent: by making the bodies that will be sent.
 
 `edgefl plan` and `edgefl bench wire` call this. An update has the same size whatever was learned, so it is what the
-rule sends after one step with gradients of zero. That is before packing: agents pack what becomes smaller by it, and how
-much depends on what was learned.
+rule sends after one step with gradients of zero. That is before packing: agents pack what becomes smaller by it, and
+how much depends on what was learned.
 """
 
 import numpy as np

@@ -11,12 +11,12 @@ from export.zoo.spec import HEAD, stack
 
 __all__ = ["digits_cnn", "digits_mlp"]
 
-WIDTHS = (32, 64, 128)
+WIDTHS = (48, 96, 192)
 HIDDEN = 32
 
 
 def digits_cnn(classes: int, in_channels: int) -> nn.Module:
-    """Three convolutions, 32-64-128, each with a norm and a pool."""
+    """Three convolutions, 48-96-192, each with a norm and a pool."""
     layers: dict[str, nn.Module] = {}
     channels = in_channels
     for number, width in enumerate(WIDTHS, start=1):

@@ -125,7 +125,9 @@ def test_devices_start_with_the_whole_model_or_the_widest_part_that_fits() -> No
     assert narrow.digest == leading_channels(GRAPH, narrow.widths["conv4"] / 256, multiple=8).digest
     assert narrow.cost.parameters < GRAPH.parameters
     rule = rule_of(orders["a"].rule)
-    assert rule == ChannelPruning(accuracy_threshold=0.5, target=0.3, rate=0.2, lasso=1e-4, scope=Scope.GROUP)
+    assert rule == ChannelPruning(
+        accuracy_threshold=0.5, target=0.3, rate=0.2, lasso=1e-4, scope=Scope.GROUP, multiple=4
+    )
 
 
 def test_masks_only_shrink_until_every_device_is_at_the_target() -> None:
@@ -354,4 +356,4 @@ def test_settings_reach_the_rule() -> None:
     assert isinstance(found, Hermes)
     assert found.averaging == Averaging(weighing=Weighing.EQUAL)
     order = found.plan(MODEL, [device()], moment())["pi-4"]
-    assert rule_of(order.rule) == ChannelPruning(rate=0.1, target=0.5, lasso=0.0, scope=Scope.MODEL)
+    assert rule_of(order.rule) == ChannelPruning(rate=0.1, target=0.5, lasso=0.0, scope=Scope.MODEL, multiple=4)

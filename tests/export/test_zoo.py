@@ -51,7 +51,7 @@ COUNTS = {
     "preresnet18": 11_172_170,
     "mobilenet": 3_309_476,
     "mlp": linear(561, 1024) + linear(1024, 512) + linear(512, 6),
-    "digits_cnn": chain([1, 32, 64, 128]) + 2 * (32 + 64 + 128) + linear(128, 10),
+    "digits_cnn": chain([1, 48, 96, 192]) + 2 * (48 + 96 + 192) + linear(192, 10),
     "digits_mlp": linear(64, 32) + linear(32, 10),
     "char_lstm": 80 * 8 + lstm(8, 256) + lstm(256, 256) + linear(256, 80),
 }

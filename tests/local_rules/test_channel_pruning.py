@@ -15,6 +15,7 @@ from edgefl.local_rules.submodel_channels import prunable_groups
 from edgefl.masks import Mask, Weights, freeze, full_mask, gather
 from edgefl.model_graph import GraphBuilder, ModelGraph, cost_of
 from edgefl.wire import Dense
+from examples.networks import cnn4
 from tests.local_rules.quadratic import (
     Quadratic,
     assert_frozen_stay,
@@ -217,3 +218,14 @@ def test_the_memory_that_a_planner_is_told_is_what_a_round_takes(momentum: float
     rule = ChannelPruning(descent=Descent(momentum=momentum), lasso=lasso)
     peak = memory_of_a_round(rule, part_of(mask, 0, accuracy=accuracy_of(0.0)))
     assert 0.7 * rule.extra_bytes(mask) < peak < 1.05 * rule.extra_bytes(mask)
+
+
+def test_wide_groups_keep_a_multiple_and_narrow_ones_what_their_norm_allows() -> None:
+    graph = cnn4()  # 32, 64, 128 and 256 channels
+    weights = {tensor.name: np.random.default_rng(1).random(tensor.shape, np.float32) for tensor in graph.tensors}
+    mask = full_mask(graph)
+    for _ in range(4):
+        mask = pruned(mask, gather(mask, weights), rate=0.2, target=0.3, multiple=16)
+    assert all(mask.widths[name] % 16 == 0 for name in ("conv2", "conv3", "conv4"))
+    assert mask.widths["conv1"] % 16, "32 channels are fewer than four steps of 16: they are cut one by one"
+    assert mask.cost.parameters < 0.6 * graph.parameters
