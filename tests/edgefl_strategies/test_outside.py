@@ -78,10 +78,8 @@ def weights_after(strategy: Strategy, rounds: int) -> list[Weights]:
     """The global weights before the first round and after each."""
     settings = FederationSettings(rounds=rounds, per_round=4, seed=5, work=LocalWork(most_steps=2))
     with Federation(bundle(), fleet(), strategy, settings) as federation:
-        seen = [federation.model.weights]
-        for _ in federation.rounds():
-            seen.append(federation.model.weights)
-    return seen
+        start = federation.model.weights
+        return [start, *(federation.model.weights for _ in federation.rounds())]
 
 
 def test_the_examples_first_round_is_federated_averaging_and_the_second_keeps_half_its_speed() -> None:
