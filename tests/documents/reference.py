@@ -7,8 +7,11 @@ import argparse
 from collections.abc import Iterator
 
 from edgefl.cli.main import make_parser
+from tests.documents.commands import ROOT
 
-__all__ = ["options_of", "reference", "verbs_of"]
+__all__ = ["REFERENCE", "options_of", "reference", "verbs_of", "walk"]
+
+REFERENCE = ROOT / "docs" / "commands.md"
 
 _HEAD = """\
 # The command line
@@ -49,18 +52,21 @@ def reference() -> str:
     parser = make_parser()
     lines = [_HEAD, *_table(options_of(parser)), ""]
     lines += [f"- [edgefl {verb}](#edgefl-{verb}): {_short(parser, verb)}" for verb in verbs_of(parser)]
-    for one, level in _walk(parser, 2):
+    for one, level in walk(parser):
         lines += ["", f"{'#' * level} {one.prog}", "", *_paragraph(one.description), *_table(options_of(one))]
-        lines += ["", *[f"- `{one.prog} {verb}`: {_short(one, verb)}" for verb in verbs_of(one)]] if verbs_of(one) else []
+        lines += (
+            ["", *[f"- `{one.prog} {verb}`: {_short(one, verb)}" for verb in verbs_of(one)]] if verbs_of(one) else []
+        )
         if one.epilog and one.epilog != _parent_epilog(parser, one):
             lines += ["", "```text", one.epilog.rstrip(), "```"]
     return "\n".join(lines) + "\n"
 
 
-def _walk(parser: argparse.ArgumentParser, level: int) -> Iterator[tuple[argparse.ArgumentParser, int]]:
+def walk(parser: argparse.ArgumentParser, level: int = 2) -> Iterator[tuple[argparse.ArgumentParser, int]]:
+    """Yield every verb and sub-verb, in order, with how deep it is."""
     for one in verbs_of(parser).values():
         yield one, level
-        yield from _walk(one, level + 1)
+        yield from walk(one, level + 1)
 
 
 def _parent_epilog(parser: argparse.ArgumentParser, one: argparse.ArgumentParser) -> str | None:
