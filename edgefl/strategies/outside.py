@@ -73,7 +73,7 @@ def _check(found: object, name: str) -> None:
         )
     missing = [method for method in _METHODS if not callable(getattr(found, method, None))]
     if missing or inspect.isabstract(found):
-        missing = missing or sorted(found.__abstractmethods__)  # type: ignore[attr-defined]
+        missing = missing or sorted(found.__abstractmethods__)
         raise SchemaError(
             f"{name} lacks what every strategy has: {', '.join(missing)}",
             fix="Write it, or build on edgefl.strategies.composed; docs/own_strategy.md has an example.",

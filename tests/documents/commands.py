@@ -39,12 +39,12 @@ def documents() -> list[Path]:
 
 def commands_in(path: Path) -> list[Command]:
     """Return the commands of a document, in order."""
-    found = []
-    for number, line in _code_lines(path.read_text(encoding="utf-8")):
-        for words in _simple_commands(line):
-            if words[0] in ("edgefl", "make") or words[:2] == ["python", "-m"]:
-                found.append(Command(path.name, number, tuple(words)))
-    return found
+    return [
+        Command(path.name, number, tuple(words))
+        for number, line in _code_lines(path.read_text(encoding="utf-8"))
+        for words in _simple_commands(line)
+        if words[0] in ("edgefl", "make") or words[:2] == ["python", "-m"]
+    ]
 
 
 def inline_verbs(path: Path) -> set[str]:

@@ -25,10 +25,12 @@ def test_documents_have_commands() -> None:
 
 @pytest.mark.parametrize("command", [one for one in COMMANDS if one.words[0] == "edgefl"], ids=named)
 def test_a_command_parses(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    code: object = 0
     try:
         make_parser().parse_args(list(command.words[1:]))
     except SystemExit as end:
-        assert end.code == 0, f"{command.document}, line {command.line}: {command.text}\n{capsys.readouterr().err}"
+        code = end.code
+    assert code == 0, f"{command.document}, line {command.line}: {command.text}\n{capsys.readouterr().err}"
 
 
 @pytest.mark.parametrize("command", [one for one in COMMANDS if one.words[0] == "python"], ids=named)

@@ -1,12 +1,11 @@
 """Every `edgefl` command that a document prints is run: in order, in a folder of its own, in a small form.
 
 What is made smaller, and what is only parsed and why, is in `small.py`; what texts presume is in `world.py`. Python
-examples are run too, and files that a document shows (`This is `NAME`:`) are written. `docs/commands.md` is the parser's
-own help: its examples are parsed.
+examples are run too, and files that a document shows after "This is `NAME`:" are written. `docs/commands.md` is the
+parser's own help: its examples are parsed.
 """
 
 import contextlib
-import glob
 import re
 import shutil
 from collections.abc import Iterator
@@ -83,8 +82,7 @@ def _run(command: Command, world_of: Opening, folder: Path, monkeypatch: pytest.
     else:
         if verb == "simulate" and "--out" in words:
             shutil.rmtree(folder / words[words.index("--out") + 1], ignore_errors=True)
-        expanded = [name for word in words[1:] for name in (sorted(glob.glob(word)) if "*" in word else [word])]
-        assert main(expanded) == 0, where
+        assert main(words[1:]) == 0, where
 
 
 def _in_the_world(words: list[str], world: World, folder: Path) -> list[str]:

@@ -1,7 +1,7 @@
 """A folder in which the documents' commands work: what a text presumes is there before the command that needs it.
 
-Files are provided when a command first names them and nothing before has made them. A coordinator with a federation
-`digits` (two devices have done a round), one that may be ended, and one for a device alone is started when it is needed.
+Files are provided when a command first names them and nothing before has made them. A coordinator is started when it is
+needed, with a federation `digits` (two devices have done a round), one that may be ended, and one for a device alone.
 """
 
 import contextlib
