@@ -8,7 +8,7 @@ BIN := .venv/bin
 # tests start for themselves.
 DEBIAN := dataset-fashion-mnist qemu-user-static mmdebstrap postgresql
 
-.PHONY: demo test check format bench clean
+.PHONY: demo test check format bench peers clean
 
 demo: .venv/demo
 	$(BIN)/python -m examples.demo
@@ -48,11 +48,19 @@ bench: .venv/dev
 	$(BIN)/edgefl bench coordinator --devices 1000 --rounds 6 --workers 2 --start 4
 	$(BIN)/python -m benchmarks.dead_device
 	$(BIN)/python -m benchmarks.hermes_speed
+	$(BIN)/python -m benchmarks.fleet_memory
 	$(BIN)/python -m benchmarks.composition
 	$(BIN)/python -m benchmarks.accuracy
 
+# Beside Flower, in an environment of its own (.venv-flower, about 1.4 GB, made by the first of them).
+peers: .venv/dev
+	$(BIN)/python -m benchmarks.peers.flower_simulation --model mlp
+	$(BIN)/python -m benchmarks.peers.flower_simulation --model cnn4
+	$(BIN)/python -m benchmarks.peers.flower_deployment --model mlp
+	$(BIN)/python -m benchmarks.peers.flower_deployment --model preresnet18
+
 clean:
-	rm -rf .venv .venv-retired build runs *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-flower .venv-retired build runs *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "EdgeFL needs Python 3.11 or later: install it, or name it with PYTHON=..." >&2; exit 2; }

@@ -62,14 +62,14 @@ class LocalData:
         A last batch of one sample is left out: a batch norm has nothing to standardise in it.
         """
         order = self.split.train[_order(noise.derive(seed, "order", epoch), self.samples)]
-        steps = self.steps(batch_size, equal=equal)
+        steps, network = self.steps(batch_size, equal=equal), noise.derive(seed, "network", epoch)
         together = max(1, _READ_AT_ONCE // max(1, batch_size * int(np.prod(self.dataset.train.features.shape[1:]))))
         for first in range(0, steps, together):
             end = min(steps, first + together)
             x, y = self.dataset.batch(order[first * batch_size : end * batch_size])
             for step in range(first, end):
                 here = slice((step - first) * batch_size, (step - first + 1) * batch_size)
-                yield Batch(x[here], y[here], noise.derive(seed, "network", epoch, step))
+                yield Batch(x[here], y[here], noise.derive(network, step))
 
     def extra_batch(self, seed: int, batch_size: int) -> Batch:
         """Return one more batch of training samples, for rules that look at a last gradient."""

@@ -1,7 +1,7 @@
 """From what a coordinator tells, and devices keep, to the results of a run."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +24,24 @@ Download = Callable[..., bytes]
 _FATES = {"done": Fate.ARRIVED, "refused": Fate.REFUSED, "late": Fate.LATE}
 
 
-def round_results(get: Download, name: str, found: Resources) -> list[RoundResult]:
-    """Return the rounds that are done, from the coordinator's reports and the devices' telemetry."""
+def round_results(
+    get: Download, name: str, bundle: Bundle, found: Resources, known: Sequence[RoundResult], count: int
+) -> list[RoundResult]:
+    """Return the rounds from the known ones to `count`, from the coordinator's reports and the devices' telemetry.
+
+    What a device has is what it has by now: the part of the round, if it was its last one.
+    """
     rows = json.loads(get(f"/v1/federations/{name}/telemetry"))["rows"]
     devices = {device.device_id: device for device in found.fleet}
-    results, began_at = [], 0.0
+    results, began_at = [], sum(result.simulated_seconds for result in known)
     for told in json.loads(get(f"/v1/federations/{name}/rounds"))["rounds"]:
-        if told["done_at"] is None:
+        if not len(known) <= told["number"] < count:
             continue
         report = told["report"] or {}
         mine = sorted((row for row in rows if row["round"] == told["number"]), key=lambda row: str(row["device"]))
-        done = tuple(_device_round(devices[row["device"]], row) for row in mine)
+        done = tuple(
+            _device_round(devices[row["device"]], row, part_mask(get, name, row["device"], bundle)) for row in mine
+        )
         took = max((one.simulated_seconds for one in done), default=0.0)
         score = None if report.get("accuracy") is None else Score(report["accuracy"], report.get("loss") or 0.0, 0)
         seconds = told["done_at"] - told["opened_at"]
@@ -43,7 +50,15 @@ def round_results(get: Download, name: str, found: Resources) -> list[RoundResul
     return results
 
 
-def _device_round(device: FleetDevice, row: Mapping[str, Any]) -> DeviceRound:
+def part_mask(get: Download, name: str, device: str, bundle: Bundle) -> Mask | None:
+    """Return the part that a device has; None of one that never took part."""
+    try:
+        return decode_mask(get(f"/v1/federations/{name}/devices/{device}/model", {"format": "mask"}), bundle.graph)
+    except EdgeFLError:
+        return None
+
+
+def _device_round(device: FleetDevice, row: Mapping[str, Any], mask: Mask | None) -> DeviceRound:
     up, down, training = row["up_bytes"] or 0, row["down_bytes"] or 0, row["predicted_seconds"] or 0.0
     kind = device.kind
     transfers = down / (kind.download_bytes_per_second or float("inf"))
@@ -51,8 +66,8 @@ def _device_round(device: FleetDevice, row: Mapping[str, Any]) -> DeviceRound:
     joules = None if kind.busy_watts is None else kind.busy_watts * training + (kind.idle_watts or 0.0) * transfers
     return DeviceRound(
         device_id=device.device_id,
-        kept_fraction=0.0,
-        trained_fraction=0.0,
+        kept_fraction=0.0 if mask is None else kept_fraction(mask),
+        trained_fraction=0.0 if mask is None else mask.cost.trained_parameters / max(mask.graph.parameters, 1),
         down_bytes=down,
         setup_bytes=0,
         up_bytes=up,
@@ -64,6 +79,7 @@ def _device_round(device: FleetDevice, row: Mapping[str, Any]) -> DeviceRound:
         loss=row["loss"] or 0.0,
         own_accuracy=row["accuracy"],
         refused=row["refusal_reason"],
+        mask="" if mask is None else mask.digest,
         fate=_FATES.get(row["state"], Fate.LOST),
         simulated_seconds=training + transfers,
         joules=joules,
@@ -77,13 +93,8 @@ def final_results(
 ) -> tuple[dict[str, Mask], Weights, PersonalResult | None]:
     """Return the devices' parts, the global model, and how good both are for every device."""
     weights = decode(get(f"/v1/federations/{name}/model", {"format": "weights"}), kind=Kind.WEIGHTS).arrays
-    masks = {}
-    for device in found.fleet:
-        try:
-            body = get(f"/v1/federations/{name}/devices/{device.device_id}/model", {"format": "mask"})
-        except EdgeFLError:  # a device that never took part has no part
-            continue
-        masks[device.device_id] = decode_mask(body, bundle.graph)
+    parts = {device.device_id: part_mask(get, name, device.device_id, bundle) for device in found.fleet}
+    masks = {device: mask for device, mask in parts.items() if mask is not None}
     personal = _judged(bundle, found, homes, masks, weights) if request.personalise else None
     return masks, weights, personal
 

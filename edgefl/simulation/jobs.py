@@ -20,7 +20,7 @@ class Training:
     extras: bytes | None
     down_bytes: int
     starts_from_own: bool = False
-    """Whether the device's own model from before is needed."""
+    """Whether the device goes on with its own model from before, and will again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ def simulate_over_http(
             _admin(url, place / "state" / "admin-token") as get,
         ):
             shown.stage("devices join")
-            rounds = _follow(get, agents, found, folder, shown)
+            rounds = _follow(get, agents, bundle, found, folder, shown)
             masks, weights, personal = final_results(get, NAME, bundle, found, place / "homes", request)
     summary = summary_of(rounds, personal, time.perf_counter() - began)
     folder.finish(weights, masks, personal, summary)
@@ -83,14 +83,19 @@ def _check(request: Request) -> None:
 
 
 def _follow(
-    get: Download, agents: Sequence["subprocess.Popen[str]"], found: Resources, folder: RunFolder, shown: Shown
+    get: Download,
+    agents: Sequence["subprocess.Popen[str]"],
+    bundle: Bundle,
+    found: Resources,
+    folder: RunFolder,
+    shown: Shown,
 ) -> list[RoundResult]:
     """Wait for the end, and take every round that is done on the way."""
     rounds: list[RoundResult] = []
     while True:
         told = json.loads(get(f"/v1/federations/{NAME}"))
         if told["rounds_done"] > len(rounds):
-            for result in round_results(get, NAME, found)[len(rounds) : told["rounds_done"]]:
+            for result in round_results(get, NAME, bundle, found, rounds, told["rounds_done"]):
                 rounds.append(result)
                 folder.add_round(result)
                 shown.round(result)

@@ -74,7 +74,8 @@ class Workshop:
         seconds = time.perf_counter() - began
         own = None
         if changes_model(plan.rule):
-            self._own.keep(job.device, finished.mask, finished.weights)
+            if job.starts_from_own:  # nobody else reads it, and a thousand models fill a disk
+                self._own.keep(job.device, finished.mask, finished.weights)
             own = self._judge(finished.weights, device) if len(device.test) else None
         return Outcome(finished.body, None, own, seconds, statistics.median(recorder.step_seconds))
 

@@ -11,6 +11,7 @@ from coordinator.storage.records import Round, Task, TaskState
 from coordinator.telemetry_table import COLUMNS, as_csv, rows
 from edgefl.values import ClientPlan, LocalResult, Prediction, Reason, Refusal, dumps
 from tests.coordinator.http.site import Site
+from tests.coordinator.stage import until
 from tests.values.samples import PLAN, RESULT
 
 PATH = "/v1/federations/tabled/telemetry"
@@ -85,6 +86,7 @@ def tabled(site: Site) -> Site:
         plan = agent.poll(0).plan
         assert plan is not None
         agent.refuse(plan, Refusal(reason=Reason.TEMPERATURE, message="hot"))
+    until(lambda: site.admin.get(PATH).json()["rows"][1]["handed_at"] is not None)  # noted after it was answered
     return site
 
 
