@@ -35,7 +35,7 @@ _APPENDED: tuple[tuple[str, str], ...] = (
     (r"^edgefl bench infer", f"{_RACE} --form dense,sparse"),
     (r"^edgefl bench train", f"{_RACE} --batch 4"),
     (r"^edgefl bench wire", "--turns 2"),
-    (r"^edgefl bench plan", "--devices 5 --method auto"),
+    (r"^edgefl bench plan", "--devices 3 --method sequential"),
     (r"^edgefl bench coordinator", "--devices 2 --rounds 1 --start 0 --train 0"),
     (r"^edgefl join", "--tasks 1 --threads 1 --profile pi.json"),
     (r"^edgefl serve", "--port 0 --json --state served"),
