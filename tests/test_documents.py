@@ -2,7 +2,9 @@
 
 The numbers of the README's measured table are not checked here; `make bench` makes them.
 
-`python -m tests.test_documents` writes the output of the README's commands anew.
+`tests/documents/` has more: every command parses and runs, every option is in docs/commands.md.
+
+`python -m tests.test_documents` writes the output of the documents' sessions anew, and docs/commands.md.
 """
 
 import os
@@ -15,9 +17,10 @@ from pathlib import Path
 import pytest
 
 from edgefl.cli.main import make_parser
+from tests.documents.commands import ROOT, documents
+from tests.documents.reference import REFERENCE, reference
 
-ROOT = Path(__file__).parents[1]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+DOCUMENTS = documents()
 SESSION = re.compile(r"```console\n\$ (?P<command>[^\n]+)\n(?P<output>.*?)```", re.DOTALL)
 
 
@@ -73,6 +76,9 @@ def test_every_verb_is_in_the_readme() -> None:
 
 
 if __name__ == "__main__":
-    readme = ROOT / "README.md"
-    filled = SESSION.sub(lambda m: f"```console\n$ {m['command']}\n{output_of(m['command'])}```", readme.read_text())
-    readme.write_text(filled)
+    REFERENCE.write_text(reference(), encoding="utf-8")
+    for path in DOCUMENTS:
+        text = path.read_text(encoding="utf-8")
+        filled = SESSION.sub(lambda m: f"```console\n$ {m['command']}\n{output_of(m['command'])}```", text)
+        if filled != text:
+            path.write_text(filled, encoding="utf-8")

@@ -28,6 +28,7 @@ from coordinator.routes.models import (
 )
 from coordinator.routes.schemas import IDENTIFIER, reference
 from coordinator.server_settings import ServerLimits
+from edgefl.strategies import is_outside
 from edgefl.values import from_json
 
 __all__ = ["LARGEST_ROUND", "Named", "add_routes"]
@@ -81,6 +82,12 @@ async def create_federation(request: Request) -> Response:
 def _create(context: Context, settings: FederationSettings, digest: str) -> tuple[FederationView, bool]:
     if context.blobs.size(digest) is None:
         raise ProblemError(404, f"there is no bundle {digest}", fix="Send it to /v1/bundles first.")
+    if is_outside(settings.strategy.name):  # nothing is imported because somebody sent its name
+        raise ProblemError(
+            403,
+            f"the strategy {settings.strategy.name!r} is not one of EdgeFL's own",
+            fix="Create this federation on the coordinator's machine: edgefl serve FILE",
+        )
     federation, new = federations.create(context, settings, context.blobs.get(digest))
     return _view(context, federation.id), new
 

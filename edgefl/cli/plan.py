@@ -43,7 +43,9 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     parser.add_argument("profiles", nargs="+", metavar="PROFILE", help="a device's profile; FILE@5 is five of them")
     parser.add_argument("--bundle", required=True, metavar="DIR", help="the model, as `edgefl export` wrote it")
-    parser.add_argument("--strategy", default="fedavg", metavar="NAME", help="the method (default: fedavg)")
+    parser.add_argument(
+        "--strategy", default="fedavg", metavar="NAME", help="the method, or package.module:Class (default: fedavg)"
+    )
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the method; may be repeated"
     )

@@ -95,7 +95,9 @@ def _add_fleet(group: "argparse._ArgumentGroup") -> None:
 
 
 def _add_rounds(group: "argparse._ArgumentGroup") -> None:
-    group.add_argument("--strategy", default="fedavg", metavar="NAME", help="the method (default: fedavg)")
+    group.add_argument(
+        "--strategy", default="fedavg", metavar="NAME", help="the method, or package.module:Class (default: fedavg)"
+    )
     group.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the method; may be repeated"
     )
@@ -225,7 +227,7 @@ def _out(args: argparse.Namespace) -> Path:
     """Return the folder that was named, or a new one."""
     if args.out is not None:
         return Path(str(args.out))
-    name: str = args.strategy
+    name = str(args.strategy).rpartition(":")[2]  # of package.module:Class the class
     number, path = 1, Path("runs") / name
     while path.exists():
         number += 1

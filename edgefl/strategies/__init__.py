@@ -2,6 +2,7 @@
 
 strategy.py          the seam: what a strategy is given, what it asks of devices, what it makes of their answers
 registry.py          strategies by name, and from a federation's settings to a strategy
+outside.py           strategies from elsewhere, as package.module:Class
 asking.py            which devices are asked
 chance.py            what is drawn from the seed, and in which order devices are asked
 averaged.py          what strategies share that average parts
@@ -70,6 +71,7 @@ from edgefl.strategies.freezing import Frozen
 from edgefl.strategies.hermes import Aggregation, Hermes
 from edgefl.strategies.heterofl import Heterofl
 from edgefl.strategies.local import Local
+from edgefl.strategies.outside import is_outside
 from edgefl.strategies.perfedmask import Perfedmask
 from edgefl.strategies.personalising import check_personal
 from edgefl.strategies.registry import STRATEGIES, strategy_of
@@ -98,6 +100,7 @@ __all__ = [
     # the strategies
     "STRATEGIES",
     "strategy_of",
+    "is_outside",
     "Fedavg",
     "Fedmrn",
     "Fedpm",

@@ -24,6 +24,7 @@ from edgefl.strategies.fjord import Fjord
 from edgefl.strategies.hermes import Hermes
 from edgefl.strategies.heterofl import Heterofl
 from edgefl.strategies.local import Local
+from edgefl.strategies.outside import is_outside, outside_strategy
 from edgefl.strategies.perfedmask import Perfedmask
 from edgefl.strategies.strategy import Strategy
 from edgefl.values import Setting, chosen
@@ -54,9 +55,13 @@ _STRATEGIES: tuple[type[Strategy], ...] = (
     Fedbabu,
 )
 STRATEGIES: Mapping[str, type[Strategy]] = {strategy.name: strategy for strategy in _STRATEGIES}
-"""The strategies that a federation may name."""
+"""The strategies that come with EdgeFL, by the names that a federation calls them."""
 
 
 def strategy_of(name: str, settings: Mapping[str, Setting]) -> Strategy:
-    """Make the strategy that a federation asks for; a `SchemaError` says what is wrong with its name or settings."""
-    return chosen("strategy", STRATEGIES, name, settings)
+    """Make the strategy that a federation asks for; a `SchemaError` says what is wrong with its name or settings.
+
+    A name with a colon is that of a class elsewhere, `package.module:Class`, which is imported.
+    """
+    known = {name: outside_strategy(name)} if is_outside(name) else STRATEGIES
+    return chosen("strategy", known, name, settings)

@@ -146,6 +146,7 @@ def test_a_mark_at_the_beginning_and_windows_line_ends_are_taken(tmp_path: Path)
         ('"cnn.zip"', "3", "line 3: field 'federation.model' is the path of a bundle", "'cnn.zip'"),
         ('"cnn.zip"', '""', "line 3: field 'federation.model' is the path of a bundle", "'cnn.zip'"),
         ('name = "fedavg"', 'name = "fedavgg"', "line 7: field 'strategy.name' is 'fedavgg', and", "'fedavg'"),
+        ('name = "fedavg"', 'name = "nowhere:Mine"', "line 7: field 'strategy.name' is 'nowhere:Mine', and", "folder"),
         ("learning_rate = 0.1", "learning_rat = 0.1", "line 8: field 'strategy.learning_rat'", "'learning_rate'"),
         ("learning_rate = 0.1", 'learning_rate = "high"', "line 8: field 'strategy.learning_rate'", "Write"),
         ("learning_rate = 0.1", "learning_rate = [0.1]", "line 8: field 'strategy.learning_rate'", "Write"),

@@ -1,5 +1,6 @@
 """What an operator does: bundles, federations, keys, devices, models."""
 
+import sys
 from typing import Any
 
 import httpx
@@ -49,6 +50,14 @@ def test_a_federation_of_a_bundle_that_is_not_there_is_refused(site: Site) -> No
     answer = site.admin.post("/v1/federations", json=asked)
     assert answer.status_code == 404
     assert "/v1/bundles" in answer.json()["error"]["fix"]
+
+
+def test_nothing_is_imported_because_somebody_sent_its_name(site: Site, bundle_digest: str) -> None:
+    named = settings("outside") | {"strategy": {"name": "antigravity:Mine", "settings": {}}}
+    answer = site.admin.post("/v1/federations", json={"settings": named, "bundle": bundle_digest})
+    assert answer.status_code == 403, answer.text
+    assert "edgefl serve FILE" in answer.json()["error"]["fix"]
+    assert "antigravity" not in sys.modules
 
 
 def test_settings_that_are_wrong_are_refused_with_the_field(site: Site, bundle_digest: str) -> None:
