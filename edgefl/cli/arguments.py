@@ -27,7 +27,7 @@ def settings(words: Sequence[str]) -> "dict[str, Setting]":
     return found
 
 
-def quantity(kind: Any, text: str, option: str) -> Any:
+def quantity(kind: Any, text: str, option: str) -> float:
     """Return an amount such as '2 min' or 600 in the unit of a quantity of `edgefl.values`."""
     from edgefl.values import FieldError
     from edgefl.values.records import shape_of
@@ -37,6 +37,6 @@ def quantity(kind: Any, text: str, option: str) -> Any:
     except ValueError:
         value = text
     try:
-        return shape_of(kind).read(value)
+        return float(shape_of(kind).read(value))
     except FieldError as error:
         raise EdgeFLError(f"{option} {error.says}", fix=error.fix) from None

@@ -11,7 +11,7 @@ from edgefl.errors import EdgeFLError
 
 if TYPE_CHECKING:
     from edgefl.strategies import Model, Moment, Order, Participant, Strategy
-    from edgefl.values import DeviceProfile, Setting
+    from edgefl.values import DeviceProfile
 
 __all__ = ["add_parser"]
 
@@ -77,12 +77,13 @@ def run(args: argparse.Namespace) -> int:
     """Plan, print, draw."""
     from edgefl.artifacts.bundle import read_bundle
     from edgefl.artifacts.submodel import bundle_weights
+    from edgefl.cli.arguments import settings
     from edgefl.strategies import Moment, strategy_of
     from edgefl.values import LocalWork
 
     _check_numbers(args)
     plot = None if args.plot is None else _plot_file(args.plot)
-    strategy = strategy_of(args.strategy, _settings(args.set))
+    strategy = strategy_of(args.strategy, settings(args.set))
     bundle = read_bundle(Path(args.bundle))
     work = LocalWork(epochs=args.epochs, batch_size=args.batch)
     moment = Moment(args.round, args.rounds, args.seed, work)
@@ -167,28 +168,14 @@ def _plot_file(text: str) -> Path:
     return file
 
 
-def _settings(words: Sequence[str]) -> "dict[str, Setting]":
-    """Return KEY=VALUE words; a value is a number, true or false, or else a text."""
-    found: dict[str, Setting] = {}
-    for word in words:
-        key, sign, text = word.partition("=")
-        if not sign:
-            raise EdgeFLError(f"{word!r} is no setting", fix="Write KEY=VALUE, such as learning_rate=0.1.")
-        try:
-            value = json.loads(text)
-        except ValueError:
-            value = text
-        found[key] = value if isinstance(value, bool | int | float | str) else text
-    return found
-
-
 def _fleet(args: argparse.Namespace) -> "list[Participant]":
+    from edgefl.cli.arguments import quantity
     from edgefl.planning import budget_of
     from edgefl.strategies import Participant
     from edgefl.values.quantities import Bytes, Seconds
 
-    deadline = _quantity(Seconds, args.deadline, "--deadline")
-    memory = None if args.memory is None else int(_quantity(Bytes, args.memory, "--memory"))
+    deadline = quantity(Seconds, args.deadline, "--deadline")
+    memory = None if args.memory is None else int(quantity(Bytes, args.memory, "--memory"))
     fleet = []
     for name, profile in _devices(args.profiles):
         budget = budget_of(
@@ -201,24 +188,6 @@ def _fleet(args: argparse.Namespace) -> "list[Participant]":
         )
         fleet.append(Participant(name, profile, budget, samples=args.samples))
     return fleet
-
-
-def _quantity(kind: Any, text: str, option: str) -> float:
-    from edgefl.values import FieldError
-
-    (shape,) = kind.__metadata__
-    try:
-        return float(shape.read(float(text) if _is_number(text) else text))
-    except FieldError as error:
-        raise EdgeFLError(f"{option} {error.says}", fix=error.fix) from None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _devices(words: Sequence[str]) -> "list[tuple[str, DeviceProfile]]":

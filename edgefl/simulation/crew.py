@@ -16,9 +16,10 @@ from edgefl.simulation.fleet import FleetDevice
 from edgefl.simulation.jobs import Examination, Marks, Outcome, Training
 from edgefl.simulation.workshop import Workshop
 
-__all__ = ["Crew", "crew_of"]
+__all__ = ["ONE_THREAD", "Crew", "crew_of"]
 
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""Environment of processes that compute with one thread: numpy's library would take all cores in each."""
 
 
 class Crew(Protocol):
@@ -110,9 +111,9 @@ def _examine(job: Examination) -> Marks:
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """Let processes that are started here compute with one thread: numpy's library would take all cores in each."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    """Let processes that are started here compute with one thread."""
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(ONE_THREAD)
     try:
         yield
     finally:

@@ -14,6 +14,7 @@ from edgefl.simulation.fleet import FleetDevice
 from edgefl.simulation.jobs import Examination
 from edgefl.simulation.request import Request, Resources
 from edgefl.simulation.results import DeviceRound, Fate, PersonalResult, RoundResult, Score
+from edgefl.simulation.timeline import spent_by
 from edgefl.simulation.workshop import Workshop
 from edgefl.values import digest_of
 from edgefl.wire import Kind, decode, decode_mask, encode_weights
@@ -59,11 +60,8 @@ def part_mask(get: Download, name: str, device: str, bundle: Bundle) -> Mask | N
 
 
 def _device_round(device: FleetDevice, row: Mapping[str, Any], mask: Mask | None) -> DeviceRound:
-    up, down, training = row["up_bytes"] or 0, row["down_bytes"] or 0, row["predicted_seconds"] or 0.0
-    kind = device.kind
-    transfers = down / (kind.download_bytes_per_second or float("inf"))
-    transfers += up / (kind.upload_bytes_per_second or float("inf"))
-    joules = None if kind.busy_watts is None else kind.busy_watts * training + (kind.idle_watts or 0.0) * transfers
+    up, down = row["up_bytes"] or 0, row["down_bytes"] or 0
+    took = spent_by(device.kind, row["predicted_seconds"] or 0.0, row["predicted_peak_bytes"] or 0, down, up)
     return DeviceRound(
         device_id=device.device_id,
         kept_fraction=0.0 if mask is None else kept_fraction(mask),
@@ -81,9 +79,9 @@ def _device_round(device: FleetDevice, row: Mapping[str, Any], mask: Mask | None
         refused=row["refusal_reason"],
         mask="" if mask is None else mask.digest,
         fate=_FATES.get(row["state"], Fate.LOST),
-        simulated_seconds=training + transfers,
-        joules=joules,
-        peak_bytes=row["predicted_peak_bytes"] or 0,
+        simulated_seconds=took.seconds,
+        joules=took.joules,
+        peak_bytes=took.peak_bytes,
         samples=row["samples"] or 0,
     )
 

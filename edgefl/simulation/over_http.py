@@ -15,10 +15,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 from edgefl.artifacts.bundle import Bundle, write_bundle
 from edgefl.errors import EdgeFLError, MissingDependencyError
+from edgefl.serving_process import Server, running_server
+from edgefl.simulation.crew import ONE_THREAD
 from edgefl.simulation.federation_text import federation_text
 from edgefl.simulation.http_results import Download, final_results, round_results
 from edgefl.simulation.request import Request, Resources
@@ -59,9 +61,9 @@ def simulate_over_http(
         (place / "request.json").write_text(dumps(request), encoding="utf-8")
         shown.stage("starting a coordinator")
         with (
-            _coordinator(place) as (url, key),
-            _agents(place, url, key, len(found.fleet), workers) as agents,
-            _admin(url, place / "state" / "admin-token") as get,
+            running_server(place / "federation.toml", place / "state") as server,
+            _agents(place, server, len(found.fleet), workers) as agents,
+            _admin(server) as get,
         ):
             shown.stage("devices join")
             rounds = _follow(get, agents, bundle, found, folder, shown)
@@ -109,40 +111,18 @@ def _follow(
 
 
 @contextmanager
-def _coordinator(place: Path) -> Iterator[tuple[str, str]]:
-    command = ["serve", "--json", "--port", "0", "--state", str(place / "state"), "--log-level", "warning"]
-    with (place / "coordinator.log").open("w") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "edgefl", *command, str(place / "federation.toml")],
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        )
-    try:
-        line = _read_line(process.stdout)
-        if not line:
-            said = (place / "coordinator.log").read_text().strip().splitlines()[-3:]
-            raise EdgeFLError(f"the coordinator did not start: {' '.join(said)}", fix="See what it says.")
-        told = json.loads(line)
-        yield told["url"], told["federations"][0]["join_key"]
-    finally:
-        _stop(process)
-
-
-@contextmanager
-def _agents(place: Path, url: str, key: str, devices: int, workers: int) -> Iterator[list["subprocess.Popen[str]"]]:
+def _agents(place: Path, server: Server, devices: int, workers: int) -> Iterator[list["subprocess.Popen[str]"]]:
     """Start processes of agents, each with every so-manieth device."""
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     started: list[subprocess.Popen[str]] = []
     try:
         for number in range(min(workers, devices)):
-            words = [str(place), url, f"{number}:{devices}:{min(workers, devices)}"]
+            words = [str(place), server.url, f"{number}:{devices}:{min(workers, devices)}"]
             started.append(
                 subprocess.Popen(
                     [sys.executable, "-m", "edgefl.simulation.agents", *words],
                     stderr=subprocess.PIPE,
                     text=True,
-                    env=os.environ | threads | {"EDGEFL_JOIN_KEY": key},
+                    env=os.environ | ONE_THREAD | {"EDGEFL_JOIN_KEY": server.join_key},
                 )
             )
         yield started
@@ -152,13 +132,13 @@ def _agents(place: Path, url: str, key: str, devices: int, workers: int) -> Iter
 
 
 @contextmanager
-def _admin(url: str, token: Path) -> Iterator[Download]:
+def _admin(server: Server) -> Iterator[Download]:
     try:
         import httpx
     except ImportError:
         raise MissingDependencyError("httpx", action="A simulation over HTTP", extra="device") from None
-    headers = {"Authorization": f"Bearer {token.read_text().strip()}"}
-    with httpx.Client(base_url=url, headers=headers, timeout=60) as client:
+    headers = {"Authorization": f"Bearer {server.admin_token}"}
+    with httpx.Client(base_url=server.url, headers=headers, timeout=60) as client:
 
         def get(path: str, query: Mapping[str, Any] | None = None) -> bytes:
             answer = client.get(path, params=dict(query or {}))
@@ -167,10 +147,6 @@ def _admin(url: str, token: Path) -> Iterator[Download]:
             return answer.content
 
         yield get
-
-
-def _read_line(pipe: IO[str] | None) -> str:
-    return "" if pipe is None else pipe.readline()
 
 
 def _stop(process: "subprocess.Popen[str]", patience: float = 10.0) -> None:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from edgefl.model_graph import Cost
 from edgefl.planning import predict
+from edgefl.simulation.device_class import DeviceClass
 from edgefl.simulation.fleet import FleetDevice
 
-__all__ = ["Spent", "spent"]
+__all__ = ["Spent", "spent", "spent_by"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +36,15 @@ def spent(
 ) -> Spent:
     """Return what a task takes on a device that trains so many models for so many steps."""
     use = predict(device.profile, cost, batch=batch, steps=models * steps)
-    kind = device.kind
+    return spent_by(device.kind, use.round_seconds or 0.0, use.peak_bytes or 0, down_bytes, up_bytes)
+
+
+def spent_by(kind: DeviceClass, training: float, peak_bytes: int, down_bytes: int, up_bytes: int) -> Spent:
+    """Return what a task takes on a device of a class that trains for so many seconds."""
     down = _transfer(down_bytes, kind.download_bytes_per_second)
     up = _transfer(up_bytes, kind.upload_bytes_per_second)
-    training = use.round_seconds or 0.0
     joules = None if kind.busy_watts is None else kind.busy_watts * training + (kind.idle_watts or 0.0) * (down + up)
-    return Spent(down, training, up, joules, use.peak_bytes or 0)
+    return Spent(down, training, up, joules, peak_bytes)
 
 
 def _transfer(size: int, rate: float | None) -> float:

@@ -8,13 +8,10 @@ refuses such a name over HTTP (`coordinator.routes.federations`).
 import dataclasses
 import importlib
 import inspect
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from types import ModuleType
 
 from edgefl.errors import SchemaError
+from edgefl.import_path import current_folder_importable
 from edgefl.strategies.strategy import Strategy
 
 __all__ = ["is_outside", "outside_strategy"]
@@ -37,7 +34,7 @@ def outside_strategy(name: str) -> type[Strategy]:
         raise SchemaError(
             f"{name!r} names no class", fix="Write package.module:Class, such as examples.own_strategy:ServerMomentum."
         )
-    with _current_folder_importable():
+    with current_folder_importable():
         found = getattr(_imported(module), attribute, None)
     if found is None:
         raise SchemaError(f"the module {module!r} has no {attribute!r}", fix="Check how the class is spelled there.")
@@ -78,15 +75,3 @@ def _check(found: object, name: str) -> None:
             f"{name} lacks what every strategy has: {', '.join(missing)}",
             fix="Write it, or build on edgefl.strategies.composed; docs/own_strategy.md has an example.",
         )
-
-
-@contextmanager
-def _current_folder_importable() -> Iterator[None]:
-    """A console script, unlike `python -m`, does not look into the folder that it is started in."""
-    here = str(Path.cwd())
-    sys.path.append(here)
-    try:
-        yield
-    finally:
-        if here in sys.path:  # the last one: the module may have changed the path itself
-            del sys.path[len(sys.path) - 1 - sys.path[::-1].index(here)]

@@ -6,15 +6,13 @@ do; the original exception stays attached as its cause.
 
 import importlib
 import re
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from types import ModuleType
 
 from torch import nn
 
 from edgefl.errors import ExportError
+from edgefl.import_path import current_folder_importable
 from export.zoo.seeding import seeded
 
 __all__ = ["load_factory"]
@@ -36,7 +34,7 @@ def load_factory(target: str, *, seed: int = 0) -> nn.Module:
             f"{target!r} does not name a model factory",
             fix="Write it as package.module:factory, for example my_models.nets:small_cnn.",
         )
-    with _current_directory_importable():
+    with current_folder_importable():
         # Seeded apart: the first call finds the module new and a later one finds it imported, yet both must agree.
         with seeded(seed):
             module = _module(match[1])
@@ -49,19 +47,6 @@ def load_factory(target: str, *, seed: int = 0) -> nn.Module:
             fix="Let the factory return the model itself, built and ready to train.",
         )
     return model
-
-
-@contextmanager
-def _current_directory_importable() -> Iterator[None]:
-    """A console script, unlike `python -m`, does not search the directory it is started in."""
-    here = str(Path.cwd())
-    sys.path.append(here)
-    try:
-        yield
-    finally:
-        # The factory may have changed the path itself: take away the last entry that can be ours, if any is left.
-        if here in sys.path:
-            del sys.path[len(sys.path) - 1 - sys.path[::-1].index(here)]
 
 
 def _module(name: str) -> ModuleType:

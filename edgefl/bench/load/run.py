@@ -13,11 +13,11 @@ from edgefl.bench.load.connection import Connection
 from edgefl.bench.load.device import Behaviour, Device, Load
 from edgefl.bench.load.figures import load_notes, load_rows
 from edgefl.bench.load.model import perceptron_bundle
-from edgefl.bench.load.server import Server, running_server
 from edgefl.bench.made_up import strong_device
 from edgefl.bench.report import Report, busy_note, load_now
 from edgefl.bench.subject import lacking
 from edgefl.errors import EdgeFLError
+from edgefl.serving_process import Server, running_server
 from edgefl.values import Enrolled, Enrolment, dumps, loads
 
 __all__ = ["load_report"]

@@ -1,7 +1,7 @@
-"""The server of a load test: `edgefl serve` as an operator starts it, in a folder and on a port of its own.
+"""A coordinator for a while: `edgefl serve` as an operator starts it, in a folder and on a port of its own.
 
-It listens on 127.0.0.1 alone, and is stopped as systemd does when the test is over. Its memory and processor time are
-read from /proc, for its first process and those that it started.
+Load tests and simulations over HTTP start one. It listens on 127.0.0.1 alone, and is stopped as systemd does in the
+end. Its memory and processor time are read from /proc, for its first process and those that it started.
 """
 
 import contextlib
@@ -34,6 +34,11 @@ class Server:
     join_key: str
     admin_token: str
 
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return f"http://{self.host}:{self.port}"
+
     def processes(self) -> list[int]:
         """Return the server's processes: the first, and those that it started."""
         return [self.pid, *sorted(children(self.pid))]
@@ -62,7 +67,7 @@ def children(pid: int) -> set[int]:
 
 
 @contextlib.contextmanager
-def running_server(federation: Path, state: Path, *, workers: int, database: str | None = None) -> Iterator[Server]:
+def running_server(federation: Path, state: Path, *, workers: int = 1, database: str | None = None) -> Iterator[Server]:
     """Start a coordinator with one federation, and stop it in the end."""
     command = [sys.executable, "-m", "edgefl", "serve", str(federation), "--state", str(state), "--port", "0"]
     command += ["--json", "--log-level", "warning", "--workers", str(workers)]
