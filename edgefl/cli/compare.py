@@ -67,9 +67,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(compared: "Comparison") -> None:
+    from edgefl.charts.words import FIGURES, change
     from edgefl.cli.fed.tables import table
     from edgefl.report.comparison import SHARES
-    from edgefl.report.words import FIGURES, change
     from edgefl.values import printable
 
     heads = [title.lower() for _, title, _ in FIGURES]

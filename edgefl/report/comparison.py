@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edgefl.charts.words import plural
 from edgefl.report.headlines import name_of, so_far
-from edgefl.report.words import plural
 from edgefl.simulation.request import Request
 from edgefl.simulation.run_folder import Run
 from edgefl.simulation.summary import Summary

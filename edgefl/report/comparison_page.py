@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
+from edgefl.charts.words import FIGURES, change
 from edgefl.report.comparison import SHARES, Comparison, RunRow
 from edgefl.report.markup import Markup, element
 from edgefl.report.overlays import overlays
 from edgefl.report.page import charts, page
 from edgefl.report.tables import table
-from edgefl.report.words import FIGURES, change
 from edgefl.simulation.run_folder import Run
 
 __all__ = ["comparison_page"]

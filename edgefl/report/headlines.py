@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from edgefl.report.words import NONE, count, joules, ordinary, plural, seconds, share, size
+from edgefl.charts.words import NONE, count, joules, ordinary, plural, seconds, share, size
 from edgefl.simulation.device_class import DeviceClass
 from edgefl.simulation.run_folder import Run
 from edgefl.simulation.summary import Summary, summary_of

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
-from edgefl.report.curves import PERCENT_AXIS, quartiles, round_axis
-from edgefl.report.figure import Figure, layout, line, number
-from edgefl.report.words import ordinary, share
+from edgefl.charts.curves import PERCENT_AXIS, quartiles, round_axis
+from edgefl.charts.figure import Figure, layout, line, number
+from edgefl.charts.words import ordinary, share
 from edgefl.simulation.results import RoundResult
 from edgefl.simulation.run_folder import Run
 

@@ -8,8 +8,8 @@ import base64
 import hashlib
 
 from edgefl import __version__
-from edgefl.report.figure import Figure
-from edgefl.report.library import own_file, plotly_js, style_ids
+from edgefl.charts.figure import Figure
+from edgefl.charts.library import own_file, plotly_js, style_ids
 from edgefl.report.markup import Markup, data_block, element, joined
 
 __all__ = ["chart", "charts", "page", "section"]

@@ -1,15 +1,15 @@
 """The page about one run."""
 
-from edgefl.report.coverage import coverage_picture
+from edgefl.charts.coverage import coverage_picture
+from edgefl.charts.figure import Figure
+from edgefl.charts.pictures import MOST_GROUPS, channel_pictures, label_picture, layer_picture
+from edgefl.charts.words import plural
 from edgefl.report.curves import curves
 from edgefl.report.devices import device_rows
-from edgefl.report.figure import Figure
 from edgefl.report.headlines import asked, headlines, name_of, standing
 from edgefl.report.markup import Markup, element, joined
 from edgefl.report.page import charts, page
-from edgefl.report.pictures import MOST_GROUPS, channel_pictures, label_picture, layer_picture
 from edgefl.report.tables import class_table, definitions, device_table, tiles
-from edgefl.report.words import plural
 from edgefl.simulation.run_folder import Run
 
 __all__ = ["run_page"]
@@ -29,7 +29,7 @@ def run_page(run: Run) -> str:
             ("result", "Result", tiles(headlines(run))),
             ("curves", "Over the rounds", _curves(run)),
             ("devices", "Devices", device_table(device_rows(run))),
-            ("data", "Data", _charts_or(_there(label_picture(run.fleet)), "The fleet has not been written yet.")),
+            ("data", "Data", _data(run)),
             ("masks", "Masks", _masks(run)),
             ("asked", "What was asked", joined(definitions(asked(run)), class_table(request.classes, run.fleet))),
         ),
@@ -40,6 +40,13 @@ def _curves(run: Run) -> Markup:
     if not run.rounds:
         return element("p", "No round has come to its end yet.", class_="empty")
     return joined(element("p", _HOW_TO_ZOOM, class_="hint zoom"), charts(curves(run.rounds)))
+
+
+def _data(run: Run) -> Markup:
+    figure = label_picture([(device.device_id, device.labels) for device in run.fleet])
+    if figure is None:
+        return element("p", "The fleet has not been written yet.", class_="empty")
+    return charts((figure,), columns="one")
 
 
 def _masks(run: Run) -> Markup:
@@ -55,10 +62,6 @@ def _masks(run: Run) -> Markup:
         charts(_there(layer_picture(run.parts), coverage_picture(run.parts)), columns="one"),
         charts(channel_pictures(run.parts)),
     )
-
-
-def _charts_or(figures: tuple[Figure, ...], nothing: str) -> Markup:
-    return charts(figures, columns="one") if figures else element("p", nothing, class_="empty")
 
 
 def _there(*figures: Figure | None) -> tuple[Figure, ...]:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edgefl.charts.words import count, joules, rate, seconds, share, size, watts
 from edgefl.report.devices import DeviceRow
 from edgefl.report.headlines import Headline
 from edgefl.report.markup import Markup, element
-from edgefl.report.words import count, joules, rate, seconds, share, size, watts
 from edgefl.simulation.device_class import DeviceClass
 from edgefl.simulation.run_folder import FleetRow
 

@@ -44,7 +44,9 @@ def round_results(
             _device_round(devices[row["device"]], row, part_mask(get, name, row["device"], bundle)) for row in mine
         )
         took = max((one.simulated_seconds for one in done), default=0.0)
-        score = None if report.get("accuracy") is None else Score(report["accuracy"], report.get("loss") or 0.0, 0)
+        score = None
+        if report.get("accuracy") is not None:
+            score = Score(report["accuracy"], report["test_loss"], report["test_samples"])
         seconds = told["done_at"] - told["opened_at"]
         results.append(RoundResult(told["number"], done, score, seconds, began_at, took))
         began_at += took

@@ -24,10 +24,10 @@ import numpy as np
 
 from edgefl.artifacts.bundle import Bundle, write_bundle
 from edgefl.artifacts.store import write_whole
+from edgefl.charts.parts import Part, part_of
 from edgefl.errors import EdgeFLError, SchemaError
 from edgefl.masks import Mask, Weights
 from edgefl.simulation.fleet import FleetDevice
-from edgefl.simulation.parts import Part, part_of
 from edgefl.simulation.request import Request
 from edgefl.simulation.results import PersonalResult, RoundResult
 from edgefl.simulation.summary import Summary

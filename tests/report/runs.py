@@ -4,8 +4,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from edgefl.charts.parts import LayerPart, Part
 from edgefl.simulation import DeviceClass, FederationSettings
-from edgefl.simulation.parts import LayerPart, Part
 from edgefl.simulation.request import Request
 from edgefl.simulation.results import DeviceRound, Fate, PersonalResult, RoundResult, Score
 from edgefl.simulation.run_folder import FleetRow, Run

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from edgefl.report.coverage import coverage_picture
-from edgefl.report.curves import curves, round_axis
-from edgefl.report.figure import Figure, cells, number, plain, short
+from edgefl.charts.coverage import coverage_picture
+from edgefl.charts.curves import round_axis
+from edgefl.charts.figure import Figure, cells, number, plain, short
+from edgefl.charts.pictures import MOST_DEVICES, MOST_GROUPS, channel_pictures, label_picture, layer_picture
+from edgefl.report.curves import curves
 from edgefl.report.overlays import overlays
-from edgefl.report.pictures import MOST_DEVICES, MOST_GROUPS, channel_pictures, label_picture, layer_picture
 from edgefl.simulation.results import Score
-from edgefl.simulation.run_folder import FleetRow
 from tests.report.runs import HOSTILE, part, tiny_run
 
 
@@ -112,7 +112,7 @@ def test_pictures_of_a_large_fleet_show_some_devices_and_say_so() -> None:
     names = [f"d{number}" for number in range(MOST_DEVICES + 50)]
     said = f"The first {MOST_DEVICES} of 250 devices are shown."
     labels, layers = (
-        label_picture([FleetRow(name, "pi4", (1, 2)) for name in names]),
+        label_picture([(name, (1, 2)) for name in names]),
         layer_picture(list(map(part, names))),
     )
     (channels, _) = channel_pictures(list(map(part, names)))

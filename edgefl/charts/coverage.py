@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from edgefl.report.figure import Figure, bars, layout, names_axis, plain
-from edgefl.report.words import plural
-from edgefl.simulation.parts import Part
+from edgefl.charts.figure import Figure, bars, layout, names_axis, plain
+from edgefl.charts.parts import Part
+from edgefl.charts.words import plural
 
 __all__ = ["coverage_picture"]
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from edgefl.charts.figure import MOST_LABELS, Figure, cells, layout, names_axis, plain
+from edgefl.charts.parts import Part
+from edgefl.charts.words import count, plural, share
 from edgefl.masks import Array
-from edgefl.report.figure import MOST_LABELS, Figure, cells, layout, names_axis, plain
-from edgefl.report.words import count, plural, share
-from edgefl.simulation.parts import Part
-from edgefl.simulation.run_folder import FleetRow
 
 __all__ = ["MOST_DEVICES", "MOST_GROUPS", "channel_pictures", "label_picture", "layer_picture", "shown_of"]
 
@@ -31,15 +30,15 @@ def shown_of(devices: int) -> str:
     return f" The first {MOST_DEVICES} of {devices:,} devices are shown." if devices > MOST_DEVICES else ""
 
 
-def label_picture(fleet: Sequence[FleetRow]) -> Figure | None:
-    """Draw how many training samples of each label each device has."""
+def label_picture(fleet: Sequence[tuple[str, Sequence[int]]]) -> Figure | None:
+    """Draw how many training samples of each label each device has: its name, and the samples of every label."""
     rows = fleet[:MOST_DEVICES]
-    classes = max((len(row.labels) for row in rows), default=0)
+    classes = max((len(labels) for _, labels in rows), default=0)
     if not classes:
         return None
-    counts = np.array([(*row.labels, *[0] * (classes - len(row.labels))) for row in rows], np.int64)
+    counts = np.array([(*labels, *[0] * (classes - len(labels))) for _, labels in rows], np.int64)
     totals, present = counts.sum(axis=1), (counts > 0).sum(axis=1)
-    names, labels = [row.device_id for row in rows], [str(label) for label in range(classes)]
+    names, labels = [name for name, _ in rows], [str(label) for label in range(classes)]
     return Figure(
         name="labels",
         title="Data by device and label",

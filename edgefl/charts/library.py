@@ -31,4 +31,4 @@ def style_ids(script: str) -> tuple[str, ...]:
 
 def own_file(name: str) -> str:
     """Return a file of `static/`."""
-    return (files("edgefl.report") / "static" / name).read_text(encoding="utf-8")
+    return (files("edgefl.charts") / "static" / name).read_text(encoding="utf-8")

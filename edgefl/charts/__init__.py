@@ -1,0 +1,18 @@
+"""Charts and looks of every page that EdgeFL makes: the report of a run, and the coordinator's page.
+
+figure.py     a chart as plain data, which a page draws with `static/charts.js`
+curves.py     numbers over rounds
+pictures.py   devices by labels, by layers, by channels: heatmaps
+coverage.py   how many devices train each layer
+parts.py      a device's part of a model, in the form that pictures need
+words.py      numbers as people read them
+library.py    the charting library, as it was installed
+static/       style.css, charts.js, tables.js: none needs an inline handler or style
+
+Everything but `library.py` is a function from values to values.
+"""
+
+from edgefl.charts.figure import Figure
+from edgefl.charts.parts import Part, part_of
+
+__all__ = ["Figure", "Part", "part_of"]

@@ -1,0 +1,216 @@
+"""Curves over rounds, from plain numbers: of a run that is over and of a federation that goes on.
+
+Rounds are counted from 1 here, as people do. Whoever calls says what the numbers are: measured, estimated, simulated.
+"""
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from edgefl.charts.figure import Figure, band, bars, layout, line, number
+from edgefl.charts.words import joules, ordinary, seconds, share, size
+
+__all__ = [
+    "PERCENT_AXIS",
+    "Points",
+    "accuracy_curve",
+    "energy_curve",
+    "fates_chart",
+    "loss_curve",
+    "own_accuracy_curve",
+    "quartiles",
+    "round_axis",
+    "time_curve",
+    "traffic_curve",
+    "training_loss_curve",
+]
+
+PERCENT_AXIS = {"tickformat": ".0%", "range": [0, 1.02]}
+Points = Sequence[tuple[int, float]]
+"""Rounds, and a value of each."""
+Spread = Sequence[tuple[int, Sequence[float]]]
+"""Rounds, and the values of the devices in each."""
+
+_MIB = 2**20
+_MOST_TICKS = 10
+_FATE_COLOURS = {
+    "arrived": "var(--good)",
+    "late": "var(--warn)",
+    "lost": "var(--bad)",
+    "refused": "var(--neutral)",
+}
+_Say = Callable[[float | None], str]
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return the lower quartile, the median and the upper quartile."""
+    low, middle, high = np.quantile(np.asarray(values, float), (0.25, 0.5, 0.75))
+    return float(low), float(middle), float(high)
+
+
+def accuracy_curve(points: Points, *, rounds: int, on: str) -> Figure | None:
+    """Draw the accuracy of the global model; `on` says on which samples."""
+    if not points:
+        return None
+    xs, ys = zip(*points, strict=True)
+    best = max(points, key=lambda point: point[1])
+    return Figure(
+        name="accuracy",
+        title="Accuracy of the global model",
+        summary=f"From {share(ys[0])} after round {xs[0]} to {share(ys[-1])} after round {xs[-1]}; "
+        f"best {share(best[1])}, after round {best[0]}. On {on}.",
+        traces=(line(xs, ys, name="global model", form=".1%"),),
+        layout=over_rounds(rounds, "accuracy", yaxis=PERCENT_AXIS),
+    )
+
+
+def loss_curve(points: Points, *, rounds: int, on: str) -> Figure | None:
+    """Draw the loss of the global model."""
+    if not points:
+        return None
+    xs, ys = zip(*((place, number(value)) for place, value in points), strict=True)
+    return Figure(
+        name="loss",
+        title="Loss of the global model",
+        summary=f"Mean cross-entropy on {on}: {_from_to(ys, ordinary)}.",
+        traces=(line(xs, ys, name="global model"),),
+        layout=over_rounds(rounds, "cross-entropy"),
+    )
+
+
+def own_accuracy_curve(values: Spread, *, rounds: int) -> Figure | None:
+    """Draw how good devices' own models are, after their training."""
+    return _spread(
+        values,
+        rounds,
+        name="own-accuracy",
+        title="Accuracy of devices' own models",
+        axis="accuracy",
+        what="Each device on its own test samples, right after its training",
+        say=share,
+        form=".1%",
+        yaxis=PERCENT_AXIS,
+    )
+
+
+def training_loss_curve(values: Spread, *, rounds: int) -> Figure | None:
+    """Draw the loss that devices trained to."""
+    return _spread(
+        values,
+        rounds,
+        name="training-loss",
+        title="Training loss on devices",
+        axis="loss",
+        what="Each device's mean over its last pass",
+        say=ordinary,
+    )
+
+
+def _spread(
+    values: Spread,
+    rounds: int,
+    *,
+    name: str,
+    title: str,
+    axis: str,
+    what: str,
+    say: _Say,
+    form: str = ".3~g",
+    **changes: Any,
+) -> Figure | None:
+    """Draw the median over devices, and between which values half of them are."""
+    points = []
+    for place, several in values:
+        there = [value for value in map(number, several) if value is not None]
+        if there:
+            points.append((place, *quartiles(there)))
+    if not points:
+        return None
+    xs, low, middle, high = zip(*points, strict=True)
+    return Figure(
+        name=name,
+        title=title,
+        summary=f"{what}. Median {_from_to(middle, say)}; in the last round half of the devices are between "
+        f"{say(low[-1])} and {say(high[-1])}.",
+        traces=(*band(xs, low, high, name="middle half of devices"), line(xs, middle, name="median", form=form)),
+        layout=over_rounds(rounds, axis, showlegend=True, **changes),
+    )
+
+
+def traffic_curve(places: Sequence[int], up: Sequence[int], down: Sequence[int], *, counted: str) -> Figure | None:
+    """Draw the bytes of rounds; `counted` says which."""
+    if not places:
+        return None
+    return Figure(
+        name="traffic",
+        title="Bytes up and down",
+        summary=f"All devices of a round: {size(sum(up) / len(up))} up and {size(sum(down) / len(down))} down on "
+        f"average, {counted}.",
+        traces=(
+            line(places, [one / _MIB for one in up], name="up"),
+            line(places, [one / _MIB for one in down], name="down", place=1),
+        ),
+        layout=over_rounds(len(places), "MiB", showlegend=True),
+    )
+
+
+def energy_curve(points: Points, *, rounds: int, label: str, source: str) -> Figure | None:
+    """Draw the energy of rounds; `label` is a word for how it is known, `source` a sentence."""
+    if not points:
+        return None
+    xs, ys = zip(*points, strict=True)
+    return Figure(
+        name="energy",
+        title="Energy",
+        summary=f"All devices of a round: {joules(sum(ys) / len(ys))} on average. {source}",
+        traces=(line(xs, ys, name=f"{label} joules"),),
+        layout=over_rounds(rounds, f"J, {label}"),
+    )
+
+
+def time_curve(
+    places: Sequence[int], whole: Sequence[float], middle: Sequence[float | None], *, label: str, source: str
+) -> Figure | None:
+    """Draw how long rounds took, and the median device in each."""
+    if not places:
+        return None
+    return Figure(
+        name="time",
+        title=f"{label.capitalize()} time of a round",
+        summary=f"{seconds(sum(whole) / len(whole))} on average, {seconds(max(whole))} at the most: until the last "
+        f"device is back, or until the deadline. {source}",
+        traces=(line(places, whole, name="the round"), line(places, middle, name="median device", place=1)),
+        layout=over_rounds(len(places), f"s, {label}", showlegend=True),
+    )
+
+
+def fates_chart(places: Sequence[int], counts: Mapping[str, Sequence[int]]) -> Figure | None:
+    """Draw how many tasks of each round came to each end."""
+    there = {fate: row for fate, row in counts.items() if any(row)}
+    if not there:
+        return None
+    told = ", ".join(f"{sum(row):,} {fate}" for fate, row in counts.items())
+    return Figure(
+        name="fates",
+        title="What became of tasks",
+        summary=f"Over all rounds: {told}.",
+        traces=tuple(bars(places, row, name=fate, colour=_FATE_COLOURS[fate]) for fate, row in there.items()),
+        layout=over_rounds(len(places), "tasks", barmode="stack", bargap=0.25, showlegend=True),
+    )
+
+
+def over_rounds(rounds: int, y: str, **changes: Any) -> dict[str, Any]:
+    """Return the layout of a chart over rounds."""
+    return layout(x="round", y=y, xaxis=round_axis(rounds), **changes)
+
+
+def round_axis(rounds: int) -> dict[str, Any]:
+    """Return an axis whose ticks are round numbers of rounds, and not more than are readable."""
+    steps = (digit * 10**power for power in itertools.count() for digit in (1, 2, 5))
+    return {"tick0": 0, "dtick": next(step for step in steps if rounds <= _MOST_TICKS * step), "tickformat": ",d"}
+
+
+def _from_to(values: Sequence[float | None], say: _Say) -> str:
+    return f"from {say(values[0])} to {say(values[-1])}"
