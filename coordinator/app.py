@@ -3,7 +3,7 @@
 Made by `coordinator.server`, and by tests. It knows no sockets.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from fastapi import FastAPI
@@ -23,16 +23,19 @@ from coordinator.routes.adding import BusyRoutes
 from coordinator.routes.openapi import openapi_text
 from coordinator.server_settings import ServerLimits
 from coordinator.threads import Threads
+from coordinator.tokens import Role
 from coordinator.waiting import Seen, Waiting
 
 __all__ = ["make_app"]
 
 
-def make_app(context: Context, *, admin_hash: str, limits: ServerLimits | None = None, local: bool = False) -> FastAPI:
-    """Return the app of a context. `admin_hash` is what is kept of the operator's token; `local` says that the database
+def make_app(
+    context: Context, *, people: Mapping[Role, str], limits: ServerLimits | None = None, local: bool = False
+) -> FastAPI:
+    """Return the app of a context. `people` is what is kept of the tokens of operators; `local` says that the database
     is a file of this machine, which is read without threads."""
     limits = limits or ServerLimits()
-    edge = _make_edge(context, Threads(local=local), limits, admin_hash)
+    edge = _make_edge(context, Threads(local=local), limits, people)
     app = _App(
         openapi_url=None,  # our own route, which says who may call it
         docs_url=None,
@@ -76,14 +79,14 @@ class _App(FastAPI):
             await super().__call__(scope, receive, send)
 
 
-def _make_edge(context: Context, threads: Threads, limits: ServerLimits, admin_hash: str) -> Edge:
+def _make_edge(context: Context, threads: Threads, limits: ServerLimits, people: Mapping[Role, str]) -> Edge:
     seen = Seen(context, threads)
     driver = Driver(context)
     edge = Edge(
         context=context,
         limits=limits,
         threads=threads,
-        gate=Gate(context, threads, limits, admin_hash=admin_hash, seen=seen.note),
+        gate=Gate(context, threads, limits, people=people, seen=seen.note),
         waiting=Waiting(context, threads, most=limits.open_polls, seen=seen.note),
         seen=seen,
         intake=Intake(context, accepted=driver.wake),

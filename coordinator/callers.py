@@ -4,6 +4,7 @@
     JOINER    who has a join key of a federation
     DEVICE    a device, by its token
     MEMBER    either of these two
+    VIEWER    who may look: by the viewer's token, or the admin's
     ADMIN     the operator
 
 A secret travels as `Authorization: Bearer ...`. One that is missing or unknown is 401; a device or key that was known
@@ -15,7 +16,7 @@ import contextlib
 import ipaddress
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -27,7 +28,7 @@ from coordinator.problems import ProblemError
 from coordinator.server_settings import ServerLimits
 from coordinator.storage.records import Device, JoinKey
 from coordinator.threads import Threads
-from coordinator.tokens import hash_of, same
+from coordinator.tokens import Role, hash_of, same
 
 __all__ = ["Caller", "Gate"]
 
@@ -44,6 +45,7 @@ class Caller(StrEnum):
     JOINER = "joiner"
     DEVICE = "device"
     MEMBER = "member"
+    VIEWER = "viewer"
     ADMIN = "admin"
 
 
@@ -64,10 +66,10 @@ class Gate:
         threads: Threads,
         limits: ServerLimits,
         *,
-        admin_hash: str,
+        people: Mapping[Role, str],
         seen: Callable[[str], None] = lambda device: None,
     ) -> None:
-        self._context, self._threads, self._admin_hash, self._seen = context, threads, admin_hash, seen
+        self._context, self._threads, self._people, self._seen = context, threads, people, seen
         self._requests = Buckets(limits.requests_rate, limits.requests_burst)
         self._joins = Buckets(limits.joins_rate, limits.joins_burst)
         self._failures = Buckets(limits.failures_rate, limits.failures_burst)
@@ -78,8 +80,18 @@ class Gate:
 
     async def admin(self, request: Request) -> None:
         """Let the operator in."""
-        if not same(hash_of(self.bearer(request)), self._admin_hash):
-            raise self._failed(request, "this is not the admin token", "Use the one in the coordinator's state folder.")
+        if await self.viewer(request) is not Role.ADMIN:
+            raise ProblemError(403, "this token may only look", fix="Use the admin token for that.")
+
+    async def viewer(self, request: Request) -> Role:
+        """Let somebody in who may look, and return what else they may do."""
+        hashed = hash_of(self.bearer(request))
+        for role, known in self._people.items():
+            if same(hashed, known):
+                return role
+        raise self._failed(
+            request, "this is no admin or viewer token", "Use one of those in the coordinator's state folder."
+        )
 
     async def device(self, request: Request) -> Device:
         """Let a device in, and return it."""

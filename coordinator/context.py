@@ -41,7 +41,7 @@ class Context:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self.library = Library(self.store, self.blobs)
+        self.library = Library(self.store, self.blobs, self.now)
         self.corrections = Corrections(self.store.device, self.now)
         self.started = self.now()
 

@@ -14,14 +14,14 @@ from coordinator.evaluation import check_data
 from coordinator.federation_settings import FederationSettings, Mode
 from coordinator.orders import shared_artifacts
 from coordinator.problems import ProblemError
-from coordinator.storage.records import Federation, FederationState, JoinKey, Round
+from coordinator.storage.records import OVER, Federation, FederationState, JoinKey, Round
 from coordinator.tokens import hash_of, new_token
 from edgefl.artifacts.bundle import Bundle, Manifest, pack_bundle, unpack_bundle
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.strategies import strategy_of
 from edgefl.values import dumps, loads, to_json
 
-__all__ = ["Overview", "Verb", "create", "existing", "move", "new_key", "overview"]
+__all__ = ["Overview", "Verb", "change_deadline", "create", "existing", "move", "new_key", "overview"]
 
 _CREATED, _RUNNING, _PAUSED = FederationState.CREATED, FederationState.RUNNING, FederationState.PAUSED
 
@@ -92,6 +92,22 @@ def move(context: Context, name: str, verb: Verb, reason: str | None = None) -> 
     if moved and to is FederationState.ABORTED:
         context.tell([device.id for device in context.store.devices(name)])
     return existing(context, name)
+
+
+def change_deadline(context: Context, name: str, seconds: float) -> Federation:
+    """Give rounds this long from now on. The open one closes earlier or later by the difference; devices that have
+    their task already were told the time before."""
+    while True:
+        federation = existing(context, name)
+        if federation.state in OVER:
+            raise ProblemError(
+                409,
+                f"federation {name!r} is {federation.state}",
+                fix="Its rounds are over, and so are their deadlines.",
+            )
+        now = context.library.settings(federation).rounds.deadline
+        if context.store.set_deadline(name, seconds, before=federation.deadline, later=seconds - now):
+            return existing(context, name)
 
 
 def new_key(

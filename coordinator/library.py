@@ -1,12 +1,14 @@
 """What is stored, as what it is: bundles, models, masks, plans, settings; the ones used last are kept in memory.
 
-Rounds, hand-outs, intake and model export read through this. It keeps only what never changes once it is stored (a
-deadline for a second at most), and can read all of it again, so it may forget anything at any time.
+Rounds, hand-outs, intake and model export read through this. It keeps only what never changes once it is stored
+(what an operator may change for a second at most), and can read all of it again, so it may forget anything at any time.
 """
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from coordinator.federation_settings import FederationSettings
@@ -54,8 +56,8 @@ class Recent:
 class Library:
     """What is in the database and the blob store, read."""
 
-    def __init__(self, store: Store, blobs: Blobs) -> None:
-        self._store, self._blobs = store, blobs
+    def __init__(self, store: Store, blobs: Blobs, now: Callable[[], float] = time.time) -> None:
+        self._store, self._blobs, self._now = store, blobs, now
         self._bundles = Recent(4)
         self._settings = Recent(16)
         self._models = Recent(3)  # each as large as the model
@@ -70,8 +72,8 @@ class Library:
         self._results = Recent(2048)  # what was checked when it came is soon combined
 
     def federation(self, name: str) -> Federation | None:
-        """Return a federation as it was created: what it was told and its bundle never change, its state does."""
-        return self._federations.get(name, lambda: self._store.federation(name))
+        """Return a federation as it was a second ago at the most: its state and deadline may change."""
+        return self._federations.get((name, int(self._now())), lambda: self._store.federation(name))
 
     def start_of(self, federation: str, number: int) -> str | None:
         """Return the digest of the model that a round started from, which never changes."""
@@ -96,8 +98,15 @@ class Library:
         return self._profiles.get(device.profile, lambda: loads(DeviceProfile, device.profile))
 
     def settings(self, federation: Federation) -> FederationSettings:
-        """Return what a federation was told."""
-        return self._settings.get(federation.settings, lambda: loads(FederationSettings, federation.settings))
+        """Return what a federation was told, with the deadline that it has now."""
+
+        def read() -> FederationSettings:
+            told = loads(FederationSettings, federation.settings)
+            if federation.deadline is None:
+                return told
+            return replace(told, rounds=replace(told.rounds, deadline=federation.deadline))
+
+        return self._settings.get((federation.settings, federation.deadline), read)
 
     def strategy(self, federation: Federation) -> Strategy:
         """Return a federation's method."""

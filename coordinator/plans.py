@@ -4,7 +4,7 @@ Called by the rounds. It decides nothing about rounds, and changes nothing but t
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from coordinator.context import Context
@@ -52,6 +52,16 @@ class Plans:
         moment = Moment(number, self.settings.rounds.count, seed, self.settings.work)
         strategy = self.context.library.strategy(self.federation)
         return orders_for(strategy, model, in_order(free, seed, _record), count, moment, self._participant)
+
+    def explain(self, number: int, model: Model, devices: Collection[str]) -> dict[str, float]:
+        """Return what the strategy says of its plan for these devices: figures by name, of some strategies none."""
+        explain = getattr(self.context.library.strategy(self.federation), "explain", None)
+        if explain is None:
+            return {}
+        seed = round_seed(self.settings.seed, number, 1)
+        moment = Moment(number, self.settings.rounds.count, seed, self.settings.work)
+        members = [self._participant(device) for device in self.members() if device.id in devices]
+        return dict(explain(model, members, moment))
 
     def personal_orders(self, model: Model, devices: Sequence[Device]) -> dict[str, Order]:
         """Return what the strategy lets devices do with the last model for themselves, in the time that there is."""

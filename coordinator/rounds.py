@@ -112,12 +112,14 @@ class Rounds:
         now = self.context.now()
         prepared = plans.prepare(number, 1, model, orders)
         weights, arrays = self._keep(model) if done is None else _result(done)
-        return self._begin(number, weights, arrays, prepared, now=now, seconds=rounds.deadline)
+        if self._begin(number, weights, arrays, prepared, now=now, seconds=rounds.deadline):
+            self._explain(number, model, prepared)  # after it: devices are at work meanwhile
+        return _SOON
 
     def _begin(
         self, number: int, weights: str, arrays: str | None, prepared: Prepared, *, now: float, seconds: float
-    ) -> float:
-        """Open a round with its first tasks."""
+    ) -> bool:
+        """Open a round with its first tasks, unless another worker was faster."""
         opened = Round(
             federation=self.federation.id,
             number=number,
@@ -127,11 +129,22 @@ class Rounds:
             deadline_at=now + seconds,
         )
         tasks = prepared.tasks
-        if self.context.store.open_round(opened, tasks, prepared.artifacts):
-            self._say(None)
-            _LOG.info("round opened", extra={"federation": self.federation.id, "round": number, "tasks": len(tasks)})
-            self.context.tell([task.device for task in tasks])
-        return _SOON
+        if not self.context.store.open_round(opened, tasks, prepared.artifacts):
+            return False
+        self._say(None)
+        _LOG.info("round opened", extra={"federation": self.federation.id, "round": number, "tasks": len(tasks)})
+        self.context.tell([task.device for task in tasks])
+        return True
+
+    def _explain(self, number: int, model: Model, prepared: Prepared) -> None:
+        """Note what the strategy says of its plan. That is for people: whatever fails here, the round goes on."""
+        try:
+            devices = {task.device for task in prepared.tasks}
+            figures = Plans(self.context, self.federation).explain(number, model, devices)
+            if figures:
+                self.context.store.note_plan(self.federation.id, number, json.dumps(figures))
+        except Exception:
+            _LOG.exception("the plan could not be explained", extra={"federation": self.federation.id, "round": number})
 
     def _open_personal(self, last: Round) -> float:
         """Open the round after the last one; if nobody has anything to do in it, the federation is over."""
@@ -153,7 +166,8 @@ class Rounds:
         now, number = self.context.now(), self.settings.rounds.count
         prepared = plans.prepare(number, 1, model, orders)
         seconds = max(self.settings.rounds.deadline, plans.personal_seconds(orders, free))
-        return self._begin(number, *_result(last), prepared, now=now, seconds=seconds)
+        self._begin(number, *_result(last), prepared, now=now, seconds=seconds)
+        return _SOON
 
     # Collect, close, or go on with further devices
 

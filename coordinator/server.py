@@ -13,15 +13,13 @@ import socket
 import ssl
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
 
-from coordinator.admin_token import AdminToken, admin_token
 from coordinator.app import make_app
 from coordinator.connections import connection_class
 from coordinator.context import Context
@@ -29,8 +27,10 @@ from coordinator.edge import Edge
 from coordinator.federation_settings import FederationSettings
 from coordinator.federations import create
 from coordinator.logs import configure
+from coordinator.operator_tokens import OperatorToken, operator_tokens
 from coordinator.server_settings import ServerSettings
 from coordinator.storage.open import open_blobs, open_store
+from coordinator.tokens import Role
 from coordinator.workers import beside
 from edgefl.errors import EdgeFLError
 
@@ -51,9 +51,7 @@ class Listening:
 
     url: str
     context: Context
-    admin_token: str | None = field(repr=False)
-    """None if another worker on the same database made it."""
-    admin_token_file: Path | None
+    tokens: Mapping[Role, OperatorToken] = field(repr=False)
     created: tuple[tuple[str, bool], ...] = ()
     """The federations that it was given, and whether each is new."""
 
@@ -67,13 +65,13 @@ def serve(
     """Serve until SIGTERM or Ctrl-C. `federations` are created first, from settings and bundles; `ready` is called once
     requests are answered, on a thread of the server."""
     with _process(settings) as stack:
-        context, token, local = _open(settings, stack)
+        context, tokens, local = _open(settings, stack)
         created = tuple((one.name, create(context, one, bundle)[1]) for one, bundle in federations)
         sock = stack.enter_context(listen(settings.host, settings.port))
         url = f"{'http' if settings.certificate is None else 'https'}://{_address(sock)}"
-        server = make_server(make_app(context, admin_hash=token.hash, limits=settings.limits, local=local), settings)
+        server = make_server(_app(settings, context, tokens, local), settings)
         if ready is not None:
-            listening = Listening(url, context, token.text, token.path, created)
+            listening = Listening(url, context, tokens, created)
             server.on_start = lambda: ready(listening)
         stack.enter_context(beside(settings, sock))
         _log.info("listening on %s", url)
@@ -83,8 +81,8 @@ def serve(
 def serve_beside(settings: ServerSettings, sock: socket.socket, over: threading.Event) -> None:
     """Serve as a further worker, on a socket that another process listens on, until `over` is set."""
     with _process(settings) as stack:
-        context, token, local = _open(settings, stack)
-        server = make_server(make_app(context, admin_hash=token.hash, limits=settings.limits, local=local), settings)
+        context, tokens, local = _open(settings, stack)
+        server = make_server(_app(settings, context, tokens, local), settings)
 
         def stop_at_the_end() -> None:
             over.wait()
@@ -109,14 +107,20 @@ def _process(settings: ServerSettings) -> Iterator[contextlib.ExitStack]:
         logging.getLogger().removeHandler(handler)
 
 
-def _open(settings: ServerSettings, stack: contextlib.ExitStack) -> tuple[Context, AdminToken, bool]:
-    """Open the database and the blobs, and find the admin token; say whether the database is a file of this machine."""
+def _open(settings: ServerSettings, stack: contextlib.ExitStack) -> tuple[Context, Mapping[Role, OperatorToken], bool]:
+    """Open the database and the blobs, and find the tokens of people; say whether the database is a file of this
+    machine."""
     database = settings.database or f"sqlite:///{settings.state.absolute() / 'coordinator.sqlite'}"
     store = open_store(database)
     stack.callback(store.close)
     blobs = open_blobs(settings.blobs or str(settings.state / "blobs"))
     stack.callback(blobs.close)
-    return Context(store, blobs), admin_token(settings, store), database.startswith("sqlite")
+    return Context(store, blobs), operator_tokens(settings, store), database.startswith("sqlite")
+
+
+def _app(settings: ServerSettings, context: Context, tokens: Mapping[Role, OperatorToken], local: bool) -> FastAPI:
+    people = {role: token.hash for role, token in tokens.items()}
+    return make_app(context, people=people, limits=settings.limits, local=local)
 
 
 def _run(server: "Server", sock: socket.socket) -> None:

@@ -84,6 +84,8 @@ class ServerSettings:
     """Addresses of reverse proxies whose X-Forwarded-For is believed."""
     admin_token: str | None = field(default=None, repr=False)
     """The operator's secret; None is the one in the file `admin-token` of `state`, made if there is none."""
+    viewer_token: str | None = field(default=None, repr=False)
+    """The secret of who may only look; None is the one in the file `viewer-token`, made if there is none."""
     log_format: Literal["text", "json"] = "text"
     log_level: str = "info"
     limits: ServerLimits = field(default_factory=ServerLimits)
@@ -101,11 +103,14 @@ class ServerSettings:
             raise EdgeFLError(f"{self.log_level!r} is no level of a log", fix="Write debug, info, warning or error.")
         if self.private_key is not None and self.certificate is None:
             raise EdgeFLError("there is a private key without a certificate", fix="Give its certificate too.")
-        if self.admin_token is not None and (len(self.admin_token) < 32 or not _is_sendable(self.admin_token)):
-            raise EdgeFLError(
-                "the admin token is too short, or has characters that no header can carry",
-                fix="Give at least 32 letters and digits, or none: then one is made.",
-            )
+        for role, token in (("admin", self.admin_token), ("viewer", self.viewer_token)):
+            if token is not None and (len(token) < 32 or not _is_sendable(token)):
+                raise EdgeFLError(
+                    f"the {role} token is too short, or has characters that no header can carry",
+                    fix="Give at least 32 letters and digits, or none: then one is made.",
+                )
+        if self.admin_token is not None and self.admin_token == self.viewer_token:
+            raise EdgeFLError("admin and viewer have the same token", fix="Give the viewer another one.")
         if self.certificate is None and not self.insecure_public and not is_loopback(self.host):
             raise EdgeFLError(
                 f"{self.host} can be reached by other machines, and there is no certificate",

@@ -11,14 +11,23 @@ import hashlib
 import hmac
 import re
 import secrets
+from enum import StrEnum
 from typing import Literal
 
-__all__ = ["TOKEN", "hash_of", "new_token", "same"]
+__all__ = ["TOKEN", "Role", "hash_of", "new_token", "same"]
 
-TOKEN = re.compile(r"edgefl-(?:key|device|admin)-[A-Za-z0-9_-]+")
+TOKEN = re.compile(r"edgefl-(?:key|device|admin|viewer)-[A-Za-z0-9_-]+")
 
 
-def new_token(kind: Literal["key", "device", "admin"]) -> str:
+class Role(StrEnum):
+    """What a person's token lets them do."""
+
+    ADMIN = "admin"
+    VIEWER = "viewer"
+    """Look, and change nothing."""
+
+
+def new_token(kind: Literal["key", "device"] | Role) -> str:
     """Return a new secret, such as 'edgefl-key-' and 43 characters."""
     return f"edgefl-{kind}-{secrets.token_urlsafe(32)}"
 

@@ -20,8 +20,9 @@ from coordinator.edge import edge_of
 from coordinator.limits import MOST_BYTES
 from coordinator.routes.schemas import reference
 from coordinator.storage.records import Device, JoinKey
+from coordinator.tokens import Role
 
-__all__ = ["CALLER", "SCHEMES", "BusyRoutes", "add", "device_of", "key_of", "media", "parameter"]
+__all__ = ["CALLER", "SCHEMES", "BusyRoutes", "add", "device_of", "key_of", "media", "parameter", "role_of"]
 
 CALLER = "x-caller"
 """The key in a route's `openapi_extra` that says who may call it."""
@@ -35,12 +36,14 @@ SCHEMES: Mapping[str, Any] = {
     "join_key": {"type": "http", "scheme": "bearer", "description": "A join key of a federation."},
     "device_token": {"type": "http", "scheme": "bearer", "description": "What a device got when it enrolled."},
     "admin_token": {"type": "http", "scheme": "bearer", "description": "The operator's token."},
+    "viewer_token": {"type": "http", "scheme": "bearer", "description": "The token of who may only look."},
 }
 _SECURITY: Mapping[Caller, list[dict[str, list[str]]]] = {
     Caller.PUBLIC: [],
     Caller.JOINER: [{"join_key": []}],
     Caller.DEVICE: [{"device_token": []}],
     Caller.MEMBER: [{"join_key": []}, {"device_token": []}],
+    Caller.VIEWER: [{"viewer_token": []}, {"admin_token": []}],
     Caller.ADMIN: [{"admin_token": []}],
 }
 
@@ -63,6 +66,11 @@ async def _admin(request: Request) -> None:
     await edge_of(request).gate.admin(request)
 
 
+async def role_of(request: Request) -> Role:
+    """Let somebody in who may look."""
+    return await edge_of(request).gate.viewer(request)
+
+
 async def _anybody() -> None:
     """Let everybody in."""
 
@@ -72,6 +80,7 @@ _GATES: Mapping[Caller, Callable[..., Any]] = {
     Caller.JOINER: key_of,
     Caller.DEVICE: device_of,
     Caller.MEMBER: _member,
+    Caller.VIEWER: role_of,
     Caller.ADMIN: _admin,
 }
 

@@ -42,6 +42,7 @@ _BASE = "/v1/federations"
 def add_routes(app: FastAPI, limits: ServerLimits) -> None:
     """Add the routes of this file."""
     admin = partial(add, app, caller=Caller.ADMIN, tag="federations")
+    viewer = partial(add, app, caller=Caller.VIEWER, tag="federations")
     admin(
         "POST",
         _BASE,
@@ -54,8 +55,8 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
         body=media(reference("FederationRequest"), about="Settings, and the digest of a bundle.", required=True),
         most_bytes=limits.json_bytes,
     )
-    admin("GET", _BASE, list_federations, model=FederationsView)
-    admin("GET", _BASE + "/{name}", show_federation, model=FederationView)
+    viewer("GET", _BASE, list_federations, model=FederationsView)
+    viewer("GET", _BASE + "/{name}", show_federation, model=FederationView)
     for verb in federations.Verb:
         admin(
             "POST",
@@ -65,9 +66,9 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
             body=media(reference("MoveRequest"), about="Why, for a person."),
             most_bytes=limits.json_bytes,
         )
-    admin("GET", _BASE + "/{name}/rounds", list_rounds, model=RoundsView)
-    admin("GET", _BASE + "/{name}/rounds/{number}", show_round, model=RoundView)
-    admin("GET", _BASE + "/{name}/tasks", list_tasks, model=TasksView)
+    viewer("GET", _BASE + "/{name}/rounds", list_rounds, model=RoundsView)
+    viewer("GET", _BASE + "/{name}/rounds/{number}", show_round, model=RoundView)
+    viewer("GET", _BASE + "/{name}/tasks", list_tasks, model=TasksView)
 
 
 async def create_federation(request: Request) -> Response:

@@ -29,7 +29,7 @@ _Key = Annotated[str, Path(pattern=IDENTIFIER)]
 def add_routes(app: FastAPI, limits: ServerLimits) -> None:
     """Add the routes of this file."""
     admin = partial(add, app, caller=Caller.ADMIN, tag="members")
-    admin("GET", _BASE + "/devices", list_devices, model=DevicesView)
+    add(app, "GET", _BASE + "/devices", list_devices, caller=Caller.VIEWER, tag="members", model=DevicesView)
     admin("DELETE", _BASE + "/devices/{device_id}", revoke_device, status=204)
     admin(
         "POST",

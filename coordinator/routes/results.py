@@ -36,7 +36,7 @@ def add_routes(app: FastAPI) -> None:
     telemetry["content"] |= {_CSV: {"schema": {"type": "string"}}, _PARQUET: {"schema": _BINARY}}
     model = media(_BINARY, kind=TENSORS, about="The weights, a model for onnxruntime, or the mask.")
     model["content"][_ONNX] = {"schema": _BINARY}
-    admin("GET", _BASE + "/telemetry", get_telemetry, answers={200: telemetry})
+    add(app, "GET", _BASE + "/telemetry", get_telemetry, caller=Caller.VIEWER, tag="results", answers={200: telemetry})
     admin("GET", _BASE + "/model", get_model, answers={200: model})
     admin("GET", _BASE + "/devices/{device_id}/model", get_device_model, answers={200: model})
 

@@ -32,7 +32,7 @@ def add_routes(app: FastAPI) -> None:
         "GET",
         "/metrics",
         get_metrics,
-        caller=Caller.ADMIN,
+        caller=Caller.VIEWER,
         tag="service",
         answers={200: media({"type": "string"}, kind="text/plain", about="Prometheus' text form.")},
     )

@@ -77,6 +77,8 @@ class Federation:
     reason: str | None = None
     """Why it is paused or aborted, for a person."""
     changed_at: float | None = None
+    deadline: float | None = None
+    """Seconds that a round has now, where its operator has changed what the settings say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,8 @@ class Round:
     next_state_arrays: str | None = None
     report: str | None = None
     """JSON: what the round gave, for people and plots (updates, losses, accuracies, seconds)."""
+    plan: str | None = None
+    """JSON: what the strategy says of the plan it opened with, figures by name (such as the bias of the average)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,10 @@ from collections.abc import Collection
 from sqlalchemy import Connection, bindparam, select, update
 
 from coordinator.storage.database import Database
-from coordinator.storage.records import OVER, Federation, FederationState
+from coordinator.storage.records import OVER, Federation, FederationState, RoundState
 from coordinator.storage.sql_endings import expire_open
 from coordinator.storage.sql_rows import columns_of, fields_of, first_record, records
-from coordinator.storage.tables import federations, tasks
+from coordinator.storage.tables import federations, rounds, tasks
 
 __all__ = ["SqlFederations", "lock_federation"]
 
@@ -71,6 +71,24 @@ class SqlFederations:
         """Note why nothing happens."""
         note = update(federations).where(federations.c.id == federation).values(reason=reason)
         self._database.write(lambda connection: connection.execute(note) and None)
+
+    def set_deadline(self, federation: str, seconds: float, *, before: float | None, later: float) -> bool:
+        """Change how long rounds have, the open one included, if nobody else has just done so."""
+        known = federations.c.deadline.is_(None) if before is None else federations.c.deadline == before
+        change = update(federations).where(federations.c.id == federation, known).values(deadline=seconds)
+        shift = (
+            update(rounds)
+            .where(rounds.c.federation == federation, rounds.c.state == RoundState.OPEN)
+            .values(deadline_at=rounds.c.deadline_at + later)
+        )
+
+        def work(connection: Connection) -> bool:
+            if not connection.execute(change).rowcount:
+                return False
+            connection.execute(shift)
+            return True
+
+        return self._database.write(work)
 
 
 def lock_federation(connection: Connection, federation: str) -> FederationState | None:

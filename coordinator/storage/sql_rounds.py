@@ -112,6 +112,11 @@ class SqlRounds:
         )
         return self._database.write(lambda connection: connection.execute(move).rowcount > 0)
 
+    def note_plan(self, federation: str, number: int, plan: str) -> None:
+        """Note what is said of its plan."""
+        note = update(rounds).where(rounds.c.federation == federation, rounds.c.number == number).values(plan=plan)
+        self._database.write(lambda connection: connection.execute(note) and None)
+
     def round(self, federation: str, number: int) -> Round | None:
         """One of them."""
         return first_record(Round, self._database.read(_BY_NUMBER, federation=federation, number=number))

@@ -137,6 +137,11 @@ class Store(Protocol):
         """Note, for its operator, why a federation does nothing."""
         ...
 
+    def set_deadline(self, federation: str, seconds: float, *, before: float | None, later: float) -> bool:
+        """Give the rounds of a federation this long, and close its open round so much later (or, below zero, earlier);
+        say no if its deadline is not the one of `before` any more."""
+        ...
+
     # Rounds
 
     def open_round(self, opened: Round, tasks: Sequence[Task], artifacts: Sequence[Artifact]) -> bool:
@@ -167,6 +172,10 @@ class Store(Protocol):
         self, federation: str, number: int, *, next_model: str, next_state_arrays: str | None, report: str, at: float
     ) -> bool:
         """CLOSED to DONE, if it is still closed."""
+        ...
+
+    def note_plan(self, federation: str, number: int, plan: str) -> None:
+        """Note what the strategy says of the plan that a round opened with."""
         ...
 
     def round(self, federation: str, number: int) -> Round | None:

@@ -91,6 +91,7 @@ federations = Table(
     Column("state", _state(FederationState), nullable=False),
     Column("reason", Text),
     Column("changed_at", Double),
+    Column("deadline", Double),
 )
 
 rounds = Table(
@@ -110,6 +111,7 @@ rounds = Table(
     Column("next_model", Word),
     Column("next_state_arrays", Word),
     Column("report", Text),
+    Column("plan", Text),
     # Whatever workers do, a federation has one open round at the most.
     Index(
         "one_open_round",

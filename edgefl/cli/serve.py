@@ -28,9 +28,11 @@ examples:
 A federation that is not there yet is created and started, and a join key for its devices is printed on stdout, once:
 only its hash is kept. One that is there already goes on where it was; its file must still say the same.
 
-The admin token is in the file admin-token of --state, for its user alone; EDGEFL_ADMIN_TOKEN gives another one. There
-is no option for it, because other users can read command lines; a password of the database goes into EDGEFL_DATABASE
-for the same reason. Ctrl-C or SIGTERM stop the coordinator; nothing that it acknowledged is lost, even if it is killed.
+Its page for a browser is at the address that it prints. The admin token is in the file admin-token of --state, for its
+user alone, and one for those who may only look in viewer-token; EDGEFL_ADMIN_TOKEN and EDGEFL_VIEWER_TOKEN give others.
+There are no options for them, because other users can read command lines; a password of the database goes into
+EDGEFL_DATABASE for the same reason. Ctrl-C or SIGTERM stop the coordinator; nothing that it acknowledged is lost, even
+if it is killed.
 """
 
 
@@ -134,6 +136,7 @@ def _server(args: argparse.Namespace) -> "tuple[Callable[..., None], ServerSetti
         insecure_public=args.insecure_public,
         trusted_proxies=tuple(args.trusted_proxy),
         admin_token=os.environ.get("EDGEFL_ADMIN_TOKEN") or None,
+        viewer_token=os.environ.get("EDGEFL_VIEWER_TOKEN") or None,
         log_format=args.log_format,
         log_level=args.log_level,
         workers=args.workers,
@@ -181,15 +184,17 @@ def _begin(args: argparse.Namespace, listening: "Listening", file: "FederationFi
 
 def _announce(args: argparse.Namespace, listening: "Listening", federations: list[dict[str, object]]) -> None:
     """Say on stdout where the coordinator is and what it runs; this once also the new join keys."""
-    where = None if listening.admin_token_file is None else str(listening.admin_token_file)
+    paths = {f"{role}_token_file": token.path for role, token in listening.tokens.items()}
+    files = {name: None if path is None else str(path) for name, path in paths.items()}
     if args.json:
-        print(json.dumps({"url": listening.url, "admin_token_file": where, "federations": federations}), flush=True)
+        print(json.dumps({"url": listening.url, **files, "federations": federations}), flush=True)
         return
     rows = [("coordinator", listening.url)]
-    if listening.admin_token is None:
-        rows.append(("admin token", "the one that another worker on this database made"))
-    elif where is not None:
-        rows.append(("admin token", f"in {where}"))
+    for role, token in listening.tokens.items():
+        if token.text is None:
+            rows.append((f"{role} token", "the one that another worker on this database made"))
+        elif token.path is not None:
+            rows.append((f"{role} token", f"in {token.path}"))
     for told in federations:
         rows.append(("federation", f"{told['name']}, {told['state']}"))
         if told["join_key"] is not None:
@@ -197,7 +202,7 @@ def _announce(args: argparse.Namespace, listening: "Listening", federations: lis
         if told["join_key_file"] is not None:
             rows.append(("join key", f"in {told['join_key_file']}"))
     # In one piece: whoever reads only the first line of it shall not end the coordinator.
-    print("\n".join(f"  {label:<11}  {text}" for label, text in rows), flush=True)
+    print("\n".join(f"  {label:<12}  {text}" for label, text in rows), flush=True)
 
 
 def _check_writable(path: Path) -> None:

@@ -7,7 +7,7 @@ federation wants more devices than there are, and every round has a task of a de
 import contextlib
 import ssl
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,7 @@ from coordinator.federations import new_key
 from coordinator.server import Server, listen, make_server
 from coordinator.server_settings import ServerLimits, ServerSettings
 from coordinator.storage.records import Artifact, Round, Task
-from coordinator.tokens import hash_of, new_token
+from coordinator.tokens import Role, hash_of, new_token
 from device_runtime.agent.client import CoordinatorClient
 from device_runtime.agent.transport import HttpTransport
 from edgefl.artifacts.submodel import make_submodel
@@ -44,7 +44,7 @@ class Site:
     url: str
     context: Context
     edge: Edge
-    admin_token: str
+    tokens: Mapping[Role, str]
     server: Server
     thread: threading.Thread
     _clients: list[httpx.Client] = field(default_factory=list)
@@ -60,6 +60,11 @@ class Site:
     def admin(self) -> httpx.Client:
         """Return an operator's client."""
         return self.client(self.admin_token)
+
+    @property
+    def admin_token(self) -> str:
+        """What an operator shows."""
+        return self.tokens[Role.ADMIN]
 
     def federation(self, name: str = "digits") -> str:
         """Create and start a federation with one device, which sleeps; return a join key."""
@@ -125,8 +130,9 @@ def serving(folder: Path, limits: ServerLimits | None = None, context: Context |
     """Serve until the end of the block."""
     limits = limits or ServerLimits()
     context = context or make_context(folder)
-    admin_token = new_token("admin")
-    app = make_app(context, admin_hash=hash_of(admin_token), limits=limits, local=True)
+    tokens = {role: new_token(role) for role in Role}
+    people = {role: hash_of(token) for role, token in tokens.items()}
+    app = make_app(context, people=people, limits=limits, local=True)
     server = make_server(app, ServerSettings(state=folder, port=0, limits=limits))
     started = threading.Event()
     server.on_start = started.set
@@ -134,7 +140,7 @@ def serving(folder: Path, limits: ServerLimits | None = None, context: Context |
         port = sock.getsockname()[1]
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
         thread.start()
-        site = Site(f"http://127.0.0.1:{port}", context, app.state.edge, admin_token, server, thread)
+        site = Site(f"http://127.0.0.1:{port}", context, app.state.edge, tokens, server, thread)
         try:
             assert started.wait(30)
             yield site

@@ -13,7 +13,7 @@ from coordinator.callers import Caller
 from coordinator.federations import new_key
 from coordinator.routes.adding import CALLER, add
 from coordinator.server_settings import ServerLimits
-from coordinator.tokens import new_token
+from coordinator.tokens import Role, new_token
 from tests.coordinator.http.site import Site, serving
 
 DIGEST = "sha256:" + "0" * 64
@@ -58,6 +58,7 @@ def secrets(site: Site) -> dict[str, str]:
         "key": new_key(site.context, "digits")[1],
         "revoked key": revoked_key,
         "unknown": new_token("device"),
+        "viewer": site.tokens[Role.VIEWER],
     }
 
 
@@ -87,15 +88,16 @@ def test_without_a_token_every_route_but_the_public_ones_refuses(folder: Any) ->
 
 
 ALLOWED = {
-    Caller.PUBLIC: {"device", "stranger", "revoked device", "key", "revoked key", "unknown", "admin"},
+    Caller.PUBLIC: {"device", "stranger", "revoked device", "key", "revoked key", "unknown", "viewer"},
     Caller.JOINER: {"key"},
     Caller.DEVICE: {"device", "stranger"},
     Caller.MEMBER: {"key", "device", "stranger"},
+    Caller.VIEWER: {"viewer"},
     Caller.ADMIN: set(),
 }
 
 
-@pytest.mark.parametrize("kind", ["device", "stranger", "revoked device", "key", "revoked key", "unknown"])
+@pytest.mark.parametrize("kind", ["device", "stranger", "revoked device", "key", "revoked key", "unknown", "viewer"])
 def test_a_secret_opens_the_routes_of_its_caller_and_no_other(site: Site, secrets: dict[str, str], kind: str) -> None:
     client = site.client(secrets[kind])
     for route in routes(site):

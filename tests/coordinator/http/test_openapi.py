@@ -26,6 +26,7 @@ from coordinator.federations import new_key
 from coordinator.routes.adding import CALLER
 from coordinator.routes.tasks import TENSORS
 from coordinator.server_settings import ServerLimits
+from coordinator.tokens import Role
 from edgefl.values import from_json, to_json
 from tests.coordinator.http.site import Site, serving
 from tests.values import samples
@@ -58,6 +59,7 @@ def tokens(site: Site) -> dict[str, str]:
         Caller.JOINER: key,
         Caller.DEVICE: token,
         Caller.MEMBER: token,
+        Caller.VIEWER: site.tokens[Role.VIEWER],
         Caller.ADMIN: site.admin_token,
     }
 

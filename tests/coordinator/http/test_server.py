@@ -12,11 +12,11 @@ from typing import Any
 import httpx
 import pytest
 
-from coordinator.admin_token import admin_token
+from coordinator.operator_tokens import operator_tokens
 from coordinator.server import listen, serve
 from coordinator.server_settings import ServerSettings, is_loopback
 from coordinator.storage.open import open_store
-from coordinator.tokens import hash_of
+from coordinator.tokens import Role, hash_of
 from edgefl.errors import EdgeFLError
 
 
@@ -30,6 +30,8 @@ from edgefl.errors import EdgeFLError
         ({"private_key": Path("key.pem")}, "without a certificate"),
         ({"port": 70000}, "no port"),
         ({"admin_token": "short"}, "too short"),
+        ({"viewer_token": "short"}, "viewer token is too short"),
+        ({"admin_token": "a" * 40, "viewer_token": "a" * 40}, "the same token"),
         ({"admin_token": "has a blank in it, which no header likes"}, "no header"),
         ({"log_level": "loud"}, "no level"),
         ({"log_format": "xml"}, "no form"),
@@ -54,27 +56,28 @@ def test_settings_do_not_show_the_admin_token(folder: Path) -> None:
     assert token not in repr(ServerSettings(state=folder, admin_token=token))
 
 
-def test_the_admin_token_is_made_once_in_a_file_that_only_its_owner_reads(folder: Path) -> None:
+@pytest.mark.parametrize("role", list(Role))
+def test_a_token_is_made_once_in_a_file_that_only_its_owner_reads(folder: Path, role: Role) -> None:
     store = open_store(f"sqlite:///{folder / 'db'}")
     settings = ServerSettings(state=folder / "state")
-    made = admin_token(settings, store)
-    assert made.path == folder / "state" / "admin-token"
+    made = operator_tokens(settings, store)[role]
+    assert made.path == folder / "state" / f"{role}-token"
     assert made.path.stat().st_mode & 0o777 == 0o600
     assert made.path.read_text().strip() == made.text
     assert made.text is not None
     assert hash_of(made.text) == made.hash
     assert made.text not in repr(made)
-    assert admin_token(settings, store) == made
+    assert operator_tokens(settings, store)[role] == made
     store.close()
 
 
 def test_a_second_worker_on_one_database_accepts_the_first_ones_token(folder: Path) -> None:
     store = open_store(f"sqlite:///{folder / 'db'}")
-    first = admin_token(ServerSettings(state=folder / "one"), store)
-    second = admin_token(ServerSettings(state=folder / "two"), store)
+    first = operator_tokens(ServerSettings(state=folder / "one"), store)[Role.ADMIN]
+    second = operator_tokens(ServerSettings(state=folder / "two"), store)[Role.ADMIN]
     assert second.hash == first.hash
     assert (second.text, second.path) == (None, None)
-    told = admin_token(ServerSettings(state=folder / "three", admin_token="b" * 40), store)
+    told = operator_tokens(ServerSettings(state=folder / "three", admin_token="b" * 40), store)[Role.ADMIN]
     assert told.hash == hash_of("b" * 40)
     store.close()
 
