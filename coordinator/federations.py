@@ -164,9 +164,10 @@ class Overview:
 def overview(context: Context, federation: Federation) -> Overview:
     """Return how a federation is doing."""
     settings = context.library.settings(federation)
-    rounds = context.store.rounds(federation.id)
-    latest = rounds[-1] if rounds else None
-    reports = {one.number: one.report for one in rounds if one.report is not None}
+    latest = context.store.latest_round(federation.id)
+    # Whatever is before the latest round is done: two more at the most have the last reports.
+    known = [] if latest is None else context.store.rounds(federation.id, since=max(0, latest.number - 2))
+    reports = {one.number: one.report for one in known if one.report is not None}
     personal = reports.pop(settings.rounds.count, None)
     wanted = settings.wanted
     if latest is not None and settings.is_personal(latest.number):
@@ -179,13 +180,13 @@ def overview(context: Context, federation: Federation) -> Overview:
         strategy=settings.strategy.name,
         model=loads(Manifest, federation.manifest).model,
         rounds=settings.rounds.count,
-        rounds_done=len(reports),
+        rounds_done=max(reports, default=-1) + 1,
         created_at=federation.created_at,
         changed_at=federation.changed_at,
         round=latest,
         updates=0 if latest is None else context.store.ended(federation.id, latest.number).done,
         wanted=wanted,
-        devices=len(context.store.devices(federation.id)),
+        devices=context.store.count_devices(federation.id),
         report=json.loads(reports[max(reports)]) if reports else None,
         personal=None if personal is None else json.loads(personal),
     )

@@ -71,8 +71,16 @@ def prepare(
             model=digests.model_graph,
             inference=digests.inference,
         )
+        cost, every = order.mask.cost, max(order.mask.graph.parameters, 1)
         task = Task(
-            id=plan.task_id, federation=federation.id, round=number, device=device, plan=dumps(plan), created_at=at
+            id=plan.task_id,
+            federation=federation.id,
+            round=number,
+            device=device,
+            plan=dumps(plan),
+            created_at=at,
+            kept_fraction=cost.parameters / every,
+            trained_fraction=cost.trained_parameters / every,
         )
         context.library.remember_plan(task, plan)
         tasks.append(task)

@@ -29,6 +29,8 @@ COLUMNS: dict[str, Type] = {
     "handed_at": "number",
     "ended_at": "number",
     "refusal_reason": "text",
+    "kept_fraction": "number",
+    "trained_fraction": "number",
     "samples": "integer",
     "steps": "integer",
     "loss": "number",
@@ -111,6 +113,8 @@ def _row(task: Task) -> dict[str, Any]:
         "created_at": task.created_at,
         "handed_at": task.handed_at,
         "ended_at": task.ended_at,
+        "kept_fraction": task.kept_fraction,
+        "trained_fraction": task.trained_fraction,
     }
     if task.refusal is not None:
         row["refusal_reason"] = str(loads(Refusal, task.refusal).reason)

@@ -1,6 +1,7 @@
 """Records as what operators get. The one place where both are known."""
 
 import json
+from typing import Any
 
 from coordinator.federations import Overview
 from coordinator.routes.models import DeviceView, FederationView, KeyView, NewKeyView, RoundView, TaskView
@@ -10,7 +11,12 @@ __all__ = ["device_view", "federation_view", "key_view", "new_key_view", "round_
 
 
 def federation_view(overview: Overview, federation: Federation | None = None) -> FederationView:
-    """Return how a federation is doing; with its record, also what it was told."""
+    """Return how a federation is doing; with its record, also what it was told, with the deadline that it has now."""
+    settings: dict[str, Any] | None = None
+    if federation is not None:
+        settings = json.loads(federation.settings)
+        if federation.deadline is not None:
+            settings = settings | {"rounds": settings["rounds"] | {"deadline": federation.deadline}}
     return FederationView(
         name=overview.name,
         state=overview.state,
@@ -29,7 +35,7 @@ def federation_view(overview: Overview, federation: Federation | None = None) ->
         personal=overview.personal,
         created_at=overview.created_at,
         changed_at=overview.changed_at,
-        settings=None if federation is None else json.loads(federation.settings),
+        settings=settings,
     )
 
 

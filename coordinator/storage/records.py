@@ -14,6 +14,7 @@ __all__ = [
     "FederationState",
     "JoinKey",
     "OVER",
+    "Pulse",
     "Round",
     "RoundState",
     "Task",
@@ -134,6 +135,10 @@ class Task:
     """Digest of the body of the device's mask after the task, where the rule changed it."""
     refusal: str | None = None
     """JSON of the `Refusal`."""
+    kept_fraction: float | None = None
+    """Share of the model's parameters in the part that the device was given; None of tasks from before it was noted."""
+    trained_fraction: float | None = None
+    """Share of the model's parameters that it is to train."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +167,26 @@ class Device:
     """Digest of the body of its latest mask: the one it was given or, where the rule changed it, gave back."""
     correction: str | None = None
     """JSON of its `Correction`: what its rounds really took, against what was predicted."""
+    last_task: str | None = None
+    """Id of the newest task that it was given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pulse:
+    """How a device is doing, in the few columns that are worth reading every second."""
+
+    device: str
+    seen_at: float
+    done: int
+    failed: int
+    samples: int | None
+    task: str | None
+    """The newest task that it was given, and what became of it."""
+    state: TaskState | None
+    round: int | None
+    created_at: float | None
+    handed_at: float | None
+    ended_at: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, exists, func, insert, select, update
 
 from coordinator.storage.database import Database
-from coordinator.storage.records import Device, JoinKey, TaskState
+from coordinator.storage.records import Device, JoinKey, Pulse, TaskState
 from coordinator.storage.sql_endings import expire_open
 from coordinator.storage.sql_rows import columns_of, fields_of, first_record, record, records
 from coordinator.storage.store import Admission
@@ -26,6 +26,25 @@ _FREE = _OF_FEDERATION.where(
     devices.c.revoked_at.is_(None),
     devices.c.seen_at >= bindparam("seen_since"),
     ~exists().where(tasks.c.device == devices.c.id, tasks.c.state == TaskState.OPEN),
+)
+_COUNT = select(func.count()).select_from(devices).where(devices.c.federation == bindparam("federation"))
+_PULSES = (
+    select(
+        devices.c.id,
+        devices.c.seen_at,
+        devices.c.done,
+        devices.c.failed,
+        devices.c.samples,
+        devices.c.last_task,
+        tasks.c.state,
+        tasks.c.round,
+        tasks.c.created_at,
+        tasks.c.handed_at,
+        tasks.c.ended_at,
+    )
+    .join(tasks, tasks.c.id == devices.c.last_task, isouter=True)
+    .where(devices.c.federation == bindparam("federation"), devices.c.revoked_at.is_(None))
+    .order_by(devices.c.id)
 )
 _SEEN = (
     update(devices)
@@ -79,6 +98,14 @@ class SqlDevices:
     def devices(self, federation: str) -> list[Device]:
         """All of a federation, in the order of their ids."""
         return records(Device, self._database.read(_OF_FEDERATION, federation=federation))
+
+    def count_devices(self, federation: str) -> int:
+        """How many a federation has."""
+        return int(self._database.read(_COUNT, federation=federation)[0][0])
+
+    def pulses(self, federation: str) -> list[Pulse]:
+        """How its devices are doing."""
+        return records(Pulse, self._database.read(_PULSES, federation=federation))
 
     def free_devices(self, federation: str, *, seen_since: float) -> list[Device]:
         """Those that may get a task, in the order of their ids."""

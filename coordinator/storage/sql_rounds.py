@@ -11,7 +11,7 @@ from coordinator.storage.sql_endings import count_failures, expire_open
 from coordinator.storage.sql_federations import lock_federation
 from coordinator.storage.sql_rows import columns_of, fields_of, first_record, records
 from coordinator.storage.store import Ended
-from coordinator.storage.tables import rounds, tasks
+from coordinator.storage.tables import devices, rounds, tasks
 
 __all__ = ["SqlRounds"]
 
@@ -27,6 +27,7 @@ _ENDED = union_all(
         _IN_FEDERATION, tasks.c.counted_in == bindparam("number")
     ),
 )
+_NEWEST = update(devices).where(devices.c.id == bindparam("owner")).values(last_task=bindparam("task"))
 
 
 class SqlRounds:
@@ -121,9 +122,9 @@ class SqlRounds:
         """One of them."""
         return first_record(Round, self._database.read(_BY_NUMBER, federation=federation, number=number))
 
-    def rounds(self, federation: str, *, state: RoundState | None = None) -> list[Round]:
-        """All of a federation, or those in a state, in the order of their numbers."""
-        statement = _OF_FEDERATION.order_by(rounds.c.number)
+    def rounds(self, federation: str, *, state: RoundState | None = None, since: int = 0) -> list[Round]:
+        """All of a federation, or those in a state, in the order of their numbers, from a number on."""
+        statement = _OF_FEDERATION.where(rounds.c.number >= since).order_by(rounds.c.number)
         if state is not None:
             statement = statement.where(rounds.c.state == state)
         return records(Round, self._database.read(statement, federation=federation))
@@ -142,6 +143,7 @@ class SqlRounds:
         put_artifacts(connection, self._database, allowed)
         if further:
             connection.execute(insert(tasks), [fields_of(task) for task in further])
+            connection.execute(_NEWEST, [{"owner": task.device, "task": task.id} for task in further])
 
 
 def _is(federation: str, number: int, state: RoundState) -> ColumnElement[bool]:

@@ -1,6 +1,6 @@
 """Tasks in the database, apart from the updates that end them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,7 @@ from sqlalchemy import Connection, and_, bindparam, func, or_, select, update
 from coordinator.storage.database import Database
 from coordinator.storage.records import FederationState, Task, TaskState
 from coordinator.storage.sql_endings import count_failures, expire_open
-from coordinator.storage.sql_rows import columns_of, record, records
+from coordinator.storage.sql_rows import chunks, columns_of, record, records
 from coordinator.storage.store import Verdict
 from coordinator.storage.tables import federations, tasks
 
@@ -59,6 +59,14 @@ class SqlTasks:
             if wanted is not None:
                 statement = statement.where(column == wanted)
         return records(Task, self._database.read(statement, federation=federation))
+
+    def tasks_of_ids(self, wanted: Collection[str]) -> list[Task]:
+        """Those of these ids that there are."""
+        return [
+            task
+            for some in chunks(sorted(wanted))
+            for task in records(Task, self._database.read(_ALL.where(tasks.c.id.in_(some))))
+        ]
 
     def counted(self, federation: str, number: int) -> list[Task]:
         """Those whose updates count in a round, in the order of (device id, task's round, task id)."""

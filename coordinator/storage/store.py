@@ -18,6 +18,7 @@ from coordinator.storage.records import (
     Federation,
     FederationState,
     JoinKey,
+    Pulse,
     Round,
     RoundState,
     Task,
@@ -182,8 +183,8 @@ class Store(Protocol):
         """One of them, by its number."""
         ...
 
-    def rounds(self, federation: str, *, state: RoundState | None = None) -> list[Round]:
-        """In the order of their numbers."""
+    def rounds(self, federation: str, *, state: RoundState | None = None, since: int = 0) -> list[Round]:
+        """In the order of their numbers, from a number on."""
         ...
 
     def latest_round(self, federation: str) -> Round | None:
@@ -204,6 +205,10 @@ class Store(Protocol):
         self, federation: str, *, number: int | None = None, state: TaskState | None = None, device: str | None = None
     ) -> list[Task]:
         """In the order of rounds and device ids."""
+        ...
+
+    def tasks_of_ids(self, tasks: Collection[str]) -> list[Task]:
+        """Those of these ids that there are, in no order."""
         ...
 
     def counted(self, federation: str, number: int) -> list[Task]:
@@ -264,6 +269,14 @@ class Store(Protocol):
 
     def devices(self, federation: str) -> list[Device]:
         """In the order of their ids."""
+        ...
+
+    def count_devices(self, federation: str) -> int:
+        """How many there are, revoked ones included."""
+        ...
+
+    def pulses(self, federation: str) -> list[Pulse]:
+        """How the devices that are not revoked are doing, in the order of their ids."""
         ...
 
     def free_devices(self, federation: str, *, seen_since: float) -> list[Device]:

@@ -154,6 +154,7 @@ devices = Table(
     Column("samples", BigInteger),
     Column("mask_body", Word),
     Column("correction", Text),
+    Column("last_task", Word),
     Index("devices_of_federation", "federation", "id"),
     Index("one_device_an_enrolment", "federation", "enrolment_id", unique=True),
 )
@@ -175,6 +176,8 @@ tasks = Table(
     Column("result", Text),
     Column("next_mask", Word),
     Column("refusal", Text),
+    Column("kept_fraction", Double),
+    Column("trained_fraction", Double),
     # Not in the record: whether the body of `update` is still in the blob store.
     Column("body_kept", Boolean, nullable=False, default=False),
     ForeignKeyConstraint(["federation", "round"], ["rounds.federation", "rounds.number"]),

@@ -30,7 +30,7 @@ def round_results(
 ) -> list[RoundResult]:
     """Return the rounds from the known ones to `count`, from the coordinator's reports and the devices' telemetry.
 
-    What a device has is what it has by now: the part of the round, if it was its last one.
+    Its mask is the one that a device has by now: that of the round, if it was its last one.
     """
     rows = json.loads(get(f"/v1/federations/{name}/telemetry"))["rows"]
     devices = {device.device_id: device for device in found.fleet}
@@ -66,8 +66,8 @@ def _device_round(device: FleetDevice, row: Mapping[str, Any], mask: Mask | None
     took = spent_by(device.kind, row["predicted_seconds"] or 0.0, row["predicted_peak_bytes"] or 0, down, up)
     return DeviceRound(
         device_id=device.device_id,
-        kept_fraction=0.0 if mask is None else kept_fraction(mask),
-        trained_fraction=0.0 if mask is None else mask.cost.trained_parameters / max(mask.graph.parameters, 1),
+        kept_fraction=row["kept_fraction"] or 0.0,
+        trained_fraction=row["trained_fraction"] or 0.0,
         down_bytes=down,
         setup_bytes=0,
         up_bytes=up,

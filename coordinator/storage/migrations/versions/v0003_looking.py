@@ -1,7 +1,9 @@
-"""What an operator changes and sees while a federation goes on: its deadline, and what was said of a round's plan."""
+"""What an operator changes and sees while a federation goes on: deadlines, plans, and what each device did last."""
 
 import sqlalchemy as sa
 from alembic import op
+
+from coordinator.storage.tables import Word
 
 __all__ = ["branch_labels", "depends_on", "down_revision", "downgrade", "revision", "upgrade"]
 
@@ -9,15 +11,30 @@ revision = "0003"
 down_revision = "0002"
 branch_labels = None
 depends_on = None
+_OF_TASK = ("id", "device", "created_at")
+
+
+def _columns(*names: str) -> "list[sa.ColumnClause[str]]":
+    return [sa.column(name) for name in names]
 
 
 def upgrade() -> None:
-    """Add the columns; nothing was changed so far, and of earlier plans nothing is known."""
+    """Add the columns. No deadline was changed so far, and of earlier plans nothing is known; the last task is."""
     op.add_column("federations", sa.Column("deadline", sa.Double))
     op.add_column("rounds", sa.Column("plan", sa.Text))
+    op.add_column("tasks", sa.Column("kept_fraction", sa.Double))
+    op.add_column("tasks", sa.Column("trained_fraction", sa.Double))
+    op.add_column("devices", sa.Column("last_task", Word))
+    devices, tasks = sa.table("devices", *_columns("id", "last_task")), sa.table("tasks", *_columns(*_OF_TASK))
+    newest = sa.select(tasks.c.id).where(tasks.c.device == devices.c.id)
+    newest = newest.order_by(tasks.c.created_at.desc(), tasks.c.id.desc()).limit(1)
+    op.execute(sa.update(devices).values(last_task=newest.scalar_subquery()))
 
 
 def downgrade() -> None:
     """Drop them."""
+    op.drop_column("devices", "last_task")
+    op.drop_column("tasks", "trained_fraction")
+    op.drop_column("tasks", "kept_fraction")
     op.drop_column("rounds", "plan")
     op.drop_column("federations", "deadline")
