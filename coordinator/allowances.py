@@ -52,6 +52,11 @@ class Slots:
         self._most = most
         self._used: dict[str, int] = {}
 
+    @property
+    def holders(self) -> frozenset[str]:
+        """Who has one."""
+        return frozenset(self._used)
+
     @contextlib.contextmanager
     def one(self, name: str) -> Iterator[None]:
         """Have one, or be told to come again."""

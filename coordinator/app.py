@@ -17,8 +17,10 @@ from coordinator.edge import Edge, EdgeMiddleware
 from coordinator.intake import Intake
 from coordinator.limits import LimitsMiddleware
 from coordinator.metrics import Metrics
+from coordinator.page.charts import Charts
+from coordinator.page.live import Live
 from coordinator.problems import add_handlers
-from coordinator.routes import artifacts, bundles, devices, federations, members, results, service, speed, tasks
+from coordinator.routes import artifacts, bundles, devices, federations, members, page, results, service, speed, tasks
 from coordinator.routes.adding import BusyRoutes
 from coordinator.routes.openapi import openapi_text
 from coordinator.server_settings import ServerLimits
@@ -58,6 +60,7 @@ def make_app(
     members.add_routes(app, limits)
     results.add_routes(app)
     service.add_routes(app)
+    page.add_routes(app, limits)
     app.state.openapi_text = openapi_text(app)
     app.busy = BusyRoutes(app.router.routes)
     app.busy_app = EdgeMiddleware(LimitsMiddleware(app.busy.serve, limits), edge.metrics)
@@ -81,7 +84,7 @@ class _App(FastAPI):
 
 def _make_edge(context: Context, threads: Threads, limits: ServerLimits, people: Mapping[Role, str]) -> Edge:
     seen = Seen(context, threads)
-    driver = Driver(context)
+    driver, uploads = Driver(context), Slots(limits.uploads_at_once)
     edge = Edge(
         context=context,
         limits=limits,
@@ -94,7 +97,9 @@ def _make_edge(context: Context, threads: Threads, limits: ServerLimits, people:
         metrics=Metrics(context),
         memory=Budget(limits.memory_bytes, patience=limits.room_seconds),
         spool=Budget(limits.spool_bytes, patience=limits.room_seconds),
-        uploads=Slots(limits.uploads_at_once),
+        uploads=uploads,
+        live=Live(context, threads, lambda: uploads.holders),
+        charts=Charts(context),
     )
     edge.metrics.watch("edgefl_open_polls", "Devices that wait for a task.", lambda: edge.waiting.open)
     edge.metrics.watch("edgefl_body_memory_bytes", "Bytes of bodies in memory.", lambda: edge.memory.used)

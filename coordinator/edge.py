@@ -20,6 +20,8 @@ from coordinator.intake import Intake
 from coordinator.limits import has_body
 from coordinator.logs import REQUEST_ID
 from coordinator.metrics import Metrics
+from coordinator.page.charts import Charts
+from coordinator.page.live import Live
 from coordinator.problems import answer, noted
 from coordinator.server_settings import ServerLimits
 from coordinator.threads import Threads
@@ -55,6 +57,9 @@ class Edge:
     """Bytes of bodies in files on their way in."""
     uploads: Slots
     """Uploads of each device."""
+    live: Live
+    """Who watches."""
+    charts: Charts
 
 
 def edge_of(request: Request) -> Edge:

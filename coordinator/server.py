@@ -181,6 +181,7 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop within seconds, however many devices wait."""
         self._edge.waiting.close()
+        self._edge.live.close()
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

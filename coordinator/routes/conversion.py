@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from coordinator.federations import Overview
+from coordinator.page.joining import join_line, qr_code
 from coordinator.routes.models import DeviceView, FederationView, KeyView, NewKeyView, RoundView, TaskView
 from coordinator.storage.records import Device, Federation, JoinKey, Round, Task
 
@@ -104,6 +105,8 @@ def key_view(key: JoinKey) -> KeyView:
     )
 
 
-def new_key_view(key: JoinKey, secret: str) -> NewKeyView:
-    """Return a join key that was just made, with the key itself."""
-    return NewKeyView(key=secret, **key_view(key).model_dump())
+def new_key_view(key: JoinKey, secret: str, address: str | None = None) -> NewKeyView:
+    """Return a join key that was just made, with the key itself; with an address, also how a device joins with it."""
+    line = None if address is None else join_line(address, secret)
+    qr = None if line is None else qr_code(line)
+    return NewKeyView(key=secret, join=line, qr=qr, **key_view(key).model_dump())

@@ -87,7 +87,7 @@ async def create_key(request: Request, name: Named) -> Response:
         most_uses=asked.most_uses,
         expires_at=expires_at,
     )
-    view: NewKeyView = new_key_view(key, secret)
+    view: NewKeyView = new_key_view(key, secret, asked.address)
     headers = {"Cache-Control": "no-store"}
     return Response(view.model_dump_json().encode(), 201, headers, "application/json")
 

@@ -11,6 +11,10 @@ from coordinator.routes.schemas import DIGEST
 
 __all__ = [
     "BundleView",
+    "ChartView",
+    "ChartsView",
+    "DeadlineRequest",
+    "DevicePageView",
     "DeviceView",
     "DevicesView",
     "FederationRequest",
@@ -20,10 +24,12 @@ __all__ = [
     "KeyRequest",
     "KeyView",
     "KeysView",
+    "MasksView",
     "MoveRequest",
     "NewKeyView",
     "RoundView",
     "RoundsView",
+    "SessionView",
     "TaskView",
     "TasksView",
     "TelemetryView",
@@ -60,6 +66,14 @@ class KeyRequest(_Sent):
     """Devices that it lets in; null is no limit."""
     expires_seconds: Annotated[float | None, Field(gt=0, le=_LONGEST)] = None
     """How long it is good for; null is for ever."""
+    address: Annotated[str | None, Field(max_length=300, pattern=r"^https?://[^\\s\x00-\x1f\x7f-\x9f]+$")] = None
+    """Where devices find this coordinator; with it, the answer has what a device's owner types or scans."""
+
+
+class DeadlineRequest(_Sent):
+    """How long rounds have from now on."""
+
+    seconds: Annotated[float, Field(ge=1, le=_LONGEST, strict=False)]
 
 
 class BundleView(BaseModel):
@@ -200,6 +214,60 @@ class NewKeyView(KeyView):
     """A new join key. The key itself is shown this once."""
 
     key: str
+    join: str | None = None
+    """The command that lets a device join, where the address was given."""
+    qr: str | None = None
+    """The same as a QR code, in SVG."""
+
+
+class SessionView(BaseModel):
+    """What a person's token is good for, and what the page needs to know."""
+
+    role: Literal["admin", "viewer"]
+    version: str
+    charts: bool
+    """Whether the charting library is there."""
+    style_ids: list[str]
+    """Ids of elements that keep it from adding styles of its own."""
+
+
+class ChartView(BaseModel):
+    """A chart: words, and what `charts.js` draws."""
+
+    name: str
+    title: str
+    summary: str
+    key: list[tuple[str, str]]
+    height: int
+    spec: dict[str, Any]
+
+
+class ChartsView(BaseModel):
+    """Charts of a federation."""
+
+    charts: list[ChartView]
+
+
+class MasksView(BaseModel):
+    """Who trains what in the latest round."""
+
+    round: int | None
+    devices: int
+    plan: list[tuple[str, str, str]]
+    """What there is to say about the plan: a name, a figure, what it means."""
+    notes: list[str]
+    charts: list[ChartView]
+
+
+class DevicePageView(BaseModel):
+    """Everything about one device."""
+
+    device: DeviceView
+    plan: dict[str, Any] | None
+    """Of its newest task."""
+    tasks: list[dict[str, Any]]
+    """Newest first, the last 200."""
+    charts: list[ChartView]
 
 
 class Health(BaseModel):

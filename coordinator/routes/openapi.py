@@ -8,6 +8,7 @@ from fastapi.openapi.utils import get_openapi
 
 from coordinator.routes.adding import SCHEMES
 from coordinator.routes.models import (
+    DeadlineRequest,
     FederationRequest,
     FederationView,
     KeyRequest,
@@ -20,7 +21,7 @@ from edgefl import __version__
 
 __all__ = ["openapi_text"]
 
-_MODELS = (FederationRequest, FederationView, KeyRequest, MoveRequest, NewKeyView, TelemetryView)
+_MODELS = (DeadlineRequest, FederationRequest, FederationView, KeyRequest, MoveRequest, NewKeyView, TelemetryView)
 _ABOUT = """Federated training for phones and Raspberry Pis.
 
 JSON for control, safetensors for tensors, artifacts by digest. `x-caller` says who may call a route. Every answer of

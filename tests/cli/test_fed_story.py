@@ -244,6 +244,8 @@ def test_a_federation_is_paused_resumed_and_aborted(story: Story, capsys: Captur
     assert "you cannot pause it" in refused(capsys, story, "pause", "second")
     for verb, state in (("start", "running"), ("pause", "paused"), ("resume", "running")):
         assert told(capsys, story, verb, "second") == f"federation second: {state}\n"
+    assert told(capsys, story, "deadline", "second", "2min") == "federation second: rounds have 2 min\n"
+    assert "not a number with a unit" in refused(capsys, story, "deadline", "second", "soon")
     assert "none opened yet" in told(capsys, story, "status", "second")
     assert "no device has joined" in told(capsys, story, "devices", "second")
     assert "no round was opened" in told(capsys, story, "rounds", "second")
@@ -279,4 +281,4 @@ def test_what_is_not_there_is_said_with_the_server_s_advice(
 def test_a_wrong_token_is_refused(story: Story, capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("edgefl-admin-" + "b" * 43)
     assert main(["fed", "list", "--url", story.url, "--token-file", str(tmp_path / "token")]) == 1
-    assert "this is not the admin token" in capsys.readouterr().err
+    assert "this is no admin or viewer token" in capsys.readouterr().err

@@ -130,6 +130,10 @@ class Api:
         """Send JSON, and return what comes back."""
         return self._ask("POST", path, json={} if body is None else dict(body))
 
+    def put(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Send JSON to where it belongs, and return what comes back."""
+        return self._ask("PUT", path, json=dict(body))
+
     def send(self, path: str, data: bytes, kind: str) -> Any:
         """Send bytes of a media type, and return the JSON that comes back."""
         return self._ask("POST", path, content=data, headers={"Content-Type": kind})

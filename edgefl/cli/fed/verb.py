@@ -2,7 +2,7 @@
 
 import argparse
 
-from edgefl.cli.fed import create, devices, downloads, keys, listing, moves, rounds, status
+from edgefl.cli.fed import create, deadline, devices, downloads, keys, listing, moves, rounds, status
 
 __all__ = ["add_parser"]
 
@@ -10,6 +10,7 @@ _EPILOG = """\
 examples:
   edgefl fed create federation.toml && edgefl fed start digits
   edgefl fed status digits --watch
+  edgefl fed deadline digits 20min
   edgefl fed key digits --uses 20 --expires 7d --label "the lab"
   edgefl fed telemetry digits --format parquet --out telemetry.parquet
   edgefl fed export digits --device pi-3 --out pi-3.onnx
@@ -28,5 +29,5 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for verb in (create, moves, listing, status, rounds, devices, downloads, keys):
+    for verb in (create, moves, deadline, listing, status, rounds, devices, downloads, keys):
         verb.add_parser(actions)

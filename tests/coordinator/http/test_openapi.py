@@ -91,6 +91,8 @@ def test_whatever_is_asked_the_answer_is_as_described_and_errors_say_what_to_do(
             operation = found.ok()
             places = {name: value for name, value in known.items() if f"{{{name}}}" in operation.path}
             session.headers["Authorization"] = f"Bearer {tokens[operation.definition.raw[CALLER]]}"
+            if "event-stream" in json.dumps(operation.definition.raw["responses"]) and known:
+                continue  # it never ends; tests of the page read it
             if places or not known:
                 ask_for(operation.as_strategy(mode, path_parameters=places or None), session)
 

@@ -10,6 +10,7 @@ from tests.coordinator.storage.small_federation import (
     a_device,
     an_upload,
     digest,
+    finish_round,
     open_round,
     running,
 )
@@ -136,3 +137,32 @@ def test_a_profile_and_a_correction_may_change(store: Store) -> None:
     store.correct({})
     assert [device.profile for device in store.devices("fed")] == ['{"memory": 1}', '{"memory": 3}', '{"memory": 1}']
     assert [device.correction for device in store.devices("fed")] == [None, '{"seconds": 2}', None]
+
+
+def test_pulses_tell_of_every_device_what_it_was_given_last_and_leave_out_the_revoked(store: Store) -> None:
+    first, second, third = running(store)
+    open_round(store, [first, third])
+    store.hand_out_all({"task-0-" + first: 7.0})
+    assert store.accept([an_upload(first)]) == [Verdict.ACCEPTED]
+    assert store.revoke_device(third, 9.0)
+    pulses = store.pulses("fed")
+    assert [pulse.device for pulse in pulses] == [first, second]
+    done, idle = pulses
+    assert (done.task, done.state, done.round, done.handed_at) == ("task-0-" + first, TaskState.DONE, 0, 7.0)
+    assert (done.done, done.failed) == (1, 0)
+    assert (idle.task, idle.state, idle.round, idle.ended_at) == (None, None, None, None)
+    assert store.count_devices("fed") == 3
+    assert store.pulses("elsewhere") == []
+
+
+def test_the_newest_task_of_a_device_is_the_one_that_it_was_given_last(store: Store) -> None:
+    device = running(store, 1)[0]
+    open_round(store, [device])
+    finish_round(store)
+    open_round(store, [device], 1)
+    assert [pulse.task for pulse in store.pulses("fed")] == [f"task-1-{device}"]
+    assert {task.id for task in store.tasks_of_ids([f"task-0-{device}", f"task-1-{device}", "none"])} == {
+        f"task-0-{device}",
+        f"task-1-{device}",
+    }
+    assert store.tasks_of_ids([]) == []

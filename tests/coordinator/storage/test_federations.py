@@ -188,3 +188,28 @@ def test_how_the_tasks_of_a_round_ended_is_counted(store: Store) -> None:
     assert (ended.open, ended.done, ended.refused, ended.expired, ended.late) == (0, 2, 1, 1, 1)
     ended = store.ended("fed", 1)
     assert (ended.open, ended.done) == (1, 0)
+
+
+def test_a_new_deadline_moves_the_end_of_the_open_round_once(store: Store) -> None:
+    devices = running(store)
+    open_round(store, devices)
+    assert store.set_deadline("fed", 100.0, before=None, later=44.0)
+    assert not store.set_deadline("fed", 200.0, before=None, later=144.0)  # somebody else was faster
+    changed, opened = store.federation("fed"), store.round("fed", 0)
+    assert changed is not None
+    assert opened is not None
+    assert (changed.deadline, opened.deadline_at) == (100.0, 104.0)
+    finish_round(store)
+    assert store.set_deadline("fed", 10.0, before=100.0, later=-90.0)
+    closed = store.round("fed", 0)
+    assert closed is not None
+    assert closed.deadline_at == 104.0
+
+
+def test_what_is_said_of_a_plan_is_kept_with_its_round(store: Store) -> None:
+    open_round(store, running(store))
+    store.note_plan("fed", 0, '{"bias": 1.5}')
+    finish_round(store)
+    open_round(store, ["fed-000"], 1)
+    assert [one.plan for one in store.rounds("fed")] == ['{"bias": 1.5}', None]
+    assert [one.number for one in store.rounds("fed", since=1)] == [1]

@@ -1,0 +1,248 @@
+"""The charts of a federation: over its rounds, of its masks, of one device. Drawn by `edgefl.charts`, as reports are.
+
+What a round gave is read once and kept: it never changes after the round is done.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coordinator.context import Context
+from coordinator.federations import existing
+from coordinator.library import Recent
+from coordinator.page.fleet import row_of
+from coordinator.storage.records import Federation, Round, RoundState, Task, TaskState
+from edgefl.charts import Figure, Part, part_of
+from edgefl.charts.coverage import coverage_picture
+from edgefl.charts.curves import (
+    accuracy_curve,
+    energy_curve,
+    fates_chart,
+    loss_curve,
+    own_accuracy_curve,
+    quartiles,
+    time_curve,
+    traffic_curve,
+    training_loss_curve,
+)
+from edgefl.charts.figure import layout, line
+from edgefl.charts.pictures import channel_pictures, layer_picture
+from edgefl.charts.words import plural
+from edgefl.planning.freezing.bias import bias_of
+from edgefl.values import ClientPlan, loads
+
+__all__ = ["Charts", "chart"]
+
+_MOST_PARTS = 1000
+"""Devices of a round whose masks are read for pictures."""
+_FATES = {
+    TaskState.DONE: "arrived",
+    TaskState.LATE: "late",
+    TaskState.EXPIRED: "lost",
+    TaskState.REFUSED: "refused",
+}
+_TESTED_ON = "the coordinator's test samples"
+_MIB = 2**20
+
+
+def chart(figure: Figure) -> dict[str, Any]:
+    """Return a chart as the page gets it."""
+    return {
+        "name": figure.name,
+        "title": figure.title,
+        "summary": figure.summary,
+        "key": [list(pair) for pair in figure.key],
+        "height": figure.layout["height"],
+        "spec": figure.spec(),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Gave:
+    """What a round gave, for charts."""
+
+    number: int
+    report: Mapping[str, Any]
+    seconds: float
+    accuracies: tuple[float, ...]
+    losses: tuple[float, ...]
+    device_seconds: tuple[float, ...]
+    energy: frozenset[str]
+    """How the joules of its devices are known: measured, estimated."""
+    fates: Mapping[str, int]
+
+
+class Charts:
+    """Makes charts, and remembers what rounds gave."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._gave = Recent(5000)
+
+    def rounds(self, name: str) -> list[dict[str, Any]]:
+        """Return every curve for which there is something to draw."""
+        count = self._context.library.settings(existing(self._context, name)).rounds.count
+        done = self._context.store.rounds(name, state=RoundState.DONE)
+        gave = [self._of(one) for one in done if one.number < count]
+        return [chart(figure) for figure in _curves(gave) if figure is not None]
+
+    def masks(self, name: str) -> dict[str, Any]:
+        """Return pictures of the latest round's parts, and what there is to say about its plan."""
+        federation = existing(self._context, name)
+        latest = self._context.store.latest_round(name)
+        if latest is None:
+            return {"round": None, "devices": 0, "plan": [], "notes": [], "charts": []}
+        tasks = self._context.store.tasks(name, number=latest.number)
+        tasks = list({task.device: task for task in tasks}.values())
+        parts = self._parts(federation, tasks[:_MOST_PARTS])
+        figures = (layer_picture(parts), coverage_picture(parts), *channel_pictures(parts))
+        notes = []
+        if len(tasks) > _MOST_PARTS:
+            notes.append(f"Of {len(tasks):,} devices of the round the first {_MOST_PARTS:,} are counted.")
+        return {
+            "round": latest.number,
+            "devices": len(tasks),
+            "plan": _plan(latest, parts, self._samples(name)),
+            "notes": notes,
+            "charts": [chart(figure) for figure in figures if figure is not None],
+        }
+
+    def device(self, tasks: Sequence[Task]) -> list[dict[str, Any]]:
+        """Return what was predicted of a device's tasks, against what was measured."""
+        rows = [row_of(task) for task in tasks if task.result is not None]
+        figures = (
+            _against(rows, "step_seconds", 1e3, "step", "Time of a training step", "ms"),
+            _against(rows, "peak_bytes", 1 / _MIB, "memory", "Peak memory", "MiB"),
+            _against(rows, "joules", 1.0, "joules", "Energy of a round", "J"),
+        )
+        return [chart(figure) for figure in figures if figure is not None]
+
+    def _of(self, done: Round) -> _Gave:
+        return self._gave.get((done.federation, done.number, done.done_at), lambda: self._read(done))
+
+    def _read(self, done: Round) -> _Gave:
+        tasks = self._context.store.tasks(done.federation, number=done.number)
+        results = [json.loads(task.result) for task in tasks if task.result is not None]
+        telemetry = [result["telemetry"] for result in results]
+        return _Gave(
+            number=done.number,
+            report=json.loads(done.report or "{}"),
+            seconds=(done.done_at or done.opened_at) - done.opened_at,
+            accuracies=tuple(result["accuracy"] for result in results if result["accuracy"] is not None),
+            losses=tuple(result["loss"] for result in results if result["steps"]),
+            device_seconds=tuple(one["latency"]["round_seconds"] for one in telemetry),
+            energy=frozenset(one["energy"]["provenance"] for one in telemetry if one["energy"] is not None),
+            fates=Counter(_FATES[task.state] for task in tasks if task.state in _FATES),
+        )
+
+    def _parts(self, federation: Federation, tasks: Sequence[Task]) -> list[Part]:
+        graph = self._context.library.bundle(federation).graph
+        library, parts = self._context.library, []
+        for task in tasks:
+            body = loads(ClientPlan, task.plan).mask_body
+            if body is None or self._context.blobs.size(body) is not None:  # masks of an older round may be gone
+                parts.append(part_of(task.device, library.mask(graph, body)))
+        return parts
+
+    def _samples(self, name: str) -> dict[str, int]:
+        return {pulse.device: pulse.samples or 1 for pulse in self._context.store.pulses(name)}
+
+
+def _curves(gave: Sequence[_Gave]) -> tuple[Figure | None, ...]:
+    count, places = len(gave), [one.number + 1 for one in gave]
+    reports = list(zip(places, (one.report for one in gave), strict=True))
+    scored = [(place, report) for place, report in reports if report.get("accuracy") is not None]
+    known = frozenset[str]().union(*(one.energy for one in gave))
+    return (
+        accuracy_curve([(place, report["accuracy"]) for place, report in scored], rounds=count, on=_TESTED_ON),
+        loss_curve([(place, report["test_loss"]) for place, report in scored], rounds=count, on=_TESTED_ON),
+        own_accuracy_curve([(one.number + 1, one.accuracies) for one in gave], rounds=count),
+        training_loss_curve([(one.number + 1, one.losses) for one in gave], rounds=count),
+        traffic_curve(
+            places,
+            [report["up_bytes"] for _, report in reports],
+            [report["down_bytes"] for _, report in reports],
+            counted="as devices counted what they sent and got, headers included",
+        ),
+        energy_curve(
+            [(place, report["joules"]) for place, report in reports if report.get("joules") is not None],
+            rounds=count,
+            label=" or ".join(sorted(known, reverse=True)),
+            source="As devices told; each says whether it was measured or estimated, and by what.",
+        ),
+        time_curve(
+            places,
+            [one.seconds for one in gave],
+            [quartiles(one.device_seconds)[1] if one.device_seconds else None for one in gave],
+            label="measured",
+            source="Measured by the coordinator, and by the devices.",
+        ),
+        fates_chart(places, {fate: [one.fates.get(fate, 0) for one in gave] for fate in _FATES.values()}),
+    )
+
+
+def _plan(latest: Round, parts: Sequence[Part], samples: Mapping[str, int]) -> list[tuple[str, str, str]]:
+    """Return what there is to say about a plan: a name, a figure, and what it means."""
+    if not parts or not parts[0].layers:
+        return []
+    told: Mapping[str, float] = json.loads(latest.plan or "{}")
+    trained = np.array([[layer.trained for layer in part.layers] for part in parts], np.bool_)
+    covered = trained.any(axis=0)
+    weights = np.array([samples.get(part.device_id, 1) for part in parts], np.float64)
+    bias = bias_of(trained[:, covered], weights / weights.sum()) if covered.any() else 0.0
+    layers = len(parts[0].layers)
+    said = [
+        ("Devices", f"{len(parts):,}", "in the latest round"),
+        (
+            "Layers that somebody trains",
+            f"{int(covered.sum())} of {layers}",
+            "a layer that nobody trains stays as it is in this round",
+        ),
+        (
+            "Bias of the average",
+            f"{bias:.3g}",
+            "0 if every device trains every layer that is trained at all; the less, the fairer the average",
+        ),
+    ]
+    if "bias" in told:
+        said.append(("Bias of the plan, in parameters", f"{told['bias']:,.4g}", "as the planner weighs it"))
+    if "bias_bound" in told:
+        said.append(
+            ("Bound", f"{told['bias_bound']:,.4g}", "the planner has proven that no plan has a smaller bias than this")
+        )
+    if told.get("untrained_parameters"):
+        said.append(("Trained by nobody", plural(round(told["untrained_parameters"]), "parameter"), "in this round"))
+    if "unused_parameters" in told:
+        said.append(
+            ("Unused", plural(round(told["unused_parameters"]), "parameter"), "that devices could train in time beside")
+        )
+    return said
+
+
+def _against(
+    rows: Sequence[Mapping[str, Any]], name: str, scale: float, short: str, title: str, unit: str
+) -> Figure | None:
+    """Draw a measured number over a device's tasks, and what was predicted of it."""
+    known = [row for row in reversed(rows) if row[name] is not None]
+    if not known:
+        return None
+    predicted = f"predicted_{name}"
+    xs = [row["round"] + 1 for row in known]
+    traces = [line(xs, [row[name] * scale for row in known], name="measured")]
+    ratios = [row[name] / row[predicted] for row in known if row[predicted]]
+    summary = f"Over {plural(len(known), 'task')}"
+    if ratios:
+        guessed = [None if row[predicted] is None else row[predicted] * scale for row in known]
+        traces.append(line(xs, guessed, name="predicted", place=1))
+        summary += f": the median is {quartiles(ratios)[1]:.3g} times what was predicted"
+    return Figure(
+        name=f"device-{short}",
+        title=title,
+        summary=f"{summary}.",
+        traces=tuple(traces),
+        layout=layout(x="round", y=unit, showlegend=True, xaxis={"tickformat": ",d"}),
+    )

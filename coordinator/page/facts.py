@@ -1,0 +1,83 @@
+"""What a task was and cost, in a few plain values: for rows of tables and points of charts.
+
+Read as plain JSON: plans and results were checked when they were made or came, and a fleet has thousands of them.
+"""
+
+import json
+import math
+from typing import Any
+
+from coordinator.storage.records import Task
+
+__all__ = ["MEASURED", "facts_of", "refusal_of"]
+
+MEASURED = (
+    "kept",
+    "trained",
+    "step_seconds",
+    "predicted_step_seconds",
+    "round_seconds",
+    "predicted_round_seconds",
+    "peak_bytes",
+    "predicted_peak_bytes",
+    "joules",
+    "predicted_joules",
+    "energy_label",
+    "down_bytes",
+    "up_bytes",
+    "accuracy",
+    "loss",
+)
+"""What `facts_of` returns, each of which may be None."""
+
+_DIGITS = 6
+
+
+def facts_of(task: Task) -> dict[str, Any]:
+    """Return what a task was and, if it was done, what it cost."""
+    facts: dict[str, Any] = dict.fromkeys(MEASURED)
+    predicted = json.loads(task.plan)["predicted"] or {}
+    facts |= {
+        "kept": task.kept_fraction,
+        "trained": task.trained_fraction,
+        "predicted_round_seconds": predicted.get("seconds"),
+        "predicted_peak_bytes": predicted.get("peak_bytes"),
+        "predicted_joules": predicted.get("joules"),
+    }
+    if task.result is not None:
+        facts |= _result(json.loads(task.result), predicted.get("seconds"))
+    return {name: _short(value) for name, value in facts.items()}
+
+
+def refusal_of(task: Task) -> dict[str, str] | None:
+    """Return why a device did not do a task: a reason and a message; None if it did not refuse."""
+    if task.refusal is None:
+        return None
+    said = json.loads(task.refusal)
+    return {"reason": said["reason"], "message": said["message"]}
+
+
+def _result(result: dict[str, Any], predicted_seconds: float | None) -> dict[str, Any]:
+    telemetry = result["telemetry"]
+    latency, energy = telemetry["latency"], telemetry["energy"] or {}
+    steps = result["steps"]
+    return {
+        "step_seconds": latency["p50_step_seconds"],
+        # The prediction is of a round's steps together: it knows no other part of a round.
+        "predicted_step_seconds": predicted_seconds / steps if predicted_seconds and steps else None,
+        "round_seconds": latency["round_seconds"],
+        "peak_bytes": telemetry["memory"]["peak_bytes"],
+        "joules": energy.get("joules"),
+        "energy_label": f"{energy['provenance']}, {energy['source']}, {energy['scope']}" if energy else None,
+        "down_bytes": telemetry["transfer"]["down_bytes"],
+        "up_bytes": telemetry["transfer"]["up_bytes"],
+        "accuracy": result["accuracy"],
+        "loss": result["loss"],
+    }
+
+
+def _short(value: Any) -> Any:
+    """Return a number without digits that nobody reads: a fleet's table is sent often. What is none becomes None."""
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None

@@ -1,0 +1,169 @@
+"""The web page of the coordinator: its files, and what it asks beyond the routes that everybody may ask."""
+
+import json
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Path
+from starlette.requests import Request
+from starlette.responses import Response
+
+from coordinator import federations
+from coordinator.callers import Caller
+from coordinator.edge import Edge, edge_of
+from coordinator.page.files import POLICY, has_charts, page_file, template_ids
+from coordinator.page.fleet import row_of
+from coordinator.problems import ProblemError
+from coordinator.routes.adding import add, media, role_of
+from coordinator.routes.answers import Pieces
+from coordinator.routes.bodies import read_model
+from coordinator.routes.conversion import device_view, federation_view
+from coordinator.routes.federations import Named
+from coordinator.routes.models import (
+    ChartsView,
+    ChartView,
+    DeadlineRequest,
+    DevicePageView,
+    FederationView,
+    MasksView,
+    SessionView,
+)
+from coordinator.routes.schemas import IDENTIFIER, reference
+from coordinator.server_settings import ServerLimits
+from coordinator.tokens import Role
+from edgefl import __version__
+
+__all__ = ["add_routes"]
+
+_BASE = "/v1/federations/{name}"
+_EVENTS = "text/event-stream"
+_FILE = r"^[a-z][a-z0-9_-]{0,40}\.[a-z]{1,5}$"
+_MOST_TASKS = 200
+_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+    "Vary": "Accept-Encoding",
+}
+
+
+def add_routes(app: FastAPI, limits: ServerLimits) -> None:
+    """Add the routes of this file."""
+    public = partial(add, app, caller=Caller.PUBLIC, tag="page")
+    viewer = partial(add, app, caller=Caller.VIEWER, tag="page")
+    text = {"type": "string"}
+    files: dict[int | str, dict[str, Any]] = {
+        200: media(text, kind="text/html", about="The file."),
+        304: {"description": "The caller has it."},
+    }
+    files[200]["content"] |= {kind: {"schema": text} for kind in ("text/css", "text/javascript", "image/svg+xml")}
+    public("GET", "/", get_page, answers=files)
+    public("GET", "/page/{file}", get_file, answers=files)
+    viewer("GET", "/v1/session", get_session, model=SessionView)
+    events = media(text, kind=_EVENTS, about="What it is like now, then what changes, until the caller goes.")
+    viewer("GET", _BASE + "/live", watch, answers={200: events})
+    viewer("GET", _BASE + "/charts", get_charts, model=ChartsView)
+    viewer("GET", _BASE + "/masks", get_masks, model=MasksView)
+    viewer("GET", _BASE + "/devices/{device_id}/page", get_device, model=DevicePageView)
+    add(
+        app,
+        "PUT",
+        _BASE + "/deadline",
+        change_deadline,
+        caller=Caller.ADMIN,
+        tag="federations",
+        model=FederationView,
+        body=media(reference("DeadlineRequest"), about="How long rounds have from now on.", required=True),
+        most_bytes=limits.json_bytes,
+    )
+
+
+async def get_page(request: Request) -> Response:
+    """Get the web page of this coordinator."""
+    return await _answered(request, "index.html")
+
+
+async def get_file(request: Request, file: Annotated[str, Path(pattern=_FILE)]) -> Response:
+    """Get a file of the web page."""
+    return await _answered(request, file)
+
+
+async def _answered(request: Request, name: str) -> Response:
+    found = await edge_of(request).threads.run_long(page_file, name)
+    if found is None:
+        raise ProblemError(404, f"the page has no file {name!r}", fix="Open the page itself, at /.")
+    headers = _HEADERS | {"ETag": found.tag}
+    if found.tag in request.headers.get("if-none-match", "").replace("W/", ""):
+        return Response(status_code=304, headers=headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(found.packed, 200, headers | {"Content-Encoding": "gzip"}, found.kind)
+    return Response(found.body, 200, headers, found.kind)
+
+
+async def get_session(request: Request, role: Annotated[Role, Depends(role_of)]) -> SessionView:
+    """Say what the caller's token is good for, and what the page needs to know."""
+    ids = await edge_of(request).threads.run_long(template_ids)
+    return SessionView(role=role.value, version=__version__, charts=has_charts(), style_ids=list(ids))
+
+
+async def watch(request: Request, name: Named) -> Response:
+    """Watch a federation: events, as long as the connection lasts.
+
+    `snapshot` is everything, `change` what is other than before, `beat` that nothing is.
+    """
+    events = await edge_of(request).live.events(name)
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # nginx would keep events back
+    return Pieces(events, 200, headers, _EVENTS)
+
+
+async def get_charts(request: Request, name: Named) -> ChartsView:
+    """Get the curves of a federation over its rounds."""
+    edge = edge_of(request)
+    return ChartsView.model_validate({"charts": await edge.threads.run_long(edge.charts.rounds, name)})
+
+
+async def get_masks(request: Request, name: Named) -> MasksView:
+    """Get pictures of who trains what in the latest round, and what there is to say about its plan."""
+    edge = edge_of(request)
+    return MasksView.model_validate(await edge.threads.run_long(edge.charts.masks, name))
+
+
+async def get_device(
+    request: Request, name: Named, device_id: Annotated[str, Path(pattern=IDENTIFIER)]
+) -> DevicePageView:
+    """Get everything about one device: its profile, its plan, its history."""
+    edge = edge_of(request)
+    return await edge.threads.run_long(_device, edge, name, device_id)
+
+
+def _device(edge: Edge, name: str, device_id: str) -> DevicePageView:
+    context = edge.context
+    federation = federations.existing(context, name)
+    device = context.store.device(device_id)
+    if device is None or device.federation != name:
+        raise ProblemError(404, f"{name!r} has no device {device_id!r}", fix="List its devices first.")
+    tasks = list(reversed(context.store.tasks(name, device=device_id)[-_MOST_TASKS:]))
+    since = context.now() - context.library.settings(federation).selection.available_within
+    return DevicePageView(
+        device=device_view(device, available_since=since),
+        plan=json.loads(tasks[0].plan) if tasks else None,
+        tasks=[row_of(task) for task in tasks],
+        charts=[ChartView.model_validate(chart) for chart in edge.charts.device(tasks)],
+    )
+
+
+async def change_deadline(request: Request, name: Named) -> FederationView:
+    """Change how long rounds have, the open one included.
+
+    Devices that have their task already were told the time before.
+    """
+    edge = edge_of(request)
+    asked = await read_model(request, DeadlineRequest)
+
+    def changed() -> FederationView:
+        federation = federations.change_deadline(edge.context, name, asked.seconds)
+        return federation_view(federations.overview(edge.context, federation), federation)
+
+    view = await edge.threads.run_long(changed)
+    edge.driver.wake()
+    return view

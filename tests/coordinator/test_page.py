@@ -1,0 +1,191 @@
+"""What the coordinator's page is told: states of devices, changes, charts, masks; with a clock that the test moves."""
+
+import json
+from typing import Any
+
+import pytest
+
+from coordinator.federation_settings import StrategyChoice
+from coordinator.federations import Verb, change_deadline, existing, move
+from coordinator.page.charts import Charts
+from coordinator.page.fleet import COLUMNS, Fleet
+from coordinator.page.joining import join_line, qr_code
+from coordinator.page.live import _View
+from coordinator.problems import ProblemError
+from edgefl.values import Reason, Refusal, dumps
+from tests.coordinator.stage import Stage
+
+
+def rows(stage: Stage, fleet: Fleet, *uploading: str) -> dict[str, dict[str, Any]]:
+    assert stage.federation is not None
+    fleet.look(existing(stage.context, stage.federation.id), uploading)
+    return {device: dict(zip(COLUMNS, row, strict=True)) for device, row in fleet.rows.items()}
+
+
+def hand_out(stage: Stage) -> None:
+    stage.context.store.hand_out_all(stage.context.take_handed())
+
+
+def test_a_device_goes_from_idle_over_asked_training_and_uploading_to_idle_again(stage: Stage) -> None:
+    devices = stage.begin(2)
+    fleet = Fleet(stage.context, "digits")
+    assert {row["state"] for row in rows(stage, fleet).values()} == {"idle"}
+    stage.advance()
+    assert {row["state"] for row in rows(stage, fleet).values()} == {"asked"}
+    plan = stage.plan(devices[0])
+    hand_out(stage)
+    seen = rows(stage, fleet)
+    assert (seen["device-0"]["state"], seen["device-1"]["state"]) == ("training", "asked")
+    assert seen["device-0"]["since"] == round(stage.clock.time, 1)
+    assert rows(stage, fleet, "device-0")["device-0"]["state"] == "uploading"
+    stage.upload(devices[0], plan)
+    done = rows(stage, fleet)["device-0"]
+    assert (done["state"], done["why"], done["round"], done["done"]) == ("idle", None, 0, 1)
+    assert (done["kept"], done["trained"]) == (1.0, 1.0)
+    assert done["step_seconds"] > 0
+    assert done["energy_label"].startswith("estimated, ")
+
+
+def test_a_refusal_says_why_until_the_next_task(stage: Stage) -> None:
+    devices = stage.begin(1)
+    stage.advance()
+    plan = stage.plan(devices[0])
+    said = dumps(Refusal(reason=Reason.TEMPERATURE, message="<b>81</b> degrees"))
+    stage.context.store.refuse(plan.task_id, "device-0", said, stage.clock.time)
+    fleet = Fleet(stage.context, "digits")
+    row = rows(stage, fleet)["device-0"]
+    assert (row["state"], row["why"]) == ("refused", "temperature: <b>81</b> degrees")
+
+
+def test_who_is_not_heard_of_is_gone_but_not_while_it_trains(stage: Stage) -> None:
+    devices = stage.begin(2)
+    stage.advance()
+    stage.plan(devices[0])
+    hand_out(stage)
+    stage.clock.time += 1000
+    fleet = Fleet(stage.context, "digits")
+    seen = rows(stage, fleet)
+    assert (seen["device-0"]["state"], seen["device-1"]["state"]) == ("training", "gone")
+    assert seen["device-1"]["why"] == "it has not fetched its task"
+
+
+def test_a_look_returns_what_is_new_and_a_revoked_device_is_gone(stage: Stage) -> None:
+    stage.begin(3)
+    assert stage.federation is not None
+    fleet = Fleet(stage.context, "digits")
+    first, gone = fleet.look(stage.federation, ())
+    assert (len(first), gone) == (3, [])
+    assert fleet.look(stage.federation, ()) == ([], [])
+    stage.context.store.seen({"device-0": stage.clock.time + 1})  # too little to be news
+    assert fleet.look(stage.federation, ()) == ([], [])
+    stage.context.store.seen({"device-0": stage.clock.time + 30})
+    assert [row[0] for row in fleet.look(stage.federation, ())[0]] == ["device-0"]
+    stage.context.store.revoke_device("device-1", stage.clock.time)
+    assert fleet.look(stage.federation, ()) == ([], ["device-1"])
+
+
+def test_a_view_tells_everything_once_and_then_what_changes(stage: Stage) -> None:
+    devices = stage.begin(2)
+    view = _View(stage.context, "digits")
+    first = view.look(())
+    assert first["federation"]["state"] == "running"
+    assert first["progress"] is None
+    assert view.look(()).keys() == {"now"}
+    stage.advance()
+    news = view.look(())
+    assert news["progress"] | {"selected": 2, "waiting": 2, "training": 0} == news["progress"]
+    assert [one["number"] for one in news["rounds"]] == [0]
+    stage.do(devices[0])
+    hand_out(stage)
+    assert view.look(())["progress"]["arrived"] == 1
+    stage.do(devices[1])
+    stage.advance(2)
+    news = view.look(())
+    assert (news["progress"]["state"], news["rounds"][0]["state"]) == ("done", "done")
+    everything = view.everything()
+    assert everything["rounds"] == news["rounds"]
+    assert everything["fleet"]["columns"] == COLUMNS
+    assert len(everything["fleet"]["rows"]) == 2
+    json.dumps(everything, allow_nan=False)
+
+
+def test_charts_have_a_point_for_every_round_that_is_done(stage: Stage) -> None:
+    devices = stage.begin(2)
+    charts = Charts(stage.context)
+    assert charts.rounds("digits") == []
+    for _ in range(2):
+        stage.advance()
+        for device in devices:
+            stage.do(device)
+        stage.advance(2)
+    found = {one["name"]: one for one in charts.rounds("digits")}
+    assert {"training-loss", "traffic", "energy", "time", "fates"} <= found.keys()
+    assert all(trace["x"] == [1, 2] for one in found.values() for trace in one["spec"]["traces"])
+    fates = found["fates"]["spec"]["traces"]
+    assert [(trace["name"], trace["y"]) for trace in fates] == [("arrived", [2, 2])]
+
+
+def test_masks_show_the_latest_rounds_parts_and_what_the_planner_says(stage: Stage) -> None:
+    charts = Charts(stage.context)
+    stage.begin(2)
+    assert charts.masks("digits")["round"] is None
+    stage.advance()
+    stage.context.store.note_plan("digits", 0, json.dumps({"bias": 12.5, "bias_bound": 11.0}))
+    found = charts.masks("digits")
+    assert (found["round"], found["devices"]) == (0, 2)
+    assert [one["name"] for one in found["charts"][:2]] == ["layers", "coverage"]
+    said = {name: figure for name, figure, _ in found["plan"]}
+    assert said["Bias of the average"] == "0"
+    assert said["Bound"] == "11"
+
+
+def test_a_device_has_charts_of_what_was_predicted_and_measured(stage: Stage) -> None:
+    devices = stage.begin(1)
+    stage.advance()
+    stage.do(devices[0])
+    tasks = stage.context.store.tasks("digits", device="device-0")
+    found = {one["name"]: one for one in Charts(stage.context).device(tasks)}
+    assert [trace["name"] for trace in found["device-step"]["spec"]["traces"]] == ["measured", "predicted"]
+    assert Charts(stage.context).device([]) == []
+
+
+def test_a_strategy_that_freezes_layers_says_what_it_thinks_of_its_plan(stage: Stage) -> None:
+    stage.begin(2, strategy=StrategyChoice(name="perfedmask"))
+    stage.advance()
+    assert {"bias", "untrained_parameters"} <= json.loads(stage.round.plan).keys()
+
+
+def test_a_new_deadline_holds_for_the_open_round_and_the_next(stage: Stage) -> None:
+    devices = stage.begin(2)
+    stage.advance()
+    before = stage.round.deadline_at
+    changed = change_deadline(stage.context, "digits", 600.0)
+    assert stage.round.deadline_at == before + 540
+    assert stage.context.library.settings(changed).rounds.deadline == 600
+    stage.clock.time += 100  # beyond the old one
+    stage.advance()
+    assert stage.state == "open"
+    assert stage.plan(devices[0]).deadline_seconds == pytest.approx(500)
+    change_deadline(stage.context, "digits", 30.0)
+    for device in devices:
+        stage.context.store.seen({device.id: stage.clock.time})
+    stage.advance()
+    assert stage.round.attempt == 2
+    assert stage.round.deadline_at == stage.clock.time + 30
+
+
+def test_the_deadline_of_a_federation_that_is_over_stays(stage: Stage) -> None:
+    stage.begin(1)
+    move(stage.context, "digits", Verb.ABORT)
+    with pytest.raises(ProblemError, match="aborted"):
+        change_deadline(stage.context, "digits", 5.0)
+
+
+def test_a_join_line_is_safe_to_paste_and_its_code_is_an_image_without_script() -> None:
+    assert join_line("https://10.0.0.5:8443", "edgefl-key-x").startswith(
+        "edgefl join https://10.0.0.5:8443 --key edgefl-key-x"
+    )
+    assert "'https://a;rm -rf ~'" in join_line("https://a;rm -rf ~", "k")
+    code = qr_code(join_line("https://10.0.0.5:8443", "edgefl-key-x"))
+    assert code.startswith("<svg")
+    assert "script" not in code
