@@ -4,7 +4,7 @@
  * Content-Security-Policy forbids: no eval, no inline handler, no inline style.
  *
  * A page that goes on calls EdgeFLCharts.draw(element, spec) with a new spec, or EdgeFLCharts.redraw() after it has
- * changed the JSON. */
+ * changed the JSON. It calls EdgeFLCharts.release(element) before it drops an element: what is drawn is kept track of. */
 "use strict";
 
 (() => {
@@ -47,6 +47,12 @@
       layout.dragmode = false; // a finger scrolls the page
     }
     return window.Plotly.react(element, resolved(spec.traces, style), layout, CONFIG);
+  }
+
+  function release(element) {
+    drawn.delete(element);
+    sizes.unobserve(element);
+    window.Plotly.purge(element);
   }
 
   function read(element) {
@@ -93,6 +99,6 @@
 
   DARK.addEventListener("change", redraw);
   window.addEventListener("beforeprint", drawAll);
-  window.EdgeFLCharts = { draw, redraw };
+  window.EdgeFLCharts = { draw, redraw, release };
   start();
 })();

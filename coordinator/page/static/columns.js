@@ -1,0 +1,129 @@
+/* The columns of the long tables that more than one view needs, and those of the fleet. */
+
+import * as clock from "./clock.js";
+import { element, setAttribute, setText } from "./dom.js";
+import { STATES } from "./devices.js";
+import { BEYOND, NONE, ago, count, joules, moment, ordinary, ratioOf, roundNumber, seconds, share, size, times } from "./words.js";
+
+/* A plain value. */
+export function plain(name, title, width, text, value, more = {}) {
+  return { name, title, width, value, text: (row) => text(value(row)), ...more };
+}
+
+/* A number under its own name. */
+export function amount(name, title, width, text) {
+  return plain(name, title, width, text, (row) => row[name], { number: true });
+}
+
+/* What a device measured, and how many times what was predicted that is: '12.3 ms (1.1x)'. */
+export function measured(name, title, width, say, value, predicted) {
+  return {
+    name,
+    title,
+    width,
+    number: true,
+    value,
+    make: () => [element("span", { class: "mark" }), element("span"), element("span", { class: "ratio" })],
+    fill(cell, row) {
+      const ratio = ratioOf(value(row), predicted(row));
+      const beyond = ratio !== null && ratio > BEYOND;
+      setText(cell.children[0], beyond ? "▲ " : "");
+      setText(cell.children[1], say(value(row)));
+      setText(cell.children[2], ratio === null ? "" : ` (${times(ratio)})`);
+      setAttribute(cell, "data-beyond", beyond ? "" : null);
+      setAttribute(cell, "title", comparison(say, value(row), predicted(row)));
+    },
+  };
+}
+
+/* 'measured 12.3 ms, 1.1x of the predicted 11.2 ms'. */
+export function comparison(say, value, predicted) {
+  const ratio = ratioOf(value, predicted);
+  if (ratio === null) {
+    return value === null || value === undefined ? null : `measured ${say(value)}, nothing predicted`;
+  }
+  return `measured ${say(value)}, ${times(ratio)} of the predicted ${say(predicted)}`;
+}
+
+/* A moment as an age that goes on. */
+export function age(name, title, width) {
+  return {
+    name,
+    title,
+    width,
+    number: true,
+    ticks: true,
+    value: (row) => row[name],
+    text: (row) => ago(row[name], clock.now()),
+    hint: (row) => (row[name] ? moment(row[name]) : null),
+  };
+}
+
+/* A state as a badge. `order` is from which its order comes; else it is the alphabet's. */
+export function state(width, order = null) {
+  return {
+    name: "state",
+    title: "State",
+    width,
+    value: (row) => (order === null ? row.state : order.indexOf(row.state)),
+    make: () => [element("span", { class: "badge" })],
+    fill(cell, row) {
+      setText(cell.firstChild, row.state);
+      setAttribute(cell.firstChild, "data-state", row.state);
+    },
+  };
+}
+
+/* A text of a stranger: cut where it is long, whole when the pointer rests on it. */
+export function words(name, title, width, text) {
+  return { name, title, width, value: text, text: (row) => text(row) ?? NONE, hint: text };
+}
+
+const DEVICE = {
+  name: "id",
+  title: "Device",
+  width: 170,
+  value: (row) => row.order,
+  make: () => [element("a", { class: "device" }), element("span", { class: "below" })],
+  fill(cell, row) {
+    const [link, below] = cell.children;
+    setText(link, row.id);
+    setText(below, row.class ?? "");
+    setAttribute(link, "href", `#/device/${encodeURIComponent(row.id)}`);
+    setAttribute(cell, "title", row.id);
+  },
+};
+
+const SEEN = age("seen_at", "Seen", 92);
+const STEP = measured("step_seconds", "Step time", 126, seconds, (row) => row.step_seconds, (row) => row.predicted_step_seconds);
+
+export const FLEET = [
+  DEVICE,
+  words("class", "Class", 140, (row) => row.class),
+  state(104, STATES),
+  words("why", "Why", 210, (row) => row.why),
+  SEEN,
+  plain("round", "Round", 70, roundNumber, (row) => row.round, { number: true }),
+  amount("kept", "Kept", 74, share),
+  amount("trained", "Trained", 78, share),
+  STEP,
+  measured("round_seconds", "Round time", 136, seconds, (row) => row.round_seconds, (row) => row.predicted_round_seconds),
+  measured("peak_bytes", "Peak memory", 136, size, (row) => row.peak_bytes, (row) => row.predicted_peak_bytes),
+  measured("joules", "Energy", 122, joules, (row) => row.joules, (row) => row.predicted_joules),
+  words("energy_label", "Energy is", 120, (row) => row.energy_label),
+  amount("down_bytes", "Down", 84, size),
+  amount("up_bytes", "Up", 84, size),
+  amount("accuracy", "Own accuracy", 106, share),
+  amount("loss", "Loss", 70, ordinary),
+  amount("done", "Done", 64, count),
+  amount("failed", "Failed", 68, count),
+  amount("samples", "Samples", 80, count),
+];
+
+/* On a phone: the class stands below the name. */
+export const FLEET_NARROW = [
+  { ...DEVICE, width: 116 },
+  { ...FLEET[2], width: 86 },
+  { ...SEEN, width: 66 },
+  { ...STEP, width: 74 },
+];

@@ -1,0 +1,195 @@
+/* One device: how it is, what it can do, what it was told, and how each of its tasks went. */
+
+import { ask, federationPath } from "./api.js";
+import { exportDevice, revokeDevice } from "./actions.js";
+import { comparison, measured, plain, state, words } from "./columns.js";
+import * as clock from "./clock.js";
+import { beforePaint, byId, element, later, pairs, setAttribute, setText, showProblem, tiles } from "./dom.js";
+import { Figures } from "./figures.js";
+import { LongTable } from "./longtable.js";
+import { flat, planRows, profileRows } from "./profile.js";
+import { BEYOND, ago, count, joules, moment, ordinary, plural, ratioOf, roundNumber, seconds, share, size, times } from "./words.js";
+
+const of = (name) => (row) => row[name];
+const number = { number: true };
+
+const TASKS = [
+  plain("round", "Round", 70, roundNumber, of("round")),
+  state(100),
+  plain("created_at", "Made", 160, moment, of("created_at")),
+  plain("kept", "Kept", 74, share, of("kept"), number),
+  plain("trained", "Trained", 78, share, of("trained"), number),
+  measured("step_seconds", "Step time", 126, seconds, of("step_seconds"), of("predicted_step_seconds")),
+  measured("round_seconds", "Round time", 136, seconds, of("round_seconds"), of("predicted_seconds")),
+  measured("peak_bytes", "Peak memory", 136, size, of("peak_bytes"), of("predicted_peak_bytes")),
+  measured("joules", "Energy", 122, joules, of("joules"), of("predicted_joules")),
+  words("energy_label", "Energy is", 120, of("energy_label")),
+  plain("down_bytes", "Down", 84, size, of("down_bytes"), number),
+  plain("up_bytes", "Up", 84, size, of("up_bytes"), number),
+  plain("accuracy", "Own accuracy", 106, share, of("accuracy"), number),
+  plain("loss", "Loss", 70, ordinary, of("loss"), number),
+  plain("samples", "Samples", 80, count, of("samples"), number),
+  words("refusal", "Refused because", 260, (row) => row.refusal && `${row.refusal.reason}: ${row.refusal.message}`),
+];
+
+export class DeviceView {
+  title = "Device";
+  heading = byId("device-heading");
+  #app;
+  #id = null;
+  #page = null;
+  #figures = new Figures(byId("device-charts"));
+  #table = new LongTable(byId("tasks"), {
+    columns: TASKS,
+    key: (row) => row.id,
+    attribute: "data-task",
+    sort: { column: "created_at", descending: true },
+    label: "Tasks of this device",
+  });
+  #fetchedAt = null;
+  #repaint = beforePaint(() => this.#paintNow());
+  #refetch = later(() => this.#fetch(), 1500);
+
+  constructor(app) {
+    this.#app = app;
+  }
+
+  open(id) {
+    if (id !== this.#id) {
+      this.#figures.release();
+      this.#page = null;
+    }
+    this.#id = id;
+    this.title = id;
+    setText(this.heading, id);
+    byId("device-body").hidden = this.#page === null;
+    showProblem(byId("device-problem"), null);
+    this.#paintNow();
+    this.#fetch();
+  }
+
+  update(news) {
+    if (!news.has("fleet")) {
+      return;
+    }
+    this.#repaint();
+    // A task was handed out, or came to an end.
+    if (this.#where() !== this.#fetchedAt) {
+      this.#refetch();
+    }
+  }
+
+  tick() {
+    this.#paintNow();
+  }
+
+  close() {
+    this.#id = null;
+    this.#page = null;
+    this.#figures.release();
+  }
+
+  reset() {}
+
+  /* Where its tasks stand: what is fetched is old when this changes. */
+  #where() {
+    const row = this.#app.standing.devices.get(this.#id);
+    return row ? [row.round, row.state, row.done, row.failed].join() : "";
+  }
+
+  async #fetch() {
+    const { standing } = this.#app;
+    const id = this.#id;
+    if (id === null || !standing.known) {
+      return;
+    }
+    this.#fetchedAt = this.#where();
+    try {
+      const page = await ask(federationPath(standing.name, "devices", id, "page"));
+      if (id === this.#id && standing === this.#app.standing) {
+        this.#page = page;
+        this.#show();
+      }
+    } catch (error) {
+      if (error.status === 0) {
+        this.#fetchedAt = null; // asked for again with the next news
+      }
+      if (id === this.#id && !this.#app.failed(error)) {
+        byId("device-body").hidden = this.#page === null || error.status === 404;
+        showProblem(byId("device-problem"), error);
+      }
+    }
+  }
+
+  #show() {
+    const { device, plan, tasks, charts } = this.#page;
+    byId("device-body").hidden = false;
+    showProblem(byId("device-problem"), null);
+    pairs(byId("device-profile"), profileRows(device));
+    pairs(byId("device-profile-all"), flat(device.profile));
+    byId("device-no-plan").hidden = plan !== null;
+    byId("device-plan-details").hidden = plan === null;
+    pairs(byId("device-plan"), plan === null ? [] : planRows(plan));
+    pairs(byId("device-plan-all"), plan === null ? [] : flat(plan));
+    byId("tasks-none").hidden = tasks.length > 0;
+    byId("tasks-scroll").hidden = tasks.length === 0;
+    this.#paintActions(device.state === "revoked");
+    this.#paintNow();
+    this.#table.setRows(tasks);
+    this.#figures.show(charts);
+  }
+
+  /* What the stream tells, and goes on by itself. */
+  #paintNow() {
+    const device = this.#page?.device;
+    const row = this.#app.standing.devices.get(this.#id) ?? this.#page?.row;
+    const revoked = device?.state === "revoked";
+    const how = revoked ? "revoked" : (row?.state ?? device?.state ?? "");
+    setText(byId("device-state"), how);
+    setAttribute(byId("device-state"), "data-state", how);
+    byId("device-state").hidden = how === "";
+    if (!row) {
+      return;
+    }
+    const now = clock.now();
+    setText(byId("device-about"), `${row.class ?? "Device"}. Seen ${ago(row.seen_at, now)}, ${how} since ${moment(row.since)}.`);
+    setText(byId("device-why"), row.why ?? "");
+    byId("device-why").hidden = !row.why;
+    tiles(byId("device-tiles"), figuresOf(row));
+  }
+
+  #paintActions(revoked) {
+    const place = byId("device-actions");
+    if (this.#app.role !== "admin" || revoked) {
+      place.replaceChildren();
+    } else if (place.children.length === 0) {
+      const save = element("button", { type: "button", "data-action": "export" }, "Export its part");
+      const revoke = element("button", { type: "button", class: "danger", "data-action": "revoke" }, "Revoke");
+      save.addEventListener("click", () => exportDevice(this.#app, this.#id));
+      revoke.addEventListener("click", () => revokeDevice(this.#app, this.#id));
+      place.append(save, revoke);
+    }
+  }
+}
+
+function figuresOf(row) {
+  return [
+    against("Step time", seconds, row.step_seconds, row.predicted_step_seconds),
+    against("Round time", seconds, row.round_seconds, row.predicted_round_seconds),
+    against("Peak memory", size, row.peak_bytes, row.predicted_peak_bytes),
+    against(row.energy_label ? `Energy, ${row.energy_label}` : "Energy", joules, row.joules, row.predicted_joules),
+    ["Part of the model", share(row.kept), `kept; ${share(row.trained)} trained`],
+    ["Own accuracy", share(row.accuracy), `loss ${ordinary(row.loss)}; ${plural(row.samples ?? 0, "sample")}`],
+    ["Traffic of a task", size(row.up_bytes), `up; ${size(row.down_bytes)} down`],
+    ["Tasks done", count(row.done), `${count(row.failed)} failed`],
+  ];
+}
+
+function against(name, say, value, predicted) {
+  const ratio = ratioOf(value, predicted);
+  if (ratio === null) {
+    return [name, say(value), comparison(say, value, predicted) === null ? "not measured yet" : "nothing predicted"];
+  }
+  const mark = ratio > BEYOND ? "▲ " : "";
+  return [name, `${mark}${say(value)}`, `${times(ratio)} of predicted (${say(predicted)})`];
+}

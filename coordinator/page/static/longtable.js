@@ -1,0 +1,254 @@
+/* A table of any length: only the rows that can be seen are in the document, between two empty rows as tall as all the
+ * others. Sorted by a press on a heading; arrow keys move from row to row.
+ *
+ * A column is {name, title, width, value(row), text(row)}, and where it needs them:
+ *   number      aligned to the right, largest first
+ *   make()      what a new cell holds, and fill(cell, row), which writes into it; else text(row) is the cell
+ *   hint(row)   what is said when the pointer rests on it
+ *   ticks       its text changes with time alone
+ *   unsorted    has no order
+ * A row has a `stamp` that changes when anything in it does. */
+
+import { beforePaint, element, setAttribute, setText } from "./dom.js";
+
+const BESIDE = 8; // rows beyond what can be seen, either way
+
+export class LongTable {
+  #table;
+  #scroller;
+  #key;
+  #attribute;
+  #columns = [];
+  #rows = [];
+  #order;
+  #head = element("tr");
+  #widths = element("colgroup");
+  #body = element("tbody");
+  #above = spacer();
+  #below = spacer();
+  #shown = new Map();
+  #cells = new WeakMap();
+  #height = 0;
+
+  /* `attribute` marks each row with its key; `sort` is {column, descending}; `label` names the table. */
+  constructor(table, { columns, key, attribute, sort, label }) {
+    this.#table = table;
+    this.#scroller = table.parentElement;
+    this.#key = key;
+    this.#attribute = attribute;
+    this.#order = sort;
+    table.setAttribute("aria-label", label);
+    table.append(this.#widths, element("thead", {}, this.#head), this.#body);
+    this.#body.append(this.#above, this.#below);
+    this.setColumns(columns);
+    const paint = beforePaint(() => this.paint());
+    this.#scroller.addEventListener("scroll", paint, { passive: true });
+    new ResizeObserver(paint).observe(this.#scroller);
+    this.#head.addEventListener("click", (event) => this.#pressed(event));
+    this.#body.addEventListener("keydown", (event) => this.#moved(event));
+  }
+
+  setColumns(columns) {
+    this.#columns = columns;
+    this.#widths.replaceChildren(
+      ...columns.map((column) => {
+        const made = element("col");
+        made.style.width = `${column.width}px`;
+        return made;
+      }),
+    );
+    this.#table.style.minWidth = `${columns.reduce((sum, column) => sum + column.width, 0)}px`;
+    this.#head.replaceChildren(...columns.map((column) => heading(column)));
+    this.#head.setAttribute("aria-rowindex", "1");
+    for (const spare of [this.#above, this.#below]) {
+      spare.firstChild.colSpan = columns.length;
+    }
+    this.#shown.forEach((row) => row.remove());
+    this.#shown.clear();
+    this.#height = 0;
+    this.#markOrder();
+  }
+
+  setRows(rows) {
+    this.#rows = rows;
+    this.#sort();
+    this.paint();
+  }
+
+  toTop() {
+    this.#scroller.scrollTop = 0;
+  }
+
+  /* Writes what changes with time alone, in the rows that can be seen. */
+  tick() {
+    for (const [place, column] of this.#columns.entries()) {
+      if (column.ticks) {
+        this.#shown.forEach((line) => fill(line.cells[place], column, this.#cells.get(line).row));
+      }
+    }
+  }
+
+  paint() {
+    if (this.#scroller.clientHeight === 0) {
+      return; // not on show
+    }
+    this.#height ||= parseFloat(getComputedStyle(this.#table).getPropertyValue("--row")) || 34;
+    const [first, last] = this.#span();
+    const wanted = this.#rows.slice(first, last);
+    const focused = this.#focusedKey();
+    this.#dropAllBut(new Set(wanted.map(this.#key)));
+    let next = this.#above.nextSibling;
+    wanted.forEach((row, place) => {
+      const line = this.#line(row);
+      setAttribute(line, "aria-rowindex", String(first + place + 2));
+      if (line === next) {
+        next = next.nextSibling;
+      } else {
+        this.#body.insertBefore(line, next);
+      }
+    });
+    setHeight(this.#above, first * this.#height);
+    setHeight(this.#below, (this.#rows.length - last) * this.#height);
+    setAttribute(this.#table, "aria-rowcount", String(this.#rows.length + 1));
+    this.#keepFocus(focused);
+  }
+
+  #span() {
+    const top = Math.max(0, this.#scroller.scrollTop - this.#body.offsetTop + this.#head.offsetHeight);
+    const first = Math.max(0, Math.floor(top / this.#height) - BESIDE);
+    const seen = Math.ceil(this.#scroller.clientHeight / this.#height) + 2 * BESIDE;
+    const begin = Math.min(first, Math.max(0, this.#rows.length - seen));
+    return [begin, Math.min(this.#rows.length, begin + seen)];
+  }
+
+  #dropAllBut(keys) {
+    for (const [key, line] of this.#shown) {
+      if (!keys.has(key)) {
+        line.remove();
+        this.#shown.delete(key);
+      }
+    }
+  }
+
+  #line(row) {
+    const key = this.#key(row);
+    let line = this.#shown.get(key);
+    if (line === undefined) {
+      line = element("tr", { [this.#attribute]: key }, ...this.#columns.map(cell));
+      this.#shown.set(key, line);
+    }
+    if (this.#cells.get(line)?.stamp !== row.stamp || row.stamp === undefined) {
+      this.#columns.forEach((column, place) => fill(line.cells[place], column, row));
+      this.#cells.set(line, { row, stamp: row.stamp });
+    }
+    return line;
+  }
+
+  /* Order */
+
+  #pressed(event) {
+    const name = event.target.closest("th")?.dataset.column;
+    const column = this.#columns.find((one) => one.name === name);
+    if (!column || !event.target.closest("button")) {
+      return;
+    }
+    const first = Boolean(column.number); // numbers start with the largest, words with the first
+    const descending = this.#order.column === name ? !this.#order.descending : first;
+    this.#order = { column: name, descending };
+    this.#markOrder();
+    this.toTop();
+    this.setRows(this.#rows);
+  }
+
+  #markOrder() {
+    for (const head of this.#head.cells) {
+      const here = head.dataset.column === this.#order.column;
+      setAttribute(head, "aria-sort", here ? (this.#order.descending ? "descending" : "ascending") : null);
+    }
+  }
+
+  #sort() {
+    const column = this.#columns.find((one) => one.name === this.#order.column) ?? this.#columns[0];
+    this.#rows = sorted(this.#rows, column.value, this.#order.descending);
+  }
+
+  /* Keys */
+
+  #focusedKey() {
+    const line = this.#body.contains(document.activeElement) ? document.activeElement.closest("tr") : null;
+    return line === null ? null : line.getAttribute(this.#attribute);
+  }
+
+  #keepFocus(key) {
+    if (key !== null && !this.#body.contains(document.activeElement)) {
+      const target = this.#shown.get(key)?.querySelector("a, button") ?? this.#scroller;
+      target.focus({ preventScroll: true });
+    }
+  }
+
+  #moved(event) {
+    const far = Math.max(1, Math.floor(this.#scroller.clientHeight / this.#height) - 2);
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: far, PageUp: -far, Home: -Infinity, End: Infinity };
+    const step = steps[event.key];
+    const key = this.#focusedKey();
+    if (step === undefined || key === null || event.ctrlKey || event.altKey || event.metaKey) {
+      return;
+    }
+    event.preventDefault();
+    const from = this.#rows.findIndex((row) => this.#key(row) === key);
+    const place = Math.min(this.#rows.length - 1, Math.max(0, from + step));
+    const top = place * this.#height;
+    const room = this.#scroller.clientHeight - this.#head.offsetHeight - this.#height;
+    this.#scroller.scrollTop = Math.min(top, Math.max(this.#scroller.scrollTop, top - room));
+    this.paint();
+    this.#shown.get(this.#key(this.#rows[place]))?.querySelector("a, button")?.focus({ preventScroll: true });
+  }
+}
+
+/* Rows by a value; those without one come last, either way. Equal ones keep their order. */
+export function sorted(rows, value, descending) {
+  const direction = descending ? -1 : 1;
+  const marked = rows.map((row) => ({ row, value: value(row) ?? null }));
+  marked.sort((one, other) => {
+    if (one.value === null || other.value === null) {
+      return (one.value === null) - (other.value === null);
+    }
+    return one.value < other.value ? -direction : one.value > other.value ? direction : 0;
+  });
+  return marked.map((one) => one.row);
+}
+
+function heading(column) {
+  const content = column.unsorted ? column.title : element("button", { type: "button" }, column.title);
+  return element("th", { scope: "col", "data-column": column.name, class: column.number ? "number" : null }, content);
+}
+
+function cell(column, place) {
+  const made = element(place === 0 ? "th" : "td", {
+    scope: place === 0 ? "row" : null,
+    "data-column": column.name,
+    class: column.number ? "number" : null,
+  });
+  made.append(...(column.make ? column.make() : []));
+  return made;
+}
+
+function fill(place, column, row) {
+  if (column.fill) {
+    column.fill(place, row);
+  } else {
+    setText(place, column.text(row));
+  }
+  if (column.hint) {
+    setAttribute(place, "title", column.hint(row));
+  }
+}
+
+function spacer() {
+  return element("tr", { class: "space", "aria-hidden": "true" }, element("td"));
+}
+
+function setHeight(line, pixels) {
+  line.hidden = pixels === 0;
+  line.firstChild.style.height = `${pixels}px`;
+}

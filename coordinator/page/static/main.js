@@ -1,0 +1,209 @@
+/* Puts the page together: session, federation, stream, views. What happens to the data is in the rooms that are
+ * imported; here is only who is told what. */
+
+import { Problem, ask, federationPath } from "./api.js";
+import * as clock from "./clock.js";
+import { DeviceView } from "./device.js";
+import { closeDialog } from "./dialogs.js";
+import { byId, setText } from "./dom.js";
+import { useLibrary } from "./figures.js";
+import { FleetView } from "./fleet.js";
+import { Header } from "./header.js";
+import { KeysView } from "./keys.js";
+import { Live } from "./live.js";
+import { MasksView } from "./masks.js";
+import { Router } from "./router.js";
+import { RoundsView } from "./rounds.js";
+import { Session, showScreen } from "./session.js";
+import { Standing } from "./standing.js";
+import { Watching } from "./watching.js";
+
+const CHOSEN = "edgefl-federation";
+const LOOK_AGAIN = 5000; // ms, while there is no federation
+const LOOK_FOR_MORE = 60_000; // ms, while one is shown
+
+class Page {
+  standing = new Standing(null);
+  ready = false;
+  #live = null;
+  #looking = 0;
+  #session = new Session((session) => this.#begin(session));
+  #watching = new Watching(() => this.#live?.tryNow());
+  #header = new Header(this);
+  #views = {
+    fleet: new FleetView(this),
+    rounds: new RoundsView(this),
+    masks: new MasksView(this),
+    device: new DeviceView(this),
+    keys: new KeysView(this),
+  };
+  #router = new Router(this, this.#views);
+
+  constructor() {
+    setInterval(() => this.#tick(), 1000);
+    window.addEventListener("online", () => this.#live?.tryNow());
+    document.addEventListener("visibilitychange", () => document.hidden || this.#live?.tryNow());
+    byId("none-sign-out").addEventListener("click", () => this.signOut());
+    this.#session.start();
+  }
+
+  get role() {
+    return this.#session.role;
+  }
+
+  get stale() {
+    return this.#watching.stale;
+  }
+
+  /* What views and actions ask of the page */
+
+  go(view) {
+    this.#router.go(view);
+  }
+
+  say(text) {
+    this.#header.say(text);
+  }
+
+  signOut(problem = null) {
+    this.#leave();
+    this.#session.end(problem);
+  }
+
+  /* Takes what every view would do the same about: nobody there, or the token is good no longer. The banner says the
+   * first. Returns whether it took it. */
+  failed(error) {
+    if (!(error instanceof Problem)) {
+      throw error;
+    }
+    if (error.status === 401) {
+      this.signOut(error);
+    }
+    return error.status === 401 || error.status === 0;
+  }
+
+  choose(name) {
+    this.#live?.close();
+    sessionStorage.setItem(CHOSEN, name);
+    this.standing = new Standing(name);
+    Object.values(this.#views).forEach((view) => view.reset());
+    this.#watching.begin();
+    this.#header.update();
+    showScreen(null);
+    this.ready = false;
+    this.#router.stop();
+    this.#live = new Live(federationPath(name, "live"), {
+      hear: (kind, data) => this.#hear(kind, data),
+      live: () => this.#watching.live(),
+      stale: (since) => this.#wentStale(since),
+      trying: (at) => this.#watching.trying(at),
+      refused: (problem) => this.#refused(problem),
+    });
+  }
+
+  /* Beginning and end */
+
+  async #begin(session) {
+    useLibrary(session);
+    document.body.dataset.role = session.role;
+    setText(byId("version"), `EdgeFL ${session.version}. ${session.role === "admin" ? "" : "You look as a viewer. "}This page asks no other host for anything.`);
+    for (const one of document.querySelectorAll("[data-view=keys], [data-admin]")) {
+      one.parentElement.hidden = session.role !== "admin";
+    }
+    await this.#look();
+  }
+
+  /* Looks which federations there are, now and from time to time. */
+  async #look() {
+    clearTimeout(this.#looking);
+    const { federations } = await ask("/v1/federations");
+    const names = federations.map((one) => one.name);
+    if (names.length === 0) {
+      this.#leave();
+      showScreen("none");
+      document.title = "No federation yet · EdgeFL";
+    } else {
+      const chosen = [this.standing.name, sessionStorage.getItem(CHOSEN), firstOf(federations)].find((name) => names.includes(name));
+      this.#header.setNames(names, chosen);
+      if (chosen !== this.standing.name) {
+        this.choose(chosen);
+      }
+    }
+    this.#lookAgain(names.length === 0 ? LOOK_AGAIN : LOOK_FOR_MORE);
+  }
+
+  #lookAgain(wait) {
+    clearTimeout(this.#looking);
+    this.#looking = setTimeout(() => {
+      this.#look().catch((error) => {
+        if (error.status === 401) {
+          this.signOut(error);
+        } else {
+          this.#lookAgain(LOOK_AGAIN);
+        }
+      });
+    }, wait);
+  }
+
+  #leave() {
+    clearTimeout(this.#looking);
+    this.#live?.close();
+    this.#live = null;
+    this.ready = false;
+    this.#router.stop();
+    this.standing = new Standing(null);
+    closeDialog();
+  }
+
+  /* The stream */
+
+  #hear(kind, data) {
+    clock.heard(data.now);
+    if (kind === "over") {
+      this.#refused(new Problem(404, "The federation is gone.", ""));
+      return;
+    }
+    const news = this.standing.take(kind, data);
+    if (news.size === 0) {
+      return;
+    }
+    this.#header.update();
+    if (this.ready) {
+      this.#router.view?.update(news);
+    } else if (this.standing.known) {
+      this.ready = true;
+      this.#router.start();
+    }
+    this.#router.title();
+  }
+
+  #wentStale(since) {
+    this.#watching.silent(since);
+    this.#router.title();
+  }
+
+  /* The token is good no longer, or the federation is not there: the session tells which. */
+  #refused(problem) {
+    if (problem.refused) {
+      this.signOut(problem);
+      return;
+    }
+    this.#leave();
+    this.#session.start();
+  }
+
+  #tick() {
+    this.#watching.tick();
+    if (this.ready && !document.hidden && !this.stale) {
+      this.#router.view?.tick();
+    }
+  }
+}
+
+/* Where nobody chose: one that runs, else the newest. */
+function firstOf(federations) {
+  const newest = [...federations].sort((one, other) => other.created_at - one.created_at);
+  return (newest.find((one) => one.state === "running") ?? newest[0]).name;
+}
+
+new Page();

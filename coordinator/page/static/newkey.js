@@ -1,0 +1,59 @@
+/* A new join key, which the coordinator shows this once: its text, the line for a device, and both as a picture. */
+
+import { byId, element } from "./dom.js";
+
+export function showNewKey(place, made) {
+  const done = element("button", { type: "button", id: "key-hide" }, "I have it, hide it");
+  done.addEventListener("click", () => {
+    place.replaceChildren();
+    byId("key-label").focus();
+  });
+  const heading = element("h3", { tabindex: "-1" }, "The new key, shown this once");
+  place.replaceChildren(
+    element(
+      "div",
+      { class: "panel made" },
+      element(
+        "div",
+        {},
+        heading,
+        copied("Run this on the device, with --data for its samples", "join-line", made.join),
+        copied("Or the key alone", "new-key", made.key),
+        element("p", { class: "hint" }, "Whoever has it can join until it is used up, over or revoked. It cannot be shown again."),
+        done,
+      ),
+      ...picture(made),
+    ),
+  );
+  heading.focus();
+}
+
+function picture(made) {
+  if (!made.qr) {
+    return [];
+  }
+  const source = `data:image/svg+xml,${encodeURIComponent(made.qr)}`;
+  return [element("img", { id: "qr", src: source, alt: "The line to join with, as a QR code", width: "180", height: "180" })];
+}
+
+/* A text with a button that copies it. */
+function copied(title, id, text) {
+  const shown = element("code", { id }, text);
+  const button = element("button", { type: "button", "data-copy": id }, "Copy");
+  button.addEventListener("click", async () => {
+    button.textContent = (await copy(shown, text)) ? "Copied" : "Press Ctrl+C";
+    setTimeout(() => (button.textContent = "Copy"), 3000);
+  });
+  return element("div", { class: "copied" }, element("span", {}, title), shown, button);
+}
+
+/* A page over plain HTTP has no clipboard: then the text is selected, for the reader to copy. */
+async function copy(shown, text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    window.getSelection().selectAllChildren(shown);
+    return false;
+  }
+}

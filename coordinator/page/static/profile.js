@@ -1,0 +1,65 @@
+/* What a device can do and what it was told, as names and values. */
+
+import { NONE, count, joules, moment, rate, seconds, share, size, watts } from "./words.js";
+
+const degrees = (value) => (typeof value === "number" ? `${value.toFixed(1)} °C` : NONE);
+const text = (value) => (value === null || value === undefined ? NONE : String(value));
+
+export function profileRows(device) {
+  const { profile } = device;
+  const machine = profile.machine ?? {};
+  const power = profile.power;
+  return known([
+    ["Name", profile.device_name],
+    ["System", [machine.system, machine.architecture].filter(Boolean).join(", ")],
+    ["Cores", text(machine.cores)],
+    ["Engine", profile.engine && `${profile.engine}, ${text(profile.threads)} threads`],
+    ["Memory", `${size(profile.memory_free_bytes)} free of ${size(profile.memory_total_bytes)}`],
+    ["Storage", `${size(profile.storage_free_bytes)} free`],
+    ["Network", `${rate(profile.download_bytes_per_second)} down, ${rate(profile.upload_bytes_per_second)} up`],
+    ["Power", power ? `${watts(power.busy_watts)} busy, ${watts(power.idle_watts)} idle; ${power.source}, ${power.provenance}` : "not known"],
+    ["Temperature", degrees(profile.temperature_celsius)],
+    ["Step times", profile.cost && `${share(profile.cost.relative_error)} typical error of a prediction`],
+    ["Measured", when(profile.measured_at)],
+    ["Software", device.software],
+    ["Joined", moment(device.enrolled_at)],
+    ["Join key", device.key],
+    ["Revoked", device.revoked_at === null ? null : moment(device.revoked_at)],
+  ]);
+}
+
+export function planRows(plan) {
+  const { work = {}, rule = {}, predicted } = plan;
+  return known([
+    ["Round", count(plan.round + 1)],
+    ["Rule", rule.name],
+    ...Object.entries(rule.settings ?? {}).map(([name, value]) => [spaced(name), text(value)]),
+    ["Passes", text(work.epochs)],
+    ["Batch", `${text(work.batch_size)} samples`],
+    ["Most steps", work.most_steps === null || work.most_steps === undefined ? "no limit" : count(work.most_steps)],
+    ["Deadline", `${seconds(plan.deadline_seconds)} after it gets the task`],
+    ["Predicted", predicted && `${seconds(predicted.seconds)}, ${size(predicted.peak_bytes)}, ${joules(predicted.joules)}`],
+  ]);
+}
+
+/* Everything in a document, as it is: 'cost.overhead_seconds', '0.0012'. */
+export function flat(value, path = "") {
+  if (value !== null && typeof value === "object" && Object.keys(value).length > 0) {
+    return Object.entries(value).flatMap(([name, one]) => flat(one, path ? `${path}.${name}` : name));
+  }
+  return [[path, typeof value === "object" ? JSON.stringify(value) : String(value)]];
+}
+
+function known(rows) {
+  return rows.filter(([, value]) => value !== null && value !== undefined && value !== "").map(([name, value]) => [name, String(value)]);
+}
+
+function when(stamp) {
+  const parsed = Date.parse(stamp);
+  return Number.isNaN(parsed) ? text(stamp) : moment(parsed / 1000);
+}
+
+function spaced(name) {
+  const words = name.replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

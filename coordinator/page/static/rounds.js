@@ -1,0 +1,131 @@
+/* The rounds: the latest one as it goes, curves over all, and a table of them. */
+
+import { ask, federationPath } from "./api.js";
+import { amount, plain, state, words } from "./columns.js";
+import { beforePaint, byId, later, setText } from "./dom.js";
+import { Figures } from "./figures.js";
+import { LongTable } from "./longtable.js";
+import { Progress } from "./progress.js";
+import { count, joules, ordinary, roundNumber, seconds, share, size } from "./words.js";
+
+const report = (name) => (row) => row.report?.[name] ?? null;
+const number = { number: true };
+
+const COLUMNS = [
+  { name: "number", title: "Round", width: 96, value: (row) => row.number, text: (row) => row.name },
+  state(92),
+  plain("updates", "Updates", 80, count, (row) => row.updates, number),
+  plain("accuracy", "Accuracy", 86, share, report("accuracy"), number),
+  plain("test_loss", "Loss", 74, ordinary, report("test_loss"), number),
+  plain("device_accuracy", "Own accuracy", 108, share, report("device_accuracy"), number),
+  plain("loss", "Training loss", 102, ordinary, report("loss"), number),
+  plain("down_bytes", "Down", 84, size, report("down_bytes"), number),
+  plain("up_bytes", "Up", 84, size, report("up_bytes"), number),
+  plain("joules", "Energy", 84, joules, report("joules"), number),
+  amount("took", "Took", 96, seconds),
+  words("closed_because", "Closed because", 170, (row) => row.closed_because),
+];
+
+const NEXT = {
+  created: "Start the federation: the first round opens when enough devices are there.",
+  running: "The first round opens when enough devices are there.",
+  paused: "Resume the federation: the first round opens when enough devices are there.",
+};
+
+export class RoundsView {
+  title = "Rounds";
+  heading = byId("rounds-heading");
+  #app;
+  #progress = new Progress();
+  #figures = new Figures(byId("rounds-charts"));
+  #table = new LongTable(byId("rounds"), {
+    columns: COLUMNS,
+    key: (row) => String(row.number),
+    attribute: "data-round",
+    sort: { column: "number", descending: true },
+    label: "Rounds",
+  });
+  #isOpen = false;
+  #done = -1;
+  #repaint = beforePaint(() => this.#paint());
+  #refetch = later(() => this.#fetch(), 400);
+
+  constructor(app) {
+    this.#app = app;
+  }
+
+  open() {
+    this.#isOpen = true;
+    this.#paint();
+    this.#fetch();
+  }
+
+  update(news) {
+    this.#repaint();
+    if (news.has("rounds") && this.#app.standing.roundsDone !== this.#done) {
+      this.#refetch();
+    }
+  }
+
+  tick() {
+    this.#progress.tick();
+  }
+
+  close() {
+    this.#isOpen = false;
+    this.#figures.release();
+  }
+
+  reset() {
+    this.#figures.release();
+  }
+
+  async #fetch() {
+    const { standing } = this.#app;
+    this.#done = standing.roundsDone;
+    if (!this.#isOpen || this.#done === 0) {
+      return;
+    }
+    try {
+      const { charts } = await ask(federationPath(standing.name, "charts"));
+      if (this.#isOpen && standing === this.#app.standing) {
+        this.#figures.show(charts);
+      }
+    } catch (error) {
+      this.#done = -1; // asked for again with the next news
+      this.#app.failed(error);
+    }
+  }
+
+  #paint() {
+    const { rounds, progress, federation, known } = this.#app.standing;
+    if (!known) {
+      return;
+    }
+    const empty = rounds.size === 0;
+    byId("rounds-empty").hidden = !empty;
+    byId("rounds-there").hidden = empty;
+    setText(byId("rounds-next"), NEXT[federation.state] ?? "It ended before a round was opened.");
+    setText(this.heading, progress === null ? "Rounds" : roundTitle(progress, federation.rounds));
+    if (progress !== null) {
+      this.#progress.show(progress);
+    }
+    this.#table.setRows([...rounds.values()].map((round) => rowOf(round, federation, progress)));
+  }
+}
+
+/* 'Round 7 of 40', or the one after the last. */
+export function roundTitle(progress, rounds) {
+  return progress.personal ? "Personal round" : `Round ${roundNumber(progress.round)} of ${count(rounds)}`;
+}
+
+function rowOf(round, federation, progress) {
+  const end = round.closed_at ?? round.done_at;
+  const latest = progress !== null && progress.round === round.number;
+  return {
+    ...round,
+    name: round.number >= federation.rounds ? "personal" : roundNumber(round.number),
+    updates: round.report?.updates ?? (latest ? progress.arrived : null),
+    took: end === null ? null : end - round.opened_at,
+  };
+}
