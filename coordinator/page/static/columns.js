@@ -3,7 +3,7 @@
 import * as clock from "./clock.js";
 import { element, setAttribute, setText } from "./dom.js";
 import { STATES } from "./devices.js";
-import { BEYOND, NONE, ago, count, joules, moment, ordinary, ratioOf, roundNumber, seconds, share, size, times } from "./words.js";
+import { BEYOND, ago, count, joules, moment, ordinary, ratioOf, roundNumber, seconds, share, size, times } from "./words.js";
 
 /* A plain value. */
 export function plain(name, title, width, text, value, more = {}) {
@@ -76,7 +76,7 @@ export function state(width, order = null) {
 
 /* A text of a stranger: cut where it is long, whole when the pointer rests on it. */
 export function words(name, title, width, text) {
-  return { name, title, width, value: text, text: (row) => text(row) ?? NONE, hint: text };
+  return { name, title, width, value: text, text: (row) => text(row) ?? "", hint: text };
 }
 
 const DEVICE = {
@@ -95,25 +95,25 @@ const DEVICE = {
 };
 
 const SEEN = age("seen_at", "Seen", 92);
-const STEP = measured("step_seconds", "Step time", 126, seconds, (row) => row.step_seconds, (row) => row.predicted_step_seconds);
+const STEP = measured("step_seconds", "Step time", 142, seconds, (row) => row.step_seconds, (row) => row.predicted_step_seconds);
 
 export const FLEET = [
   DEVICE,
   words("class", "Class", 140, (row) => row.class),
-  state(104, STATES),
-  words("why", "Why", 210, (row) => row.why),
+  state(124, STATES),
+  words("why", "Why", 180, (row) => row.why),
   SEEN,
   plain("round", "Round", 70, roundNumber, (row) => row.round, { number: true }),
   amount("kept", "Kept", 74, share),
   amount("trained", "Trained", 78, share),
   STEP,
-  measured("round_seconds", "Round time", 136, seconds, (row) => row.round_seconds, (row) => row.predicted_round_seconds),
-  measured("peak_bytes", "Peak memory", 136, size, (row) => row.peak_bytes, (row) => row.predicted_peak_bytes),
-  measured("joules", "Energy", 122, joules, (row) => row.joules, (row) => row.predicted_joules),
-  words("energy_label", "Energy is", 120, (row) => row.energy_label),
+  measured("round_seconds", "Round time", 146, seconds, (row) => row.round_seconds, (row) => row.predicted_round_seconds),
+  measured("peak_bytes", "Peak memory", 150, size, (row) => row.peak_bytes, (row) => row.predicted_peak_bytes),
+  measured("joules", "Energy", 134, joules, (row) => row.joules, (row) => row.predicted_joules),
+  words("energy_label", "Energy is", 142, (row) => row.energy_label),
   amount("down_bytes", "Down", 84, size),
   amount("up_bytes", "Up", 84, size),
-  amount("accuracy", "Own accuracy", 106, share),
+  amount("accuracy", "Own accuracy", 116, share),
   amount("loss", "Loss", 70, ordinary),
   amount("done", "Done", 64, count),
   amount("failed", "Failed", 68, count),
@@ -122,8 +122,8 @@ export const FLEET = [
 
 /* On a phone: the class stands below the name. */
 export const FLEET_NARROW = [
-  { ...DEVICE, width: 116 },
-  { ...FLEET[2], width: 86 },
-  { ...SEEN, width: 66 },
-  { ...STEP, width: 74 },
+  { ...DEVICE, width: 88 },
+  { ...FLEET[2], width: 99 },
+  { ...SEEN, width: 74 },
+  { ...STEP, width: 72 },
 ];

@@ -15,18 +15,18 @@ const number = { number: true };
 
 const TASKS = [
   plain("round", "Round", 70, roundNumber, of("round")),
-  state(100),
+  state(108),
   plain("created_at", "Made", 160, moment, of("created_at")),
   plain("kept", "Kept", 74, share, of("kept"), number),
   plain("trained", "Trained", 78, share, of("trained"), number),
-  measured("step_seconds", "Step time", 126, seconds, of("step_seconds"), of("predicted_step_seconds")),
-  measured("round_seconds", "Round time", 136, seconds, of("round_seconds"), of("predicted_seconds")),
-  measured("peak_bytes", "Peak memory", 136, size, of("peak_bytes"), of("predicted_peak_bytes")),
-  measured("joules", "Energy", 122, joules, of("joules"), of("predicted_joules")),
-  words("energy_label", "Energy is", 120, of("energy_label")),
+  measured("step_seconds", "Step time", 142, seconds, of("step_seconds"), of("predicted_step_seconds")),
+  measured("round_seconds", "Round time", 146, seconds, of("round_seconds"), of("predicted_seconds")),
+  measured("peak_bytes", "Peak memory", 150, size, of("peak_bytes"), of("predicted_peak_bytes")),
+  measured("joules", "Energy", 134, joules, of("joules"), of("predicted_joules")),
+  words("energy_label", "Energy is", 142, of("energy_label")),
   plain("down_bytes", "Down", 84, size, of("down_bytes"), number),
   plain("up_bytes", "Up", 84, size, of("up_bytes"), number),
-  plain("accuracy", "Own accuracy", 106, share, of("accuracy"), number),
+  plain("accuracy", "Own accuracy", 116, share, of("accuracy"), number),
   plain("loss", "Loss", 70, ordinary, of("loss"), number),
   plain("samples", "Samples", 80, count, of("samples"), number),
   words("refusal", "Refused because", 260, (row) => row.refusal && `${row.refusal.reason}: ${row.refusal.message}`),
@@ -58,6 +58,9 @@ export class DeviceView {
     if (id !== this.#id) {
       this.#figures.release();
       this.#page = null;
+      setText(byId("device-about"), "");
+      byId("device-actions").replaceChildren();
+      byId("device-why").hidden = true;
     }
     this.#id = id;
     this.title = id;

@@ -71,24 +71,27 @@ export function later(work, wait) {
   };
 }
 
+const written = new WeakMap();
+
+/* Writes a list anew only where something in it is new: a reader may have selected its text. */
+function writeRows(place, rows, make) {
+  const text = JSON.stringify(rows);
+  if (written.get(place) !== text) {
+    written.set(place, text);
+    place.replaceChildren(...rows.map((row) => element("div", {}, ...make(row))));
+  }
+}
+
 /* Names and values as a list. */
 export function pairs(place, rows) {
-  place.replaceChildren(
-    ...rows.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value))),
-  );
+  writeRows(place, rows, ([name, value]) => [element("dt", {}, name), element("dd", {}, value)]);
 }
 
 /* Figures in large type: a name, a value, a note. */
 export function tiles(place, rows) {
-  place.replaceChildren(
-    ...rows.map(([name, value, note]) =>
-      element(
-        "div",
-        {},
-        element("dt", {}, name),
-        element("dd", { class: "value" }, value),
-        element("dd", { class: "note" }, note ?? ""),
-      ),
-    ),
-  );
+  writeRows(place, rows, ([name, value, note]) => [
+    element("dt", {}, name),
+    element("dd", { class: "value" }, value),
+    element("dd", { class: "note" }, note ?? ""),
+  ]);
 }

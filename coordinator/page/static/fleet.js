@@ -99,6 +99,7 @@ export class FleetView {
     setText(byId("fleet-count"), `${count(found.length)} of ${plural(devices.size, "device")}`);
     byId("fleet-none").hidden = found.length > 0;
     byId("fleet-scroll").hidden = found.length === 0;
+    byId("fleet-note").hidden = found.length === 0;
     this.#table.setRows(found);
   }
 

@@ -3,7 +3,7 @@
 import { ask, federationPath } from "./api.js";
 import { revokeKey } from "./actions.js";
 import * as clock from "./clock.js";
-import { amount, plain, state } from "./columns.js";
+import { plain, state } from "./columns.js";
 import { byId, element, later, showProblem } from "./dom.js";
 import { LongTable } from "./longtable.js";
 import { showNewKey } from "./newkey.js";
@@ -63,8 +63,8 @@ export class KeysView {
       plain("label", "Label", 200, (label) => label || "no label", (row) => row.label),
       state(96),
       { name: "uses", title: "Devices", width: 110, number: true, value: (row) => row.uses, text: usesOf },
-      amount("created_at", "Made", 170, moment),
-      plain("expires_at", "Good until", 170, (at) => (at === null ? "ever" : moment(at)), (row) => row.expires_at, { number: true }),
+      plain("created_at", "Made", 170, moment, (row) => row.created_at),
+      plain("expires_at", "Good until", 170, (at) => (at === null ? "ever" : moment(at)), (row) => row.expires_at),
       plain("id", "Id", 170, (id) => id, (row) => row.id),
       {
         name: "revoke",

@@ -11,7 +11,7 @@
 
 import { beforePaint, element, setAttribute, setText } from "./dom.js";
 
-const BESIDE = 8; // rows beyond what can be seen, either way
+const BESIDE = 5; // rows beyond what can be seen, either way
 
 export class LongTable {
   #table;
@@ -27,7 +27,8 @@ export class LongTable {
   #above = spacer();
   #below = spacer();
   #shown = new Map();
-  #cells = new WeakMap();
+  #spare = [];
+  #held = new WeakMap(); // what is written in a line
   #height = 0;
 
   /* `attribute` marks each row with its key; `sort` is {column, descending}; `label` names the table. */
@@ -65,6 +66,7 @@ export class LongTable {
     }
     this.#shown.forEach((row) => row.remove());
     this.#shown.clear();
+    this.#spare = [];
     this.#height = 0;
     this.#markOrder();
   }
@@ -83,7 +85,7 @@ export class LongTable {
   tick() {
     for (const [place, column] of this.#columns.entries()) {
       if (column.ticks) {
-        this.#shown.forEach((line) => fill(line.cells[place], column, this.#cells.get(line).row));
+        this.#shown.forEach((line) => fill(line.cells[place], column, this.#held.get(line).row));
       }
     }
   }
@@ -110,6 +112,7 @@ export class LongTable {
     setHeight(this.#above, first * this.#height);
     setHeight(this.#below, (this.#rows.length - last) * this.#height);
     setAttribute(this.#table, "aria-rowcount", String(this.#rows.length + 1));
+    this.#spare.length = Math.min(this.#spare.length, wanted.length);
     this.#keepFocus(focused);
   }
 
@@ -121,11 +124,13 @@ export class LongTable {
     return [begin, Math.min(this.#rows.length, begin + seen)];
   }
 
+  /* Lines that are not wanted are kept for other rows: to write into them is cheaper than to make new ones. */
   #dropAllBut(keys) {
     for (const [key, line] of this.#shown) {
       if (!keys.has(key)) {
         line.remove();
         this.#shown.delete(key);
+        this.#spare.push(line);
       }
     }
   }
@@ -134,12 +139,14 @@ export class LongTable {
     const key = this.#key(row);
     let line = this.#shown.get(key);
     if (line === undefined) {
-      line = element("tr", { [this.#attribute]: key }, ...this.#columns.map(cell));
+      line = this.#spare.pop() ?? element("tr", {}, ...this.#columns.map(cell));
+      line.setAttribute(this.#attribute, key);
       this.#shown.set(key, line);
     }
-    if (this.#cells.get(line)?.stamp !== row.stamp || row.stamp === undefined) {
+    const held = this.#held.get(line);
+    if (held?.row !== row || held.stamp !== row.stamp || row.stamp === undefined) {
       this.#columns.forEach((column, place) => fill(line.cells[place], column, row));
-      this.#cells.set(line, { row, stamp: row.stamp });
+      this.#held.set(line, { row, stamp: row.stamp });
     }
     return line;
   }

@@ -146,6 +146,7 @@ class Page {
   }
 
   #leave() {
+    delete document.body.dataset.live;
     clearTimeout(this.#looking);
     this.#live?.close();
     this.#live = null;

@@ -12,18 +12,18 @@ const report = (name) => (row) => row.report?.[name] ?? null;
 const number = { number: true };
 
 const COLUMNS = [
-  { name: "number", title: "Round", width: 96, value: (row) => row.number, text: (row) => row.name },
+  { name: "number", title: "Round", width: 84, value: (row) => row.number, text: (row) => row.name },
   state(92),
   plain("updates", "Updates", 80, count, (row) => row.updates, number),
   plain("accuracy", "Accuracy", 86, share, report("accuracy"), number),
   plain("test_loss", "Loss", 74, ordinary, report("test_loss"), number),
-  plain("device_accuracy", "Own accuracy", 108, share, report("device_accuracy"), number),
-  plain("loss", "Training loss", 102, ordinary, report("loss"), number),
+  plain("device_accuracy", "Own accuracy", 118, share, report("device_accuracy"), number),
+  plain("loss", "Training loss", 114, ordinary, report("loss"), number),
   plain("down_bytes", "Down", 84, size, report("down_bytes"), number),
   plain("up_bytes", "Up", 84, size, report("up_bytes"), number),
   plain("joules", "Energy", 84, joules, report("joules"), number),
   amount("took", "Took", 96, seconds),
-  words("closed_because", "Closed because", 170, (row) => row.closed_because),
+  words("closed_because", "Closed because", 160, (row) => row.closed_because),
 ];
 
 const NEXT = {

@@ -51,7 +51,7 @@ export class Watching {
     setText(byId("live"), words);
     byId("banner").hidden = banner === null;
     setText(byId("banner-text"), banner ?? "");
-    document.body.dataset.live = state;
+    document.body.dataset.live = state; // what is old looks old: see page.css
     this.tick();
   }
 }
