@@ -94,6 +94,9 @@ class Charts:
         """Return pictures of the latest round's parts, and what there is to say about its plan."""
         federation = existing(self._context, name)
         latest = self._context.store.latest_round(name)
+        last = self._context.library.settings(federation).rounds.count - 1
+        if latest is not None and latest.number > last:  # devices make the model their own: nothing was planned for all
+            latest = self._context.store.round(name, last)
         if latest is None:
             return {"round": None, "devices": 0, "plan": [], "notes": [], "charts": []}
         tasks = self._context.store.tasks(name, number=latest.number)

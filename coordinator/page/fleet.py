@@ -135,7 +135,7 @@ def _state(pulse: Pulse, refused: str | None, away: float, uploading: bool) -> t
     if pulse.state is TaskState.OPEN and pulse.handed_at is not None:
         return "uploading" if uploading else "training", None, pulse.handed_at  # who trains does not call
     if pulse.seen_at < away:
-        why = "it has not fetched its task" if pulse.state is TaskState.OPEN else _missed(pulse)
+        why = "it has not fetched its task" if pulse.state is TaskState.OPEN else refused or _missed(pulse)
         return "gone", why, pulse.seen_at
     if pulse.state is TaskState.OPEN:
         return "asked", None, pulse.created_at

@@ -9,8 +9,8 @@ from edgefl.cli.fed.tables import print_json
 __all__ = ["add_parser"]
 
 _MORE = (
-    "\nThe open round closes earlier or later by the difference. Devices that have their task already were\ntold the time "
-    "before."
+    "\nThe open round closes earlier or later by the difference. Devices that have their task already\n"
+    "were told the time before."
 )
 
 
