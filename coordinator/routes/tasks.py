@@ -13,7 +13,7 @@ from coordinator.intake import own_task, refuse
 from coordinator.problems import ProblemError, as_problem
 from coordinator.routes.adding import add, device_of, media, parameter
 from coordinator.routes.answers import document
-from coordinator.routes.bodies import arrived, is_large, read_document, upload
+from coordinator.routes.bodies import arrived, is_grouped, is_large, read_document, upload
 from coordinator.routes.schemas import IDENTIFIER, reference
 from coordinator.server_settings import ServerLimits
 from coordinator.storage.records import Device
@@ -64,6 +64,7 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
             {"type": "string", "format": "binary"}, kind=TENSORS, about="A body of kind `update`.", required=True
         ),
         most_bytes=limits.upload_bytes,
+        takes_planes=True,
         busy=[parameter("task_id", "path", {"type": "string", "pattern": IDENTIFIER}, "The task's id, from its plan.")],
     )
     add(
@@ -104,7 +105,8 @@ async def deliver_result(request: Request, device: _Caller) -> Response:
             if is_large(request):  # a small one is looked at soon enough
                 await edge.threads.read(own_task, edge.context, device, task_id)
             async with upload(request) as body:
-                receipt = await edge.intake.deliver(device, task_id, body, arrived(request, body))
+                came, grouped = arrived(request, body), is_grouped(request)
+                receipt = await edge.intake.deliver(device, task_id, body, came, grouped=grouped)
     except EdgeFLError as error:
         edge.metrics.update("rejected" if as_problem(error).status < 500 else "failed")
         raise
