@@ -71,6 +71,22 @@ def test_a_join_key_that_is_spent_expired_revoked_or_unknown_lets_nobody_in(site
                 agent.enrol(enrolment(None, "comes-later"), key)
 
 
+def test_a_plan_comes_packed_for_who_asks_and_says_how_its_result_may_be(site: Site) -> None:
+    site.federation("packing")
+    client = site.client(site.device("asks", "packing"))
+    nothing = client.post("/v1/tasks/next", headers={"Accept-Encoding": "gzip"})
+    assert not {"Content-Encoding", "Accept-Encoding"} & set(nothing.headers)
+    (task_id,) = site.open_round("asks", federation="packing")
+    plain, packed = (
+        client.post("/v1/tasks/next", headers={"Accept-Encoding": coding}) for coding in ("identity", "gzip")
+    )
+    assert "Content-Encoding" not in plain.headers
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert plain.headers["Accept-Encoding"] == packed.headers["Accept-Encoding"] == "edgefl-planes, gzip"
+    assert plain.json()["plan"]["task_id"] == packed.json()["plan"]["task_id"] == task_id
+    assert packed.num_bytes_downloaded < 0.7 * plain.num_bytes_downloaded
+
+
 def test_a_task_goes_from_poll_over_download_to_receipt(site: Site) -> None:
     site.federation("way")
     token = site.device("walker", "way")
