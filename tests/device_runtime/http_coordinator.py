@@ -53,9 +53,8 @@ def serving_http(answer: Callable[[Asked], tuple[int, Mapping[str, str], bytes]]
         def answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            size = (
-                len(self.raw_requestline) + sum(len(f"{name}: {headers[name]}\r\n") for name in headers) + 2 + len(body)
-            )
+            head = [self.requestline, *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+            size = len("\r\n".join(head)) + len(body)
             status, more, content = answer(Asked(self.command, self.path, headers, body, size))
             length = int(more.get("Content-Length", len(content)))
             with contextlib.suppress(OSError):  # the device was killed

@@ -126,6 +126,36 @@ def test_a_receipt_says_when_to_come_back_and_the_update_is_counted_as_it_came(s
     assert loads(LocalResult, task.result).telemetry.transfer.up_bytes == TELEMETRY.transfer.up_bytes + sent
 
 
+def test_an_agent_and_a_coordinator_pack_by_planes_and_count_the_same(site: Site) -> None:
+    site.federation("planes")
+    token = site.device("grouping", "planes")
+    (task_id,) = site.open_round("grouping", federation="planes")
+    body = site.update(task_id)
+    with site.agent(token) as agent:
+        plan = agent.poll(0).plan
+        assert plan is not None
+        assert plan.weights is not None
+        weights, pieces, before = (
+            site.context.blobs.get(plan.weights),
+            list[bytes](),
+            dataclasses.replace(agent.traffic),
+        )
+        agent.download(plan.weights, lambda status, piece: pieces.append(piece))
+        assert b"".join(pieces) == weights
+        assert agent.traffic.down - before.down < 0.9 * len(weights)
+        agent.download(plan.weights, lambda status, piece: pieces.append(piece), start=len(weights) - 10)
+        assert pieces[-1] == weights[-10:]
+        before = dataclasses.replace(agent.traffic)
+        agent.upload(task_id, body)
+        sent = agent.traffic.up - before.up
+    assert sent < 0.9 * len(body)
+    task = site.context.store.task(task_id)
+    assert task is not None
+    assert site.context.blobs.get(task.update or "") == body
+    counted = loads(LocalResult, task.result or "").telemetry.transfer.up_bytes
+    assert counted == TELEMETRY.transfer.up_bytes + sent
+
+
 def test_a_refusal_ends_a_task(site: Site) -> None:
     site.federation("refusals")
     token = site.device("tired", "refusals")
