@@ -31,6 +31,7 @@ class Answer:
     """JSON of an `Assignment`."""
     waits: bool = False
     """Whether there is nothing to do now, but there will be."""
+    has_plan: bool = False
 
 
 def nothing(lull: Lull = UNKNOWN, *, finished: bool = False) -> Answer:
@@ -60,7 +61,7 @@ def next_answer(context: Context, device: Device, lull: Lull = UNKNOWN) -> Answe
         context.note_handed(task.id, now)
     plan = json.loads(task.plan)
     del plan["schema"]  # a part of a document has none
-    return Answer(_written(plan=plan | {"deadline_seconds": left}))
+    return Answer(_written(plan=plan | {"deadline_seconds": left}), has_plan=True)
 
 
 def _written(**fields: object) -> bytes:

@@ -36,6 +36,7 @@ from edgefl.values import (
     dumps,
 )
 from edgefl.wire import Report, decode_result, encode_mask
+from edgefl.wire.planes import ungroup
 
 __all__ = ["Intake", "own_task", "refuse"]
 
@@ -55,6 +56,8 @@ class _Arrival:
     body: bytes | Path
     arrived: int
     """Bytes that came over the network for it."""
+    grouped: bool
+    """Whether the body is still grouped by planes."""
     loop: asyncio.AbstractEventLoop
     verdict: "asyncio.Future[Verdict]"
 
@@ -109,11 +112,13 @@ class Intake:
         self._ready.put(None)
         _join(self._entering)
 
-    async def deliver(self, device: Device, task_id: str, body: bytes | Path, arrived: int) -> Receipt:
+    async def deliver(
+        self, device: Device, task_id: str, body: bytes | Path, arrived: int, *, grouped: bool = False
+    ) -> Receipt:
         """Take a device's update, for which so many bytes came; it is durable when this returns. Raises
         `ProblemError`."""
         loop = asyncio.get_running_loop()
-        arrival = _Arrival(device, task_id, body, arrived, loop, loop.create_future())
+        arrival = _Arrival(device, task_id, body, arrived, grouped, loop, loop.create_future())
         (self._large if isinstance(body, Path) else self._small).put(arrival)
         return _receipt(task_id, await arrival.verdict)
 
@@ -142,6 +147,9 @@ class Intake:
         settings = context.library.settings(federation)
         _check_size(body, settings.limits.most_bytes)
         data = body.read_bytes() if isinstance(body, Path) else body
+        if arrival.grouped:
+            data = ungroup(data)
+            body = _kept(body, data)
         digest = digest_of(data)
         if task.state in (TaskState.DONE, TaskState.REFUSED):
             return Verdict.ALREADY if task.update == digest else Verdict.CONFLICT
@@ -324,6 +332,14 @@ def _check_size(body: bytes | Path, most: int) -> None:
         raise ProblemError(
             413, f"the update has {size} bytes, and {most} are allowed", fix="Send less, or ask the operator for more."
         )
+
+
+def _kept(body: bytes | Path, data: bytes) -> bytes | Path:
+    """Return other data of a body, where the body was: in memory, or in its file."""
+    if not isinstance(body, Path):
+        return data
+    body.write_bytes(data)
+    return body
 
 
 def _norm(contribution: Contribution) -> float:

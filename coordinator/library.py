@@ -29,10 +29,10 @@ Value = TypeVar("Value")
 
 
 class Recent:
-    """The values that were asked for last, up to some number of them."""
+    """The values that were asked for last, up to some number of them, or up to what they weigh together."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most: int, weigh: Callable[[Any], int] = lambda value: 1) -> None:
+        self._most, self._weigh, self._weight = most, weigh, 0
         self._values: OrderedDict[Hashable, Any] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -47,9 +47,12 @@ class Recent:
         if made is None:  # not there yet
             return made
         with self._lock:
+            if key in self._values:
+                self._weight -= self._weigh(self._values[key])
             self._values[key] = made
-            while len(self._values) > self._most:
-                self._values.popitem(last=False)
+            self._weight += self._weigh(made)
+            while self._weight > self._most:
+                self._weight -= self._weigh(self._values.popitem(last=False)[1])
         return made
 
 

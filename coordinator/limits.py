@@ -15,11 +15,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from coordinator.problems import ProblemError
 from coordinator.server_settings import ServerLimits
 from edgefl.values import bytes_in_words
+from edgefl.wire import planes
 
-__all__ = ["MOST_BYTES", "LimitsMiddleware", "has_body"]
+__all__ = ["GROUPED", "MOST_BYTES", "TAKES_PLANES", "LimitsMiddleware", "has_body"]
 
 MOST_BYTES = "x-most-bytes"
 """The key in a route's `openapi_extra` that says how large a body may be."""
+TAKES_PLANES = "x-takes-planes"
+"""The key that says whether a body may be grouped by planes below gzip (`edgefl.wire.planes`)."""
+GROUPED = "edgefl.grouped"
+"""The key in a request's scope that says, once its body has begun to come, that it is: its route ungroups it."""
 
 _PIECE = 256 * 1024
 _CLOSE = {"Connection": "close"}
@@ -87,20 +92,23 @@ class _Body:
         self._began = time.monotonic()
         extra = getattr(self._scope.get("route"), "openapi_extra", None) or {}
         self._most = extra.get(MOST_BYTES, 0)
-        headers = {name: value for name, value in self._scope["headers"] if name.startswith(b"content-")}
-        length = headers.get(b"content-length", b"")
-        if length.isdigit() and int(length) > self._most:
-            raise _too_large(self._most)
-        encoding = headers.get(b"content-encoding", b"identity").strip().lower()
-        if encoding in (b"gzip", b"x-gzip"):
-            self._unpacker = _Unpacker(self._most)
-        elif encoding not in (b"identity", b""):
+        codings = _codings(self._scope["headers"])
+        takes_planes = extra.get(TAKES_PLANES, False)
+        if codings == [planes.CODING, "gzip"] and takes_planes:
+            self._scope[GROUPED] = True
+            self._most = min(self._most, planes.MOST_BYTES)
+        elif codings not in ([], ["gzip"]):
             raise ProblemError(
                 415,
-                f"the body is packed with {encoding.decode('ascii', 'replace')!r}",
+                f"the body is packed with {', '.join(codings)[:80]!r}",
                 fix="Send it as it is, or packed with gzip.",
-                headers={"Accept-Encoding": "gzip, identity"},
+                headers={"Accept-Encoding": f"{planes.CODING}, gzip, identity" if takes_planes else "gzip, identity"},
             )
+        length = dict(self._scope["headers"]).get(b"content-length", b"")
+        if length.isdigit() and int(length) > self._most:
+            raise _too_large(self._most)
+        if codings:
+            self._unpacker = _Unpacker(self._most)
 
     async def _in_time(self) -> Message:
         assert self._began is not None
@@ -162,6 +170,13 @@ class _Unpacker:
         if self.last and not self.has_more and not self._inflater.eof:
             raise _bad_gzip("the gzip body is cut short")
         return piece
+
+
+def _codings(headers: Iterable[tuple[bytes, bytes]]) -> list[str]:
+    """Return how a body is packed, in the order in which it was."""
+    said = ",".join(value.decode("ascii", "replace") for name, value in headers if name == b"content-encoding")
+    codings = [coding.strip().lower() for coding in said.split(",")]
+    return ["gzip" if coding == "x-gzip" else coding for coding in codings if coding not in ("", "identity")]
 
 
 def _bad_gzip(problem: str) -> ProblemError:

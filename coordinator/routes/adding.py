@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from coordinator.callers import Caller
 from coordinator.edge import edge_of
-from coordinator.limits import MOST_BYTES
+from coordinator.limits import MOST_BYTES, TAKES_PLANES
 from coordinator.routes.schemas import reference
 from coordinator.storage.records import Device, JoinKey
 from coordinator.tokens import Role
@@ -98,6 +98,7 @@ def add(
     status: int = 200,
     body: dict[str, Any] | None = None,
     most_bytes: int = 0,
+    takes_planes: bool = False,
     busy: Sequence[dict[str, Any]] | None = None,
 ) -> None:
     """Add a route. It answers with a `model`, or with a `Response` that `answers` describes.
@@ -107,6 +108,8 @@ def add(
     extra: dict[str, Any] = {CALLER: caller.value, MOST_BYTES: most_bytes, "security": _SECURITY[caller]}
     if body is not None:
         extra["requestBody"] = body
+    if takes_planes:
+        extra[TAKES_PLANES] = True
     if busy is not None:
         extra["parameters"] = list(busy)
     summary, _, description = (endpoint.__doc__ or "").strip().partition("\n")

@@ -1,4 +1,4 @@
-"""Bodies on their way out: documents, and streams whose pieces come from threads."""
+"""Bodies on their way out: documents, streams whose pieces come from threads, and how a caller takes them packed."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
@@ -10,9 +10,10 @@ from starlette.types import Receive, Scope, Send
 from coordinator.threads import Threads
 from edgefl.values import dumps
 
-__all__ = ["Pieces", "document", "from_thread"]
+__all__ = ["Pieces", "document", "from_thread", "taken_codings"]
 
 _LOOK_EVERY = 16
+_EXCLUDED = frozenset({"q=0", "q=0.0", "q=0.00", "q=0.000"})
 
 
 def document(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -48,3 +49,13 @@ async def from_thread(threads: Threads, pieces: Iterator[bytes]) -> AsyncIterato
     """Give the pieces of an iterator that blocks."""
     while (piece := await threads.run(next, pieces, None)) is not None:
         yield piece
+
+
+def taken_codings(header: str | None) -> frozenset[str]:
+    """Return the codings that an Accept-Encoding header names, in lower case, without those that it excludes."""
+    taken = set()
+    for part in (header or "").lower().split(","):
+        name, _, quality = part.partition(";")
+        if quality.replace(" ", "") not in _EXCLUDED:
+            taken.add("gzip" if name.strip() == "x-gzip" else name.strip())
+    return frozenset(taken)

@@ -1,7 +1,8 @@
 """Artifacts by digest: graphs, weights and masks that the plans of a device's federation name.
 
 What a digest names never changes, so an artifact may be kept for ever, a download may go on at any byte, and `ETag` is
-the digest. Graphs are packed with gzip for who asks; weights are not worth it.
+the digest. For who asks, graphs and masks are packed with gzip, and weights by planes (`edgefl.wire.planes`); not a
+range of them.
 """
 
 import gzip
@@ -20,18 +21,22 @@ from coordinator.edge import Edge, edge_of
 from coordinator.library import Recent
 from coordinator.problems import ProblemError
 from coordinator.routes.adding import add, device_of, media, parameter
-from coordinator.routes.answers import Pieces, from_thread
+from coordinator.routes.answers import Pieces, from_thread, taken_codings
 from coordinator.routes.schemas import DIGEST
 from coordinator.storage.records import Artifact, Device
+from edgefl.wire import planes
 
 __all__ = ["add_routes"]
 
 _KIND = "application/octet-stream"
 _PIECE = 256 * 1024
-_WORTH_PACKING = range(1024, 2 * 2**20)
-_NOT_PACKED = frozenset({"weights", "extras"})
+_LEAST_PACKED = 1024
+_MOST_PACKED = 2 * 2**20
+_FLOATS = frozenset({"weights", "extras"})
+_PACKED_FRACTION = 0.9
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
-_packed = Recent(32)
+_packed = Recent(16 * 2**20, lambda packed: 1024 + len(packed))
+"""Packed artifacts by digest, up to so many bytes together; empty ones where packing does not save enough."""
 _log = logging.getLogger("coordinator.artifacts")
 _TEXT = {"type": "string"}
 
@@ -56,7 +61,12 @@ def add_routes(app: FastAPI) -> None:
             parameter("Range", "header", _TEXT, "One range of bytes, such as 'bytes=1000-'."),
             parameter("If-Range", "header", _TEXT, "The tag of what the caller has a part of."),
             parameter("If-None-Match", "header", _TEXT, "Tags of what the caller has."),
-            parameter("Accept-Encoding", "header", _TEXT, "'gzip', to get it packed where that is worth it."),
+            parameter(
+                "Accept-Encoding",
+                "header",
+                _TEXT,
+                f"'gzip', or '{planes.CODING}, gzip', to get it packed where that is worth it.",
+            ),
         ],
     )
 
@@ -68,15 +78,15 @@ class _Wanted:
     span: str | None
     if_range: str | None
     if_none_match: str | None
-    gzip: bool
+    codings: frozenset[str]
+    """How it may be packed."""
 
 
 async def get_artifact(request: Request, device: Annotated[Device, Depends(device_of)]) -> Response:
     """Download an artifact, or a range of it."""
     edge, said = edge_of(request), request.headers
-    wanted = _Wanted(
-        said.get("range"), said.get("if-range"), said.get("if-none-match"), _takes_gzip(said.get("accept-encoding"))
-    )
+    codings = taken_codings(said.get("accept-encoding"))
+    wanted = _Wanted(said.get("range"), said.get("if-range"), said.get("if-none-match"), codings)
     return await edge.threads.run(_artifact, edge, device.federation, request.path_params["digest"], wanted)
 
 
@@ -97,12 +107,15 @@ def _artifact(edge: Edge, federation: str, digest: str, wanted: _Wanted) -> Resp
         "Accept-Ranges": "bytes",
         "Vary": "Accept-Encoding",
     }
-    if _has(wanted.if_none_match, (tag, f'"{digest}-gzip"')):
+    if _has(wanted.if_none_match, (tag, f'"{digest}-gzip"', f'"{digest}-planes"')):
         return Response(status_code=304, headers=headers)
     ranged = wanted.span is not None and wanted.if_range in (None, tag)
     span = _span(wanted.span or "", artifact.size) if ranged else None
-    if span is None and wanted.gzip and not ranged and (packed := _gzipped(edge, artifact)):
-        return Response(packed, 200, headers | {"ETag": f'"{digest}-gzip"', "Content-Encoding": "gzip"}, _KIND)
+    if span is None and not ranged and (packed := _packed_for(wanted.codings, edge, artifact)):
+        by_planes = artifact.kind in _FLOATS
+        headers["ETag"] = f'"{digest}-{"planes" if by_planes else "gzip"}"'
+        headers["Content-Encoding"] = f"{planes.CODING}, gzip" if by_planes else "gzip"
+        return Response(packed, 200, headers, _KIND)
     start, end = span or (0, artifact.size)
     if span is not None:
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{artifact.size}"
@@ -133,16 +146,20 @@ def _span(text: str, size: int) -> tuple[int, int] | None:
     return start, end
 
 
-def _gzipped(edge: Edge, artifact: Artifact) -> bytes | None:
-    """Return an artifact packed, or None where that is not worth it."""
-    if artifact.kind in _NOT_PACKED or artifact.size not in _WORTH_PACKING:
-        return None
+def _packed_for(codings: frozenset[str], edge: Edge, artifact: Artifact) -> bytes:
+    """Return an artifact packed; nothing where the caller cannot unpack it, or it is not worth it."""
+    floats = artifact.kind in _FLOATS
+    if not codings >= ({planes.CODING, "gzip"} if floats else {"gzip"}):
+        return b""
+    if not _LEAST_PACKED <= artifact.size <= (planes.MOST_BYTES if floats else _MOST_PACKED):
+        return b""
 
-    def pack() -> bytes | None:
-        packed = gzip.compress(edge.context.blobs.get(artifact.digest), 6, mtime=0)
-        return packed if len(packed) < 0.9 * artifact.size else None
+    def pack() -> bytes:
+        data = edge.context.blobs.get(artifact.digest)
+        packed = planes.pack(data) if floats else gzip.compress(data, 6, mtime=0)
+        return packed if len(packed) < _PACKED_FRACTION * artifact.size else b""
 
-    return _packed.get(artifact.digest, pack)
+    return _packed.get((artifact.digest, floats), pack)
 
 
 def _has(header: str | None, tags: Iterable[str]) -> bool:
@@ -150,11 +167,3 @@ def _has(header: str | None, tags: Iterable[str]) -> bool:
         return False
     named = {tag.strip().removeprefix("W/") for tag in header.split(",")}
     return "*" in named or not named.isdisjoint(tags)
-
-
-def _takes_gzip(header: str | None) -> bool:
-    for part in (header or "").lower().split(","):
-        name, _, quality = part.partition(";")
-        if name.strip() in ("gzip", "x-gzip"):
-            return quality.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
-    return False

@@ -12,11 +12,12 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
 from coordinator.edge import edge_of
-from coordinator.limits import MOST_BYTES
+from coordinator.limits import GROUPED, MOST_BYTES
 from coordinator.problems import ProblemError
 from edgefl.values import loads
+from edgefl.wire import planes
 
-__all__ = ["arrived", "is_large", "read_document", "read_model", "upload"]
+__all__ = ["arrived", "is_grouped", "is_large", "read_document", "read_model", "upload"]
 
 _PACKED_TIMES = 4
 """How much larger a body is that was packed, at most as a rule; one that is larger still waits for more room."""
@@ -105,6 +106,11 @@ def is_large(request: Request) -> bool:
     return _expected(request) > edge_of(request).limits.kept_bytes
 
 
+def is_grouped(request: Request) -> bool:
+    """Whether a body that came is still grouped by planes."""
+    return bool(request.scope.get(GROUPED, False))
+
+
 def _expected(request: Request) -> int:
     """Return how large a body is likely to be; what was packed, a few times as large as what comes."""
     length = request.headers.get("content-length", "")
@@ -115,6 +121,8 @@ def _expected(request: Request) -> int:
 def _declared(request: Request) -> int:
     """Return how large a body will be; as large as allowed where its headers do not tell."""
     most: int = request.scope["route"].openapi_extra[MOST_BYTES]
+    if is_grouped(request):
+        most = min(most, planes.MOST_BYTES)
     length = request.headers.get("content-length", "")
     packed = request.headers.get("content-encoding", "identity") not in ("identity", "")
     return min(most, int(length)) if length.isdigit() and not packed else most

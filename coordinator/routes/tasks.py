@@ -1,5 +1,6 @@
 """Work: what a device shall do next, and what came of it. The busiest routes, so they skip everything they can."""
 
+import gzip
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -12,14 +13,15 @@ from coordinator.edge import edge_of
 from coordinator.intake import own_task, refuse
 from coordinator.problems import ProblemError, as_problem
 from coordinator.routes.adding import add, device_of, media, parameter
-from coordinator.routes.answers import document
-from coordinator.routes.bodies import arrived, is_large, read_document, upload
+from coordinator.routes.answers import document, taken_codings
+from coordinator.routes.bodies import arrived, is_grouped, is_large, read_document, upload
 from coordinator.routes.schemas import IDENTIFIER, reference
 from coordinator.server_settings import ServerLimits
 from coordinator.storage.records import Device
 from coordinator.waiting import LONGEST_WAIT
 from edgefl.errors import EdgeFLError
 from edgefl.values import Refusal
+from edgefl.wire import planes
 
 __all__ = ["TENSORS", "add_routes"]
 
@@ -49,7 +51,8 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
                 "query",
                 {"type": "number", "minimum": 0, "maximum": _LARGEST_WAIT, "default": 0},
                 f"Seconds to wait for a task; {LONGEST_WAIT:g} at most are waited.",
-            )
+            ),
+            parameter("Accept-Encoding", "header", {"type": "string"}, "'gzip', to get a plan packed."),
         ],
     )
     add(
@@ -64,6 +67,7 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
             {"type": "string", "format": "binary"}, kind=TENSORS, about="A body of kind `update`.", required=True
         ),
         most_bytes=limits.upload_bytes,
+        takes_planes=True,
         busy=[parameter("task_id", "path", {"type": "string", "pattern": IDENTIFIER}, "The task's id, from its plan.")],
     )
     add(
@@ -82,7 +86,13 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
 async def next_task(request: Request, device: _Caller) -> Response:
     """Ask what to do; wait for it if there is nothing."""
     answer = await edge_of(request).waiting.next(device, _seconds(request))
-    return Response(answer.body, media_type="application/json")
+    body, headers = answer.body, dict[str, str]()
+    if answer.has_plan:
+        headers["Accept-Encoding"] = f"{planes.CODING}, gzip"  # what its result may be packed with
+        if "gzip" in taken_codings(request.headers.get("accept-encoding")):
+            body = gzip.compress(body, mtime=0)
+            headers["Content-Encoding"] = "gzip"
+    return Response(body, 200, headers, "application/json")
 
 
 def _seconds(request: Request) -> float:
@@ -104,7 +114,8 @@ async def deliver_result(request: Request, device: _Caller) -> Response:
             if is_large(request):  # a small one is looked at soon enough
                 await edge.threads.read(own_task, edge.context, device, task_id)
             async with upload(request) as body:
-                receipt = await edge.intake.deliver(device, task_id, body, arrived(request, body))
+                came, grouped = arrived(request, body), is_grouped(request)
+                receipt = await edge.intake.deliver(device, task_id, body, came, grouped=grouped)
     except EdgeFLError as error:
         edge.metrics.update("rejected" if as_problem(error).status < 500 else "failed")
         raise

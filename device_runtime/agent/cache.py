@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from device_runtime.agent.client import RejectedError
-from device_runtime.agent.transport import UnreachableError
+from device_runtime.agent.transport import GarbledError, UnreachableError
 from edgefl.artifacts.store import Store
 from edgefl.errors import EdgeFLError
 from edgefl.values import digest_of
@@ -59,6 +59,19 @@ class ArtifactCache:
         part.parent.mkdir(parents=True, exist_ok=True)
         if part.exists() and digest_of(part.read_bytes()) == digest:  # all of it came, and then the power failed
             return part.read_bytes()
+        try:
+            self._arrive(digest, fetch, part)
+        except GarbledError:
+            part.unlink()
+            raise _damaged(digest) from None
+        data = part.read_bytes()
+        if digest_of(data) != digest:
+            part.unlink()
+            raise _damaged(digest)
+        return data
+
+    def _arrive(self, digest: str, fetch: Fetch, part: Path) -> None:
+        """Fetch what is missing of an artifact into the file of what has arrived."""
         start = part.stat().st_size if part.exists() else 0
         with part.open("ab") as file:
 
@@ -87,11 +100,6 @@ class ArtifactCache:
             except (OSError, EdgeFLError):
                 part.unlink()  # a full disk gets its room back
                 raise
-        data = part.read_bytes()
-        if digest_of(data) != digest:
-            part.unlink()
-            raise DamagedError(f"the artifact {digest} arrived damaged", fix=_AGAIN)
-        return data
 
     def _sweep(self, folder: Path) -> None:
         """Remove what a killed process left: files that were being written, and parts that nobody has come back for."""
@@ -113,3 +121,7 @@ class ArtifactCache:
 
     def _part(self, digest: str) -> Path:
         return self._parts / digest.removeprefix("sha256:")
+
+
+def _damaged(digest: str) -> DamagedError:
+    return DamagedError(f"the artifact {digest} arrived damaged", fix=_AGAIN)

@@ -13,10 +13,11 @@ Nothing here sleeps or repeats; the agent does. Every request may be repeated.
 
 import json
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from device_runtime.agent.transport import Reply, Request, Sink, Transport, UnreachableError
+from device_runtime.agent.transport import BODY, Reply, Request, Transport, UnreachableError
 from edgefl.errors import EdgeFLError, SchemaError
 from edgefl.values import (
     Assignment,
@@ -35,8 +36,9 @@ from edgefl.values import (
 __all__ = ["BusyError", "CoordinatorClient", "RejectedError", "Traffic", "UnknownDeviceError"]
 
 Value = TypeVar("Value")
+Content = Callable[[int, bytes], None]
+"""Takes the pieces of a download, each with the status of its reply."""
 
-BODY = "application/vnd.safetensors"
 _LATER = frozenset({408, 425, 429})
 _STRANGER = frozenset({401, 403})
 
@@ -87,7 +89,7 @@ class CoordinatorClient:
         """Ask what to do; the coordinator may think about it for a while."""
         return _read(Assignment, self._send(Request("POST", f"/v1/tasks/next?wait={wait_seconds:g}", self.token)))
 
-    def download(self, digest: str, sink: Sink, start: int = 0) -> int:
+    def download(self, digest: str, sink: Content, start: int = 0) -> int:
         """Give an artifact to a sink, from a byte on, and return the status: 206 if it does begin there."""
         return self._send(Request("GET", f"/v1/artifacts/{check_digest(digest)}", self.token, start=start), sink).status
 
@@ -100,14 +102,14 @@ class CoordinatorClient:
         path = f"/v1/tasks/{plan.task_id}/refusal"
         return _read(Receipt, self._send(Request("PUT", path, self.token, dumps(refusal).encode())))
 
-    def _send(self, request: Request, sink: Sink | None = None) -> Reply:
+    def _send(self, request: Request, sink: Content | None = None) -> Reply:
         streamed = 0
 
-        def counting(status: int, piece: bytes) -> None:
+        def counting(status: int, piece: bytes, came: int) -> None:
             nonlocal streamed
-            streamed += len(piece)
-            self._count(len(piece), 0)  # as it comes: a download that breaks off was traffic too
-            if sink is not None:
+            streamed += came
+            self._count(came, 0)  # as it comes: a download that breaks off was traffic too
+            if piece and sink is not None:
                 sink(status, piece)
 
         reply = self._transport.send(request, None if sink is None else counting)

@@ -66,7 +66,7 @@ class FaultyTransport:
         reply = self._inner.send(request, None)
         body = change(reply.body)
         if sink is not None and reply.status in (200, 206):
-            sink(reply.status, body)
+            sink(reply.status, body, len(body))
             body = b""
         if lost:
             raise _lost("the body was cut short")
@@ -78,7 +78,8 @@ class FaultyTransport:
             return reply
         step = max(1, len(reply.body) // 200)
         for start in range(0, len(reply.body), step):
-            sink(reply.status, reply.body[start : start + step])
+            piece = reply.body[start : start + step]
+            sink(reply.status, piece, len(piece))
         return Reply(reply.status, reply.headers, b"", reply.down_bytes, reply.up_bytes)
 
 

@@ -22,7 +22,8 @@ class InProcessTransport:
         if sink is None or reply.status not in (200, 206):
             return Reply(reply.status, reply.headers, reply.body, **sizes)
         for start in range(0, len(reply.body), _PIECE):
-            sink(reply.status, reply.body[start : start + _PIECE])
+            piece = reply.body[start : start + _PIECE]
+            sink(reply.status, piece, len(piece))
         return Reply(reply.status, reply.headers, b"", **sizes)
 
     def close(self) -> None:

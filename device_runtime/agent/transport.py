@@ -5,21 +5,25 @@ Anything that keeps a whole reply from arriving is an `UnreachableError`. Tests 
 calls a function in the same process, and one that breaks on purpose.
 """
 
-import zlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
+from device_runtime.agent.packing import PLANES, packed, takes_planes, unpacked
 from edgefl import __version__
-from edgefl.errors import EdgeFLError, MissingDependencyError
+from edgefl.errors import EdgeFLError, MissingDependencyError, WireFormatError
 
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["HttpTransport", "Reply", "Request", "Sink", "Transport", "UnreachableError", "packed"]
+__all__ = ["BODY", "GarbledError", "HttpTransport", "Reply", "Request", "Sink", "Transport", "UnreachableError"]
 
-Sink = Callable[[int, bytes], None]
-"""Takes the pieces of a body as they arrive, each with the status of its reply."""
+Sink = Callable[[int, bytes, int], None]
+"""Takes the pieces of a body as they arrive: the status of the reply, a piece, and how many bytes came for it. Of a
+packed body, bytes may come before there is a piece of it."""
+
+BODY = "application/vnd.safetensors"
+"""The content type of bodies with tensors."""
 
 _CONNECT_SECONDS = 10.0
 _LARGEST_REPLY = 4 * 2**20
@@ -27,14 +31,15 @@ _LARGEST_REPLY = 4 * 2**20
 _IDLE_SECONDS = 60.0
 """How long nothing may arrive before a request counts as lost; a long poll is answered well before."""
 
-_LARGEST_PACKED = 4 * 2**20
-"""Bytes of a body that is tried to pack: of a large one it would take seconds on a small device, to save little."""
-_SMALL = 64 * 1024
-_PACKED_FRACTION = 0.9
+_MOST_PLAIN = 256
 
 
 class UnreachableError(EdgeFLError):
     """No whole reply came: no connection, a reset, a timeout, a body cut short."""
+
+
+class GarbledError(UnreachableError):
+    """What came cannot be unpacked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,22 +113,36 @@ class HttpTransport:
             base_url=url.rstrip("/"),
             verify=verify,
             timeout=httpx.Timeout(_IDLE_SECONDS, connect=_CONNECT_SECONDS),
-            # Unpacked bodies could be any size, and a download could not go on at a byte.
-            headers={"User-Agent": f"edgefl/{__version__}", "Accept-Encoding": "identity"},
+            headers={"User-Agent": f"edgefl/{__version__}"},
         )
+        for name in ("Accept", "Connection"):  # httpx says what goes without saying
+            del self._client.headers[name]
+        self._takes_planes = False
+        """Whether the coordinator has said that it takes bodies packed by planes."""
+        self._plain: set[str] = set()
+        """Paths of replies that are not asked for packed."""
 
     def send(self, request: Request, sink: Sink | None = None) -> Reply:
-        """Send one request."""
+        """Send one request. A body that is packed as this coordinator takes it no longer is sent again as it is."""
         if request.token and not (request.token.isascii() and request.token.isprintable()):
             raise EdgeFLError("the key or token has characters that none has", fix="Copy it again, without line ends.")
-        headers = {"Authorization": f"Bearer {request.token}"} if request.token else {}
-        body = packed(request.body)
-        if request.body:
-            headers["Content-Type"] = request.kind
-        if body is not request.body:
-            headers["Content-Encoding"] = "gzip"
-        if request.start:
-            headers["Range"] = f"bytes={request.start}-"
+        body, coding = packed(request.body, by_planes=self._takes_planes and request.kind == BODY)
+        reply = self._sent(request, sink, body, coding)
+        if reply.status == 415 and coding:
+            self._takes_planes = False
+            again = self._sent(request, sink, request.body, "")
+            down, up = reply.down_bytes + again.down_bytes, reply.up_bytes + again.up_bytes
+            return replace(again, down_bytes=down, up_bytes=up)
+        if reply.status == 200 and "accept-encoding" in reply.headers:
+            self._takes_planes = takes_planes(reply.headers["accept-encoding"])
+        return reply
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def _sent(self, request: Request, sink: Sink | None, body: bytes, coding: str) -> Reply:
+        headers = self._headers(request, coding, is_download=sink is not None)
         guarded = None if sink is None else _Guarded(sink)
         try:
             asked = self._client.build_request(request.method, request.path, content=body or None, headers=headers)
@@ -132,9 +151,14 @@ class HttpTransport:
                 said = self._read(answer, guarded)
             finally:
                 answer.close()
+        except WireFormatError as error:
+            self._keep_plain(request)
+            raise GarbledError(f"what the coordinator sent is damaged: {error.problem}", fix="Ask again.") from None
         except (self._httpx.HTTPError, self._httpx.StreamError, self._httpx.InvalidURL, OSError, ValueError) as error:
             if guarded is not None and guarded.error is not None:
                 raise guarded.error from None
+            if guarded is not None:
+                self._keep_plain(request)
             raise UnreachableError(
                 f"the coordinator cannot be reached: {type(error).__name__}", fix="Check the address and the network."
             ) from None
@@ -142,40 +166,45 @@ class HttpTransport:
         down = _size(answer.headers.raw) + answer.num_bytes_downloaded + 17
         return Reply(answer.status_code, dict(answer.headers.items()), said, down, up)
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
+    def _headers(self, request: Request, coding: str, *, is_download: bool) -> dict[str, str]:
+        headers = {"Authorization": f"Bearer {request.token}"} if request.token else {}
+        if request.body:
+            headers["Content-Type"] = request.kind
+        if coding:
+            headers["Content-Encoding"] = coding
+        if request.start:
+            headers["Range"] = f"bytes={request.start}-"
+        if request.start or request.path in self._plain:
+            return headers | {"Accept-Encoding": "identity"}
+        return headers | {"Accept-Encoding": PLANES if is_download else "gzip"}
+
+    def _keep_plain(self, request: Request) -> None:
+        """Ask for a reply that broke off, or could not be unpacked, as it is from now on: half of a body by planes is
+        of no use, and one that is not packed goes on where it broke off."""
+        if len(self._plain) >= _MOST_PLAIN:
+            self._plain.clear()
+        self._plain.add(request.path)
 
     @staticmethod
     def _read(answer: "httpx.Response", sink: Sink | None) -> bytes:
-        if sink is not None and answer.status_code in (200, 206):
-            for piece in answer.iter_raw():
-                sink(answer.status_code, piece)
+        status, coding = answer.status_code, answer.headers.get("content-encoding")
+        if sink is not None and status in (200, 206):
+            for piece in unpacked(_counted(answer, sink), coding):
+                sink(status, piece, 0)
             return b""
         body = b""
-        for piece in answer.iter_raw():
+        for piece in unpacked(answer.iter_raw(), coding):
             body += piece
             if len(body) > _LARGEST_REPLY:
                 raise ValueError("the reply is too large")
         return body
 
 
-def packed(body: bytes) -> bytes:
-    """Return a body packed with gzip where that saves something worth having, else as it is.
-
-    Bits of masked noise are fewer ones than zeros, and no sequence of them comes twice: short codes for frequent bytes
-    alone are faster and smaller there than a search for repetitions. In a small body the header counts, which is text.
-    """
-    if len(body) > _LARGEST_PACKED:
-        return body
-    strategies = [zlib.Z_HUFFMAN_ONLY, zlib.Z_DEFAULT_STRATEGY][: 2 if len(body) <= _SMALL else 1]
-    smaller = min((_gzip(body, strategy) for strategy in strategies), key=len)
-    return smaller if len(smaller) <= _PACKED_FRACTION * len(body) else body
-
-
-def _gzip(body: bytes, strategy: int) -> bytes:
-    packer = zlib.compressobj(1, zlib.DEFLATED, 31, zlib.DEF_MEM_LEVEL, strategy)  # 31: with gzip's head, and no time
-    return packer.compress(body) + packer.flush()
+def _counted(answer: "httpx.Response", sink: Sink) -> Iterator[bytes]:
+    """Give the pieces of a reply as they came, and tell the sink of each."""
+    for piece in answer.iter_raw():
+        sink(answer.status_code, b"", len(piece))
+        yield piece
 
 
 class _Guarded:
@@ -185,9 +214,9 @@ class _Guarded:
         self._sink = sink
         self.error: Exception | None = None
 
-    def __call__(self, status: int, piece: bytes) -> None:
+    def __call__(self, status: int, piece: bytes, came: int) -> None:
         try:
-            self._sink(status, piece)
+            self._sink(status, piece, came)
         except Exception as error:
             self.error = error
             raise OSError from error

@@ -11,6 +11,7 @@ counts.py      small whole numbers
 mask_body.py   a mask as a body
 result_body.py a device's result as a body
 size.py        where the bytes go
+planes.py      packed for the network
 checks.py      what every codec checks
 """
 

@@ -3,34 +3,67 @@
 import contextlib
 import gzip
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from device_runtime.agent.transport import Request
 from tests.device_runtime.coordinator import Coordinator
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A request as it came."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    body: bytes
+    """Packed as it was."""
+    size: int
+    """Bytes that came, headers included."""
+
+
 @contextlib.contextmanager
 def serving(coordinator: Coordinator) -> Iterator[str]:
-    """Serve a coordinator, and give its address."""
+    """Serve a coordinator, and give its address. It knows gzip and nothing else, and packs nothing."""
     lock = threading.Lock()
+
+    def answer(asked: Asked) -> tuple[int, Mapping[str, str], bytes]:
+        body = gzip.decompress(asked.body) if asked.headers.get("content-encoding") == "gzip" else asked.body
+        token = asked.headers.get("authorization", "").removeprefix("Bearer ") or None
+        start = int(asked.headers.get("range", "bytes=0-").removeprefix("bytes=").rstrip("-"))
+        with lock:
+            reply = coordinator.answer(Request(asked.method, asked.path, token, body, start=start))
+        return reply.status, {}, reply.body
+
+    with serving_http(answer) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def serving_http(answer: Callable[[Asked], tuple[int, Mapping[str, str], bytes]]) -> Iterator[str]:
+    """Serve a function that answers with status, headers and body, and give its address. A body that is shorter than
+    its header Content-Length says is the end of its connection."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-            if self.headers.get("Content-Encoding") == "gzip":
-                body = gzip.decompress(body)
-            token = self.headers.get("Authorization", "").removeprefix("Bearer ") or None
-            start = int(self.headers.get("Range", "bytes=0-").removeprefix("bytes=").rstrip("-"))
-            with lock:
-                reply = coordinator.answer(Request(self.command, self.path, token, body, start=start))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            head = [self.requestline, *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+            size = len("\r\n".join(head)) + len(body)
+            status, more, content = answer(Asked(self.command, self.path, headers, body, size))
+            length = int(more.get("Content-Length", len(content)))
             with contextlib.suppress(OSError):  # the device was killed
-                self.send_response(reply.status)
-                self.send_header("Content-Length", str(len(reply.body)))
+                self.send_response(status)
+                for name, value in {"Content-Length": str(length), **more}.items():
+                    self.send_header(name, value)
                 self.end_headers()
-                self.wfile.write(reply.body)
+                self.wfile.write(content)
+            self.close_connection = self.close_connection or length != len(content)
 
         do_GET = do_POST = do_PUT = answer  # noqa: N815  the names are http.server's
 

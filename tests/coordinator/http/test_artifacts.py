@@ -1,15 +1,23 @@
 """Downloads: whole, in ranges, packed, not at all where the caller has it."""
 
 import gzip
+from functools import partial
 
 import httpx
 import numpy as np
 import pytest
 
+from coordinator.library import Recent
+from edgefl.wire import encode_weights
+from edgefl.wire.planes import MOST_BYTES, unpack
 from tests.coordinator.http.site import Site
 
 TEXT = b"node { op_type: 'Conv' } " * 4000
 NOISE = np.random.default_rng(0).bytes(900_000)
+WEIGHTS = {
+    kind: encode_weights({"w": np.random.default_rng(1).normal(0, 0.1, count).astype(np.float32)}, {"kind": kind})
+    for kind, count in (("weights", 100_000), ("extras", 3000))
+}
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +132,78 @@ def test_what_packing_does_not_make_smaller_is_sent_as_it_is(site: Site, client:
     noise = f"/v1/artifacts/{site.keep(NOISE[:5000])}"
     for path in (noise, large):
         assert "Content-Encoding" not in client.get(path, headers={"Accept-Encoding": "gzip"}).headers
+
+
+@pytest.mark.parametrize("kind", ["weights", "extras"])
+def test_weights_are_packed_by_planes_for_who_asks(site: Site, client: httpx.Client, kind: str) -> None:
+    path = f"/v1/artifacts/{site.keep(WEIGHTS[kind], kind)}"
+    asked = {"Accept-Encoding": "edgefl-planes, gzip"}
+    for _ in range(2):  # the second one from memory
+        with client.stream("GET", path, headers=asked) as answer:
+            raw = b"".join(answer.iter_raw())
+        assert answer.headers["Content-Encoding"] == "edgefl-planes, gzip"
+        assert answer.headers["ETag"] == f'"{path.rpartition("/")[2]}-planes"'
+        assert answer.headers["Vary"] == "Accept-Encoding"
+        assert len(raw) < 0.9 * len(WEIGHTS[kind])
+        assert unpack(raw) == WEIGHTS[kind]
+    again = client.get(path, headers=asked | {"If-None-Match": answer.headers["ETag"]})
+    assert again.status_code == 304
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"Accept-Encoding": "gzip"},
+        {"Accept-Encoding": "edgefl-planes"},
+        {"Accept-Encoding": "edgefl-planes;q=0, gzip"},
+        {"Accept-Encoding": "edgefl-planes, gzip;q=0.0"},
+        {"Accept-Encoding": "edgefl-planes, gzip", "Range": "bytes=0-"},
+        {"Accept-Encoding": "edgefl-planes, gzip", "Range": "bytes=100-"},
+    ],
+)
+def test_weights_are_not_packed_for_who_does_not_ask_or_wants_a_range(
+    site: Site, client: httpx.Client, asked: dict[str, str]
+) -> None:
+    path = f"/v1/artifacts/{site.keep(WEIGHTS['weights'], 'weights')}"
+    answer = client.get(path, headers=asked)
+    assert "Content-Encoding" not in answer.headers
+    assert answer.content == WEIGHTS["weights"][100 if "100" in asked.get("Range", "") else 0 :]
+    assert answer.headers["ETag"] == f'"{path.rpartition("/")[2]}"'
+
+
+def test_a_graph_is_packed_with_gzip_alone(client: httpx.Client, path: str) -> None:
+    answer = client.get(path, headers={"Accept-Encoding": "edgefl-planes, gzip"})
+    assert answer.headers["Content-Encoding"] == "gzip"
+    assert answer.content == TEXT
+
+
+def test_what_is_small_large_or_noise_is_not_packed_by_planes(site: Site, client: httpx.Client) -> None:
+    large = encode_weights({"w": np.zeros(MOST_BYTES // 4, np.float32)}, {})
+    for content in (WEIGHTS["weights"][:1000], NOISE, large):
+        path = f"/v1/artifacts/{site.keep(content, 'weights')}"
+        answer = client.get(path, headers={"Accept-Encoding": "edgefl-planes, gzip"})
+        assert "Content-Encoding" not in answer.headers
+        assert answer.content == content
+
+
+def test_packed_artifacts_are_kept_up_to_their_bytes_and_noise_is_not_tried_again() -> None:
+    made: list[str] = []
+
+    def make(name: str, size: int) -> bytes:
+        made.append(name)
+        return bytes(size)
+
+    kept = Recent(100, lambda packed: 10 + len(packed))
+    for name, size in (("a", 40), ("empty", 0), ("a", 40), ("empty", 0), ("b", 30), ("a", 40), ("empty", 0)):
+        assert len(kept.get(name, partial(make, name, size))) == size
+    assert made == ["a", "empty", "b"]
+    kept.get("c", partial(make, "c", 1))
+    kept.get("empty", partial(make, "empty", 0))
+    kept.get("b", partial(make, "b", 30))
+    assert made == ["a", "empty", "b", "c", "b"]
+    assert len(kept.get("huge", partial(make, "huge", 500))) == 500
+    kept.get("c", partial(make, "c", 1))
+    assert made[-2:] == ["huge", "c"]
 
 
 def test_an_unknown_artifact_is_404(client: httpx.Client) -> None:

@@ -71,6 +71,22 @@ def test_a_join_key_that_is_spent_expired_revoked_or_unknown_lets_nobody_in(site
                 agent.enrol(enrolment(None, "comes-later"), key)
 
 
+def test_a_plan_comes_packed_for_who_asks_and_says_how_its_result_may_be(site: Site) -> None:
+    site.federation("packing")
+    client = site.client(site.device("asks", "packing"))
+    nothing = client.post("/v1/tasks/next", headers={"Accept-Encoding": "gzip"})
+    assert not {"Content-Encoding", "Accept-Encoding"} & set(nothing.headers)
+    (task_id,) = site.open_round("asks", federation="packing")
+    plain, packed = (
+        client.post("/v1/tasks/next", headers={"Accept-Encoding": coding}) for coding in ("identity", "gzip")
+    )
+    assert "Content-Encoding" not in plain.headers
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert plain.headers["Accept-Encoding"] == packed.headers["Accept-Encoding"] == "edgefl-planes, gzip"
+    assert plain.json()["plan"]["task_id"] == packed.json()["plan"]["task_id"] == task_id
+    assert packed.num_bytes_downloaded < 0.7 * plain.num_bytes_downloaded
+
+
 def test_a_task_goes_from_poll_over_download_to_receipt(site: Site) -> None:
     site.federation("way")
     token = site.device("walker", "way")
@@ -108,6 +124,36 @@ def test_a_receipt_says_when_to_come_back_and_the_update_is_counted_as_it_came(s
     assert task is not None
     assert task.result is not None
     assert loads(LocalResult, task.result).telemetry.transfer.up_bytes == TELEMETRY.transfer.up_bytes + sent
+
+
+def test_an_agent_and_a_coordinator_pack_by_planes_and_count_the_same(site: Site) -> None:
+    site.federation("planes")
+    token = site.device("grouping", "planes")
+    (task_id,) = site.open_round("grouping", federation="planes")
+    body = site.update(task_id)
+    with site.agent(token) as agent:
+        plan = agent.poll(0).plan
+        assert plan is not None
+        assert plan.weights is not None
+        weights, pieces, before = (
+            site.context.blobs.get(plan.weights),
+            list[bytes](),
+            dataclasses.replace(agent.traffic),
+        )
+        agent.download(plan.weights, lambda status, piece: pieces.append(piece))
+        assert b"".join(pieces) == weights
+        assert agent.traffic.down - before.down < 0.9 * len(weights)
+        agent.download(plan.weights, lambda status, piece: pieces.append(piece), start=len(weights) - 10)
+        assert pieces[-1] == weights[-10:]
+        before = dataclasses.replace(agent.traffic)
+        agent.upload(task_id, body)
+        sent = agent.traffic.up - before.up
+    assert sent < 0.9 * len(body)
+    task = site.context.store.task(task_id)
+    assert task is not None
+    assert site.context.blobs.get(task.update or "") == body
+    counted = loads(LocalResult, task.result or "").telemetry.transfer.up_bytes
+    assert counted == TELEMETRY.transfer.up_bytes + sent
 
 
 def test_a_refusal_ends_a_task(site: Site) -> None:

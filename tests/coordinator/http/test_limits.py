@@ -7,6 +7,7 @@ import socket
 import threading
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -16,6 +17,7 @@ from coordinator.allowances import Buckets, Budget
 from coordinator.problems import ProblemError
 from coordinator.server_settings import ServerLimits
 from edgefl.values import Outcome, dumps
+from edgefl.wire.planes import MOST_BYTES, pack
 from tests.coordinator.http.site import Site, serving
 from tests.values.samples import PROFILE
 
@@ -113,6 +115,59 @@ def test_a_packed_update_is_unpacked(site: Site) -> None:
     assert site.context.blobs.get(task.update or "") == body
 
 
+@pytest.mark.parametrize("kept", [LIMITS.kept_bytes, 2**20])
+def test_an_update_packed_by_planes_is_unpacked_in_memory_and_in_a_file(tmp_path: Path, kept: int) -> None:
+    with serving(tmp_path, replace(LIMITS, kept_bytes=kept)) as site:
+        site.federation()
+        token = site.device("packer")
+        (task_id,) = site.open_round("packer")
+        body = site.update(task_id)
+        assert LIMITS.kept_bytes < len(body) < 2**20
+        headers = {"Content-Encoding": "edgefl-planes, gzip"}
+        client, path = site.client(token), f"/v1/tasks/{task_id}/result"
+        assert client.put(path, content=pack(body), headers=headers).json()["outcome"] == Outcome.ACCEPTED
+        task = site.context.store.task(task_id)
+        assert task is not None
+        assert site.context.blobs.get(task.update or "") == body
+        assert client.put(path, content=body).json()["outcome"] == Outcome.ALREADY
+
+
+def test_codings_may_stand_in_headers_of_their_own(site: Site) -> None:
+    body = pack(b"no body at all")
+    lines = ("Content-Encoding: Edgefl-Planes", "Content-Encoding: x-gzip", "Connection: close")
+    answer = raw(site, head(len(body), *lines, path="/v1/tasks/digits-0-sender/result"), body)
+    assert answer.startswith(b"HTTP/1.1 422")
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"this is no gzip", 400),
+        (pack(bytes(30_000))[:-5], 400),
+        (pack(bytes(30_000)) + b"more", 400),
+        (pack(b"no body at all"), 422),
+        (pack(bytes(30_000)), 422),
+        (gzip.compress(bytes(500_000)), 413),
+    ],
+)
+def test_what_is_not_packed_by_planes_soundly_is_refused(client: httpx.Client, body: bytes, status: int) -> None:
+    headers = {"Content-Encoding": "edgefl-planes, gzip"}
+    answer = client.put("/v1/tasks/digits-0-sender/result", content=body, headers=headers)
+    assert answer.status_code == status
+    assert answer.json()["error"]["fix"]
+
+
+def test_planes_unpack_to_no_more_than_is_said_of_them(tmp_path: Path) -> None:
+    with serving(tmp_path) as site:
+        site.federation()
+        client = site.client(site.device("packer"))
+        (task_id,) = site.open_round("packer")
+        for size, status in ((MOST_BYTES, 422), (MOST_BYTES + 1, 413)):
+            headers = {"Content-Encoding": "edgefl-planes, gzip"}
+            answer = client.put(f"/v1/tasks/{task_id}/result", content=gzip.compress(bytes(size)), headers=headers)
+            assert answer.status_code == status
+
+
 def test_a_small_body_that_unpacks_to_a_large_one_is_refused(client: httpx.Client) -> None:
     bomb = gzip.compress(bytes(50_000_000), mtime=0)
     assert len(bomb) < 60_000
@@ -139,7 +194,17 @@ def test_what_is_no_gzip_is_refused(client: httpx.Client, body: bytes) -> None:
 
 
 def test_a_packing_that_is_not_known_is_refused(client: httpx.Client) -> None:
-    answer = client.put(PROFILE_PATH, content=b"{}", headers={"Content-Encoding": "br"})
+    result = "/v1/tasks/digits-0-sender/result"
+    for coding in ("br", "gzip, gzip", "gzip, edgefl-planes", "edgefl-planes"):
+        for path, taken in ((PROFILE_PATH, "gzip, identity"), (result, "edgefl-planes, gzip, identity")):
+            answer = client.put(path, content=b"{}", headers={"Content-Encoding": coding})
+            assert answer.status_code == 415
+            assert answer.headers["Accept-Encoding"] == taken
+
+
+def test_only_updates_are_packed_by_planes(client: httpx.Client) -> None:
+    body = pack(dumps(PROFILE).encode())
+    answer = client.put(PROFILE_PATH, content=body, headers={"Content-Encoding": "edgefl-planes, gzip"})
     assert answer.status_code == 415
 
 
