@@ -4,9 +4,9 @@
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 BIN := .venv/bin
-# Debian packages that tests use: the Fashion-MNIST images, what emulates a Raspberry Pi, and a database server that the
-# tests start for themselves.
-DEBIAN := dataset-fashion-mnist qemu-user-static mmdebstrap postgresql
+# Debian packages that tests use: the Fashion-MNIST images, what emulates a Raspberry Pi, a browser, and a database server
+# that the tests start for themselves.
+DEBIAN := dataset-fashion-mnist qemu-user-static mmdebstrap postgresql chromium
 
 .PHONY: demo test check format bench peers clean
 

@@ -14,7 +14,7 @@ from tests.coordinator.http.site import Site
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", "/", 404),
+        ("GET", "/nothing", 404),
         ("GET", "/v1", 404),
         ("GET", "/v1/federations/", 404),
         ("GET", "/docs", 404),
