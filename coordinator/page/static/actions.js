@@ -90,7 +90,8 @@ function changeDeadline(app) {
     title: "Change the deadline of rounds",
     says: [
       now === null ? "" : `A round now closes ${seconds(now)} after it opens.`,
-      "The new deadline holds for the open round and for all that follow. Devices that have their task already were told the old one.",
+      "The new deadline holds for the open round and for all that follow.",
+      "Devices that have their task already were told the old one.",
     ].filter(Boolean),
     fields: [field(number, "A round closes after", units), effect],
     verb: "Change",
@@ -119,17 +120,21 @@ const FORMATS = [
   ["mask", "Mask", "which channels are kept"],
 ];
 
+function modelFiles(path) {
+  return FORMATS.map(([format, title, note]) => [format, title, note, `${path}?format=${format}`]);
+}
+
 function exportModel(app) {
   const { name } = app.standing;
-  const files = FORMATS.map(([format, title, note]) => [format, title, note, `${federationPath(name, "model")}?format=${format}`]);
+  const files = modelFiles(federationPath(name, "model"));
   files.push(["telemetry", "What every task cost", "a table, CSV", `${federationPath(name, "telemetry")}?format=csv`]);
-  showFiles(`Export from ${name}`, "The newest global model, and what was measured. A file is made when you ask for it.", files);
+  const says = "The newest global model, and what was measured. A file is made when you ask for it.";
+  showFiles(`Export from ${name}`, says, files);
 }
 
 export function exportDevice(app, id) {
   const path = federationPath(app.standing.name, "devices", id, "model");
-  const files = FORMATS.map(([format, title, note]) => [format, title, note, `${path}?format=${format}`]);
-  showFiles(`Export the part of ${id}`, "The part of the newest model that this device has.", files);
+  showFiles(`Export the part of ${id}`, "The part of the newest model that this device has.", modelFiles(path));
 }
 
 function showFiles(title, says, files) {

@@ -3,7 +3,11 @@
 import * as clock from "./clock.js";
 import { element, setAttribute, setText } from "./dom.js";
 import { STATES } from "./devices.js";
-import { BEYOND, ago, count, joules, moment, ordinary, ratioOf, roundNumber, seconds, share, size, times } from "./words.js";
+import { BEYOND, ago, count, joules, moment, ordinary, ratioOf } from "./words.js";
+import { roundNumber, seconds, share, size, times } from "./words.js";
+
+/* What a row has under a name. */
+export const of = (name) => (row) => row[name];
 
 /* A plain value. */
 export function plain(name, title, width, text, value, more = {}) {
@@ -12,7 +16,7 @@ export function plain(name, title, width, text, value, more = {}) {
 
 /* A number under its own name. */
 export function amount(name, title, width, text) {
-  return plain(name, title, width, text, (row) => row[name], { number: true });
+  return plain(name, title, width, text, of(name), { number: true });
 }
 
 /* What a device measured, and how many times what was predicted that is: '12.3 ms (1.1x)'. */
@@ -82,7 +86,7 @@ export function words(name, title, width, text) {
 const DEVICE = {
   name: "id",
   title: "Device",
-  width: 170,
+  width: 164,
   value: (row) => row.order,
   make: () => [element("a", { class: "device" }), element("span", { class: "below" })],
   fill(cell, row) {
@@ -95,22 +99,22 @@ const DEVICE = {
 };
 
 const SEEN = age("seen_at", "Seen", 92);
-const STEP = measured("step_seconds", "Step time", 142, seconds, (row) => row.step_seconds, (row) => row.predicted_step_seconds);
+const STEP = measured("step_seconds", "Step time", 142, seconds, of("step_seconds"), of("predicted_step_seconds"));
 
 export const FLEET = [
   DEVICE,
-  words("class", "Class", 140, (row) => row.class),
+  words("class", "Class", 140, of("class")),
   state(124, STATES),
-  words("why", "Why", 180, (row) => row.why),
+  words("why", "Why", 168, of("why")),
   SEEN,
-  plain("round", "Round", 70, roundNumber, (row) => row.round, { number: true }),
+  plain("round", "Round", 70, roundNumber, of("round"), { number: true }),
   amount("kept", "Kept", 74, share),
   amount("trained", "Trained", 78, share),
   STEP,
-  measured("round_seconds", "Round time", 146, seconds, (row) => row.round_seconds, (row) => row.predicted_round_seconds),
-  measured("peak_bytes", "Peak memory", 150, size, (row) => row.peak_bytes, (row) => row.predicted_peak_bytes),
-  measured("joules", "Energy", 134, joules, (row) => row.joules, (row) => row.predicted_joules),
-  words("energy_label", "Energy is", 142, (row) => row.energy_label),
+  measured("round_seconds", "Round time", 146, seconds, of("round_seconds"), of("predicted_round_seconds")),
+  measured("peak_bytes", "Peak memory", 150, size, of("peak_bytes"), of("predicted_peak_bytes")),
+  measured("joules", "Energy", 134, joules, of("joules"), of("predicted_joules")),
+  words("energy_label", "Energy is", 142, of("energy_label")),
   amount("down_bytes", "Down", 84, size),
   amount("up_bytes", "Up", 84, size),
   amount("accuracy", "Own accuracy", 116, share),
@@ -125,5 +129,5 @@ export const FLEET_NARROW = [
   { ...DEVICE, width: 88 },
   { ...FLEET[2], width: 99 },
   { ...SEEN, width: 74 },
-  { ...STEP, width: 72 },
+  { ...STEP, title: "Step", width: 72 },
 ];

@@ -2,15 +2,15 @@
 
 import { ask, federationPath } from "./api.js";
 import { exportDevice, revokeDevice } from "./actions.js";
-import { comparison, measured, plain, state, words } from "./columns.js";
+import { comparison, measured, of, plain, state, words } from "./columns.js";
 import * as clock from "./clock.js";
 import { beforePaint, byId, element, later, pairs, setAttribute, setText, showProblem, tiles } from "./dom.js";
 import { Figures } from "./figures.js";
 import { LongTable } from "./longtable.js";
 import { flat, planRows, profileRows } from "./profile.js";
-import { BEYOND, ago, count, joules, moment, ordinary, plural, ratioOf, roundNumber, seconds, share, size, times } from "./words.js";
+import { BEYOND, ago, count, joules, moment, ordinary, plural } from "./words.js";
+import { ratioOf, roundNumber, seconds, share, size, times } from "./words.js";
 
-const of = (name) => (row) => row[name];
 const number = { number: true };
 
 const TASKS = [
@@ -58,9 +58,7 @@ export class DeviceView {
     if (id !== this.#id) {
       this.#figures.release();
       this.#page = null;
-      setText(byId("device-about"), "");
       byId("device-actions").replaceChildren();
-      byId("device-why").hidden = true;
     }
     this.#id = id;
     this.title = id;
@@ -151,14 +149,10 @@ export class DeviceView {
     setText(byId("device-state"), how);
     setAttribute(byId("device-state"), "data-state", how);
     byId("device-state").hidden = how === "";
-    if (!row) {
-      return;
-    }
-    const now = clock.now();
-    setText(byId("device-about"), `${row.class ?? "Device"}. Seen ${ago(row.seen_at, now)}, ${how} since ${moment(row.since)}.`);
-    setText(byId("device-why"), row.why ?? "");
-    byId("device-why").hidden = !row.why;
-    tiles(byId("device-tiles"), figuresOf(row));
+    setText(byId("device-about"), about(row, device, how));
+    setText(byId("device-why"), row?.why ?? "");
+    byId("device-why").hidden = !row?.why;
+    tiles(byId("device-tiles"), row ? figuresOf(row) : []);
   }
 
   #paintActions(revoked) {
@@ -173,6 +167,16 @@ export class DeviceView {
       place.append(save, revoke);
     }
   }
+}
+
+function about(row, device, how) {
+  if (device?.state === "revoked") {
+    return `Revoked at ${moment(device.revoked_at)}, last seen at ${moment(device.seen_at)}.`;
+  }
+  if (!row) {
+    return "";
+  }
+  return `${row.class ?? "Device"}. Seen ${ago(row.seen_at, clock.now())}, ${how} since ${moment(row.since)}.`;
 }
 
 function figuresOf(row) {

@@ -1,5 +1,5 @@
-/* One dialog for everything that an operator confirms: it says what will happen, does it, and stays open with the reason
- * if that fails. Escape and Cancel close it, and the focus goes back to where it was. */
+/* One dialog for everything that an operator confirms: it says what will happen, does it, and stays open with the
+ * reason if that fails. Escape and Cancel close it, and the focus goes back to where it was. */
 
 import { byId, element, showProblem } from "./dom.js";
 import { Problem } from "./api.js";
@@ -8,7 +8,7 @@ const dialog = byId("dialog");
 let current = null;
 
 /* `name` marks the dialog; `says` are paragraphs; `fields` are elements of the form; `ready()` tells whether it can be
- * confirmed; `go(signal)` does it. Without `go` there is only a button that closes. */
+ * confirmed; `go()` does it. Without `go` there is only a button that closes. */
 export function confirm({ name, title, says, fields = [], verb, danger = false, ready = () => true, go = null }) {
   current = { ready, go };
   dialog.dataset.confirm = name;
@@ -47,7 +47,7 @@ async function submitted(event) {
     }
   } catch (error) {
     if (current === mine) {
-      showProblem(byId("dialog-problem"), error instanceof Problem ? error : new Problem(0, "The page failed at this.", ""));
+      problemInDialog(error instanceof Problem ? error : new Problem(0, "The page failed at this.", ""));
     }
   } finally {
     delete dialog.dataset.busy;

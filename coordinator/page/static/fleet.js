@@ -64,7 +64,8 @@ export class FleetView {
   #makeButtons() {
     for (const state of [null, ...STATES]) {
       const number = element("span", { class: "of" });
-      const button = element("button", { type: "button", "data-state": state ?? "all" }, capital(state ?? "all"), " ", number);
+      const name = state ?? "all";
+      const button = element("button", { type: "button", "data-state": name }, capital(name), " ", number);
       button.addEventListener("click", () => {
         this.#state = this.#state === state ? null : state;
         this.#filter();

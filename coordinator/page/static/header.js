@@ -38,7 +38,7 @@ export class Header {
     }
     const chooser = element("select", { id: "chooser", "aria-label": "Federation" });
     chooser.append(...names.map((name) => element("option", { value: name, selected: name === chosen }, name)));
-    chooser.addEventListener("change", () => this.#app.choose(chooser.value));
+    chooser.addEventListener("change", () => this.#app.turnTo(chooser.value));
     place.replaceChildren(chooser);
   }
 
@@ -55,8 +55,9 @@ export class Header {
     setAttribute(byId("federation-state"), "data-state", federation.state);
     setText(byId("reason"), federation.reason ?? "");
     const gone = devices.counts.gone ?? 0;
+    const { rounds } = federation;
     const facts = {
-      round: progress === null ? `No round yet of ${count(federation.rounds)}` : roundTitle(progress, federation.rounds),
+      round: progress === null ? `No round yet of ${count(rounds)}` : roundTitle(progress, rounds),
       devices: `${plural(devices.size - gone, "device")} there, ${count(gone)} gone`,
       accuracy: federation.accuracy === null ? "Accuracy not known yet" : `Accuracy ${share(federation.accuracy)}`,
       method: `${federation.strategy}, ${federation.model}`,

@@ -1,5 +1,6 @@
-/* The stream of what changes in a federation: read with fetch, so that the token can be sent, and opened again by itself
- * whenever it fails, ends or falls silent. Every connection begins with a whole snapshot, so nothing is replayed. */
+/* The stream of what changes in a federation: read with fetch, so that the token can be sent, and opened again by
+ * itself whenever it fails, ends or falls silent. Every connection begins with a whole snapshot, so nothing is
+ * replayed. */
 
 import { request } from "./api.js";
 
@@ -150,5 +151,8 @@ function parsed(block) {
       data.push(line.slice(5));
     }
   }
-  return data.length === 0 && kind === "message" ? null : { kind, data: data.length ? JSON.parse(data.join("\n")) : {} };
+  if (data.length === 0) {
+    return kind === "message" ? null : { kind, data: {} };
+  }
+  return { kind, data: JSON.parse(data.join("\n")) };
 }

@@ -1,15 +1,11 @@
 /* A table of any length: only the rows that can be seen are in the document, between two empty rows as tall as all the
  * others. Sorted by a press on a heading; arrow keys move from row to row.
  *
- * A column is {name, title, width, value(row), text(row)}, and where it needs them:
- *   number      aligned to the right, largest first
- *   make()      what a new cell holds, and fill(cell, row), which writes into it; else text(row) is the cell
- *   hint(row)   what is said when the pointer rests on it
- *   ticks       its text changes with time alone
- *   unsorted    has no order
- * A row has a `stamp` that changes when anything in it does. */
+ * What a column is, cells.js says. A row may have a `stamp` that changes when anything in it does: then it is written
+ * again only if that is new. */
 
-import { beforePaint, element, setAttribute, setText } from "./dom.js";
+import { cell, fill, heading, setHeight, spacer } from "./cells.js";
+import { beforePaint, element, setAttribute } from "./dom.js";
 
 const BESIDE = 5; // rows beyond what can be seen, either way
 
@@ -29,7 +25,9 @@ export class LongTable {
   #shown = new Map();
   #spare = [];
   #held = new WeakMap(); // what is written in a line
-  #height = 0;
+  #height = 0; // of a row
+  #room = 0; // in which rows are seen
+  #top = 0; // how far they are scrolled
 
   /* `attribute` marks each row with its key; `sort` is {column, descending}; `label` names the table. */
   constructor(table, { columns, key, attribute, sort, label }) {
@@ -42,11 +40,22 @@ export class LongTable {
     table.append(this.#widths, element("thead", {}, this.#head), this.#body);
     this.#body.append(this.#above, this.#below);
     this.setColumns(columns);
-    const paint = beforePaint(() => this.paint());
-    this.#scroller.addEventListener("scroll", paint, { passive: true });
-    new ResizeObserver(paint).observe(this.#scroller);
+    this.#watchScroller();
     this.#head.addEventListener("click", (event) => this.#pressed(event));
     this.#body.addEventListener("keydown", (event) => this.#moved(event));
+  }
+
+  /* Where it stands and how tall it is, is kept: to ask for it after a change would lay the page out twice. */
+  #watchScroller() {
+    const moved = beforePaint(() => {
+      this.#top = this.#scroller.scrollTop;
+      this.paint();
+    });
+    this.#scroller.addEventListener("scroll", moved, { passive: true });
+    new ResizeObserver(() => {
+      this.#room = this.#scroller.clientHeight;
+      this.paint();
+    }).observe(this.#scroller);
   }
 
   setColumns(columns) {
@@ -78,7 +87,10 @@ export class LongTable {
   }
 
   toTop() {
-    this.#scroller.scrollTop = 0;
+    if (this.#top !== 0) {
+      this.#scroller.scrollTop = 0;
+      this.#top = 0;
+    }
   }
 
   /* Writes what changes with time alone, in the rows that can be seen. */
@@ -91,7 +103,7 @@ export class LongTable {
   }
 
   paint() {
-    if (this.#scroller.clientHeight === 0) {
+    if (this.#room === 0) {
       return; // not on show
     }
     this.#height ||= parseFloat(getComputedStyle(this.#table).getPropertyValue("--row")) || 34;
@@ -117,9 +129,8 @@ export class LongTable {
   }
 
   #span() {
-    const top = Math.max(0, this.#scroller.scrollTop - this.#body.offsetTop + this.#head.offsetHeight);
-    const first = Math.max(0, Math.floor(top / this.#height) - BESIDE);
-    const seen = Math.ceil(this.#scroller.clientHeight / this.#height) + 2 * BESIDE;
+    const first = Math.max(0, Math.floor(this.#top / this.#height) - BESIDE);
+    const seen = Math.ceil(this.#room / this.#height) + 2 * BESIDE;
     const begin = Math.min(first, Math.max(0, this.#rows.length - seen));
     return [begin, Math.min(this.#rows.length, begin + seen)];
   }
@@ -194,7 +205,7 @@ export class LongTable {
   }
 
   #moved(event) {
-    const far = Math.max(1, Math.floor(this.#scroller.clientHeight / this.#height) - 2);
+    const far = Math.max(1, Math.floor(this.#room / this.#height) - 2);
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: far, PageUp: -far, Home: -Infinity, End: Infinity };
     const step = steps[event.key];
     const key = this.#focusedKey();
@@ -205,8 +216,9 @@ export class LongTable {
     const from = this.#rows.findIndex((row) => this.#key(row) === key);
     const place = Math.min(this.#rows.length - 1, Math.max(0, from + step));
     const top = place * this.#height;
-    const room = this.#scroller.clientHeight - this.#head.offsetHeight - this.#height;
+    const room = this.#room - this.#head.offsetHeight - this.#height;
     this.#scroller.scrollTop = Math.min(top, Math.max(this.#scroller.scrollTop, top - room));
+    this.#top = this.#scroller.scrollTop;
     this.paint();
     this.#shown.get(this.#key(this.#rows[place]))?.querySelector("a, button")?.focus({ preventScroll: true });
   }
@@ -223,39 +235,4 @@ export function sorted(rows, value, descending) {
     return one.value < other.value ? -direction : one.value > other.value ? direction : 0;
   });
   return marked.map((one) => one.row);
-}
-
-function heading(column) {
-  const content = column.unsorted ? column.title : element("button", { type: "button" }, column.title);
-  return element("th", { scope: "col", "data-column": column.name, class: column.number ? "number" : null }, content);
-}
-
-function cell(column, place) {
-  const made = element(place === 0 ? "th" : "td", {
-    scope: place === 0 ? "row" : null,
-    "data-column": column.name,
-    class: column.number ? "number" : null,
-  });
-  made.append(...(column.make ? column.make() : []));
-  return made;
-}
-
-function fill(place, column, row) {
-  if (column.fill) {
-    column.fill(place, row);
-  } else {
-    setText(place, column.text(row));
-  }
-  if (column.hint) {
-    setAttribute(place, "title", column.hint(row));
-  }
-}
-
-function spacer() {
-  return element("tr", { class: "space", "aria-hidden": "true" }, element("td"));
-}
-
-function setHeight(line, pixels) {
-  line.hidden = pixels === 0;
-  line.firstChild.style.height = `${pixels}px`;
 }

@@ -82,6 +82,14 @@ class Page {
     return error.status === 401 || error.status === 0;
   }
 
+  /* The reader wants another federation. A device of this one is not in that one. */
+  turnTo(name) {
+    if (location.hash.startsWith("#/device/")) {
+      history.replaceState(null, "", "#/fleet");
+    }
+    this.choose(name);
+  }
+
   choose(name) {
     this.#live?.close();
     sessionStorage.setItem(CHOSEN, name);
@@ -106,7 +114,8 @@ class Page {
   async #begin(session) {
     useLibrary(session);
     document.body.dataset.role = session.role;
-    setText(byId("version"), `EdgeFL ${session.version}. ${session.role === "admin" ? "" : "You look as a viewer. "}This page asks no other host for anything.`);
+    const role = session.role === "admin" ? "" : "You look as a viewer: you can change nothing. ";
+    setText(byId("version"), `EdgeFL ${session.version}. ${role}This page asks no other host for anything.`);
     for (const one of document.querySelectorAll("[data-view=keys], [data-admin]")) {
       one.parentElement.hidden = session.role !== "admin";
     }
@@ -123,7 +132,8 @@ class Page {
       showScreen("none");
       document.title = "No federation yet · EdgeFL";
     } else {
-      const chosen = [this.standing.name, sessionStorage.getItem(CHOSEN), firstOf(federations)].find((name) => names.includes(name));
+      const liked = [this.standing.name, sessionStorage.getItem(CHOSEN), firstOf(federations)];
+      const chosen = liked.find((name) => names.includes(name));
       this.#header.setNames(names, chosen);
       if (chosen !== this.standing.name) {
         this.choose(chosen);

@@ -2,6 +2,8 @@
 
 import { byId, element } from "./dom.js";
 
+const ONCE = "Whoever has it can join until it is used up, over or revoked. It cannot be shown again.";
+
 export function showNewKey(place, made) {
   const done = element("button", { type: "button", id: "key-hide" }, "I have it, hide it");
   done.addEventListener("click", () => {
@@ -19,7 +21,7 @@ export function showNewKey(place, made) {
         heading,
         copied("Run this on the device, with --data for its samples", "join-line", made.join),
         copied("Or the key alone", "new-key", made.key),
-        element("p", { class: "hint" }, "Whoever has it can join until it is used up, over or revoked. It cannot be shown again."),
+        element("p", { class: "hint" }, ONCE),
         done,
       ),
       ...picture(made),
@@ -35,7 +37,8 @@ function picture(made) {
   // A picture of its own needs the name space, which markup inside a page does without.
   const svg = made.qr.includes("xmlns=") ? made.qr : made.qr.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"');
   const source = `data:image/svg+xml,${encodeURIComponent(svg)}`;
-  return [element("img", { id: "qr", src: source, alt: "The line to join with, as a QR code", width: "180", height: "180" })];
+  const alt = "The line to join with, as a QR code";
+  return [element("img", { id: "qr", src: source, alt, width: "180", height: "180" })];
 }
 
 /* A text with a button that copies it. */

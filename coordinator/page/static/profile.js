@@ -8,7 +8,6 @@ const text = (value) => (value === null || value === undefined ? NONE : String(v
 export function profileRows(device) {
   const { profile } = device;
   const machine = profile.machine ?? {};
-  const power = profile.power;
   return known([
     ["Name", profile.device_name],
     ["System", [machine.system, machine.architecture].filter(Boolean).join(", ")],
@@ -17,7 +16,7 @@ export function profileRows(device) {
     ["Memory", `${size(profile.memory_free_bytes)} free of ${size(profile.memory_total_bytes)}`],
     ["Storage", `${size(profile.storage_free_bytes)} free`],
     ["Network", `${rate(profile.download_bytes_per_second)} down, ${rate(profile.upload_bytes_per_second)} up`],
-    ["Power", power ? `${watts(power.busy_watts)} busy, ${watts(power.idle_watts)} idle; ${power.source}, ${power.provenance}` : "not known"],
+    ["Power", powerOf(profile.power)],
     ["Temperature", degrees(profile.temperature_celsius)],
     ["Step times", profile.cost && `${share(profile.cost.relative_error)} typical error of a prediction`],
     ["Measured", when(profile.measured_at)],
@@ -26,6 +25,13 @@ export function profileRows(device) {
     ["Join key", device.key],
     ["Revoked", device.revoked_at === null ? null : moment(device.revoked_at)],
   ]);
+}
+
+function powerOf(power) {
+  if (!power) {
+    return "not known";
+  }
+  return `${watts(power.busy_watts)} busy, ${watts(power.idle_watts)} idle; ${power.source}, ${power.provenance}`;
 }
 
 export function planRows(plan) {
@@ -38,7 +44,9 @@ export function planRows(plan) {
     ["Batch", `${text(work.batch_size)} samples`],
     ["Most steps", work.most_steps === null || work.most_steps === undefined ? "no limit" : count(work.most_steps)],
     ["Deadline", `${seconds(plan.deadline_seconds)} after it gets the task`],
-    ["Predicted", predicted && `${seconds(predicted.seconds)}, ${size(predicted.peak_bytes)}, ${joules(predicted.joules)}`],
+    ["Predicted time", predicted && seconds(predicted.seconds)],
+    ["Predicted memory", predicted && size(predicted.peak_bytes)],
+    ["Predicted energy", predicted && joules(predicted.joules)],
   ]);
 }
 
@@ -51,7 +59,8 @@ export function flat(value, path = "") {
 }
 
 function known(rows) {
-  return rows.filter(([, value]) => value !== null && value !== undefined && value !== "").map(([name, value]) => [name, String(value)]);
+  const there = rows.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return there.map(([name, value]) => [name, String(value)]);
 }
 
 function when(stamp) {

@@ -44,7 +44,8 @@ export class Progress {
       segment.hidden = progress[name] === 0;
     }
     // The round in which devices make the model their own wants nobody's update.
-    setText(byId("updates"), progress.personal ? count(progress.arrived) : `${count(progress.arrived)} of ${count(progress.wanted)}`);
+    const wanted = progress.personal ? "" : ` of ${count(progress.wanted)}`;
+    setText(byId("updates"), `${count(progress.arrived)}${wanted}`);
     setAttribute(byId("progress"), "data-state", progress.state);
     this.tick();
   }

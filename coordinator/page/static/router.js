@@ -82,7 +82,10 @@ function parsed(hash, views, role) {
   if (!Object.hasOwn(views, name ?? "") || (name === "keys" && role !== "admin")) {
     return [FIRST, null];
   }
-  return name === "device" && rest.length ? [name, decoded(rest.join("/"))] : name === "device" ? [FIRST, null] : [name, null];
+  if (name !== "device") {
+    return [name, null];
+  }
+  return rest.length ? [name, decoded(rest.join("/"))] : [FIRST, null];
 }
 
 function decoded(text) {

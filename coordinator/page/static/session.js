@@ -37,7 +37,7 @@ export class Session {
     try {
       await this.#check();
     } catch (error) {
-      if (error.status === 0 || error.status >= 500) {
+      if (error.status === 0 || error.status === 429 || error.status >= 500) {
         setText(byId("wait-text"), `${error.message} It is asked again every few seconds.`);
         this.#retry = setTimeout(() => this.start(), AGAIN);
       } else {

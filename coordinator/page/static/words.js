@@ -9,6 +9,7 @@ const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", y
 const BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
 const DECIMAL = ["p", "n", "µ", "m", "", "k", "M", "G", "T"];
 const NO_PREFIX = 4;
+const UNITS = [["s", 1], ["min", 60], ["h", 3600], ["d", 86400]];
 
 const missing = (value) => value === null || value === undefined || !Number.isFinite(value);
 
@@ -66,7 +67,7 @@ export function ago(then, now) {
   if (passed < 1) {
     return "now";
   }
-  const [unit, each] = passed < 60 ? ["s", 1] : passed < 3600 ? ["min", 60] : passed < 86400 ? ["h", 3600] : ["d", 86400];
+  const [unit, each] = UNITS.findLast(([, size]) => passed >= size);
   return `${GROUPED.format(Math.floor(passed / each))} ${unit} ago`;
 }
 
