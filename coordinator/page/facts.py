@@ -17,7 +17,6 @@ MEASURED = (
     "step_seconds",
     "predicted_step_seconds",
     "round_seconds",
-    "predicted_round_seconds",
     "peak_bytes",
     "predicted_peak_bytes",
     "joules",
@@ -40,7 +39,6 @@ def facts_of(task: Task) -> dict[str, Any]:
     facts |= {
         "kept": task.kept_fraction,
         "trained": task.trained_fraction,
-        "predicted_round_seconds": predicted.get("seconds"),
         "predicted_peak_bytes": predicted.get("peak_bytes"),
         "predicted_joules": predicted.get("joules"),
     }

@@ -63,7 +63,8 @@ function move(app, verb) {
     danger,
     ready: () => verb !== "abort" || typed.value.trim() === name,
     async go() {
-      await ask(federationPath(name, verb), { method: "POST", body: { reason: reason.value.trim() || null } });
+      const body = { reason: reason.value.trim() || null };
+      app.learn(await ask(federationPath(name, verb), { method: "POST", body }));
       app.say(`${name} is ${done}.`);
     },
   });
@@ -81,7 +82,7 @@ function changeDeadline(app) {
   number.value = now === null ? "" : now / unit;
   const wanted = () => Number(number.value) * Number(units.value);
   const effect = element("p", { class: "hint", role: "status" });
-  const show = () => setText(effect, deadlineEffect(progress, wanted()));
+  const show = () => setText(effect, deadlineEffect(progress, wanted(), now));
   number.addEventListener("input", show);
   units.addEventListener("input", show);
   show();
@@ -97,20 +98,20 @@ function changeDeadline(app) {
     verb: "Change",
     ready: () => wanted() >= 1,
     async go() {
-      await ask(federationPath(name, "deadline"), { method: "PUT", body: { seconds: wanted() } });
+      app.learn(await ask(federationPath(name, "deadline"), { method: "PUT", body: { seconds: wanted() } }));
       app.say(`Rounds now close ${seconds(wanted())} after they open.`);
     },
   });
 }
 
-function deadlineEffect(progress, wanted) {
+function deadlineEffect(progress, wanted, now) {
   if (!(wanted >= 1)) {
     return "A deadline is at least a second.";
   }
-  if (progress?.state !== "open") {
+  if (progress?.state !== "open" || now === null) {
     return "No round is open: the next one has it.";
   }
-  const closes = progress.opened_at + wanted;
+  const closes = progress.deadline_at + wanted - now; // a round in its second attempt began anew
   return closes <= clock.now() ? "The open round closes at once." : `The open round closes at ${moment(closes)}.`;
 }
 

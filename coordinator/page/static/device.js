@@ -20,7 +20,7 @@ const TASKS = [
   plain("kept", "Kept", 74, share, of("kept"), number),
   plain("trained", "Trained", 78, share, of("trained"), number),
   measured("step_seconds", "Step time", 142, seconds, of("step_seconds"), of("predicted_step_seconds")),
-  measured("round_seconds", "Round time", 146, seconds, of("round_seconds"), of("predicted_seconds")),
+  plain("round_seconds", "Round time", 96, seconds, of("round_seconds"), number),
   measured("peak_bytes", "Peak memory", 150, size, of("peak_bytes"), of("predicted_peak_bytes")),
   measured("joules", "Energy", 134, joules, of("joules"), of("predicted_joules")),
   words("energy_label", "Energy is", 142, of("energy_label")),
@@ -143,7 +143,7 @@ export class DeviceView {
   /* What the stream tells, and goes on by itself. */
   #paintNow() {
     const device = this.#page?.device;
-    const row = this.#app.standing.devices.get(this.#id) ?? this.#page?.row;
+    const row = this.#app.standing.devices.get(this.#id);
     const revoked = device?.state === "revoked";
     const how = revoked ? "revoked" : (row?.state ?? device?.state ?? "");
     setText(byId("device-state"), how);
@@ -182,7 +182,7 @@ function about(row, device, how) {
 function figuresOf(row) {
   return [
     against("Step time", seconds, row.step_seconds, row.predicted_step_seconds),
-    against("Round time", seconds, row.round_seconds, row.predicted_round_seconds),
+    ["Round time", seconds(row.round_seconds), "with loading and judging, which nobody predicts"],
     against("Peak memory", size, row.peak_bytes, row.predicted_peak_bytes),
     against(row.energy_label ? `Energy, ${row.energy_label}` : "Energy", joules, row.joules, row.predicted_joules),
     ["Part of the model", share(row.kept), `kept; ${share(row.trained)} trained`],

@@ -144,7 +144,7 @@ export class Figures {
     one.plot.style.minHeight = "";
     const why = settings.charts
       ? "The charting library did not come. It is asked for again when there is something new to draw."
-      : "The coordinator has no charting library. Install it there: pip install 'edgefl-toolkit[report]'";
+      : "The coordinator has no charting library. Install it there: pip install 'edgefl-toolkit[coordinator]'";
     one.plot.replaceChildren(element("p", { class: "empty" }, why));
   }
 

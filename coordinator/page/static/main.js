@@ -61,6 +61,13 @@ class Page {
     this.#router.go(view);
   }
 
+  /* An action was answered with how the federation is now: that need not wait for the stream. */
+  learn(federation) {
+    if (federation.name === this.standing.name) {
+      this.#hear("change", { now: clock.now(), federation });
+    }
+  }
+
   say(text) {
     this.#header.say(text);
   }

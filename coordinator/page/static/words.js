@@ -87,7 +87,10 @@ export function ratioOf(measured, predicted) {
 }
 
 /* '1.1x'. */
-export const times = (ratio) => `${ratio < 10 ? ratio.toFixed(1) : threeDigits(ratio)}x`;
+export function times(ratio) {
+  const said = ratio >= 10 ? threeDigits(ratio) : ratio >= 0.1 ? ratio.toFixed(1) : Number(ratio.toPrecision(1));
+  return `${said}x`;
+}
 
 /* Rounds are counted from 0 by the coordinator and from 1 by people. */
 export const roundNumber = (number) => (missing(number) ? NONE : count(number + 1));

@@ -2,21 +2,26 @@
 
     python -m tests.coordinator.browser.pictures FOLDER
 
-Five agents of different speed train on digits; a sixth device refuses, and a seventh does not fetch its task.
+Five agents with different memory train on digits; a sixth device refuses, and a seventh does not fetch its task. What
+they can do is measured here first.
 """
 
+import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect
 
+from edgefl.masks import leading_channels
+from edgefl.planning import predict
+from edgefl.values import DeviceProfile, loads
 from tests.cli.running_coordinator import Running, coordinator, joining
 from tests.coordinator.browser.chromium import DESKTOP, PHONE, chromium, looking, sign_in
 from tests.coordinator.browser.hand_driven import HandDriven
-from tests.coordinator.test_end_to_end import profile_of
-from tests.device_runtime.federation import BUNDLE
+from tests.device_runtime.federation import BUNDLE, bundle
 
 _ROUNDS = 12
 _FEDERATION = f"""\
@@ -25,13 +30,14 @@ name = "digits"
 model = "{BUNDLE.name}"
 seed = 3
 [strategy]
-name = "perfedmask"
+name = "fedavg"
+frozen = "planned"
 learning_rate = 0.05
 [work]
-epochs = 8
+epochs = 50
 batch_size = 32
 [rounds]
-count = {_ROUNDS + 1}
+count = 60
 deadline = 300
 at_least = 2
 [selection]
@@ -43,7 +49,8 @@ data = "digits"
 [budget]
 adapt = false
 """
-_FEWER_STEPS = 20 / (8 * 9)
+_WIDTHS = (1.0, 0.8, 0.6, 0.45, 0.3)
+"""Of the submodels that the devices have memory for."""
 
 
 def main(folder: Path) -> None:
@@ -53,10 +60,7 @@ def main(folder: Path) -> None:
         home = Path(name)
         (home / BUNDLE.name).write_bytes(BUNDLE.read_bytes())
         (home / "federation.toml").write_text(_FEDERATION)
-        profiles = {
-            number: profile_of(slowness * _FEWER_STEPS)
-            for number, slowness in enumerate((0.5, 1.2, 1.8, 3.0, 4.0), start=1)
-        }
+        profiles = dict(enumerate(_profiles(home), start=1))
         with coordinator(home / "state", str(home / "federation.toml")) as server:
             key = server.key_of("digits")
             with joining(server.url, key, home, *profiles, profiles=profiles):
@@ -69,6 +73,30 @@ def main(folder: Path) -> None:
                     for size, place in ((DESKTOP, "desktop"), (PHONE, "phone")):
                         for scheme in ("light", "dark"):
                             _pictures(browser, server, folder, size, f"{place}-{scheme}", scheme)
+
+
+def _profiles(home: Path) -> list[DeviceProfile]:
+    """Measure this machine, and pretend that it has less and less memory."""
+    file = home / "profile.json"
+    subprocess.run(
+        [sys.executable, "-m", "edgefl", "profile", "--seconds", "10", "--threads", "1", "--out", str(file)],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    measured, graph = loads(DeviceProfile, file.read_bytes()), bundle().graph
+    found = []
+    for width in _WIDTHS:
+        needed = predict(measured, leading_channels(graph, width).cost, batch=32, steps=450).peak_bytes
+        assert needed is not None
+        found.append(
+            replace(
+                measured,
+                device_name=f"here, {needed / 2**20:.0f} MiB free",
+                memory_free_bytes=needed,
+                memory_total_bytes=max(needed, measured.memory_total_bytes),
+            )
+        )
+    return found
 
 
 def _token(server: Running) -> str:
