@@ -1,5 +1,6 @@
 """The life of a federation, as its operator sees it in a browser: real agents, a real coordinator, a real Chromium."""
 
+import contextlib
 import re
 import signal
 import socket
@@ -28,7 +29,7 @@ seed = 3
 name = "fedavg"
 learning_rate = 0.05
 [work]
-epochs = 60
+epochs = 40
 batch_size = 32
 [rounds]
 count = {ROUNDS}
@@ -37,14 +38,14 @@ at_least = 2
 [selection]
 devices = 5
 wait_for = 3
-available_within = 8
+available_within = 10
 [evaluation]
 data = "digits"
 [budget]
 adapt = false
 """
-FEWER_STEPS = 20 / (60 * 9)
-"""`profile_of` means rounds of 20 steps; these have 60 passes over 9 batches."""
+FEWER_STEPS = 20 / (40 * 9)
+"""`profile_of` means rounds of 20 steps; these have 40 passes over 9 batches."""
 
 
 @pytest.fixture(scope="module")
@@ -98,11 +99,11 @@ def test_a_federation_from_its_start_to_its_end(browser: Browser, tmp_path: Path
             sign_in(page, token(server))
             expect(page.locator("#federation-state")).to_have_text("created")
             expect(page.locator("#fleet-empty")).to_be_visible()
-            with (
-                HandDriven.joined(server.url, key, "refuser") as refuser,
-                HandDriven.joined(server.url, key, "sender") as sender,
-                joining(server.url, key, tmp_path, *profiles, profiles=profiles),
-            ):
+            with joining(server.url, key, tmp_path, *profiles, profiles=profiles), contextlib.ExitStack() as stack:
+                expect(page.locator("#fleet-count")).to_have_text("3 of 3 devices", timeout=60_000)
+                refuser, sender = (
+                    stack.enter_context(HandDriven.joined(server.url, key, name)) for name in ("refuser", "sender")
+                )
                 expect(page.locator("#fleet-count")).to_have_text("5 of 5 devices")
                 states(page, refuser="idle", sender="idle", device_1="idle", device_2="idle", device_3="idle")
                 act(page, "start")
@@ -151,7 +152,11 @@ def pause_and_revoke(page: Page) -> None:
 
 
 def let_it_end(page: Page) -> None:
-    set_deadline(page, "20")  # the next round may have asked the device that is gone, and would wait for it for long
+    # The next round may have asked the device that is gone, and would wait for it for two minutes.
+    set_deadline(page, "5")
+    page.click("nav [data-view=rounds]")
+    expect(page.locator("#rounds tr[data-round='1']")).to_contain_text("done")
+    set_deadline(page, "120")
     expect(page.locator("#federation-state")).to_have_text("finished", timeout=90_000)
     page.click("nav [data-view=rounds]")
     for name in ("accuracy", "loss", "traffic", "time"):
