@@ -18,10 +18,10 @@ from coordinator.intake import Intake
 from coordinator.limits import LimitsMiddleware
 from coordinator.metrics import Metrics
 from coordinator.page.charts import Charts
-from coordinator.page.live import Live
 from coordinator.problems import add_handlers
 from coordinator.routes import artifacts, bundles, devices, federations, members, page, results, service, speed, tasks
 from coordinator.routes.adding import BusyRoutes
+from coordinator.routes.live import Live
 from coordinator.routes.openapi import openapi_text
 from coordinator.server_settings import ServerLimits
 from coordinator.threads import Threads

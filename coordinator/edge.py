@@ -21,8 +21,8 @@ from coordinator.limits import has_body
 from coordinator.logs import REQUEST_ID
 from coordinator.metrics import Metrics
 from coordinator.page.charts import Charts
-from coordinator.page.live import Live
 from coordinator.problems import answer, noted
+from coordinator.routes.live import Live
 from coordinator.server_settings import ServerLimits
 from coordinator.threads import Threads
 from coordinator.waiting import Seen, Waiting

@@ -3,7 +3,6 @@
 Called by the routes and by `edgefl serve`. Raises `ProblemError` for what cannot be done.
 """
 
-import json
 import secrets
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,6 +13,7 @@ from coordinator.evaluation import check_data
 from coordinator.federation_settings import FederationSettings, Mode
 from coordinator.orders import shared_artifacts
 from coordinator.problems import ProblemError
+from coordinator.reports import read_report
 from coordinator.storage.records import OVER, Federation, FederationState, JoinKey, Round
 from coordinator.tokens import hash_of, new_token
 from edgefl.artifacts.bundle import Bundle, Manifest, pack_bundle, unpack_bundle
@@ -105,8 +105,11 @@ def change_deadline(context: Context, name: str, seconds: float) -> Federation:
                 f"federation {name!r} is {federation.state}",
                 fix="Its rounds are over, and so are their deadlines.",
             )
-        now = context.library.settings(federation).rounds.deadline
-        if context.store.set_deadline(name, seconds, before=federation.deadline, later=seconds - now):
+        settings, latest = context.library.settings(federation), context.store.latest_round(name)
+        later = seconds - settings.rounds.deadline
+        if latest is not None and settings.is_personal(latest.number):
+            later = max(0.0, later)  # its devices were given as long as they need
+        if context.store.set_deadline(name, seconds, before=federation.deadline, later=later):
             return existing(context, name)
 
 
@@ -187,8 +190,8 @@ def overview(context: Context, federation: Federation) -> Overview:
         updates=0 if latest is None else context.store.ended(federation.id, latest.number).done,
         wanted=wanted,
         devices=context.store.count_devices(federation.id),
-        report=json.loads(reports[max(reports)]) if reports else None,
-        personal=None if personal is None else json.loads(personal),
+        report=read_report(reports[max(reports)]) if reports else None,
+        personal=read_report(personal),
     )
 
 

@@ -31,7 +31,10 @@ class OperatorToken:
 def operator_tokens(settings: ServerSettings, store: Store) -> Mapping[Role, OperatorToken]:
     """Return the token of every role."""
     told = {Role.ADMIN: settings.admin_token, Role.VIEWER: settings.viewer_token}
-    return {role: _token(role, told[role], settings.state, store) for role in Role}
+    tokens = {role: _token(role, told[role], settings.state, store) for role in Role}
+    if len({token.hash for token in tokens.values()}) < len(tokens):
+        raise EdgeFLError("admin and viewer have the same token", fix="Give the viewer another one.")
+    return tokens
 
 
 def _token(role: Role, told: str | None, state: Path, store: Store) -> OperatorToken:

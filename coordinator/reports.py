@@ -8,8 +8,9 @@ from typing import Any
 from coordinator.evaluation import Score
 from coordinator.storage.records import Task
 from coordinator.storage.store import Ended
+from edgefl.charts.curves import quartiles
 
-__all__ = ["round_report"]
+__all__ = ["read_report", "round_report"]
 
 
 def round_report(
@@ -44,6 +45,10 @@ def round_report(
         "joules": sum(joules) if joules else None,
         "down_bytes": sum(one["transfer"]["down_bytes"] for one in telemetry),
         "up_bytes": sum(one["transfer"]["up_bytes"] for one in telemetry),
+        "energy_known": sorted({one["energy"]["provenance"] for one in telemetry if one["energy"] is not None}),
+        "accuracy_quartiles": _quartiles([result["accuracy"] for result in judged]),
+        "loss_quartiles": _quartiles([result["loss"] for result in results if result["steps"]]),
+        "seconds_quartiles": _quartiles([one["latency"]["round_seconds"] for one in telemetry]),
         "stale_updates": sum(task.counted_in != task.round for task in tasks),
         "combine_seconds": combine_seconds,
     }
@@ -52,10 +57,24 @@ def round_report(
     if before:
         report["device_accuracy_before"] = _mean(before)
     if score is not None:
-        report |= {"accuracy": score.accuracy, "test_loss": score.loss, "test_samples": score.samples}
+        loss = score.loss if math.isfinite(score.loss) else None  # what diverged has none
+        report |= {"accuracy": score.accuracy, "test_loss": loss, "test_samples": score.samples}
     if failure is not None:
         report["evaluation_error"] = failure
     return report
+
+
+def read_report(text: str | None) -> dict[str, Any] | None:
+    """Return a stored report. What is no number in it, from before that was looked after, becomes None."""
+    if text is None:
+        return None
+    report: dict[str, Any] = json.loads(text, parse_constant=lambda _: None)
+    return report
+
+
+def _quartiles(values: Sequence[float]) -> list[float] | None:
+    there = [value for value in values if math.isfinite(value)]
+    return list(quartiles(there)) if there else None
 
 
 def _tuned(result: dict[str, Any]) -> bool:

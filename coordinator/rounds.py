@@ -129,7 +129,8 @@ class Rounds:
             deadline_at=now + seconds,
         )
         tasks = prepared.tasks
-        if not self.context.store.open_round(opened, tasks, prepared.artifacts):
+        deadline = self.federation.deadline
+        if not self.context.store.open_round(opened, tasks, prepared.artifacts, deadline=deadline):
             return False
         self._say(None)
         _LOG.info("round opened", extra={"federation": self.federation.id, "round": number, "tasks": len(tasks)})
@@ -245,7 +246,7 @@ class Rounds:
             return self._give_up(current)
         prepared = Prepared([], []) if self.settings.buffered else self._further(current, missing, again=over)
         if over and not self.settings.buffered:
-            nobody = f"round {current.number} waits: no device that is there can do a task in time"
+            nobody = "the round waits: no device that is there can do a task in time"
             self._say(None if prepared.tasks else nobody)
         if not over and not prepared.tasks:
             return min(_LOOK_AGAIN, current.deadline_at - self.context.now())
@@ -269,16 +270,14 @@ class Rounds:
             prepared.artifacts,
             attempt=current.attempt,
             next_attempt=current.attempt + 1 if over else current.attempt,
-            deadline_at=self.context.now() + self.settings.rounds.deadline if over else current.deadline_at,
+            deadline_at=self.context.now() + self.settings.rounds.deadline if over else None,
         )
         if added:
             self.context.tell([task.device for task in prepared.tasks])
 
     def _give_up(self, current: Round) -> float:
         """Pause for the operator. Resumed, the round gets one more deadline."""
-        reason = (
-            f"round {current.number} had too few updates at {current.attempt} deadlines; see to the devices, resume"
-        )
+        reason = f"the round had too few updates at {current.attempt} deadlines; see to the devices, resume"
         self.context.store.move_federation(
             self.federation.id,
             FederationState.PAUSED,

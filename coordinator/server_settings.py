@@ -109,8 +109,6 @@ class ServerSettings:
                     f"the {role} token is too short, or has characters that no header can carry",
                     fix="Give at least 32 letters and digits, or none: then one is made.",
                 )
-        if self.admin_token is not None and self.admin_token == self.viewer_token:
-            raise EdgeFLError("admin and viewer have the same token", fix="Give the viewer another one.")
         if self.certificate is None and not self.insecure_public and not is_loopback(self.host):
             raise EdgeFLError(
                 f"{self.host} can be reached by other machines, and there is no certificate",

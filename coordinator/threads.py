@@ -1,6 +1,7 @@
 """Blocking work on threads, beside the event loop: the database, the blob store, exports.
 
-Short calls have their own threads, so that one operator's export never stands in the way of a thousand polls. A read
+Short calls have their own threads, so that one operator's export never stands in the way of a thousand polls, and so do
+looks for those who watch, who take silence for a coordinator that is gone. A read
 from an SQLite file takes a tenth of a millisecond, less than it takes to hand it to a thread and back, and waits for no
 writer: such reads are done where they are asked for.
 """
@@ -18,13 +19,14 @@ T = TypeVar("T")
 
 
 class Threads:
-    """Two bounded sets of threads."""
+    """Bounded sets of threads."""
 
-    def __init__(self, short: int = 6, long: int = 2, *, local: bool = False) -> None:
+    def __init__(self, short: int = 6, long: int = 2, watching: int = 2, *, local: bool = False) -> None:
         self._local = local
         """Whether the database is a file of this machine."""
         self._short = ThreadPoolExecutor(short, thread_name_prefix="short")
         self._long = ThreadPoolExecutor(long, thread_name_prefix="long")
+        self._watching = ThreadPoolExecutor(watching, thread_name_prefix="watch")
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do something that takes milliseconds: a query, a piece of a file."""
@@ -38,10 +40,15 @@ class Threads:
         """Do something that may take seconds: an export, a table of everything."""
         return await self._on(self._long, call, *args, **kwargs)
 
+    async def watch(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Look how a federation is doing, for those who watch it."""
+        return await self._on(self._watching, call, *args, **kwargs)
+
     def stop(self) -> None:
         """Wait for what is under way, and take nothing more."""
         self._short.shutdown(cancel_futures=True)
         self._long.shutdown(cancel_futures=True)
+        self._watching.shutdown(cancel_futures=True)
 
     @staticmethod
     async def _on(pool: ThreadPoolExecutor, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

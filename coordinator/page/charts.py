@@ -1,12 +1,10 @@
 """The charts of a federation: over its rounds, of its masks, of one device. Drawn by `edgefl.charts`, as reports are.
 
-What a round gave is read once and kept: it never changes after the round is done.
+Curves are made from what rounds noted when they were done (`coordinator.reports`), however many tasks they had.
 """
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,10 +13,12 @@ from coordinator.context import Context
 from coordinator.federations import existing
 from coordinator.library import Recent
 from coordinator.page.fleet import row_of
+from coordinator.reports import read_report
 from coordinator.storage.records import Federation, Round, RoundState, Task, TaskState
 from edgefl.charts import Figure, Part, part_of
 from edgefl.charts.coverage import coverage_picture
 from edgefl.charts.curves import (
+    Quartiles,
     accuracy_curve,
     energy_curve,
     fates_chart,
@@ -39,12 +39,7 @@ __all__ = ["Charts", "chart"]
 
 _MOST_PARTS = 1000
 """Devices of a round whose masks are read for pictures."""
-_FATES = {
-    TaskState.DONE: "arrived",
-    TaskState.LATE: "late",
-    TaskState.EXPIRED: "lost",
-    TaskState.REFUSED: "refused",
-}
+_OTHERWISE = {TaskState.LATE: "late", TaskState.EXPIRED: "lost", TaskState.REFUSED: "refused"}
 _TESTED_ON = "the coordinator's test samples"
 _MIB = 2**20
 
@@ -61,34 +56,19 @@ def chart(figure: Figure) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Gave:
-    """What a round gave, for charts."""
-
-    number: int
-    report: Mapping[str, Any]
-    seconds: float
-    accuracies: tuple[float, ...]
-    losses: tuple[float, ...]
-    device_seconds: tuple[float, ...]
-    energy: frozenset[str]
-    """How the joules of its devices are known: measured, estimated."""
-    fates: Mapping[str, int]
-
-
 class Charts:
-    """Makes charts, and remembers what rounds gave."""
+    """Makes charts, and remembers the last pictures of masks."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._gave = Recent(5000)
+        self._pictures = Recent(4)
 
     def rounds(self, name: str) -> list[dict[str, Any]]:
         """Return every curve for which there is something to draw."""
         count = self._context.library.settings(existing(self._context, name)).rounds.count
-        done = self._context.store.rounds(name, state=RoundState.DONE)
-        gave = [self._of(one) for one in done if one.number < count]
-        return [chart(figure) for figure in _curves(gave) if figure is not None]
+        done = [one for one in self._context.store.rounds(name, state=RoundState.DONE) if one.number < count]
+        figures = _curves(done, self._context.store.fates(name))
+        return [chart(figure) for figure in figures if figure is not None]
 
     def masks(self, name: str) -> dict[str, Any]:
         """Return pictures of the latest round's parts, and what there is to say about its plan."""
@@ -101,8 +81,8 @@ class Charts:
             return {"round": None, "devices": 0, "plan": [], "notes": [], "charts": []}
         tasks = self._context.store.tasks(name, number=latest.number)
         tasks = list({task.device: task for task in tasks}.values())
-        parts = self._parts(federation, tasks[:_MOST_PARTS])
-        figures = (layer_picture(parts), coverage_picture(parts), *channel_pictures(parts))
+        key = (name, latest.number, latest.attempt, len(tasks))
+        parts, pictures = self._pictures.get(key, lambda: self._drawn(federation, tasks[:_MOST_PARTS]))
         notes = []
         if len(tasks) > _MOST_PARTS:
             notes.append(f"Of {len(tasks):,} devices of the round the first {_MOST_PARTS:,} are counted.")
@@ -111,7 +91,7 @@ class Charts:
             "devices": len(tasks),
             "plan": _plan(latest, parts, self._samples(name)),
             "notes": notes,
-            "charts": [chart(figure) for figure in figures if figure is not None],
+            "charts": pictures,
         }
 
     def device(self, tasks: Sequence[Task]) -> list[dict[str, Any]]:
@@ -124,23 +104,10 @@ class Charts:
         )
         return [chart(figure) for figure in figures if figure is not None]
 
-    def _of(self, done: Round) -> _Gave:
-        return self._gave.get((done.federation, done.number, done.done_at), lambda: self._read(done))
-
-    def _read(self, done: Round) -> _Gave:
-        tasks = self._context.store.tasks(done.federation, number=done.number)
-        results = [json.loads(task.result) for task in tasks if task.result is not None]
-        telemetry = [result["telemetry"] for result in results]
-        return _Gave(
-            number=done.number,
-            report=json.loads(done.report or "{}"),
-            seconds=(done.done_at or done.opened_at) - done.opened_at,
-            accuracies=tuple(result["accuracy"] for result in results if result["accuracy"] is not None),
-            losses=tuple(result["loss"] for result in results if result["steps"]),
-            device_seconds=tuple(one["latency"]["round_seconds"] for one in telemetry),
-            energy=frozenset(one["energy"]["provenance"] for one in telemetry if one["energy"] is not None),
-            fates=Counter(_FATES[task.state] for task in tasks if task.state in _FATES),
-        )
+    def _drawn(self, federation: Federation, tasks: Sequence[Task]) -> tuple[list[Part], list[dict[str, Any]]]:
+        parts = self._parts(federation, tasks)
+        figures = (layer_picture(parts), coverage_picture(parts), *channel_pictures(parts))
+        return parts, [chart(figure) for figure in figures if figure is not None]
 
     def _parts(self, federation: Federation, tasks: Sequence[Task]) -> list[Part]:
         graph = self._context.library.bundle(federation).graph
@@ -155,16 +122,17 @@ class Charts:
         return {pulse.device: pulse.samples or 1 for pulse in self._context.store.pulses(name)}
 
 
-def _curves(gave: Sequence[_Gave]) -> tuple[Figure | None, ...]:
-    count, places = len(gave), [one.number + 1 for one in gave]
-    reports = list(zip(places, (one.report for one in gave), strict=True))
+def _curves(done: Sequence[Round], fates: Mapping[int, Mapping[TaskState, int]]) -> tuple[Figure | None, ...]:
+    count, places = len(done), [one.number + 1 for one in done]
+    reports = [(one.number + 1, read_report(one.report) or {}) for one in done]
     scored = [(place, report) for place, report in reports if report.get("accuracy") is not None]
-    known = frozenset[str]().union(*(one.energy for one in gave))
+    known = {word for _, report in reports for word in report.get("energy_known", ())}
+    middle = [report.get("seconds_quartiles") for _, report in reports]
     return (
         accuracy_curve([(place, report["accuracy"]) for place, report in scored], rounds=count, on=_TESTED_ON),
         loss_curve([(place, report["test_loss"]) for place, report in scored], rounds=count, on=_TESTED_ON),
-        own_accuracy_curve([(one.number + 1, one.accuracies) for one in gave], rounds=count),
-        training_loss_curve([(one.number + 1, one.losses) for one in gave], rounds=count),
+        own_accuracy_curve(_spread(reports, "accuracy_quartiles"), rounds=count),
+        training_loss_curve(_spread(reports, "loss_quartiles"), rounds=count),
         traffic_curve(
             places,
             [report["up_bytes"] for _, report in reports],
@@ -179,13 +147,29 @@ def _curves(gave: Sequence[_Gave]) -> tuple[Figure | None, ...]:
         ),
         time_curve(
             places,
-            [one.seconds for one in gave],
-            [quartiles(one.device_seconds)[1] if one.device_seconds else None for one in gave],
+            [(one.done_at or one.opened_at) - one.opened_at for one in done],
+            [None if one is None else one[1] for one in middle],
             label="measured",
             source="Measured by the coordinator, and by the devices.",
         ),
-        fates_chart(places, {fate: [one.fates.get(fate, 0) for one in gave] for fate in _FATES.values()}),
+        fates_chart(places, _fates(reports, [fates.get(one.number, {}) for one in done])),
     )
+
+
+def _spread(reports: Sequence[tuple[int, Mapping[str, Any]]], name: str) -> list[tuple[int, Quartiles]]:
+    """Return the quartiles that rounds noted; older rounds noted none."""
+    known = ((place, report.get(name)) for place, report in reports)
+    return [(place, (one[0], one[1], one[2])) for place, one in known if one is not None]
+
+
+def _fates(
+    reports: Sequence[tuple[int, Mapping[str, Any]]], states: Sequence[Mapping[TaskState, int]]
+) -> dict[str, list[int]]:
+    """Count what became of tasks. An update counts in the round that it was averaged in."""
+    return {
+        "arrived": [report.get("updates", 0) for _, report in reports],
+        **{word: [one.get(state, 0) for one in states] for state, word in _OTHERWISE.items()},
+    }
 
 
 def _plan(latest: Round, parts: Sequence[Part], samples: Mapping[str, int]) -> list[tuple[str, str, str]]:
@@ -221,7 +205,11 @@ def _plan(latest: Round, parts: Sequence[Part], samples: Mapping[str, int]) -> l
         said.append(("Trained by nobody", plural(round(told["untrained_parameters"]), "parameter"), "in this round"))
     if "unused_parameters" in told:
         said.append(
-            ("Unused", plural(round(told["unused_parameters"]), "parameter"), "that devices could train in time beside")
+            (
+                "Left over",
+                plural(round(told["unused_parameters"]), "parameter"),
+                "that devices could have trained in time",
+            )
         )
     return said
 

@@ -40,12 +40,21 @@ class PageFile:
     body: bytes
     packed: bytes
     """With gzip: the charting library is 5 MB, and 1.5 MB packed."""
-    tag: str
+    digest: str
 
 
-@lru_cache
+_known: dict[str, PageFile] = {}
+
+
 def page_file(name: str) -> PageFile | None:
-    """Return a file of the page, or None if there is none of this name."""
+    """Return a file of the page, or None if there is none of this name; anybody may ask for any, so only what there is
+    is kept."""
+    if name not in _known and (found := _read(name)) is not None:
+        _known[name] = found
+    return _known.get(name)
+
+
+def _read(name: str) -> PageFile | None:
     ending = name.rpartition(".")[2]
     if name == _LIBRARY:
         text = plotly_js() if has_charts() else None
@@ -57,7 +66,7 @@ def page_file(name: str) -> PageFile | None:
         return None
     body = text.encode()
     packed = gzip.compress(body, 6, mtime=0)
-    return PageFile(_KINDS[ending], body, packed, f'"{digest_of(body).removeprefix("sha256:")[:32]}"')
+    return PageFile(_KINDS[ending], body, packed, digest_of(body).removeprefix("sha256:")[:32])
 
 
 def has_charts() -> bool:

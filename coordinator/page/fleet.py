@@ -39,6 +39,8 @@ COLUMNS = (
 Row = tuple[Any, ...]
 _SEEN_SECONDS = 5.0
 """A device that is there is heard of all the time: its row is not new because of that alone, for so long."""
+_MANY = 50
+"""New devices from which on all are read at once."""
 _SEEN = COLUMNS.index("seen_at")
 
 
@@ -76,10 +78,12 @@ class Fleet:
 
     def _learn(self, pulses: Sequence[Pulse]) -> None:
         """Read what is not known yet: the names of new devices, and the tasks that are new or have ended."""
-        here = {pulse.device for pulse in pulses}
-        if not here <= self._classes.keys():
-            devices = self.context.store.devices(self.federation)
-            self._classes = {device.id: _class_of(device.profile) for device in devices}
+        new = {pulse.device for pulse in pulses} - self._classes.keys()
+        if len(new) > _MANY:
+            found = self.context.store.devices(self.federation)
+        else:
+            found = [device for name in new if (device := self.context.store.device(name)) is not None]
+        self._classes |= {device.id: _class_of(device.profile) for device in found}
         states = {pulse.task: pulse.state for pulse in pulses if pulse.task is not None}
         known = {name: one for name, one in self._tasks.items() if states.get(name) is one[0]}
         for task in self.context.store.tasks_of_ids(states.keys() - known.keys()):

@@ -1,6 +1,6 @@
 """Bodies on their way out: documents, streams whose pieces come from threads, and how a caller takes them packed."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any
 
 from starlette.requests import Request
@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 from coordinator.threads import Threads
 from edgefl.values import dumps
 
-__all__ = ["Pieces", "document", "from_thread", "taken_codings"]
+__all__ = ["Pieces", "document", "from_thread", "has_tag", "taken_codings"]
 
 _LOOK_EVERY = 16
 _EXCLUDED = frozenset({"q=0", "q=0.0", "q=0.00", "q=0.000"})
@@ -59,3 +59,11 @@ def taken_codings(header: str | None) -> frozenset[str]:
         if quality.replace(" ", "") not in _EXCLUDED:
             taken.add("gzip" if name.strip() == "x-gzip" else name.strip())
     return frozenset(taken)
+
+
+def has_tag(header: str | None, tags: Iterable[str]) -> bool:
+    """Whether an If-None-Match header names one of these tags."""
+    if header is None:
+        return False
+    named = {tag.strip().removeprefix("W/") for tag in header.split(",")}
+    return "*" in named or not named.isdisjoint(tags)

@@ -8,7 +8,6 @@ range of them.
 import gzip
 import logging
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -21,7 +20,7 @@ from coordinator.edge import Edge, edge_of
 from coordinator.library import Recent
 from coordinator.problems import ProblemError
 from coordinator.routes.adding import add, device_of, media, parameter
-from coordinator.routes.answers import Pieces, from_thread, taken_codings
+from coordinator.routes.answers import Pieces, from_thread, has_tag, taken_codings
 from coordinator.routes.schemas import DIGEST
 from coordinator.storage.records import Artifact, Device
 from edgefl.wire import planes
@@ -107,7 +106,7 @@ def _artifact(edge: Edge, federation: str, digest: str, wanted: _Wanted) -> Resp
         "Accept-Ranges": "bytes",
         "Vary": "Accept-Encoding",
     }
-    if _has(wanted.if_none_match, (tag, f'"{digest}-gzip"', f'"{digest}-planes"')):
+    if has_tag(wanted.if_none_match, (tag, f'"{digest}-gzip"', f'"{digest}-planes"')):
         return Response(status_code=304, headers=headers)
     ranged = wanted.span is not None and wanted.if_range in (None, tag)
     span = _span(wanted.span or "", artifact.size) if ranged else None
@@ -160,10 +159,3 @@ def _packed_for(codings: frozenset[str], edge: Edge, artifact: Artifact) -> byte
         return packed if len(packed) < _PACKED_FRACTION * artifact.size else b""
 
     return _packed.get((artifact.digest, floats), pack)
-
-
-def _has(header: str | None, tags: Iterable[str]) -> bool:
-    if header is None:
-        return False
-    named = {tag.strip().removeprefix("W/") for tag in header.split(",")}
-    return "*" in named or not named.isdisjoint(tags)

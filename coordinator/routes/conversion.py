@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 from coordinator.federations import Overview
-from coordinator.page.joining import join_line, qr_code
+from coordinator.joining import join_line, qr_code
+from coordinator.reports import read_report
 from coordinator.routes.models import DeviceView, FederationView, KeyView, NewKeyView, RoundView, TaskView
 from coordinator.storage.records import Device, Federation, JoinKey, Round, Task
 
@@ -53,7 +54,7 @@ def round_view(one: Round) -> RoundView:
         closed_because=one.closed_because,
         done_at=one.done_at,
         next_model=one.next_model,
-        report=None if one.report is None else json.loads(one.report),
+        report=read_report(one.report),
     )
 
 

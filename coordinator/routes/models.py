@@ -66,14 +66,14 @@ class KeyRequest(_Sent):
     """Devices that it lets in; null is no limit."""
     expires_seconds: Annotated[float | None, Field(gt=0, le=_LONGEST)] = None
     """How long it is good for; null is for ever."""
-    address: Annotated[str | None, Field(max_length=300, pattern=r"^https?://[^\\s\x00-\x1f\x7f-\x9f]+$")] = None
+    address: Annotated[str | None, Field(max_length=300, pattern=r"^https?://[^\s\x00-\x1f\x7f-\x9f]+$")] = None
     """Where devices find this coordinator; with it, the answer has what a device's owner types or scans."""
 
 
 class DeadlineRequest(_Sent):
     """How long rounds have from now on."""
 
-    seconds: Annotated[float, Field(ge=1, le=_LONGEST, strict=False)]
+    seconds: Annotated[float, Field(ge=1, le=_LONGEST)]
 
 
 class BundleView(BaseModel):

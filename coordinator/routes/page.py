@@ -15,10 +15,11 @@ from coordinator.page.files import POLICY, has_charts, page_file, template_ids
 from coordinator.page.fleet import row_of
 from coordinator.problems import ProblemError
 from coordinator.routes.adding import add, media, role_of
-from coordinator.routes.answers import Pieces
+from coordinator.routes.answers import has_tag, taken_codings
 from coordinator.routes.bodies import read_model
 from coordinator.routes.conversion import device_view, federation_view
 from coordinator.routes.federations import Named
+from coordinator.routes.live import Events
 from coordinator.routes.models import (
     ChartsView,
     ChartView,
@@ -36,7 +37,6 @@ from edgefl import __version__
 __all__ = ["add_routes"]
 
 _BASE = "/v1/federations/{name}"
-_EVENTS = "text/event-stream"
 _FILE = r"^[a-z][a-z0-9_-]{0,40}\.[a-z]{1,5}$"
 _MOST_TASKS = 200
 _HEADERS = {
@@ -60,7 +60,7 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
     public("GET", "/", get_page, answers=files)
     public("GET", "/page/{file}", get_file, answers=files)
     viewer("GET", "/v1/session", get_session, model=SessionView)
-    events = media(text, kind=_EVENTS, about="What it is like now, then what changes, until the caller goes.")
+    events = media(text, kind=Events.media_type, about="What it is like now, then what changes, until the caller goes.")
     viewer("GET", _BASE + "/live", watch, answers={200: events})
     viewer("GET", _BASE + "/charts", get_charts, model=ChartsView)
     viewer("GET", _BASE + "/masks", get_masks, model=MasksView)
@@ -89,20 +89,21 @@ async def get_file(request: Request, file: Annotated[str, Path(pattern=_FILE)]) 
 
 
 async def _answered(request: Request, name: str) -> Response:
-    found = await edge_of(request).threads.run_long(page_file, name)
+    found = await edge_of(request).threads.run(page_file, name)
     if found is None:
         raise ProblemError(404, f"the page has no file {name!r}", fix="Open the page itself, at /.")
-    headers = _HEADERS | {"ETag": found.tag}
-    if found.tag in request.headers.get("if-none-match", "").replace("W/", ""):
+    packed = "gzip" in taken_codings(request.headers.get("accept-encoding"))
+    headers = _HEADERS | {"ETag": f'"{found.digest}-gzip"' if packed else f'"{found.digest}"'}
+    if has_tag(request.headers.get("if-none-match"), (f'"{found.digest}"', f'"{found.digest}-gzip"')):
         return Response(status_code=304, headers=headers)
-    if "gzip" in request.headers.get("accept-encoding", ""):
+    if packed:
         return Response(found.packed, 200, headers | {"Content-Encoding": "gzip"}, found.kind)
     return Response(found.body, 200, headers, found.kind)
 
 
 async def get_session(request: Request, role: Annotated[Role, Depends(role_of)]) -> SessionView:
     """Say what the caller's token is good for, and what the page needs to know."""
-    ids = await edge_of(request).threads.run_long(template_ids)
+    ids = await edge_of(request).threads.run(template_ids)
     return SessionView(role=role.value, version=__version__, charts=has_charts(), style_ids=list(ids))
 
 
@@ -111,9 +112,7 @@ async def watch(request: Request, name: Named) -> Response:
 
     `snapshot` is everything, `change` what is other than before, `beat` that nothing is.
     """
-    events = await edge_of(request).live.events(name)
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # nginx would keep events back
-    return Pieces(events, 200, headers, _EVENTS)
+    return Events(await edge_of(request).live.events(name))
 
 
 async def get_charts(request: Request, name: Named) -> ChartsView:

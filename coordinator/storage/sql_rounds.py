@@ -11,7 +11,7 @@ from coordinator.storage.sql_endings import count_failures, expire_open
 from coordinator.storage.sql_federations import lock_federation
 from coordinator.storage.sql_rows import columns_of, fields_of, first_record, records
 from coordinator.storage.store import Ended
-from coordinator.storage.tables import devices, rounds, tasks
+from coordinator.storage.tables import devices, federations, rounds, tasks
 
 __all__ = ["SqlRounds"]
 
@@ -27,6 +27,8 @@ _ENDED = union_all(
         _IN_FEDERATION, tasks.c.counted_in == bindparam("number")
     ),
 )
+_FATES = select(tasks.c.round, tasks.c.state, func.count()).where(_IN_FEDERATION).group_by(tasks.c.round, tasks.c.state)
+_DEADLINE = select(federations.c.deadline).where(federations.c.id == bindparam("id"))
 _NEWEST = update(devices).where(devices.c.id == bindparam("owner")).values(last_task=bindparam("task"))
 
 
@@ -36,7 +38,9 @@ class SqlRounds:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def open_round(self, opened: Round, tasks: Sequence[Task], artifacts: Sequence[Artifact]) -> bool:
+    def open_round(
+        self, opened: Round, tasks: Sequence[Task], artifacts: Sequence[Artifact], *, deadline: float | None = None
+    ) -> bool:
         """Add a round with all that belongs to it, if the federation is running and no round of it is open."""
         # No target: both a round of this number and another one that is open are conflicts.
         add = self._database.insert(rounds).on_conflict_do_nothing().returning(rounds.c.number)
@@ -44,6 +48,8 @@ class SqlRounds:
         def work(connection: Connection) -> bool:
             if lock_federation(connection, opened.federation) != FederationState.RUNNING:
                 return False
+            if connection.execute(_DEADLINE, {"id": opened.federation}).scalar() != deadline:
+                return False  # it was changed while the round was planned
             if connection.execute(add, fields_of(opened)).first() is None:
                 return False
             self._add_work(connection, tasks, artifacts)
@@ -60,13 +66,13 @@ class SqlRounds:
         *,
         attempt: int,
         next_attempt: int,
-        deadline_at: float,
+        deadline_at: float | None,
     ) -> bool:
         """Give an open round further tasks, if it is in `attempt` and its federation is not over."""
         move = (
             update(rounds)
             .where(_is(federation, number, RoundState.OPEN), rounds.c.attempt == attempt)
-            .values(attempt=next_attempt, deadline_at=deadline_at)
+            .values(attempt=next_attempt, **({} if deadline_at is None else {"deadline_at": deadline_at}))
         )
 
         def work(connection: Connection) -> bool:
@@ -138,6 +144,13 @@ class SqlRounds:
         counts = {state.value: 0 for state in TaskState}
         rows = self._database.read(_ENDED, federation=federation, number=number)
         return Ended(**(counts | {row[0].value: row[1] for row in rows}))
+
+    def fates(self, federation: str) -> dict[int, dict[TaskState, int]]:
+        """How often the tasks of each round are in each state."""
+        found: dict[int, dict[TaskState, int]] = {}
+        for number, state, count in self._database.read(_FATES, federation=federation):
+            found.setdefault(number, {})[state] = count
+        return found
 
     def _add_work(self, connection: Connection, further: Sequence[Task], allowed: Sequence[Artifact]) -> None:
         put_artifacts(connection, self._database, allowed)

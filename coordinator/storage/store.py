@@ -145,9 +145,11 @@ class Store(Protocol):
 
     # Rounds
 
-    def open_round(self, opened: Round, tasks: Sequence[Task], artifacts: Sequence[Artifact]) -> bool:
+    def open_round(
+        self, opened: Round, tasks: Sequence[Task], artifacts: Sequence[Artifact], *, deadline: float | None = None
+    ) -> bool:
         """Add a round with its tasks and artifacts; say no if the federation is not running, or has that round, or has
-        another one that is still open."""
+        another one that is still open, or if its changed deadline is not `deadline` any more."""
         ...
 
     def add_tasks(
@@ -159,10 +161,11 @@ class Store(Protocol):
         *,
         attempt: int,
         next_attempt: int,
-        deadline_at: float,
+        deadline_at: float | None,
     ) -> bool:
-        """Give an OPEN round further tasks, a new attempt and a new deadline; say no unless it is open and in
-        `attempt`, and its federation is not over. (Buffered mode adds tasks with `next_attempt` equal to `attempt`.)"""
+        """Give an OPEN round further tasks, a new attempt and, if there is one, a new deadline; say no unless it is
+        open and in `attempt`, and its federation is not over. (Buffered mode adds tasks with `next_attempt` equal to
+        `attempt`.)"""
         ...
 
     def close_round(self, federation: str, number: int, *, because: str, at: float, expire: bool) -> bool:
@@ -193,6 +196,10 @@ class Store(Protocol):
 
     def ended(self, federation: str, number: int) -> Ended:
         """How the tasks that were opened in this round ended; `done` counts updates by `counted_in`."""
+        ...
+
+    def fates(self, federation: str) -> dict[int, dict[TaskState, int]]:
+        """How often the tasks that were opened in each round are in each state, by round."""
         ...
 
     # Tasks

@@ -15,6 +15,8 @@ from edgefl.charts.words import joules, ordinary, seconds, share, size
 __all__ = [
     "PERCENT_AXIS",
     "Points",
+    "Quartiles",
+    "Spread",
     "accuracy_curve",
     "energy_curve",
     "fates_chart",
@@ -22,6 +24,7 @@ __all__ = [
     "own_accuracy_curve",
     "quartiles",
     "round_axis",
+    "spread_of",
     "time_curve",
     "traffic_curve",
     "training_loss_curve",
@@ -30,8 +33,10 @@ __all__ = [
 PERCENT_AXIS = {"tickformat": ".0%", "range": [0, 1.02]}
 Points = Sequence[tuple[int, float]]
 """Rounds, and a value of each."""
-Spread = Sequence[tuple[int, Sequence[float]]]
-"""Rounds, and the values of the devices in each."""
+Quartiles = tuple[float, float, float]
+"""The lower quartile, the median and the upper quartile."""
+Spread = Sequence[tuple[int, Quartiles]]
+"""Rounds, and how the values of the devices in each are spread."""
 
 _MIB = 2**20
 _MOST_TICKS = 10
@@ -44,10 +49,16 @@ _FATE_COLOURS = {
 _Say = Callable[[float | None], str]
 
 
-def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
+def quartiles(values: Sequence[float]) -> Quartiles:
     """Return the lower quartile, the median and the upper quartile."""
     low, middle, high = np.quantile(np.asarray(values, float), (0.25, 0.5, 0.75))
     return float(low), float(middle), float(high)
+
+
+def spread_of(values: Sequence[tuple[int, Sequence[float | None]]]) -> Spread:
+    """Return how values are spread in each round; rounds without any are left out."""
+    there = ((place, [one for one in map(number, several) if one is not None]) for place, several in values)
+    return [(place, quartiles(several)) for place, several in there if several]
 
 
 def accuracy_curve(points: Points, *, rounds: int, on: str) -> Figure | None:
@@ -66,8 +77,9 @@ def accuracy_curve(points: Points, *, rounds: int, on: str) -> Figure | None:
     )
 
 
-def loss_curve(points: Points, *, rounds: int, on: str) -> Figure | None:
-    """Draw the loss of the global model."""
+def loss_curve(points: Sequence[tuple[int, float | None]], *, rounds: int, on: str) -> Figure | None:
+    """Draw the loss of the global model; where it diverged, there is none."""
+    points = [(place, value) for place, value in points if value is not None]
     if not points:
         return None
     xs, ys = zip(*((place, number(value)) for place, value in points), strict=True)
@@ -121,14 +133,9 @@ def _spread(
     **changes: Any,
 ) -> Figure | None:
     """Draw the median over devices, and between which values half of them are."""
-    points = []
-    for place, several in values:
-        there = [value for value in map(number, several) if value is not None]
-        if there:
-            points.append((place, *quartiles(there)))
-    if not points:
+    if not values:
         return None
-    xs, low, middle, high = zip(*points, strict=True)
+    xs, low, middle, high = zip(*((place, *one) for place, one in values), strict=True)
     return Figure(
         name=name,
         title=title,

@@ -9,6 +9,7 @@ from edgefl.charts.curves import (
     loss_curve,
     own_accuracy_curve,
     quartiles,
+    spread_of,
     time_curve,
     traffic_curve,
     training_loss_curve,
@@ -33,10 +34,8 @@ def curves(rounds: Sequence[RoundResult]) -> tuple[Figure, ...]:
     figures = (
         accuracy_curve([(place, score.accuracy) for place, score in scored], rounds=count, on=_TESTED_ON),
         loss_curve([(place, score.loss) for place, score in scored], rounds=count, on=_TESTED_ON),
-        own_accuracy_curve(
-            [(place, [one for one in several if one is not None]) for place, several in own], rounds=count
-        ),
-        training_loss_curve(losses, rounds=count),
+        own_accuracy_curve(spread_of(own), rounds=count),
+        training_loss_curve(spread_of(losses), rounds=count),
         traffic_curve(
             places,
             [result.up_bytes for result in rounds],

@@ -4,14 +4,17 @@ import json
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
-from coordinator.federation_settings import StrategyChoice
+from coordinator.federation_settings import Buffering, Mode, StrategyChoice
 from coordinator.federations import Verb, change_deadline, existing, move
+from coordinator.joining import join_line, qr_code
 from coordinator.page.charts import Charts
 from coordinator.page.fleet import COLUMNS, Fleet
-from coordinator.page.joining import join_line, qr_code
-from coordinator.page.live import _View
 from coordinator.problems import ProblemError
+from coordinator.rounds import Rounds
+from coordinator.routes.live import _View
+from coordinator.storage.tables import rounds as rounds_table
 from edgefl.values import Reason, Refusal, dumps
 from tests.coordinator.stage import Stage
 
@@ -189,3 +192,69 @@ def test_a_join_line_is_safe_to_paste_and_its_code_is_an_image_without_script() 
     code = qr_code(join_line("https://10.0.0.5:8443", "edgefl-key-x"))
     assert code.startswith("<svg")
     assert "script" not in code
+
+
+def test_a_round_that_diverged_has_no_loss_and_spoils_nothing(stage: Stage) -> None:
+    devices = stage.begin(2)
+    stage.advance()
+    for device in devices:
+        stage.do(device)
+    stage.advance(2)
+    report = json.dumps(json.loads(stage.round.report) | {"accuracy": 0.1, "test_loss": float("nan")})
+    spoil = update(rounds_table).values(report=report)
+    database = stage.context.store._database  # type: ignore[attr-defined]
+    database.write(lambda connection: connection.execute(spoil) and None)
+    view = _View(stage.context, "digits")
+    view.look(())
+    everything = json.dumps(view.everything(), allow_nan=False)
+    assert json.loads(everything)["rounds"][0]["report"]["test_loss"] is None
+    assert "loss" not in {one["name"] for one in Charts(stage.context).rounds("digits")}
+
+
+def test_what_comes_late_is_seen_in_the_chart(stage: Stage) -> None:
+    devices = stage.begin(2)
+    stage.advance()
+    late = stage.plan(devices[1])
+    stage.do(devices[0])
+    stage.clock.time += 61
+    stage.advance(2)
+    charts = Charts(stage.context)
+    assert ends(charts) == {"arrived": [1], "lost": [1]}
+    stage.upload(devices[1], late)
+    assert ends(charts) == {"arrived": [1], "late": [1]}
+
+
+def ends(charts: Charts) -> dict[str, list[int]]:
+    found = next(one for one in charts.rounds("digits") if one["name"] == "fates")
+    return {trace["name"]: trace["y"] for trace in found["spec"]["traces"]}
+
+
+def test_in_buffered_mode_everybody_who_is_at_work_counts(stage: Stage) -> None:
+    devices = stage.begin(4, mode=Mode.BUFFERED, buffering=Buffering(size=2, at_once=4))
+    stage.advance()
+    for device in devices[:2]:
+        stage.do(device)
+    stage.advance(3)  # the buffer is full: the next round is open, and two devices still have a task of the first
+    progress = _View(stage.context, "digits").look(())["progress"]
+    assert progress["round"] == 1
+    assert progress["waiting"] + progress["training"] == stage.context.store.count_open("digits") > 1
+
+
+def test_a_deadline_that_changes_while_a_round_is_planned_is_not_lost(stage: Stage) -> None:
+    stage.begin(2)
+    planned_for = existing(stage.context, "digits")
+    change_deadline(stage.context, "digits", 600.0)
+    Rounds(stage.context, planned_for).advance()
+    assert stage.context.store.latest_round("digits") is None  # it would have the old one, and is not opened
+    stage.advance()
+    assert stage.round.deadline_at == stage.clock.time + 600
+
+
+def test_further_tasks_leave_a_changed_deadline_alone(stage: Stage) -> None:
+    stage.begin(2)
+    stage.advance()
+    before = stage.round
+    change_deadline(stage.context, "digits", 600.0)
+    attempt = before.attempt
+    assert stage.context.store.add_tasks("digits", 0, [], [], attempt=attempt, next_attempt=attempt, deadline_at=None)
+    assert stage.round.deadline_at == before.deadline_at + 540

@@ -74,7 +74,7 @@ function changeDeadline(app) {
   const { name, federation, progress } = app.standing;
   const now = federation.settings?.rounds?.deadline ?? null;
   const unit = now !== null && now % 60 === 0 ? 60 : 1;
-  const number = element("input", { type: "number", id: "dialog-seconds", min: "1", step: "any", required: true });
+  const number = element("input", { type: "number", id: "dialog-seconds", min: "0", step: "any", required: true });
   const units = element("select", { id: "dialog-unit", "aria-label": "Unit" });
   for (const [size, word] of [[1, "seconds"], [60, "minutes"], [3600, "hours"]]) {
     units.append(element("option", { value: size, selected: size === unit }, word));
@@ -185,7 +185,7 @@ export function revokeKey(app, key, done) {
   confirm({
     name: "revoke-key",
     title: `Revoke the key ${key.label || key.id}?`,
-    says: [`It lets no further device in. The ${plural(key.uses, "device")} that it let in stay.`],
+    says: ["It lets no further device in. Devices that it let in stay."],
     verb: "Revoke",
     danger: true,
     async go() {

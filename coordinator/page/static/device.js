@@ -182,7 +182,7 @@ function about(row, device, how) {
 function figuresOf(row) {
   return [
     against("Step time", seconds, row.step_seconds, row.predicted_step_seconds),
-    ["Round time", seconds(row.round_seconds), "with loading and judging, which nobody predicts"],
+    ["Round time", seconds(row.round_seconds), "the whole task, loading included"],
     against("Peak memory", size, row.peak_bytes, row.predicted_peak_bytes),
     against(row.energy_label ? `Energy, ${row.energy_label}` : "Energy", joules, row.joules, row.predicted_joules),
     ["Part of the model", share(row.kept), `kept; ${share(row.trained)} trained`],

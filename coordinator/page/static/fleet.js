@@ -58,6 +58,7 @@ export class FleetView {
     byId("filter").value = "";
     this.#words = [];
     this.#state = null;
+    this.#table.setRows([]);
     this.#table.toTop();
   }
 

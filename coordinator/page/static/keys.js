@@ -1,6 +1,6 @@
 /* Join keys: make one, see which there are, revoke them. */
 
-import { ask, federationPath } from "./api.js";
+import { Problem, ask, federationPath } from "./api.js";
 import { revokeKey } from "./actions.js";
 import * as clock from "./clock.js";
 import { plain, state } from "./columns.js";
@@ -64,11 +64,11 @@ export class KeysView {
       state(96),
       { name: "uses", title: "Devices", width: 110, number: true, value: (row) => row.uses, text: usesOf },
       plain("created_at", "Made", 170, moment, (row) => row.created_at),
-      plain("expires_at", "Good until", 170, (at) => (at === null ? "ever" : moment(at)), (row) => row.expires_at),
+      plain("expires_at", "Good until", 170, (at) => (at === null ? "revoked" : moment(at)), (row) => row.expires_at),
       plain("id", "Id", 170, (id) => id, (row) => row.id),
       {
         name: "revoke",
-        title: "",
+        title: "Revoke",
         width: 90,
         unsorted: true,
         value: () => null,
@@ -105,6 +105,9 @@ export class KeysView {
     } catch (error) {
       if (!this.#app.failed(error)) {
         showProblem(byId("key-problem"), error);
+      } else if (error.status === 0) {
+        const said = "No answer came, so it is not known whether a key was made.";
+        showProblem(byId("key-problem"), new Problem(0, said, "If the list has one that you never saw, revoke it."));
       }
     } finally {
       button.disabled = false;
@@ -142,7 +145,7 @@ function stateOf(key) {
     return "revoked";
   }
   if (key.expires_at !== null && key.expires_at <= clock.now()) {
-    return "over";
+    return "expired";
   }
   return key.most_uses !== null && key.uses >= key.most_uses ? "used up" : "good";
 }

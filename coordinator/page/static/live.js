@@ -81,7 +81,11 @@ export class Live {
       this.#tries = 0;
       this.#listener.live();
     }
-    this.#listener.hear(kind, data);
+    try {
+      this.#listener.hear(kind, data);
+    } catch (error) {
+      console.error(error); // a mistake of this page, and not the coordinator's: the connection is good
+    }
   }
 
   #lost(problem) {

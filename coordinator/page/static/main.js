@@ -170,6 +170,7 @@ class Page {
     this.ready = false;
     this.#router.stop();
     this.standing = new Standing(null);
+    Object.values(this.#views).forEach((view) => view.reset()); // nothing of it stays in the document
     closeDialog();
   }
 
@@ -177,10 +178,6 @@ class Page {
 
   #hear(kind, data) {
     clock.heard(data.now);
-    if (kind === "over") {
-      this.#refused(new Problem(404, "The federation is gone.", ""));
-      return;
-    }
     const news = this.standing.take(kind, data);
     if (news.size === 0) {
       return;

@@ -24,8 +24,9 @@ export class MasksView {
   }
 
   update(news) {
-    if (news.has("progress") && (this.#app.standing.progress?.round ?? null) !== this.#round) {
-      this.#refetch();
+    const other = news.has("progress") && (this.#app.standing.progress?.round ?? null) !== this.#round;
+    if (other || news.has("rounds")) {
+      this.#refetch(); // what the planner says of a round comes a little after its opening
     }
   }
 

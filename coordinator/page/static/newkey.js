@@ -34,9 +34,7 @@ function picture(made) {
   if (!made.qr) {
     return [];
   }
-  // A picture of its own needs the name space, which markup inside a page does without.
-  const svg = made.qr.includes("xmlns=") ? made.qr : made.qr.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"');
-  const source = `data:image/svg+xml,${encodeURIComponent(svg)}`;
+  const source = `data:image/svg+xml,${encodeURIComponent(made.qr)}`;
   const alt = "The line to join with, as a QR code";
   return [element("img", { id: "qr", src: source, alt, width: "180", height: "180" })];
 }

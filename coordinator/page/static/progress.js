@@ -34,8 +34,8 @@ export class Progress {
     }
   }
 
-  show(progress) {
-    this.#shown = progress;
+  show(progress, paused) {
+    this.#shown = { ...progress, paused };
     for (const [name, number] of this.#numbers) {
       setText(number, count(progress[name]));
     }
@@ -54,7 +54,7 @@ export class Progress {
     if (this.#shown === null) {
       return;
     }
-    const { state, opened_at: opened, deadline_at: deadline, closed_because: because } = this.#shown;
+    const { state, paused, opened_at: opened, deadline_at: deadline, closed_because: because } = this.#shown;
     const now = clock.now();
     setText(byId("opened"), ago(opened, now));
     setAttribute(byId("opened"), "title", moment(opened));
@@ -64,7 +64,8 @@ export class Progress {
     } else {
       const left = deadline - now;
       setText(byId("countdown-label"), left > 0 ? "Closes in" : "Deadline");
-      setText(byId("countdown"), left > 0 ? wholeSeconds(Math.ceil(left)) : "over, closing");
+      const over = paused ? "over; waits to be resumed" : "over, closing";
+      setText(byId("countdown"), left > 0 ? wholeSeconds(Math.ceil(left)) : over);
     }
     setAttribute(byId("countdown"), "title", `Deadline: ${moment(deadline)}`);
   }

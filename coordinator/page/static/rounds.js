@@ -2,7 +2,7 @@
 
 import { ask, federationPath } from "./api.js";
 import { amount, plain, state, words } from "./columns.js";
-import { beforePaint, byId, later, setText } from "./dom.js";
+import { beforePaint, byId, later, setText, showProblem } from "./dom.js";
 import { Figures } from "./figures.js";
 import { LongTable } from "./longtable.js";
 import { Progress } from "./progress.js";
@@ -89,11 +89,14 @@ export class RoundsView {
     try {
       const { charts } = await ask(federationPath(standing.name, "charts"));
       if (this.#isOpen && standing === this.#app.standing) {
+        showProblem(byId("rounds-problem"), null);
         this.#figures.show(charts);
       }
     } catch (error) {
       this.#done = -1; // asked for again with the next news
-      this.#app.failed(error);
+      if (!this.#app.failed(error)) {
+        showProblem(byId("rounds-problem"), error);
+      }
     }
   }
 
@@ -108,7 +111,7 @@ export class RoundsView {
     setText(byId("rounds-next"), NEXT[federation.state] ?? "It ended before a round was opened.");
     setText(this.heading, progress === null ? "Rounds" : roundTitle(progress, federation.rounds));
     if (progress !== null) {
-      this.#progress.show(progress);
+      this.#progress.show(progress, federation.state === "paused");
     }
     this.#table.setRows([...rounds.values()].map((round) => rowOf(round, federation, progress)));
   }

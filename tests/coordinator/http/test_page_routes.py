@@ -1,15 +1,18 @@
 """The routes of the coordinator's page: files under a strict policy, sessions, live events, actions."""
 
+import asyncio
 import contextlib
 import json
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
 import pytest
 
 from coordinator.page.files import page_file
+from coordinator.routes.live import Live
 from coordinator.tokens import Role
 from tests.coordinator.http.site import Site, serving
 
@@ -51,6 +54,10 @@ def test_the_page_and_its_files_come_under_a_policy_that_allows_nothing_inline_a
         assert file.headers["Content-Security-Policy"] == policy
     known = site.client().get("/", headers={"If-None-Match": page.headers["ETag"]})
     assert (known.status_code, known.content) == (304, b"")
+    plain = site.client().get("/", headers={"Accept-Encoding": "gzip;q=0"})
+    assert "Content-Encoding" not in plain.headers
+    assert plain.headers["ETag"] != page.headers["ETag"]
+    assert plain.content == page.content
 
 
 def test_the_charting_library_comes_packed_from_here(site: Site) -> None:
@@ -148,8 +155,10 @@ def test_a_key_for_an_address_comes_with_a_line_and_a_code(site: Site) -> None:
     assert made["qr"].startswith("<svg")
     plain = site.admin.post("/v1/federations/digits/keys", json={}).json()
     assert (plain["join"], plain["qr"]) == (None, None)
-    wrong = site.admin.post("/v1/federations/digits/keys", json={"address": "javascript:alert(1)"})
-    assert wrong.status_code == 422
+    for address in ("http://raspberrypis.local:8000", "https://devices.example.org"):
+        assert site.admin.post("/v1/federations/digits/keys", json={"address": address}).status_code == 201
+    for address in ("javascript:alert(1)", "http://10.0.0.1/a b; rm", "http://10.0.0.1/\t"):
+        assert site.admin.post("/v1/federations/digits/keys", json={"address": address}).status_code == 422
 
 
 def test_the_deadline_is_changed_by_the_operator_and_the_file_of_the_federation_still_fits(folder: Any) -> None:
@@ -157,5 +166,51 @@ def test_the_deadline_is_changed_by_the_operator_and_the_file_of_the_federation_
         site.federation()
         answer = site.admin.put("/v1/federations/digits/deadline", json={"seconds": 77})
         assert answer.json()["settings"]["rounds"]["deadline"] == 77
-        for wrong in ({"seconds": 0.5}, {"seconds": "long"}, {}, {"seconds": 10, "more": 1}):
+        for wrong in ({"seconds": 0.5}, {"seconds": "5"}, {"seconds": True}, {}, {"seconds": 10, "more": 1}):
             assert site.admin.put("/v1/federations/digits/deadline", json=wrong).status_code == 422
+
+
+def test_who_has_gone_is_forgotten_at_once(site: Site) -> None:
+    viewer = site.client(site.tokens[Role.VIEWER])
+    for _ in range(3):
+        with events(viewer) as told:
+            assert next(told)[0] == "snapshot"
+    eventually(lambda: site.edge.live.watchers == 0)
+    assert site.edge.live._watches == {}
+
+
+def test_a_watcher_who_comes_while_the_last_one_goes_is_told_what_happens(site: Site) -> None:
+    async def story() -> None:
+        live = Live(site.context, site.edge.threads, tuple)
+        first = await live.events("digits")
+        assert (await anext(first)).startswith(b"event: snapshot")
+        second = asyncio.ensure_future(live.events("digits"))
+        await asyncio.sleep(0)  # it waits for its turn
+        await first.aclose()  # type: ignore[attr-defined]
+        told = await second
+        assert (await anext(told)).startswith(b"event: snapshot")
+        async with asyncio.timeout(10):
+            assert b"event: " in await anext(told)
+        await told.aclose()  # type: ignore[attr-defined]
+        assert live.watchers == 0
+
+    asyncio.run(story())
+
+
+def test_a_look_that_fails_ends_the_connections_so_that_nobody_believes_old_figures(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("the database is away")
+
+    with events(site.client(site.tokens[Role.VIEWER])) as told:
+        assert next(told)[0] == "snapshot"
+        monkeypatch.setattr(type(site.context.store), "pulses", broken)
+        assert all(kind in ("beat", "change") for kind, _ in told)  # and then it ends
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
