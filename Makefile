@@ -15,7 +15,7 @@ demo: .venv/demo
 
 test: check
 	sh .ci/debian-packages $(DEBIAN)
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 check: .venv/dev
 	$(BIN)/ruff check

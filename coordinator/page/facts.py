@@ -9,11 +9,11 @@ from typing import Any
 
 from coordinator.storage.records import Task
 
-__all__ = ["MEASURED", "facts_of", "refusal_of"]
+__all__ = ["MEASURED", "PLANNED", "facts_of", "refusal_of"]
 
+PLANNED = ("kept", "trained")
+"""What a task is."""
 MEASURED = (
-    "kept",
-    "trained",
     "step_seconds",
     "predicted_step_seconds",
     "round_seconds",
@@ -27,14 +27,14 @@ MEASURED = (
     "accuracy",
     "loss",
 )
-"""What `facts_of` returns, each of which may be None."""
+"""What it cost, and what that was predicted to be. Each may be None."""
 
 _DIGITS = 6
 
 
 def facts_of(task: Task) -> dict[str, Any]:
     """Return what a task was and, if it was done, what it cost."""
-    facts: dict[str, Any] = dict.fromkeys(MEASURED)
+    facts: dict[str, Any] = dict.fromkeys((*PLANNED, *MEASURED))
     predicted = json.loads(task.plan)["predicted"] or {}
     facts |= {
         "kept": task.kept_fraction,

@@ -1,4 +1,4 @@
-"""One row a device: its state and why, and what it did last against what was predicted.
+"""One row a device: its state and why, its newest task, and what the last one that it did took against the prediction.
 
     idle        it is there, and has nothing to do
     asked       it has a task that it has not fetched yet
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coordinator.context import Context
-from coordinator.page.facts import MEASURED, facts_of, refusal_of
+from coordinator.page.facts import MEASURED, PLANNED, facts_of, refusal_of
 from coordinator.storage.records import Federation, Pulse, Task, TaskState
 
 __all__ = ["COLUMNS", "Fleet", "Row", "row_of"]
@@ -29,6 +29,7 @@ COLUMNS = (
     "seen_at",
     "since",
     "round",
+    *PLANNED,
     *MEASURED,
     "done",
     "failed",
@@ -55,7 +56,7 @@ class Fleet:
     pulses: Sequence[Pulse] = ()
     _classes: dict[str, str] = field(default_factory=dict)
     _tasks: dict[str, tuple[TaskState, dict[str, Any], str | None]] = field(default_factory=dict)
-    """By device's last task: its state, its facts, and why it was refused."""
+    """Of devices' last tasks, and of the last that they did: the state, the facts, and why it was refused."""
 
     def look(self, federation: Federation, uploading: Collection[str]) -> tuple[list[Row], list[str]]:
         """Look again; return the rows that are new or other than before, and the devices that have none any more."""
@@ -84,7 +85,8 @@ class Fleet:
         else:
             found = [device for name in new if (device := self.context.store.device(name)) is not None]
         self._classes |= {device.id: _class_of(device.profile) for device in found}
-        states = {pulse.task: pulse.state for pulse in pulses if pulse.task is not None}
+        states = {pulse.result: TaskState.DONE for pulse in pulses if pulse.result is not None}
+        states |= {pulse.task: pulse.state for pulse in pulses if pulse.task is not None and pulse.state is not None}
         known = {name: one for name, one in self._tasks.items() if states.get(name) is one[0]}
         for task in self.context.store.tasks_of_ids(states.keys() - known.keys()):
             refusal = refusal_of(task)
@@ -93,7 +95,8 @@ class Fleet:
         self._tasks = known
 
     def _row(self, pulse: Pulse, away: float, uploading: bool) -> Row:
-        _, facts, refused = self._tasks.get(pulse.task or "", (None, _NOTHING, None))
+        _, planned, refused = self._tasks.get(pulse.task or "", (None, _NOTHING, None))
+        _, measured, _ = self._tasks.get(pulse.result or "", (None, _NOTHING, None))
         state, why, since = _state(pulse, refused, away, uploading)
         return (
             pulse.device,
@@ -103,14 +106,15 @@ class Fleet:
             round(pulse.seen_at, 1),
             None if since is None else round(since, 1),
             pulse.round,
-            *(facts[name] for name in MEASURED),
+            *(planned[name] for name in PLANNED),
+            *(measured[name] for name in MEASURED),
             pulse.done,
             pulse.failed,
             pulse.samples,
         )
 
 
-_NOTHING: Mapping[str, Any] = dict.fromkeys(MEASURED)
+_NOTHING: Mapping[str, Any] = dict.fromkeys((*PLANNED, *MEASURED))
 
 
 def _class_of(profile: str) -> str:

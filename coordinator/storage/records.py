@@ -169,6 +169,8 @@ class Device:
     """JSON of its `Correction`: what its rounds really took, against what was predicted."""
     last_task: str | None = None
     """Id of the newest task that it was given."""
+    last_result: str | None = None
+    """Id of the newest task whose update counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +189,8 @@ class Pulse:
     created_at: float | None
     handed_at: float | None
     ended_at: float | None
+    result: str | None
+    """The newest task whose update counted, and so has measurements."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,7 @@ _PULSES = (
         tasks.c.created_at,
         tasks.c.handed_at,
         tasks.c.ended_at,
+        devices.c.last_result,
     )
     .join(tasks, tasks.c.id == devices.c.last_task, isouter=True)
     .where(devices.c.federation == bindparam("federation"), devices.c.revoked_at.is_(None))

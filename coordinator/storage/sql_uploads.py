@@ -63,6 +63,7 @@ _COUNT = (
         mask_body=case(
             (bindparam("new_masks", type_=BigInteger) > 0, bindparam("mask", type_=Word)), else_=devices.c.mask_body
         ),
+        last_result=func.coalesce(bindparam("new_result", type_=Word), devices.c.last_result),
     )
 )
 
@@ -89,6 +90,8 @@ class _Standing:
     masks: int = 0
     """How often it got a mask; `mask` is the last one."""
     mask: str | None = None
+    result: str | None = None
+    """The last task whose update counts."""
 
 
 @dataclass(slots=True)
@@ -136,7 +139,7 @@ class _Batch:
     def _accepted(self, task: _Found, upload: Upload, number: int) -> Verdict:
         standing = self.standings.setdefault(task.device, _Standing())
         standing.done += 1
-        standing.samples = upload.samples
+        standing.samples, standing.result = upload.samples, upload.task
         if not upload.keeps_mask:
             standing.masks += 1
             standing.mask = upload.next_mask or mask_given(task.plan)
@@ -201,4 +204,5 @@ def _count(device: str, standing: _Standing) -> dict[str, Any]:
         "new_samples": standing.samples,
         "new_masks": standing.masks,
         "mask": standing.mask,
+        "new_result": standing.result,
     }

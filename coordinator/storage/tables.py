@@ -155,6 +155,7 @@ devices = Table(
     Column("mask_body", Word),
     Column("correction", Text),
     Column("last_task", Word),
+    Column("last_result", Word),
     Index("devices_of_federation", "federation", "id"),
     Index("one_device_an_enrolment", "federation", "enrolment_id", unique=True),
 )

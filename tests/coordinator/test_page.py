@@ -46,6 +46,11 @@ def test_a_device_goes_from_idle_over_asked_training_and_uploading_to_idle_again
     assert (done["state"], done["why"], done["round"], done["done"]) == ("idle", None, 0, 1)
     assert (done["kept"], done["trained"]) == (1.0, 1.0)
     assert done["step_seconds"] > 0
+    stage.do(devices[1])
+    stage.advance(3)
+    again = rows(stage, fleet)["device-0"]
+    assert (again["state"], again["round"]) == ("asked", 1)
+    assert again["step_seconds"] == done["step_seconds"]  # what it did last is still known
     assert done["energy_label"].startswith("estimated, ")
 
 

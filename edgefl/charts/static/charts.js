@@ -11,6 +11,8 @@
   const CONFIG = { displayModeBar: false, scrollZoom: false, doubleClick: "reset" };
   const DARK = window.matchMedia("(prefers-color-scheme: dark)");
   const COARSE = window.matchMedia("(pointer: coarse)");
+  const NAMES_WIDTH = 90; // pixels beside the cells
+  const CELL_WIDTH = 58; // pixels of "frozen 75"
   const drawn = new Map();
   const sizes = new ResizeObserver((entries) => {
     for (const entry of entries) {
@@ -37,6 +39,12 @@
     return value;
   }
 
+  /* Numbers in the cells of a heatmap are left out where they would lie over each other. */
+  function readable(trace, width) {
+    const columns = trace.texttemplate && Array.isArray(trace.z) ? trace.z[0]?.length ?? 0 : 0;
+    return columns > 0 && (width - NAMES_WIDTH) / columns < CELL_WIDTH ? { ...trace, texttemplate: "" } : trace;
+  }
+
   function draw(element, spec) {
     drawn.set(element, spec);
     sizes.observe(element);
@@ -46,7 +54,8 @@
     if (COARSE.matches) {
       layout.dragmode = false; // a finger scrolls the page
     }
-    return window.Plotly.react(element, resolved(spec.traces, style), layout, CONFIG);
+    const traces = resolved(spec.traces, style).map((trace) => readable(trace, layout.width));
+    return window.Plotly.react(element, traces, layout, CONFIG);
   }
 
   function release(element) {

@@ -11,7 +11,6 @@ revision = "0003"
 down_revision = "0002"
 branch_labels = None
 depends_on = None
-_OF_TASK = ("id", "device", "created_at")
 
 
 def _columns(*names: str) -> "list[sa.ColumnClause[str]]":
@@ -25,14 +24,18 @@ def upgrade() -> None:
     op.add_column("tasks", sa.Column("kept_fraction", sa.Double))
     op.add_column("tasks", sa.Column("trained_fraction", sa.Double))
     op.add_column("devices", sa.Column("last_task", Word))
-    devices, tasks = sa.table("devices", *_columns("id", "last_task")), sa.table("tasks", *_columns(*_OF_TASK))
+    op.add_column("devices", sa.Column("last_result", Word))
+    devices = sa.table("devices", *_columns("id", "last_task", "last_result"))
+    tasks = sa.table("tasks", *_columns("id", "device", "created_at", "state"))
     newest = sa.select(tasks.c.id).where(tasks.c.device == devices.c.id)
     newest = newest.order_by(tasks.c.created_at.desc(), tasks.c.id.desc()).limit(1)
-    op.execute(sa.update(devices).values(last_task=newest.scalar_subquery()))
+    counted = newest.where(tasks.c.state == "done")
+    op.execute(sa.update(devices).values(last_task=newest.scalar_subquery(), last_result=counted.scalar_subquery()))
 
 
 def downgrade() -> None:
     """Drop them."""
+    op.drop_column("devices", "last_result")
     op.drop_column("devices", "last_task")
     op.drop_column("tasks", "trained_fraction")
     op.drop_column("tasks", "kept_fraction")
