@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgefl.cli.missing import needing
 from edgefl.errors import EdgeFLError
 
 if TYPE_CHECKING:
@@ -75,6 +76,11 @@ def _add_work(group: "argparse._ArgumentGroup") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Plan, print, draw."""
+    with needing("simulate", action="Planning"):
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     from edgefl.artifacts.bundle import read_bundle
     from edgefl.artifacts.submodel import bundle_weights
     from edgefl.cli.arguments import settings

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgefl.errors import EdgeFLError, MissingDependencyError
+from edgefl.cli.missing import needing
+from edgefl.errors import EdgeFLError
 
 if TYPE_CHECKING:
     from coordinator.federation_file import FederationFile
@@ -117,14 +118,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _server(args: argparse.Namespace) -> "tuple[Callable[..., None], ServerSettings]":
     """Return what serves, and what it is told."""
-    try:
+    with needing("coordinator", action="Running a coordinator"):
         from coordinator.server import serve
         from coordinator.server_settings import ServerSettings
-    except ModuleNotFoundError as error:
-        name = (error.name or "").partition(".")[0]
-        if name in ("coordinator", "edgefl"):
-            raise
-        raise MissingDependencyError(name, action="Running a coordinator", extra="coordinator") from None
     settings = ServerSettings(
         state=Path(args.state).expanduser(),
         database=args.database or os.environ.get("EDGEFL_DATABASE") or None,

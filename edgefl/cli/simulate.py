@@ -3,9 +3,11 @@
 import argparse
 import json
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edgefl.cli.missing import needing
 from edgefl.errors import EdgeFLError
 
 if TYPE_CHECKING:
@@ -22,11 +24,11 @@ _EPILOG = """\
 examples:
   edgefl simulate
   edgefl simulate --strategy hermes --set kept_target=0.3 --rounds 20 --out runs/hermes
-  edgefl simulate --fleet pi3:1,pi4:3 --deadline "20 s" --strategy perfedmask --set fine_tune_epochs=3
+  edgefl simulate --fleet pi3:1,pi4:3 --deadline "4 s" --rounds 20 --strategy perfedmask --set fine_tune_rate=0.01
   edgefl simulate --model cnn4 --data fashion-mnist --devices 100 --per-round 10 --partition labels:3
   edgefl simulate --fleet my-fleet.toml --trace seen.csv --seed 7 --out runs/field
   edgefl simulate --over http --devices 5
-  edgefl simulate --engine ray --ray-address auto --devices 10000 --per-round 100
+  edgefl simulate --engine ray --ray-address auto --model cnn4 --data fashion-mnist --devices 10000 --per-round 100
 
 Training is real: every device's part is trained on its own samples. Time, memory and joules are those of the devices
 that are simulated, by their classes. The same request gives the same model whatever engine does it.
@@ -126,6 +128,11 @@ def _add_engine(group: "argparse._ArgumentGroup") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Simulate, and say what it came to."""
+    with needing("simulate", action="Simulating"):
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     from edgefl.cli.simulate_progress import Progress, summary_lines
     from edgefl.simulation.model_source import bundle_of
     from edgefl.simulation.request import resources
@@ -151,6 +158,8 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({"run": str(folder.path), **json.loads(dumps(summary))}, indent=2))
     else:
         print("\n".join([*summary_lines(request, summary), f"the run is in {folder.path}"]))
+    if not summary.updates:
+        print("edgefl: warning: no update counted; give a longer --deadline, or other devices", file=sys.stderr)
     return 0
 
 
