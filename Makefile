@@ -8,15 +8,18 @@ BIN := .venv/bin
 # that the tests start for themselves.
 DEBIAN := dataset-fashion-mnist qemu-user-static mmdebstrap postgresql chromium
 
-.PHONY: demo test check format bench peers clean
+.PHONY: demo test thorough check format bench peers clean
 
 demo: .venv/demo
 	$(BIN)/python -m examples.demo
 
 test: check
 	sh .ci/debian-packages $(DEBIAN)
-	# Many tests wait for processes and clocks: one more than there are cores keeps these busy.
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $$(( $$(nproc) < 4 ? $$(nproc) + 1 : 4 )) --dist worksteal
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4
+
+# Larger cases of what `make test` tests in small: they lower whole networks, and take minutes.
+thorough: .venv/dev
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 -m thorough
 
 check: .venv/dev
 	$(BIN)/ruff check

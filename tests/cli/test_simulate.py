@@ -66,6 +66,7 @@ def test_every_engine_ends_with_the_same_weights(
         assert again[figure] == told[figure], figure
 
 
+@pytest.mark.thorough
 def test_a_strategy_that_goes_on_with_own_models_is_the_same_on_ray(tmp_path: Path) -> None:
     ends = []
     for engine in (("--workers", "1"), ("--engine", "ray", "--workers", "2")):

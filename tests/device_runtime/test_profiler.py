@@ -96,7 +96,7 @@ def test_executorch_needs_programs_and_says_how_to_get_them(tmp_path: Path) -> N
         program_cases([tmp_path] * 3)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_executorch_is_measured_with_the_programs_that_were_exported(tmp_path: Path) -> None:
     folders = []
     for number, (keep, batch) in enumerate([("0.1", "4"), ("0.2", "8"), ("0.3", "4"), ("0.4", "8")]):

@@ -104,6 +104,7 @@ def test_norms_without_running_statistics_stay_and_use_the_batch() -> None:
     np.testing.assert_allclose(found, model.eval()(two).detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.thorough
 def test_eight_bit_integers_predict_nearly_the_same_in_fewer_bytes() -> None:
     with seeded(0):
         model = nn.Sequential(nn.Conv2d(1, 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(16 * 64, 10))

@@ -76,6 +76,8 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "mlp": (lambda: mlp(5, 12), (12,)),
     "lenet5": (lambda: lenet5(5, 1), (1, 28, 28)),
 }
+IN_SMALL = ("group norm", "mlp")
+"""Networks whose whole step is lowered in every run; of some that takes a minute."""
 
 
 class Case:
@@ -122,7 +124,9 @@ def our_step(given: Case, program: TrainingProgram, runner: Runner, part: dict[s
     return run_step(program, runner, {"x": given.x.numpy(), "y": given.y, **part})
 
 
-@pytest.mark.parametrize("name", [name for name in NETWORKS if name != "cnn4"])  # lowering that one takes a minute
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in IN_SMALL else pytest.mark.thorough) for name in NETWORKS]
+)
 def test_a_step_of_the_whole_model_is_torchs(name: str) -> None:
     given, program = case(name), full_program(name)
     mask = Mask.of(given.graph)
@@ -140,7 +144,7 @@ def random_part(given: Case, seed: int) -> Mask:
     return Mask.of(given.graph, kept=random_mask(given.graph, generator).kept, trained=trained)
 
 
-@pytest.mark.parametrize("name", ["group norm", "depthwise", "mlp"])
+@pytest.mark.parametrize("name", [pytest.param("group norm", marks=pytest.mark.thorough), "depthwise", "mlp"])
 def test_a_step_of_a_submodel_is_torchs_and_has_no_frozen_gradients(name: str) -> None:
     given = case(name)
     mask = random_part(given, 7)
@@ -193,6 +197,7 @@ def updated(weights: dict[str, Any], results: dict[str, Any], rate: float) -> di
     return new
 
 
+@pytest.mark.thorough
 def test_a_program_depends_on_the_model_alone_in_every_process() -> None:
     code = (
         "from tests.export.test_executorch_training import full_program;"

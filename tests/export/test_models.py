@@ -76,13 +76,24 @@ class Subject:
         assert parity.gradient_error <= max(TOLERANCE, 2 * parity.own_error), (parity, given.margin)
 
 
+LARGE = ("mobilenet", "resnet18")
+"""Models that a small one or a relative stands for in every run."""
+
+
 @cache
 def subject(name: str) -> Subject:
     return Subject(name)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*MODELS, "outsider", "small mobilenet"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(pytest.param(name, marks=pytest.mark.thorough if name in LARGE else ()) for name in MODELS),
+        "outsider",
+        "small mobilenet",
+    ],
+)
 def test_a_model_matches_whole_and_at_random_masks_with_frozen_layers(name: str) -> None:
     given = subject(name)
     generator = np.random.default_rng(0)
