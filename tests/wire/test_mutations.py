@@ -18,7 +18,7 @@ from edgefl.wire import Bits, Body, Counts, Dense, Kind, Slice, Sparse, decode, 
 from edgefl.wire.envelope import seal, unseal
 from tests.wire.bodies import everything
 
-CASES = 4_000
+CASES = 10_000
 OBJECTS = 48 * 1024
 """What the interpreter needs for messages and objects, whatever the size of the body."""
 EACH = 2 * 1024
