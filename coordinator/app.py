@@ -60,7 +60,7 @@ def make_app(
     members.add_routes(app, limits)
     results.add_routes(app)
     service.add_routes(app)
-    page.add_routes(app, limits)
+    page.add_routes(app)
     app.state.openapi_text = openapi_text(app)
     app.busy = BusyRoutes(app.router.routes)
     app.busy_app = EdgeMiddleware(LimitsMiddleware(app.busy.serve, limits), edge.metrics)

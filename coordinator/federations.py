@@ -14,14 +14,24 @@ from coordinator.federation_settings import FederationSettings, Mode
 from coordinator.orders import shared_artifacts
 from coordinator.problems import ProblemError
 from coordinator.reports import read_report
-from coordinator.storage.records import OVER, Federation, FederationState, JoinKey, Round
+from coordinator.storage.records import OVER, Device, Federation, FederationState, JoinKey, Round
 from coordinator.tokens import hash_of, new_token
 from edgefl.artifacts.bundle import Bundle, Manifest, pack_bundle, unpack_bundle
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.strategies import strategy_of
 from edgefl.values import dumps, loads, to_json
 
-__all__ = ["Overview", "Verb", "change_deadline", "create", "existing", "move", "new_key", "overview"]
+__all__ = [
+    "Overview",
+    "Verb",
+    "change_deadline",
+    "create",
+    "existing",
+    "existing_device",
+    "move",
+    "new_key",
+    "overview",
+]
 
 _CREATED, _RUNNING, _PAUSED = FederationState.CREATED, FederationState.RUNNING, FederationState.PAUSED
 
@@ -76,6 +86,14 @@ def existing(context: Context, name: str) -> Federation:
     if federation is None:
         raise ProblemError(404, f"there is no federation {name!r}", fix="List them with: edgefl fed list")
     return federation
+
+
+def existing_device(context: Context, name: str, device_id: str) -> Device:
+    """Return a device of a federation, which must be there."""
+    device = context.store.device(device_id)
+    if device is None or device.federation != name:
+        raise ProblemError(404, f"{name!r} has no device {device_id!r}", fix="List its devices first.")
+    return device
 
 
 def move(context: Context, name: str, verb: Verb, reason: str | None = None) -> Federation:
@@ -142,6 +160,8 @@ class Overview:
     """A federation in a few numbers."""
 
     name: str
+    settings: FederationSettings
+    """What it was told, with the deadline that it has now."""
     state: FederationState
     reason: str | None
     mode: Mode
@@ -177,6 +197,7 @@ def overview(context: Context, federation: Federation) -> Overview:
         wanted = context.store.count_tasks(federation.id, latest.number)
     return Overview(
         name=federation.id,
+        settings=settings,
         state=federation.state,
         reason=federation.reason,
         mode=settings.mode,

@@ -94,7 +94,7 @@ class _Body:
         self._most = extra.get(MOST_BYTES, 0)
         codings = _codings(self._scope["headers"])
         takes_planes = extra.get(TAKES_PLANES, False)
-        if codings == [planes.CODING, "gzip"] and takes_planes:
+        if codings == planes.codings_in(planes.CODINGS) and takes_planes:
             self._scope[GROUPED] = True
             self._most = min(self._most, planes.MOST_BYTES)
         elif codings not in ([], ["gzip"]):
@@ -102,7 +102,7 @@ class _Body:
                 415,
                 f"the body is packed with {', '.join(codings)[:80]!r}",
                 fix="Send it as it is, or packed with gzip.",
-                headers={"Accept-Encoding": f"{planes.CODING}, gzip, identity" if takes_planes else "gzip, identity"},
+                headers={"Accept-Encoding": f"{planes.CODINGS}, identity" if takes_planes else "gzip, identity"},
             )
         length = dict(self._scope["headers"]).get(b"content-length", b"")
         if length.isdigit() and int(length) > self._most:
@@ -175,8 +175,7 @@ class _Unpacker:
 def _codings(headers: Iterable[tuple[bytes, bytes]]) -> list[str]:
     """Return how a body is packed, in the order in which it was."""
     said = ",".join(value.decode("ascii", "replace") for name, value in headers if name == b"content-encoding")
-    codings = [coding.strip().lower() for coding in said.split(",")]
-    return ["gzip" if coding == "x-gzip" else coding for coding in codings if coding not in ("", "identity")]
+    return planes.codings_in(said)
 
 
 def _bad_gzip(problem: str) -> ProblemError:

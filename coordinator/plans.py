@@ -48,20 +48,17 @@ class Plans:
 
     def orders(self, number: int, serial: int, model: Model, free: Sequence[Device], count: int) -> Mapping[str, Order]:
         """Return what the strategy asks of up to `count` devices; those that it leaves out are replaced by others."""
-        seed = round_seed(self.settings.seed, number, serial)
-        moment = Moment(number, self.settings.rounds.count, seed, self.settings.work)
+        moment = self._moment(number, serial)
         strategy = self.context.library.strategy(self.federation)
-        return orders_for(strategy, model, in_order(free, seed, _record), count, moment, self._participant)
+        return orders_for(strategy, model, in_order(free, moment.seed, _record), count, moment, self._participant)
 
     def explain(self, number: int, model: Model, devices: Collection[str]) -> dict[str, float]:
         """Return what the strategy says of its plan for these devices: figures by name, of some strategies none."""
         explain = getattr(self.context.library.strategy(self.federation), "explain", None)
         if explain is None:
             return {}
-        seed = round_seed(self.settings.seed, number, 1)
-        moment = Moment(number, self.settings.rounds.count, seed, self.settings.work)
         members = [self._participant(device) for device in self.members() if device.id in devices]
-        return dict(explain(model, members, moment))
+        return dict(explain(model, members, self._moment(number, 1)))
 
     def personal_orders(self, model: Model, devices: Sequence[Device]) -> dict[str, Order]:
         """Return what the strategy lets devices do with the last model for themselves, in the time that there is."""
@@ -95,6 +92,10 @@ class Plans:
         """Return the tasks of some orders; `serial` tells the tasks of one round and device apart."""
         now = self.context.now()
         return prepare(self.context, self.federation, model, orders, number=number, serial=serial, at=now)
+
+    def _moment(self, number: int, serial: int) -> Moment:
+        seed = round_seed(self.settings.seed, number, serial)
+        return Moment(number, self.settings.rounds.count, seed, self.settings.work)
 
     def _participant(self, device: Device) -> Participant:
         profile = self.context.library.profile(device)

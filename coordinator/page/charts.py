@@ -12,7 +12,6 @@ import numpy as np
 from coordinator.context import Context
 from coordinator.federations import existing
 from coordinator.library import Recent
-from coordinator.page.fleet import row_of
 from coordinator.reports import read_report
 from coordinator.storage.records import Federation, Round, RoundState, Task, TaskState
 from edgefl.charts import Figure, Part, part_of
@@ -94,9 +93,8 @@ class Charts:
             "charts": pictures,
         }
 
-    def device(self, tasks: Sequence[Task]) -> list[dict[str, Any]]:
-        """Return what was predicted of a device's tasks, against what was measured."""
-        rows = [row_of(task) for task in tasks if task.result is not None]
+    def device(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return what was predicted of a device's tasks, against what was measured; rows are those of its history."""
         figures = (
             _against(rows, "step_seconds", 1e3, "step", "Time of a training step", "ms"),
             _against(rows, "peak_bytes", 1 / _MIB, "memory", "Peak memory", "MiB"),

@@ -33,8 +33,8 @@ _DIGITS = 6
 
 
 def facts_of(task: Task) -> dict[str, Any]:
-    """Return what a task was and, if it was done, what it cost."""
-    facts: dict[str, Any] = dict.fromkeys((*PLANNED, *MEASURED))
+    """Return what a task was and, if it was done, what it cost and on how many samples."""
+    facts: dict[str, Any] = dict.fromkeys((*PLANNED, *MEASURED, "samples"))
     predicted = json.loads(task.plan)["predicted"] or {}
     facts |= {
         "kept": task.kept_fraction,
@@ -71,6 +71,7 @@ def _result(result: dict[str, Any], predicted_seconds: float | None) -> dict[str
         "up_bytes": telemetry["transfer"]["up_bytes"],
         "accuracy": result["accuracy"],
         "loss": result["loss"],
+        "samples": result["samples"],
     }
 
 

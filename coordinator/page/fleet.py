@@ -133,7 +133,6 @@ def row_of(task: Task) -> dict[str, Any]:
         "handed_at": task.handed_at,
         "ended_at": task.ended_at,
         "refusal": refusal_of(task),
-        "samples": None if task.result is None else json.loads(task.result)["samples"],
         **facts_of(task),
     }
 

@@ -64,7 +64,7 @@ def add_routes(app: FastAPI) -> None:
                 "Accept-Encoding",
                 "header",
                 _TEXT,
-                f"'gzip', or '{planes.CODING}, gzip', to get it packed where that is worth it.",
+                f"'gzip', or '{planes.CODINGS}', to get it packed where that is worth it.",
             ),
         ],
     )
@@ -113,7 +113,7 @@ def _artifact(edge: Edge, federation: str, digest: str, wanted: _Wanted) -> Resp
     if span is None and not ranged and (packed := _packed_for(wanted.codings, edge, artifact)):
         by_planes = artifact.kind in _FLOATS
         headers["ETag"] = f'"{digest}-{"planes" if by_planes else "gzip"}"'
-        headers["Content-Encoding"] = f"{planes.CODING}, gzip" if by_planes else "gzip"
+        headers["Content-Encoding"] = planes.CODINGS if by_planes else "gzip"
         return Response(packed, 200, headers, _KIND)
     start, end = span or (0, artifact.size)
     if span is not None:
@@ -148,7 +148,7 @@ def _span(text: str, size: int) -> tuple[int, int] | None:
 def _packed_for(codings: frozenset[str], edge: Edge, artifact: Artifact) -> bytes:
     """Return an artifact packed; nothing where the caller cannot unpack it, or it is not worth it."""
     floats = artifact.kind in _FLOATS
-    if not codings >= ({planes.CODING, "gzip"} if floats else {"gzip"}):
+    if not codings >= (set(planes.codings_in(planes.CODINGS)) if floats else {"gzip"}):
         return b""
     if not _LEAST_PACKED <= artifact.size <= (planes.MOST_BYTES if floats else _MOST_PACKED):
         return b""

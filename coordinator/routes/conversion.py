@@ -1,24 +1,19 @@
 """Records as what operators get. The one place where both are known."""
 
 import json
-from typing import Any
 
 from coordinator.federations import Overview
 from coordinator.joining import join_line, qr_code
 from coordinator.reports import read_report
 from coordinator.routes.models import DeviceView, FederationView, KeyView, NewKeyView, RoundView, TaskView
-from coordinator.storage.records import Device, Federation, JoinKey, Round, Task
+from coordinator.storage.records import Device, JoinKey, Round, Task
+from edgefl.values import to_json
 
 __all__ = ["device_view", "federation_view", "key_view", "new_key_view", "round_view", "task_view"]
 
 
-def federation_view(overview: Overview, federation: Federation | None = None) -> FederationView:
-    """Return how a federation is doing; with its record, also what it was told, with the deadline that it has now."""
-    settings: dict[str, Any] | None = None
-    if federation is not None:
-        settings = json.loads(federation.settings)
-        if federation.deadline is not None:
-            settings = settings | {"rounds": settings["rounds"] | {"deadline": federation.deadline}}
+def federation_view(overview: Overview, *, whole: bool = False) -> FederationView:
+    """Return how a federation is doing; the whole of it has what it was told, too."""
     return FederationView(
         name=overview.name,
         state=overview.state,
@@ -37,7 +32,7 @@ def federation_view(overview: Overview, federation: Federation | None = None) ->
         personal=overview.personal,
         created_at=overview.created_at,
         changed_at=overview.changed_at,
-        settings=settings,
+        settings=to_json(overview.settings) if whole else None,
     )
 
 

@@ -18,6 +18,7 @@ from coordinator.routes.adding import add, media
 from coordinator.routes.bodies import read_model
 from coordinator.routes.conversion import federation_view, round_view, task_view
 from coordinator.routes.models import (
+    DeadlineRequest,
     FederationRequest,
     FederationsView,
     FederationView,
@@ -66,6 +67,14 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
             body=media(reference("MoveRequest"), about="Why, for a person."),
             most_bytes=limits.json_bytes,
         )
+    admin(
+        "PUT",
+        _BASE + "/{name}/deadline",
+        change_deadline,
+        model=FederationView,
+        body=media(reference("DeadlineRequest"), about="How long rounds have from now on.", required=True),
+        most_bytes=limits.json_bytes,
+    )
     viewer("GET", _BASE + "/{name}/rounds", list_rounds, model=RoundsView)
     viewer("GET", _BASE + "/{name}/rounds/{number}", show_round, model=RoundView)
     viewer("GET", _BASE + "/{name}/tasks", list_tasks, model=TasksView)
@@ -112,8 +121,7 @@ async def show_federation(request: Request, name: Named) -> FederationView:
 
 
 def _view(context: Context, name: str) -> FederationView:
-    federation = federations.existing(context, name)
-    return federation_view(federations.overview(context, federation), federation)
+    return federation_view(federations.overview(context, federations.existing(context, name)), whole=True)
 
 
 def _moving(verb: federations.Verb) -> Callable[..., object]:
@@ -132,6 +140,23 @@ def _moving(verb: federations.Verb) -> Callable[..., object]:
     move.__name__ = f"{verb}_federation"
     move.__doc__ = f"{verb.capitalize()} a federation."
     return move
+
+
+async def change_deadline(request: Request, name: Named) -> FederationView:
+    """Change how long rounds have, the open one included.
+
+    Devices that have their task already were told the time before.
+    """
+    edge = edge_of(request)
+    asked = await read_model(request, DeadlineRequest)
+
+    def changed() -> FederationView:
+        federations.change_deadline(edge.context, name, asked.seconds)
+        return _view(edge.context, name)
+
+    view = await edge.threads.run_long(changed)
+    edge.driver.wake()
+    return view
 
 
 async def list_rounds(request: Request, name: Named) -> RoundsView:

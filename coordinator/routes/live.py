@@ -23,7 +23,7 @@ from coordinator.context import Context
 from coordinator.page.fleet import COLUMNS, Fleet
 from coordinator.problems import ProblemError
 from coordinator.routes.conversion import federation_view, round_view
-from coordinator.storage.records import Federation, Pulse, Round, TaskState
+from coordinator.storage.records import Pulse, Round, TaskState
 from coordinator.threads import Threads
 
 __all__ = ["Events", "Live"]
@@ -185,8 +185,8 @@ class _View:
         latest = self._rounds[max(self._rounds)] if self._rounds else None
         overview = federations.overview(self._context, federation)
         seen = {
-            "federation": federation_view(overview, federation).model_dump(),
-            "progress": None if latest is None else self._progress(federation, latest, overview.wanted, uploading),
+            "federation": federation_view(overview, whole=True).model_dump(),
+            "progress": None if latest is None else self._progress(overview, latest, uploading),
         }
         news: dict[str, Any] = {"now": self._context.now()}
         news |= {key: value for key, value in seen.items() if self._known.get(key, ...) != value}
@@ -210,10 +210,8 @@ class _View:
         self._rounds |= {one.number: one for one in changed}
         return changed
 
-    def _progress(
-        self, federation: Federation, latest: Round, wanted: int, uploading: Collection[str]
-    ) -> dict[str, Any]:
-        settings = self._context.library.settings(federation)
+    def _progress(self, overview: federations.Overview, latest: Round, uploading: Collection[str]) -> dict[str, Any]:
+        settings = overview.settings
         personal = settings.is_personal(latest.number)
         ended = self._context.store.ended(self._name, latest.number)
         # A buffer takes updates of whatever round: everybody who is at work may fill it.
@@ -228,7 +226,7 @@ class _View:
             "refused": ended.refused,
             "late": ended.late,
             "missing": ended.expired,
-            "wanted": wanted,
+            "wanted": overview.wanted,
             "opened_at": latest.opened_at,
             "deadline_at": latest.deadline_at,
             "closed_because": latest.closed_because,

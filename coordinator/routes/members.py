@@ -68,9 +68,7 @@ async def revoke_device(request: Request, name: Named, device_id: _Device) -> Re
 
 
 def _revoke_device(edge: Edge, name: str, device_id: str) -> None:
-    device = edge.context.store.device(device_id)
-    if device is None or device.federation != name:
-        raise ProblemError(404, f"{name!r} has no device {device_id!r}", fix="List its devices first.")
+    federations.existing_device(edge.context, name, device_id)
     edge.context.store.revoke_device(device_id, edge.context.now())
 
 

@@ -16,21 +16,17 @@ from coordinator.page.fleet import row_of
 from coordinator.problems import ProblemError
 from coordinator.routes.adding import add, media, role_of
 from coordinator.routes.answers import has_tag, taken_codings
-from coordinator.routes.bodies import read_model
-from coordinator.routes.conversion import device_view, federation_view
+from coordinator.routes.conversion import device_view
 from coordinator.routes.federations import Named
 from coordinator.routes.live import Events
 from coordinator.routes.models import (
     ChartsView,
     ChartView,
-    DeadlineRequest,
     DevicePageView,
-    FederationView,
     MasksView,
     SessionView,
 )
-from coordinator.routes.schemas import IDENTIFIER, reference
-from coordinator.server_settings import ServerLimits
+from coordinator.routes.schemas import IDENTIFIER
 from coordinator.tokens import Role
 from edgefl import __version__
 
@@ -47,7 +43,7 @@ _HEADERS = {
 }
 
 
-def add_routes(app: FastAPI, limits: ServerLimits) -> None:
+def add_routes(app: FastAPI) -> None:
     """Add the routes of this file."""
     public = partial(add, app, caller=Caller.PUBLIC, tag="page")
     viewer = partial(add, app, caller=Caller.VIEWER, tag="page")
@@ -65,17 +61,6 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
     viewer("GET", _BASE + "/charts", get_charts, model=ChartsView)
     viewer("GET", _BASE + "/masks", get_masks, model=MasksView)
     viewer("GET", _BASE + "/devices/{device_id}/page", get_device, model=DevicePageView)
-    add(
-        app,
-        "PUT",
-        _BASE + "/deadline",
-        change_deadline,
-        caller=Caller.ADMIN,
-        tag="federations",
-        model=FederationView,
-        body=media(reference("DeadlineRequest"), about="How long rounds have from now on.", required=True),
-        most_bytes=limits.json_bytes,
-    )
 
 
 async def get_page(request: Request) -> Response:
@@ -138,31 +123,13 @@ async def get_device(
 def _device(edge: Edge, name: str, device_id: str) -> DevicePageView:
     context = edge.context
     federation = federations.existing(context, name)
-    device = context.store.device(device_id)
-    if device is None or device.federation != name:
-        raise ProblemError(404, f"{name!r} has no device {device_id!r}", fix="List its devices first.")
+    device = federations.existing_device(context, name, device_id)
     tasks = list(reversed(context.store.tasks(name, device=device_id)[-_MOST_TASKS:]))
+    rows = [row_of(task) for task in tasks]
     since = context.now() - context.library.settings(federation).selection.available_within
     return DevicePageView(
         device=device_view(device, available_since=since),
         plan=json.loads(tasks[0].plan) if tasks else None,
-        tasks=[row_of(task) for task in tasks],
-        charts=[ChartView.model_validate(chart) for chart in edge.charts.device(tasks)],
+        tasks=rows,
+        charts=[ChartView.model_validate(chart) for chart in edge.charts.device(rows)],
     )
-
-
-async def change_deadline(request: Request, name: Named) -> FederationView:
-    """Change how long rounds have, the open one included.
-
-    Devices that have their task already were told the time before.
-    """
-    edge = edge_of(request)
-    asked = await read_model(request, DeadlineRequest)
-
-    def changed() -> FederationView:
-        federation = federations.change_deadline(edge.context, name, asked.seconds)
-        return federation_view(federations.overview(edge.context, federation), federation)
-
-    view = await edge.threads.run_long(changed)
-    edge.driver.wake()
-    return view

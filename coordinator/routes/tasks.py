@@ -88,7 +88,7 @@ async def next_task(request: Request, device: _Caller) -> Response:
     answer = await edge_of(request).waiting.next(device, _seconds(request))
     body, headers = answer.body, dict[str, str]()
     if answer.has_plan:
-        headers["Accept-Encoding"] = f"{planes.CODING}, gzip"  # what its result may be packed with
+        headers["Accept-Encoding"] = planes.CODINGS  # what its result may be packed with
         if "gzip" in taken_codings(request.headers.get("accept-encoding")):
             body = gzip.compress(body, mtime=0)
             headers["Content-Encoding"] = "gzip"

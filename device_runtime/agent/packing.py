@@ -9,10 +9,7 @@ from collections.abc import Iterable, Iterator
 from edgefl.errors import WireFormatError
 from edgefl.wire import planes
 
-__all__ = ["PLANES", "packed", "takes_planes", "unpacked"]
-
-PLANES = f"{planes.CODING}, gzip"
-"""The content coding of what `edgefl.wire.planes` packs."""
+__all__ = ["packed", "takes_planes", "unpacked"]
 
 _SMALL = 64 * 1024
 _PACKED_FRACTION = 0.9
@@ -31,7 +28,7 @@ def packed(body: bytes, *, by_planes: bool = False) -> tuple[bytes, str]:
     if len(body) > planes.MOST_BYTES:
         return body, ""
     is_small = len(body) <= _SMALL
-    tried = [(planes.pack(body), PLANES)] if by_planes else []
+    tried = [(planes.pack(body), planes.CODINGS)] if by_planes else []
     if is_small or not by_planes:
         tried.append((_gzip(body, zlib.Z_HUFFMAN_ONLY), "gzip"))
     if is_small:
@@ -41,19 +38,19 @@ def packed(body: bytes, *, by_planes: bool = False) -> tuple[bytes, str]:
 
 
 def takes_planes(codings: str | None) -> bool:
-    """Whether the codings of an Accept-Encoding header are those of `PLANES`, and perhaps others."""
-    return set(_codings(codings)) >= set(_codings(PLANES))
+    """Whether the codings of an Accept-Encoding header are those of `planes.pack`, and perhaps others."""
+    return set(planes.codings_in(codings or "")) >= set(planes.codings_in(planes.CODINGS))
 
 
 def unpacked(pieces: Iterable[bytes], coding: str | None) -> Iterator[bytes]:
     """Give the pieces of a reply as they were before they were packed; by planes, all at the end. A `WireFormatError`
     says that they cannot be unpacked, or that they are packed as nobody asked for."""
-    codings = _codings(coding)
+    codings = planes.codings_in(coding or "")
     if not codings:
         return iter(pieces)
     if codings == ["gzip"]:
         return _inflated(pieces)
-    if codings == _codings(PLANES):
+    if codings == planes.codings_in(planes.CODINGS):
         return _ungrouped(pieces)
     raise WireFormatError(f"the reply is packed with {coding!r}", fix="Send it as it is, or packed with gzip.")
 
@@ -85,11 +82,6 @@ def _ungrouped(pieces: Iterable[bytes]) -> Iterator[bytes]:
         if len(arrived) > planes.MOST_BYTES:
             raise WireFormatError(f"a packed reply has more than {planes.MOST_BYTES:,} bytes", fix=_AGAIN)
     yield planes.unpack(bytes(arrived))
-
-
-def _codings(text: str | None) -> list[str]:
-    codings = (coding.strip().lower() for coding in (text or "").split(","))
-    return ["gzip" if coding == "x-gzip" else coding for coding in codings if coding not in ("", "identity")]
 
 
 def _gzip(body: bytes, strategy: int) -> bytes:

@@ -73,7 +73,7 @@ def accuracy_curve(points: Points, *, rounds: int, on: str) -> Figure | None:
         summary=f"From {share(ys[0])} after round {xs[0]} to {share(ys[-1])} after round {xs[-1]}; "
         f"best {share(best[1])}, after round {best[0]}. On {on}.",
         traces=(line(xs, ys, name="global model", form=".1%"),),
-        layout=over_rounds(rounds, "accuracy", yaxis=PERCENT_AXIS),
+        layout=_over_rounds(rounds, "accuracy", yaxis=PERCENT_AXIS),
     )
 
 
@@ -88,7 +88,7 @@ def loss_curve(points: Sequence[tuple[int, float | None]], *, rounds: int, on: s
         title="Loss of the global model",
         summary=f"Mean cross-entropy on {on}: {_from_to(ys, ordinary)}.",
         traces=(line(xs, ys, name="global model"),),
-        layout=over_rounds(rounds, "cross-entropy"),
+        layout=_over_rounds(rounds, "cross-entropy"),
     )
 
 
@@ -142,7 +142,7 @@ def _spread(
         summary=f"{what}. Median {_from_to(middle, say)}; in the last round half of the devices are between "
         f"{say(low[-1])} and {say(high[-1])}.",
         traces=(*band(xs, low, high, name="middle half of devices"), line(xs, middle, name="median", form=form)),
-        layout=over_rounds(rounds, axis, showlegend=True, **changes),
+        layout=_over_rounds(rounds, axis, showlegend=True, **changes),
     )
 
 
@@ -159,7 +159,7 @@ def traffic_curve(places: Sequence[int], up: Sequence[int], down: Sequence[int],
             line(places, [one / _MIB for one in up], name="up"),
             line(places, [one / _MIB for one in down], name="down", place=1),
         ),
-        layout=over_rounds(len(places), "MiB", showlegend=True),
+        layout=_over_rounds(len(places), "MiB", showlegend=True),
     )
 
 
@@ -173,7 +173,7 @@ def energy_curve(points: Points, *, rounds: int, label: str, source: str) -> Fig
         title="Energy",
         summary=f"All devices of a round: {joules(sum(ys) / len(ys))} on average. {source}",
         traces=(line(xs, ys, name=f"{label} joules"),),
-        layout=over_rounds(rounds, f"J, {label}"),
+        layout=_over_rounds(rounds, f"J, {label}"),
     )
 
 
@@ -189,7 +189,7 @@ def time_curve(
         summary=f"{seconds(sum(whole) / len(whole))} on average, {seconds(max(whole))} at the most: until the last "
         f"device is back, or until the deadline. {source}",
         traces=(line(places, whole, name="the round"), line(places, middle, name="median device", place=1)),
-        layout=over_rounds(len(places), f"s, {label}", showlegend=True),
+        layout=_over_rounds(len(places), f"s, {label}", showlegend=True),
     )
 
 
@@ -204,11 +204,11 @@ def fates_chart(places: Sequence[int], counts: Mapping[str, Sequence[int]]) -> F
         title="What became of tasks",
         summary=f"Over all rounds: {told}.",
         traces=tuple(bars(places, row, name=fate, colour=_FATE_COLOURS[fate]) for fate, row in there.items()),
-        layout=over_rounds(len(places), "tasks", barmode="stack", bargap=0.25, showlegend=True),
+        layout=_over_rounds(len(places), "tasks", barmode="stack", bargap=0.25, showlegend=True),
     )
 
 
-def over_rounds(rounds: int, y: str, **changes: Any) -> dict[str, Any]:
+def _over_rounds(rounds: int, y: str, **changes: Any) -> dict[str, Any]:
     """Return the layout of a chart over rounds."""
     return layout(x="round", y=y, xaxis=round_axis(rounds), **changes)
 

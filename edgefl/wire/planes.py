@@ -25,10 +25,12 @@ import numpy as np
 from edgefl.errors import WireFormatError
 from edgefl.wire.envelope import header_bytes
 
-__all__ = ["CODING", "MOST_BYTES", "group", "pack", "ungroup", "unpack"]
+__all__ = ["CODING", "CODINGS", "MOST_BYTES", "codings_in", "group", "pack", "ungroup", "unpack"]
 
 CODING = "edgefl-planes"
-"""The name of `group` as a content coding of HTTP; that of `pack` is this and gzip."""
+"""The name of `group` as a content coding of HTTP."""
+CODINGS = f"{CODING}, gzip"
+"""That of `pack`, as headers have it."""
 MOST_BYTES = 4 * 2**20
 """Of a body that is packed: a large one would take a small device seconds, and must be whole before it is unpacked."""
 
@@ -37,6 +39,12 @@ _HEAD = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 _SAMPLE = 4096
 _NOISE = 0.98
 _PACK_AGAIN = "Pack it again, or send it as it is."
+
+
+def codings_in(text: str) -> list[str]:
+    """Return the codings that a header names, in their order; those that change nothing are left out."""
+    codings = (coding.strip().lower() for coding in text.split(","))
+    return ["gzip" if coding == "x-gzip" else coding for coding in codings if coding not in ("", "identity")]
 
 
 def group(body: bytes) -> bytes:

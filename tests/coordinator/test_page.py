@@ -10,7 +10,7 @@ from coordinator.federation_settings import Buffering, Mode, StrategyChoice
 from coordinator.federations import Verb, change_deadline, existing, move
 from coordinator.joining import join_line, qr_code
 from coordinator.page.charts import Charts
-from coordinator.page.fleet import COLUMNS, Fleet
+from coordinator.page.fleet import COLUMNS, Fleet, row_of
 from coordinator.problems import ProblemError
 from coordinator.rounds import Rounds
 from coordinator.routes.live import _View
@@ -151,8 +151,8 @@ def test_a_device_has_charts_of_what_was_predicted_and_measured(stage: Stage) ->
     devices = stage.begin(1)
     stage.advance()
     stage.do(devices[0])
-    tasks = stage.context.store.tasks("digits", device="device-0")
-    found = {one["name"]: one for one in Charts(stage.context).device(tasks)}
+    history = [row_of(task) for task in stage.context.store.tasks("digits", device="device-0")]
+    found = {one["name"]: one for one in Charts(stage.context).device(history)}
     assert [trace["name"] for trace in found["device-step"]["spec"]["traces"]] == ["measured", "predicted"]
     assert Charts(stage.context).device([]) == []
 

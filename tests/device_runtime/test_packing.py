@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_runtime.agent.packing import PLANES, packed, takes_planes, unpacked
+from device_runtime.agent.packing import packed, takes_planes, unpacked
 from edgefl.errors import WireFormatError
 from edgefl.wire import encode_weights
+from edgefl.wire.planes import CODINGS as PLANES
 from edgefl.wire.planes import MOST_BYTES, pack, unpack
 
 BITS = np.packbits(np.random.default_rng(0).random(80_000) < 0.2).tobytes()

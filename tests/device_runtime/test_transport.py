@@ -10,10 +10,10 @@ import pytest
 
 from device_runtime.agent.cache import ArtifactCache, DamagedError
 from device_runtime.agent.client import CoordinatorClient, RejectedError
-from device_runtime.agent.packing import PLANES
 from device_runtime.agent.transport import BODY, GarbledError, HttpTransport, Reply, Request, UnreachableError
 from edgefl.values import Assignment, Outcome, Receipt, digest_of, dumps
 from edgefl.wire import encode_weights
+from edgefl.wire.planes import CODINGS as PLANES
 from edgefl.wire.planes import pack, unpack
 from tests.device_runtime.coordinator import Coordinator
 from tests.device_runtime.http_coordinator import Asked, serving, serving_http
