@@ -25,6 +25,7 @@ Step = Callable[["Emitter", Sequence[str], Sequence[str]], tuple[Sequence[str], 
 """The body of a loop: emitter, states and entries to new states and what is kept of the step."""
 _TYPES = {
     "float32": TensorProto.FLOAT,
+    "int32": TensorProto.INT32,
     "int64": TensorProto.INT64,
     "uint64": TensorProto.UINT64,
     "bool": TensorProto.BOOL,

@@ -69,6 +69,8 @@ class Trace:
         """Further inputs of the graph that operations asked for: name -> (dtype, shape)."""
         self.statistics: dict[str, Value] = {}
         """New values of running statistics, by the name of the buffer."""
+        self.rectified: dict[Value, Value] = {}
+        """What rectified values were before: a pool may come first, see `export.ops.pooling`."""
         self._numbers: dict[str, int] = {}
         self._tape: list[tuple[tuple[Value, ...], Backward]] = []
         self._gradients: dict[Value, list[str]] = {}

@@ -18,7 +18,7 @@ from onnx import TensorProto
 from edgefl.errors import ExportError
 from export.trace import Trace, Value
 
-__all__ = ["OPERATIONS"]
+__all__ = ["OPERATIONS", "relu"]
 
 Slope = Callable[[], str]
 """Emits the derivative of the output by the input."""
@@ -65,7 +65,9 @@ def _one_minus(t: Trace, name: str) -> str:
 def relu(t: Trace, x: Value) -> Value:
     """max(x, 0)."""
     name = t.emit.one("Relu", x.name)
-    return _elementwise(t, x, name, lambda: _step(t, name))
+    out = _elementwise(t, x, name, lambda: _step(t, name))
+    t.rectified[out] = x
+    return out
 
 
 def hardtanh(t: Trace, x: Value, low: float = -1.0, high: float = 1.0) -> Value:

@@ -1,10 +1,16 @@
 """Convolutions of every geometry against PyTorch, whole and at random masks."""
 
+import tempfile
+from pathlib import Path
+
+import onnx
+import onnxruntime as ort
 import pytest
 import torch
 from torch import nn
 
 from edgefl.errors import ExportError
+from export.inference_graph import inference_graph
 from tests.export.parity import check
 
 
@@ -22,25 +28,56 @@ class Probe(nn.Module):
         return out
 
 
+GEOMETRIES = [
+    (3, 1, 1, 1),
+    (3, 2, 1, 1),
+    (1, 1, 0, 1),
+    (1, 2, 0, 1),
+    (5, 1, 2, 1),
+    (3, 3, 0, 1),
+    (3, 1, 2, 2),
+    ((3, 1), (1, 2), (1, 0), 1),
+    (2, 2, 1, 1),
+    (3, 2, 4, 2),
+]
+
+
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize(
-    ("kernel", "stride", "padding", "dilation"),
-    [
-        (3, 1, 1, 1),
-        (3, 2, 1, 1),
-        (1, 1, 0, 1),
-        (1, 2, 0, 1),
-        (5, 1, 2, 1),
-        (3, 3, 0, 1),
-        (3, 1, 2, 2),
-        ((3, 1), (1, 2), (1, 0), 1),
-        (2, 2, 1, 1),
-        (3, 2, 4, 2),
-    ],
-)
+@pytest.mark.parametrize(("kernel", "stride", "padding", "dilation"), GEOMETRIES)
 def test_convolutions_match(kernel: int, stride: int, padding: int, dilation: int, bias: bool) -> None:
     layer = nn.Conv2d(6, 8, kernel, stride, padding, dilation, bias=bias)
     check(Probe(layer, 6, 8), torch.randn(13, 3, 9, 10), classes=4)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(("kernel", "stride", "padding", "dilation"), GEOMETRIES)
+def test_convolutions_of_small_maps_match(kernel: int, stride: int, padding: int, dilation: int, bias: bool) -> None:
+    layer = nn.Conv2d(10, 12, kernel, stride, padding, dilation, bias=bias)
+    exported = check(Probe(layer, 10, 12), torch.randn(13, 3, 5, 6), classes=4, masks=3)
+    gathers = [node.op_type for node in exported.onnx.graph.node].count("Gather")
+    assert gathers == (0 if kernel == 1 else 3 if stride == 1 else 2)
+
+
+def test_a_small_map_whose_input_needs_no_gradient_matches() -> None:
+    model = nn.Sequential(nn.Conv2d(10, 6, 3, padding=1), nn.Flatten(), nn.Linear(6 * 12, 4))
+    check(model, torch.randn(13, 10, 3, 4), classes=4)
+
+
+def test_patches_of_small_maps_are_not_kept_for_the_backward_pass() -> None:
+    exported = check(Probe(nn.Conv2d(10, 12, 3, padding=1), 10, 12), torch.randn(13, 3, 3, 3), classes=4)
+    options = ort.SessionOptions()
+    with tempfile.TemporaryDirectory() as folder:
+        options.optimized_model_filepath = str(Path(folder, "optimised.onnx"))
+        ort.InferenceSession(exported.onnx.SerializeToString(), options)
+        optimised = onnx.load(options.optimized_model_filepath)
+    made = {name: node.op_type for node in optimised.graph.node for name in node.output}
+    flattened = [made.get(node.input[0]) for node in optimised.graph.node if node.op_type == "Flatten"]
+    assert flattened.count("Gather") == 3  # forward, and for the gradients of weight and input
+
+
+def test_inference_leaves_convolutions_of_small_maps_to_the_runtime() -> None:
+    graph = inference_graph(Probe(nn.Conv2d(10, 12, 3, padding=1), 10, 12), torch.randn(13, 3, 3, 3))
+    assert [node.op_type for node in graph.graph.node].count("Conv") == 3
 
 
 def test_few_input_channels_take_the_unfolded_form_and_match() -> None:

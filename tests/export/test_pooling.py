@@ -53,6 +53,35 @@ def test_of_equal_maxima_the_first_gets_the_gradient(pool: nn.Module) -> None:
     assert_close(exported.run(weights, x, y), exported.torch_run(weights, x, y))
 
 
+@pytest.mark.parametrize("pool", [nn.MaxPool2d(2), nn.MaxPool2d(3, 2, padding=1), nn.AdaptiveMaxPool2d((3, 7))])
+def test_a_relu_before_a_pool_is_computed_after_it_and_matches(pool: nn.Module) -> None:
+    first, *rest = around(pool)
+    exported = check(nn.Sequential(first, nn.ReLU(inplace=True), *rest), small(), classes=4)
+    (rectified,) = [node for node in exported.onnx.graph.node if node.op_type == "Relu"]
+    assert rectified.input[0].startswith("MaxPool")
+    weights = exported.weights()
+    for x in (torch.randint(-1, 2, (4, 2, 9, 7)).float(), torch.full((4, 2, 9, 7), -1.0)):  # equals, zeros
+        y = torch.tensor([0, 1, 2, 3])
+        assert_close(exported.run(weights, x, y), exported.torch_run(weights, x, y))
+
+
+class Fork(nn.Module):
+    """A rectified value that is pooled and also read as it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.pool, self.head = nn.Conv2d(2, 6, 1), nn.MaxPool2d(2), nn.Linear(12, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        seen = torch.relu(self.first(x))
+        out: torch.Tensor = self.head(torch.cat([self.pool(seen).mean((2, 3)), seen.mean((2, 3))], 1))
+        return out
+
+
+def test_a_rectified_value_that_others_read_too_matches() -> None:
+    check(Fork(), small(), classes=4)
+
+
 @pytest.mark.parametrize("apart", [True, False])
 def test_the_gradient_of_windows_apart_needs_no_scatter(apart: bool) -> None:
     exported = Exported(around(nn.MaxPool2d(2) if apart else nn.MaxPool2d(2, 1)), small())
