@@ -20,7 +20,7 @@ from edgefl.model_graph import ModelGraph
 from edgefl.values import ClientPlan, dumps, loads
 from edgefl.wire import Body, Dense, Kind, decode, decode_mask, encode, encode_mask
 
-__all__ = ["PersonalModel", "load_personal", "own_part", "own_weights", "save_personal"]
+__all__ = ["Kept", "PersonalModel", "load_personal", "own_part", "own_weights", "save_personal"]
 
 FILE = "personal.safetensors"
 BEFORE = "personal.before.safetensors"
@@ -43,17 +43,33 @@ class PersonalModel:
     """The task that it came out of."""
 
 
-def save_personal(folder: Path, model: PersonalModel) -> None:
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A model that was kept, and what its file was then: who keeps the next one need not read it to know it."""
+
+    task_id: str
+    file: tuple[int, int, int]
+
+
+def save_personal(folder: Path, model: PersonalModel, before: Kept | None = None) -> Kept:
     """Keep a model in place of the one before. A crash in between leaves that one, under one of its two names."""
     tensors = {_TENSOR + name: Dense(array) for name, array in model.weights.items()}
     tensors["mask"] = _bytes(encode_mask(model.mask))
     tensors["graph"] = _bytes(dumps(model.mask.graph).encode())
     tensors["inference"] = _bytes(model.inference)
     about = {"round": str(model.round), "device": model.device_id, "task": model.task_id}
+    path = folder / FILE
     with contextlib.suppress(FileNotFoundError, EdgeFLError):  # there is none yet, or it is damaged
-        if _read(folder / FILE).task_id != model.task_id:
-            (folder / FILE).replace(folder / BEFORE)
-    write_whole(folder / FILE, encode(Body(Kind.WEIGHTS, tensors, about=about)))
+        last = before if before is not None and before.file == _state(path) else _read(path)
+        if last.task_id != model.task_id:
+            path.replace(folder / BEFORE)
+    write_whole(path, encode(Body(Kind.WEIGHTS, tensors, about=about)))
+    return Kept(model.task_id, _state(path))
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def load_personal(folder: Path) -> PersonalModel:

@@ -19,7 +19,7 @@ from device_runtime.agent.home import Home, Identity, OpenTask, Usage
 from device_runtime.agent.policy import Conditions, Policy
 from device_runtime.agent.transport import UnreachableError
 from device_runtime.agent.work import Worker
-from device_runtime.personal import PersonalModel, save_personal
+from device_runtime.personal import Kept, PersonalModel, save_personal
 from device_runtime.refusal import RefusalError
 from device_runtime.trainer import Finished, StoppedError, Task, Trainer
 from edgefl import __version__
@@ -78,6 +78,7 @@ class Agent:
         self._backoff = backoff or Backoff()
         self._say = say
         self._counted = 0
+        self._kept: Kept | None = None
         self._worker = Worker(
             client,
             ArtifactCache(home.cache, most_bytes=self._settings.cache_bytes),
@@ -139,12 +140,13 @@ class Agent:
         task = self._home.open_task()
         if task is None:
             return self._ask()
-        if self._home.result() is None and self._home.refusal() is None:
+        body, refusal = self._home.result(), self._home.refusal()
+        if body is None and refusal is None:
             try:
-                self._keep(task, *self._worker.do(task, stop))
+                body = self._keep(task, *self._worker.do(task, stop))
             except RefusalError as error:
-                self._refuse(task, error.reason, error.problem)
-        return self._deliver(task)
+                refusal = self._refuse(task, error.reason, error.problem)
+        return self._deliver(task, body, refusal)
 
     def _patience(self, error: EdgeFLError) -> float:
         """Return how long to wait after a failure: not beyond the deadline of what waits to be sent."""
@@ -180,35 +182,42 @@ class Agent:
         except OSError as error:  # a full disk must not keep the coordinator waiting
             self._refuse_now(task, _refusal(Reason.STORAGE, error.strerror or str(error)))
 
-    def _keep(self, task: OpenTask, ready: Task, finished: Finished) -> None:
-        """Put a result on disk. The device's own model goes first: with the result, the task counts as trained."""
+    def _keep(self, task: OpenTask, ready: Task, finished: Finished) -> bytes | None:
+        """Put a result on disk, and return it; None if there was no room, and it was sent at once.
+
+        The device's own model goes first: with the result, the task counts as trained.
+        """
         plan = ready.plan
         if ready.inference is not None and changes_model(plan.rule):
             model = PersonalModel(
                 finished.mask, finished.weights, ready.inference, plan.round, plan.device_id, plan.task_id
             )
             with contextlib.suppress(OSError):  # no room: the one before stays
-                save_personal(self._home.personal, model)
+                self._kept = save_personal(self._home.personal, model, self._kept)
         try:
             self._home.finish_task(finished.body)
         except OSError:  # no room: it can still be sent, and training it again from its last checkpoint costs nothing
             self._settle(task, self._client.upload(task.plan.task_id, finished.body))
+            return None
+        return finished.body
 
-    def _refuse(self, task: OpenTask, reason: Reason, problem: str) -> None:
+    def _refuse(self, task: OpenTask, reason: Reason, problem: str) -> Refusal | None:
+        """Put a refusal on disk, and return it; None if there was no room, and it was sent at once."""
         refusal = _refusal(reason, problem)
         self._say(f"refused: {refusal.message}")
         try:
             self._home.refuse_task(refusal)
         except OSError:
             self._refuse_now(task, refusal)
+            return None
+        return refusal
 
     def _refuse_now(self, task: OpenTask, refusal: Refusal) -> None:
         """Tell the coordinator without a word on disk, where there may be no room for one."""
         self._settle(task, self._client.refuse(task.plan, refusal))
 
-    def _deliver(self, task: OpenTask) -> float:
+    def _deliver(self, task: OpenTask, body: bytes | None, refusal: Refusal | None) -> float:
         """Send the task's end; return how long to wait before the next one."""
-        body, refusal = self._home.result(), self._home.refusal()
         try:
             if body is not None:
                 receipt = self._client.upload(task.plan.task_id, body)

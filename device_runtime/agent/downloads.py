@@ -46,7 +46,7 @@ def download_task(plan: ClientPlan, cache: ArtifactCache, client: CoordinatorCli
 
 
 def _tensors(data: bytes, expected: dict[str, Expected] | None) -> Weights:
-    body = decode(data, kind=Kind.WEIGHTS, expected=expected)
+    body = decode(data, kind=Kind.WEIGHTS, expected=expected, intact=True)  # the cache has compared its digest
     return {name: _array(name, payload) for name, payload in body.tensors.items()}
 
 

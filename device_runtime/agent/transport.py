@@ -33,6 +33,8 @@ _IDLE_SECONDS = 60.0
 """How long nothing may arrive before a request counts as lost; a long poll is answered well before."""
 
 _MOST_PLAIN = 256
+_PIECE = 256 * 1024
+"""Bytes that the HTTP client gets at once: of a large buffer it would copy all that is left after each send."""
 
 
 class UnreachableError(EdgeFLError):
@@ -143,10 +145,10 @@ class HttpTransport:
         self._client.close()
 
     def _sent(self, request: Request, sink: Sink | None, body: bytes, coding: str) -> Reply:
-        headers = self._headers(request, coding, is_download=sink is not None)
+        headers = self._headers(request, len(body), coding, is_download=sink is not None)
         guarded = None if sink is None else _Guarded(sink)
         try:
-            asked = self._client.build_request(request.method, request.path, content=body or None, headers=headers)
+            asked = self._client.build_request(request.method, request.path, content=_content(body), headers=headers)
             answer = self._client.send(asked, stream=True)
             try:
                 said = self._read(answer, guarded)
@@ -167,10 +169,11 @@ class HttpTransport:
         down = _size(answer.headers.raw) + answer.num_bytes_downloaded + 17
         return Reply(answer.status_code, dict(answer.headers.items()), said, down, up)
 
-    def _headers(self, request: Request, coding: str, *, is_download: bool) -> dict[str, str]:
+    def _headers(self, request: Request, size: int, coding: str, *, is_download: bool) -> dict[str, str]:
         headers = {"Authorization": f"Bearer {request.token}"} if request.token else {}
         if request.body:
             headers["Content-Type"] = request.kind
+            headers["Content-Length"] = str(size)  # pieces would else be sent as chunks
         if coding:
             headers["Content-Encoding"] = coding
         if request.start:
@@ -199,6 +202,13 @@ class HttpTransport:
             if len(body) > _LARGEST_REPLY:
                 raise ValueError("the reply is too large")
         return body
+
+
+def _content(body: bytes) -> bytes | Iterator[bytes] | None:
+    if len(body) <= _PIECE:
+        return body or None
+    whole = memoryview(body)
+    return (bytes(whole[begin : begin + _PIECE]) for begin in range(0, len(body), _PIECE))
 
 
 def _counted(answer: "httpx.Response", sink: Sink) -> Iterator[bytes]:

@@ -40,6 +40,14 @@ class Store:
             write_whole(path, data)
         return digest
 
+    def adopt(self, file: Path, digest: Digest) -> Path:
+        """Move a file here that is on the disk and holds what a digest says; return where it is now."""
+        path = self.path_of(check_digest(digest))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file.replace(path)
+        _flush_folder(path.parent)
+        return path
+
     def get(self, digest: Digest) -> bytes | None:
         """Return what a digest names, or None. A file that was damaged is removed."""
         path = self.path_of(check_digest(digest))
@@ -83,11 +91,16 @@ def write_whole(path: Path, data: bytes, *, mode: int = 0o666) -> None:
             os.fsync(file.fileno())
             os.fchmod(file.fileno(), mode & ~_UMASK)  # a temporary file is for its owner alone
         Path(temporary).replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)  # the name is in the folder, which must reach the disk too
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        _flush_folder(path.parent)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _flush_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk, too."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -145,6 +145,7 @@ def decode(
     kind: Kind | None = None,
     expected: Mapping[str, Expected] | None = None,
     limit: int = MAX_BODY_BYTES,
+    intact: bool = False,
     known: bool = False,
 ) -> Body:
     """Read a body from bytes that nobody vouches for; anything wrong with them is a `WireFormatError`.
@@ -154,6 +155,9 @@ def decode(
     expanded: say what you expect before you call `to_dense` on a stranger's tensor. Decoding takes memory for at most
     twice the body and about two kilobytes for each tensor.
 
+    `intact` says that these are the bytes that were encoded, as a digest of all of them has shown: the digest inside is
+    not computed again. Everything else is looked at.
+
     `known` says that this very body was decoded before and cannot have changed since: its digest and its numbers are
     not looked at again, and its arrays are views of `data`, so reading it costs next to nothing.
     """
@@ -162,7 +166,7 @@ def decode(
             f"the body has {len(data)} bytes, and {limit} are allowed",
             fix="Send a smaller update, or raise the limit of the receiver.",
         )
-    text, parts = unseal_known(memoryview(data)) if known else unseal(bytes(data))
+    text, parts = unseal_known(memoryview(data)) if known else unseal(bytes(data), intact=intact)
     said = _checked_text(parse_json(text, "description of the body"))
     found = _kind(said.get("kind"))
     if kind is not None and found is not kind:

@@ -12,7 +12,8 @@ flipped bit nor two exchanged parts go unseen.
 
 This file knows bytes and parts, not what they mean. There is one metadata entry because safetensors writes several
 in an order that differs from run to run, and equal bodies must be equal bytes. The library checks the header but does
-not give the metadata out, so that entry alone is read here.
+not give the metadata out, so that entry alone is read here. Writing is done here too, to the same bytes: the library
+copies everything twice on its way, and a device may not have room for its model once more.
 """
 
 import hashlib
@@ -22,7 +23,6 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, deserialize
-from safetensors.numpy import save
 
 from edgefl.errors import SchemaError, WireFormatError
 from edgefl.values.json_text import parse
@@ -36,13 +36,14 @@ MAX_PARTS = 2**13
 kilobytes of memory for each part, so these bound what a small hostile body can cost."""
 
 DTYPES: dict[str, np.dtype[Any]] = {
+    "I64": np.dtype("<i8"),
     "F64": np.dtype("<f8"),
     "F32": np.dtype("<f4"),
-    "F16": np.dtype("<f2"),
-    "I64": np.dtype("<i8"),
     "I32": np.dtype("<i4"),
+    "F16": np.dtype("<f2"),
     "U8": np.dtype("u1"),
 }
+"""By their names in a header, in the order in which safetensors writes them: large ones first, so all are aligned."""
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _KEY = "edgefl"
 _BEGIN = '{"__metadata__":{"edgefl":'
@@ -58,11 +59,21 @@ def seal(text: str, parts: Mapping[str, Array]) -> bytes:
                 f"tensor {name!r} is of dtype {part.dtype}",
                 fix=f"Convert it to one of {', '.join(map(str, _NAMES))}.",
             )
-    return save(ready, {_KEY: f"{_digest(text, ready)} {text}"})
+    ranks = {dtype: rank for rank, dtype in enumerate(DTYPES.values())}
+    names = sorted(ready, key=lambda name: (ranks[ready[name].dtype], name))
+    header: dict[str, Any] = {"__metadata__": {_KEY: f"{_digest(text, ready)} {text}"}}
+    end = 0
+    for name in names:
+        part = ready[name]
+        begin, end = end, end + part.nbytes
+        header[name] = {"dtype": _NAMES[part.dtype], "shape": part.shape, "data_offsets": [begin, end]}
+    head = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    head += b" " * (-len(head) % 8)
+    return b"".join([len(head).to_bytes(8, "little"), head, *(_raw(ready[name]) for name in names)])
 
 
-def unseal(body: bytes) -> tuple[str, Parts]:
-    """Return the text and the read-only parts of a body whose digest is right."""
+def unseal(body: bytes, *, intact: bool = False) -> tuple[str, Parts]:
+    """Return the text and the read-only parts of a body whose digest is right; of an intact one it is not computed."""
     _check_length(body)
     try:
         found = deserialize(body)  # type: ignore[no-untyped-call]
@@ -72,7 +83,7 @@ def unseal(body: bytes) -> tuple[str, Parts]:
         raise WireFormatError(f"the body has {len(found)} parts", fix=f"Send at most {MAX_PARTS} in one body.")
     parts = Parts({name: _part(name, part) for name, part in found})
     digest, _, text = _metadata(body).partition(" ")
-    if digest != _digest(text, parts):
+    if not intact and digest != _digest(text, parts):
         raise WireFormatError("the body does not match its own digest", fix=_DAMAGED)
     return text, parts
 
@@ -149,5 +160,9 @@ def _digest(text: str, parts: Mapping[str, Array]) -> str:
         part = parts[name]
         label = f"{name}\0{_NAMES[part.dtype]}\0{','.join(map(str, part.shape))}\0"
         hasher.update(label.encode("utf-8", "surrogatepass"))
-        hasher.update(part.reshape(-1).view(np.uint8).data)
+        hasher.update(_raw(part))
     return hasher.hexdigest()
+
+
+def _raw(part: Array) -> memoryview:
+    return part.reshape(-1).view(np.uint8).data

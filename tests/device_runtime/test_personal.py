@@ -86,6 +86,21 @@ def test_a_damaged_file_is_not_used_but_the_one_before_it_is(tmp_path: Path) -> 
     assert found(tmp_path, "d") == 3
 
 
+def test_who_kept_the_model_before_need_not_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = save_personal(tmp_path, model(1, "a"))
+    read: list[Path] = []
+    with monkeypatch.context() as context:
+        context.setattr("device_runtime.personal._read", read.append)
+        kept = save_personal(tmp_path, model(2, "b"), kept)
+        kept = save_personal(tmp_path, model(2, "b"), kept)
+    assert not read
+    assert found(tmp_path, "b") == 1
+    path = tmp_path / "personal.safetensors"
+    path.write_bytes(path.read_bytes()[:-3])  # somebody else was there since
+    save_personal(tmp_path, model(3, "c"), kept)
+    assert found(tmp_path, "c") == 1
+
+
 def test_models_of_other_federations_and_networks_do_not_count(tmp_path: Path) -> None:
     save_personal(tmp_path, model(1, "a"))
     assert found(tmp_path, "b", device_id="pi-2") is None

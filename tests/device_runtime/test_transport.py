@@ -72,6 +72,16 @@ def test_a_packed_body_arrives_whole_and_is_counted_as_it_was_sent() -> None:
     assert reply.up_bytes < 1000
 
 
+def test_a_large_body_is_sent_in_pieces_with_its_length_and_counted() -> None:
+    body = np.random.default_rng(0).bytes(1_000_001)
+    with talking(coordinator({})) as (client, asked):
+        client.upload("one", body)
+    assert [one.body for one in asked] == [body]
+    assert asked[0].headers["content-length"] == "1000001"
+    assert "transfer-encoding" not in asked[0].headers
+    assert abs(client.traffic.up - asked[0].size) < 10  # the case of a header's name, and the like
+
+
 def test_a_result_is_packed_by_planes_once_the_coordinator_has_said_that_it_takes_them() -> None:
     with talking(coordinator(OFFER)) as (client, asked):
         client.upload("one", FLOATS)

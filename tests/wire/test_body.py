@@ -14,7 +14,7 @@ from edgefl.errors import WireFormatError
 from edgefl.masks import full_mask
 from edgefl.wire import Bits, Body, Dense, Expected, Kind, Sparse, decode, decode_mask, encode, encode_mask, measure
 from edgefl.wire import parts as wire_parts
-from edgefl.wire.envelope import MAX_HEADER_BYTES, MAX_PARTS, seal
+from edgefl.wire.envelope import DTYPES, MAX_HEADER_BYTES, MAX_PARTS, header_bytes, seal
 from examples.networks import cnn4
 
 BODY = Body(
@@ -37,6 +37,24 @@ def test_any_safetensors_reader_reads_the_dense_tensors() -> None:
     tensors = safetensors.numpy.load(encode(BODY))
     assert tensors["w"].tolist() == [0, 1, 2, 3]
     assert tensors["m"].dtype == np.uint8
+
+
+@given(
+    st.dictionaries(
+        st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda name: name != "__metadata__"),
+        st.tuples(st.sampled_from(sorted(DTYPES)), st.lists(st.integers(0, 3), max_size=3)),
+        max_size=6,
+    ),
+    st.text(st.characters(exclude_categories=["Cs"])),
+)
+def test_a_body_is_written_as_the_safetensors_library_writes_it(
+    kinds: dict[str, tuple[str, list[int]]], text: str
+) -> None:
+    generator = np.random.default_rng(0)
+    parts = {name: generator.integers(0, 99, shape).astype(DTYPES[dtype]) for name, (dtype, shape) in kinds.items()}
+    ours = seal(text, parts)
+    metadata = json.loads(ours[8 : header_bytes(ours)])["__metadata__"]
+    assert ours == safetensors.numpy.save(parts, metadata)
 
 
 def test_bytes_are_counted_as_sent() -> None:
@@ -118,6 +136,19 @@ def test_a_flipped_bit_is_noticed_by_the_digest() -> None:
     data[-3] ^= 1
     with pytest.raises(WireFormatError, match="digest"):
         decode(bytes(data))
+
+
+def test_of_an_intact_body_all_but_the_digest_is_checked() -> None:
+    data = bytearray(encode(BODY))
+    data[-5:-1] = np.float32(7).tobytes()
+    assert decode(bytes(data), intact=True).arrays["w"].tolist() == [0, 1, 2, 7]
+    data[-5:-1] = np.float32(np.nan).tobytes()
+    with pytest.raises(WireFormatError, match="'w' holds a number that is not finite"):
+        decode(bytes(data), intact=True)
+    with pytest.raises(WireFormatError, match="safetensors"):
+        decode(bytes(data[:-1]), intact=True)
+    with pytest.raises(WireFormatError, match="'m' is not expected"):
+        decode(encode(BODY), intact=True, expected={"w": Expected((4,))})
 
 
 def test_exchanged_parts_are_noticed_by_the_digest() -> None:
