@@ -19,6 +19,7 @@ from coordinator.context import Context
 from coordinator.contributions import contribution_of
 from coordinator.library import Recent
 from coordinator.problems import ProblemError
+from coordinator.storage.blobs import Spooled
 from coordinator.storage.records import Device, Federation, Task, TaskState
 from coordinator.storage.store import Upload, Verdict
 from edgefl.errors import WireFormatError
@@ -216,7 +217,7 @@ class Intake:
 
     def _enter(self, entries: list[_Checked]) -> None:
         try:
-            bodies = [entry.body for entry in entries if entry.body is not None]
+            bodies = [_named(entry.body, entry.upload.update) for entry in entries if entry.body is not None]
             self._context.blobs.put_all(bodies + [entry.mask for entry in entries if entry.mask is not None])
             verdicts = self._context.store.accept([entry.upload for entry in entries])
         except Exception as error:
@@ -340,6 +341,10 @@ def _kept(body: bytes | Path, data: bytes) -> bytes | Path:
         return data
     body.write_bytes(data)
     return body
+
+
+def _named(body: bytes | Path, digest: str) -> bytes | Spooled:
+    return Spooled(body, digest) if isinstance(body, Path) else body
 
 
 def _norm(contribution: Contribution) -> float:

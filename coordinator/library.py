@@ -136,6 +136,10 @@ class Library:
         """Return the exported model of a federation."""
         return self._bundles.get(federation.bundle, lambda: unpack_bundle(self._blobs.get(federation.bundle)))
 
+    def remember_arrays(self, digest: str, body: bytes) -> None:
+        """Keep the tensors of a body of kind `weights` that was just made and stored, as views of it."""
+        self._models.get(digest, lambda: decode(body, kind=Kind.WEIGHTS, known=True).arrays)
+
     def arrays(self, digest: str) -> Weights:
         """Return the tensors of a body of kind `weights`."""
         return self._models.get(digest, lambda: decode(self._blobs.get(digest), kind=Kind.WEIGHTS).arrays)

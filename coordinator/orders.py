@@ -35,14 +35,18 @@ def prepare(
     context: Context,
     federation: Federation,
     model: Model,
+    body: str,
     orders: Mapping[str, Order],
     *,
     number: int,
     serial: int,
     at: float,
 ) -> Prepared:
-    """Make the tasks of some devices in one round; `serial` tells those of one device apart."""
-    bodies = _Bodies(context, federation, model, number)
+    """Make the tasks of some devices in one round; `serial` tells those of one device apart.
+
+    `body` names the weights of the whole model in the blob store: who has all of it downloads just that.
+    """
+    bodies = _Bodies(context, federation, model, body, number)
     for order in orders.values():
         bodies.add(order)
     digests = bodies.keep()
@@ -111,8 +115,9 @@ class _Digests:
 class _Bodies:
     """Collects the bodies of orders, each once; they go to the blob store in groups, and only digests are kept."""
 
-    def __init__(self, context: Context, federation: Federation, model: Model, number: int) -> None:
+    def __init__(self, context: Context, federation: Federation, model: Model, body: str, number: int) -> None:
         self._context, self._federation, self._model, self._number = context, federation, model, number
+        self._whole, self._whole_mask = body, context.library.mask(model.graph, None).digest
         self._waiting: dict[tuple[str, str], bytes] = {}
         self._digests: dict[tuple[str, str], str] = {}
         self._artifacts: list[Artifact] = []
@@ -121,6 +126,8 @@ class _Bodies:
         """Make the bodies of an order, unless they are there."""
         mask, about = order.mask, {"model": order.mask.graph.digest, "mask": order.mask.digest}
         self._make("mask", mask.digest, lambda: encode_mask(mask))
+        if mask.digest == self._whole_mask:
+            self._find("weights", mask.digest, self._whole)
         self._make("weights", mask.digest, lambda: encode_weights(gather(mask, self._model.weights), about))
         self._make("graph", _trained(mask), lambda: self._context.library.training_graph(self._federation, mask))
         if order.extras:
@@ -139,14 +146,23 @@ class _Bodies:
         if sum(map(len, self._waiting.values())) > _GROUP_BYTES:
             self._store()
 
+    def _find(self, kind: str, name: str, digest: str) -> None:
+        """Take a body that is stored already, unless it is gone."""
+        size = self._context.blobs.size(digest)
+        if (kind, name) not in self._digests and size is not None:
+            self._note(kind, name, digest, size)
+
     def _store(self) -> None:
         digests = self._context.blobs.put_all(list(self._waiting.values()))
         for ((kind, name), body), digest in zip(self._waiting.items(), digests, strict=True):
-            self._digests[kind, name] = digest
-            self._artifacts.append(
-                Artifact(federation=self._federation.id, digest=digest, kind=kind, size=len(body), round=self._number)
-            )
+            self._note(kind, name, digest, len(body))
         self._waiting.clear()
+
+    def _note(self, kind: str, name: str, digest: str, size: int) -> None:
+        self._digests[kind, name] = digest
+        self._artifacts.append(
+            Artifact(federation=self._federation.id, digest=digest, kind=kind, size=size, round=self._number)
+        )
 
 
 def _trained(mask: Mask) -> str:

@@ -88,10 +88,10 @@ class Plans:
             predicted *= learned.seconds * learned.strain
         return predicted / max(self.settings.round_share, 0.01)
 
-    def prepare(self, number: int, serial: int, model: Model, orders: Mapping[str, Order]) -> Prepared:
-        """Return the tasks of some orders; `serial` tells the tasks of one round and device apart."""
+    def prepare(self, number: int, serial: int, model: Model, body: str, orders: Mapping[str, Order]) -> Prepared:
+        """Return the tasks of some orders on a model with this body; `serial` tells those of one device apart."""
         now = self.context.now()
-        return prepare(self.context, self.federation, model, orders, number=number, serial=serial, at=now)
+        return prepare(self.context, self.federation, model, body, orders, number=number, serial=serial, at=now)
 
     def _moment(self, number: int, serial: int) -> Moment:
         seed = round_seed(self.settings.seed, number, serial)

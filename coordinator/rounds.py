@@ -110,8 +110,8 @@ class Rounds:
         if not busy and len(orders) < min(rounds.at_least, needed):
             return self._wait(f"waiting for devices: {len(free)} are available, and only {len(orders)} can do a task")
         now = self.context.now()
-        prepared = plans.prepare(number, 1, model, orders)
         weights, arrays = self._keep(model) if done is None else _result(done)
+        prepared = plans.prepare(number, 1, model, weights, orders)
         if self._begin(number, weights, arrays, prepared, now=now, seconds=rounds.deadline):
             self._explain(number, model, prepared)  # after it: devices are at work meanwhile
         return _SOON
@@ -165,7 +165,7 @@ class Rounds:
         if self.settings.buffered:  # what is still under way has no round to count in
             self.context.store.expire_tasks(self.federation.id, created_before=math.inf, at=self.context.now())
         now, number = self.context.now(), self.settings.rounds.count
-        prepared = plans.prepare(number, 1, model, orders)
+        prepared = plans.prepare(number, 1, model, _result(last)[0], orders)
         seconds = max(self.settings.rounds.deadline, plans.personal_seconds(orders, free))
         self._begin(number, *_result(last), prepared, now=now, seconds=seconds)
         return _SOON
@@ -217,7 +217,7 @@ class Rounds:
             if plans.personal_seconds({name: order}, [known[name]]) <= left
         }
         if orders:
-            self._add(current, plans.prepare(current.number, len(asked) + 1, model, orders), over=False)
+            self._add(current, plans.prepare(current.number, len(asked) + 1, model, current.model, orders), over=False)
 
     def _close(self, current: Round, because: str) -> float:
         at, name = self.context.now(), self.federation.id
@@ -260,7 +260,7 @@ class Rounds:
         free = [device for device in plans.free() if device.id not in left_out]
         model = self._stored(current.model, current.state_arrays)
         orders = plans.orders(current.number, len(asked) + 1, model, free, plans.asked(missing))
-        return plans.prepare(current.number, len(asked) + 1, model, orders)
+        return plans.prepare(current.number, len(asked) + 1, model, current.model, orders)
 
     def _add(self, current: Round, prepared: Prepared, *, over: bool) -> None:
         added = self.context.store.add_tasks(
@@ -298,7 +298,7 @@ class Rounds:
         serial = self.context.store.count_tasks(self.federation.id, current.number) + 1
         orders = plans.orders(current.number, serial, model, free, room)
         if orders:
-            self._add(current, plans.prepare(current.number, serial, model, orders), over=False)
+            self._add(current, plans.prepare(current.number, serial, model, current.model, orders), over=False)
 
     # Combine, evaluate, done
 
@@ -386,10 +386,13 @@ class Rounds:
     def _keep(self, model: Model) -> tuple[str, str | None]:
         """Store a model; a whole model is the submodel of a device that has everything, to the byte."""
         about = {"model": model.graph.digest, "mask": full_mask(model.graph).digest}
-        weights = self.context.blobs.put(encode_weights(model.weights, about))
-        if not model.state:
-            return weights, None
-        return weights, self.context.blobs.put(encode_weights(model.state, {"model": model.graph.digest}))
+        weights = self._put(encode_weights(model.weights, about))
+        return weights, self._put(encode_weights(model.state, {"model": model.graph.digest})) if model.state else None
+
+    def _put(self, body: bytes) -> str:
+        digest = self.context.blobs.put(body)
+        self.context.library.remember_arrays(digest, body)  # the next round begins with it
+        return digest
 
 
 def _result(done: Round) -> tuple[str, str | None]:

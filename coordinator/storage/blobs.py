@@ -5,12 +5,21 @@ A put is durable when it returns. A body is read through `open`, which gives a b
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from edgefl.errors import EdgeFLError
 
-__all__ = ["Blobs", "missing"]
+__all__ = ["Blobs", "Spooled", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spooled:
+    """A body on its way in: a file in `spool`, and the digest of what it holds, as whoever checked it computed it."""
+
+    path: Path
+    digest: str
 
 
 class Blobs(Protocol):
@@ -20,9 +29,9 @@ class Blobs(Protocol):
         """Keep data, and return its digest ("sha256:" and 64 hex digits)."""
         ...
 
-    def put_all(self, bodies: Sequence[bytes | Path]) -> list[str]:
-        """Keep several at once, for the price of about one wait for the disk. A path is a file in `spool`, and is gone
-        afterwards (moved where possible)."""
+    def put_all(self, bodies: Sequence[bytes | Spooled]) -> list[str]:
+        """Keep several at once, for the price of about one wait for the disk. Spooled files are gone afterwards (moved
+        where possible)."""
         ...
 
     def spool(self) -> Path:

@@ -12,7 +12,6 @@ The names reach the disk too before a put returns. Several processes may share a
 """
 
 import contextlib
-import hashlib
 import mmap
 import os
 import time
@@ -21,7 +20,7 @@ from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from coordinator.storage.blobs import missing
+from coordinator.storage.blobs import Spooled, missing
 from coordinator.storage.small_bodies import SmallBodies
 from edgefl.values import check_digest, digest_of
 
@@ -51,11 +50,11 @@ class FolderBlobs:
         """Keep data, and return its digest."""
         return self.put_all([data])[0]
 
-    def put_all(self, bodies: Sequence[bytes | Path]) -> list[str]:
+    def put_all(self, bodies: Sequence[bytes | Spooled]) -> list[str]:
         """Keep several at once. The disk is waited for by several threads, and the folder is flushed once."""
         digests: dict[int, str] = {}
         small: dict[str, bytes] = {}
-        large: dict[int, bytes | Path] = {}
+        large: dict[int, bytes | Spooled] = {}
         for number, body in enumerate(bodies):
             if isinstance(body, bytes) and len(body) <= _SMALL:
                 digests[number] = digest_of(body)
@@ -153,9 +152,9 @@ class FolderBlobs:
     def _path(self, digest: str) -> Path:
         return self._content / _digits(digest)
 
-    def _settle(self, body: bytes | Path) -> str:
+    def _settle(self, body: bytes | Spooled) -> str:
         """Bring a body under its digest; its name is not flushed yet."""
-        if isinstance(body, Path):
+        if isinstance(body, Spooled):
             return self._settle_file(body)
         digest = digest_of(body)
         if self.size(digest) != len(body):  # another length is one that a failing disk left
@@ -171,16 +170,14 @@ class FolderBlobs:
                 raise
         return digest
 
-    def _settle_file(self, path: Path) -> str:
-        with path.open("rb") as file:
-            digest = "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
-            length = file.tell()
-        if self.size(digest) == length:
+    def _settle_file(self, spooled: Spooled) -> str:
+        path = spooled.path
+        if self.size(spooled.digest) == path.stat().st_size:
             path.unlink()
         else:
             _flush(path)
-            path.replace(self._path(digest))
-        return digest
+            path.replace(self._path(spooled.digest))
+        return spooled.digest
 
     def _clear_spool(self) -> None:
         """Remove what a crash left. An hour, because another worker may be writing at this moment."""

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl
 
 import fsspec
 
-from coordinator.storage.blobs import missing
+from coordinator.storage.blobs import Spooled, missing
 from edgefl.errors import EdgeFLError, MissingDependencyError
 from edgefl.values import check_digest, digest_of
 
@@ -56,7 +56,7 @@ class RemoteBlobs:
         """Keep data, and return its digest."""
         return self._settle(data)
 
-    def put_all(self, bodies: Sequence[bytes | Path]) -> list[str]:
+    def put_all(self, bodies: Sequence[bytes | Spooled]) -> list[str]:
         """Keep several at once, over several connections."""
         return list(self._threads.map(self._settle, bodies))
 
@@ -119,15 +119,19 @@ class RemoteBlobs:
         except FileNotFoundError:
             raise missing(digest) from None
 
-    def _settle(self, body: bytes | Path) -> str:
-        data = body.read_bytes() if isinstance(body, Path) else body
-        digest = digest_of(data)
+    def _settle(self, body: bytes | Spooled) -> str:
+        if isinstance(body, Spooled):
+            self._send(body.digest, body.path.read_bytes())
+            body.path.unlink()
+            return body.digest
+        digest = digest_of(body)
+        self._send(digest, body)
+        return digest
+
+    def _send(self, digest: str, data: bytes) -> None:
         # To ask for a small one takes as long as to send it; to send one again changes nothing.
         if len(data) < _SMALL or self.size(digest) != len(data):
             self._files.pipe_file(self._path(digest), data)
-        if isinstance(body, Path):
-            body.unlink()
-        return digest
 
 
 def _connected(place: str, options: dict[str, Any]) -> tuple[Any, str]:

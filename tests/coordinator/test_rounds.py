@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from coordinator.federations import Verb, move, overview
 from coordinator.intake import Intake, refuse
 from coordinator.problems import ProblemError
 from coordinator.rounds import Rounds
+from coordinator.storage.blobs import Spooled
 from coordinator.storage.records import Device, FederationState, RoundState, TaskState
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import DataError, WireFormatError
@@ -23,7 +25,7 @@ from edgefl.local_rules.submodel_channels import prunable_groups
 from edgefl.masks import full_mask
 from edgefl.model_graph import Role
 from edgefl.values import LARGEST_INTEGER, LocalWork, Outcome, Reason, Refusal
-from edgefl.wire import Counts, Dense, decode_result, encode_result
+from edgefl.wire import Counts, Dense, decode, decode_result, encode_result
 from tests.coordinator.fleet import Clock, answer, enrol, make_context, tuned
 from tests.coordinator.stage import Stage, assignment
 from tests.device_runtime.federation import bundle
@@ -43,6 +45,39 @@ def test_a_round_closes_with_enough_updates_and_averages_them_by_samples(stage: 
             np.testing.assert_allclose(array, before[name] + 2.0, rtol=1e-6, atol=1e-6)
     report = json.loads(stage.round.report)
     assert (report["updates"], report["samples"]) == (2, 40)
+
+
+def test_who_has_the_whole_model_downloads_what_is_stored_of_it_and_nothing_is_read_back(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = stage.begin()
+    stage.advance()
+    assert stage.plan(one).weights == stage.round.model
+    stage.do(one, shift=1.0)
+    stage.do(two, shift=2.0)
+    stage.advance()
+    kept: list[int] = []
+    put_all = stage.context.blobs.put_all
+
+    def counted(bodies: Sequence[bytes | Spooled]) -> list[str]:
+        kept.extend(len(body) for body in bodies if isinstance(body, bytes))
+        return put_all(bodies)
+
+    monkeypatch.setattr(stage.context.blobs, "put_all", counted)
+    read: list[str] = []
+    monkeypatch.setattr(stage.context.blobs, "get", read.append)
+    stage.advance(2)
+    model = stage.round.model
+    assert stage.plan(one).weights == model
+    assert sum(size == stage.context.blobs.size(model) for size in kept) == 1  # once, as the result of the round
+    assert not read
+    monkeypatch.undo()
+    stored = decode(stage.context.blobs.get(model)).arrays
+    remembered = stage.context.library.arrays(model)
+    assert list(stored) == list(remembered)
+    for name, array in stored.items():
+        assert np.array_equal(array, remembered[name])
+        assert not remembered[name].flags.writeable
 
 
 def test_a_round_waits_for_its_slower_device_until_the_deadline_and_no_longer(stage: Stage) -> None:

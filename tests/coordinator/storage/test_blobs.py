@@ -16,7 +16,7 @@ import pytest
 from fsspec.registry import _registry as fsspec_classes
 from moto.server import ThreadedMotoServer
 
-from coordinator.storage.blobs import Blobs
+from coordinator.storage.blobs import Blobs, Spooled
 from coordinator.storage.open import open_blobs
 from edgefl.errors import EdgeFLError, MissingDependencyError, SchemaError
 from edgefl.values import digest_of
@@ -79,15 +79,15 @@ def test_part_of_a_body_comes_in_pieces(blobs: Blobs) -> None:
 
 
 def test_several_bodies_are_kept_at_once_and_spooled_files_are_gone(blobs: Blobs) -> None:
-    paths = [blobs.spool() for _ in range(3)]
-    for path, content in zip(paths, (b"spooled", b"", b"twice"), strict=True):
-        path.write_bytes(content)
-    bodies: list[bytes | Path] = [b"twice", *paths, *(bytes([number]) * 50_000 for number in range(20))]
+    spooled = [Spooled(blobs.spool(), digest_of(content)) for content in (b"spooled", b"", b"twice")]
+    for one, content in zip(spooled, (b"spooled", b"", b"twice"), strict=True):
+        one.path.write_bytes(content)
+    bodies: list[bytes | Spooled] = [b"twice", *spooled, *(bytes([number]) * 50_000 for number in range(20))]
     digests = blobs.put_all(bodies)
     assert digests[:4] == [digest_of(content) for content in (b"twice", b"spooled", b"", b"twice")]
     assert [blobs.size(digest) for digest in digests[4:]] == [50_000] * 20
     assert blobs.get(digests[1]) == b"spooled"
-    assert not any(path.exists() for path in paths)
+    assert not any(one.path.exists() for one in spooled)
     assert blobs.put_all([]) == []
 
 
