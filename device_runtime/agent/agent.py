@@ -79,6 +79,7 @@ class Agent:
         self._say = say
         self._counted = 0
         self._kept: Kept | None = None
+        self._waits = False
         self._worker = Worker(
             client,
             ArtifactCache(home.cache, most_bytes=self._settings.cache_bytes),
@@ -110,6 +111,8 @@ class Agent:
             identity = Identity(coordinator, identity.enrolment_id, answer.device_id, answer.token)
             self._home.save_identity(identity)
             self._say(f"joined {coordinator} as {answer.device_id}")
+        else:
+            self._say(f"back at {coordinator} as {identity.device_id}")
         self._client.token = identity.token
         return identity
 
@@ -173,10 +176,14 @@ class Agent:
         if assignment.finished:
             self._say("the federation is over")
             return None
+        if not self._waits:
+            self._say("waiting for a task")
+            self._waits = True
         return max(assignment.retry_seconds, self._settings.least_wait)
 
     def _begin(self, task: OpenTask) -> None:
-        self._say(f"task {task.plan.task_id} of round {task.plan.round}")
+        self._waits = False
+        self._say(f"task {task.plan.task_id} of round {task.plan.round + 1}")
         try:
             self._home.begin_task(task)
         except OSError as error:  # a full disk must not keep the coordinator waiting

@@ -69,9 +69,8 @@ def run(args: argparse.Namespace) -> int:
     if len(answers) > 10:
         print(f"... and {len(answers) - 10:,} more")
     share = model.mask.cost.parameters / model.mask.graph.parameters
-    print(
-        f"{right:.1%} of {len(answers):,} right, by a model of round {model.round} with {share:.1%} of the parameters"
-    )
+    said = f"{right:.1%} of {len(answers):,} right"
+    print(f"{said}, by a model of round {model.round + 1} with {share:.1%} of the parameters")
     return 0
 
 

@@ -127,7 +127,7 @@ def test_the_status_is_the_server_s_own_json(story: Story, capsys: Capture) -> N
 def test_the_rounds_say_what_they_gave(story: Story, capsys: Capture) -> None:
     head, *lines = told(capsys, story, "rounds", "digits").splitlines()
     assert "accuracy" in head
-    assert [line.split()[:2] for line in lines] == [["0", "done"], ["1", "done"], ["personal", "done"]]
+    assert [line.split()[:2] for line in lines] == [["1", "done"], ["2", "done"], ["personal", "done"]]
     assert all("enough updates" in line and "%" in line for line in lines[:2])
     assert "every device answered" in lines[2]
     assert len(json_of(capsys, story, "rounds", "digits")["rounds"]) == 3

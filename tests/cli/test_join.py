@@ -54,7 +54,7 @@ def test_a_device_joins_trains_and_predicts(tmp_path: Path, capsys: pytest.Captu
     assert main(["predict", "--data", "digits", "--part", "train", "--first", "3", "--home", str(home)]) == 0
     text = capsys.readouterr().out
     assert "sample 2: " in text
-    assert "of 3 right, by a model of round 2 with 100.0% of the parameters" in text
+    assert "of 3 right, by a model of round 3 with 100.0% of the parameters" in text
 
 
 def test_a_signal_stops_it_within_five_seconds_and_nothing_is_lost(tmp_path: Path) -> None:

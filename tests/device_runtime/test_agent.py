@@ -115,6 +115,27 @@ def test_joining_twice_is_joining_once_and_the_token_is_for_the_user_alone(tmp_p
     assert len(coordinator.requests) == requests
 
 
+def test_a_device_says_that_it_is_back_and_once_that_it_waits(tmp_path: Path) -> None:
+    class Idle(Coordinator):
+        polls = 0
+
+        def answer(self, request: Request) -> Reply:
+            self.polls += request.path.startswith("/v1/tasks/next")
+            if self.polls <= 3 and request.path.startswith("/v1/tasks/next"):
+                return Reply(200, body=dumps(Assignment(retry_seconds=0)).encode())
+            return super().answer(request)
+
+    coordinator, said = Idle(), list[str]()
+    tasks(coordinator, some_masks(1), work=QUICK)
+    agent = joined(tmp_path, coordinator, say=said.append, settings=Settings(least_wait=0))
+    agent.run(threading.Event())
+    number = coordinator.plans[0].round + 1
+    assert said[:3] == [f"joined http://here as {DEVICE}", "waiting for a task", f"task task-1 of round {number}"]
+    said.clear()
+    joined(tmp_path, coordinator, say=said.append)
+    assert said == [f"back at http://here as {DEVICE}"]
+
+
 def test_a_home_belongs_to_one_coordinator_and_one_agent(tmp_path: Path) -> None:
     coordinator = Coordinator()
     joined(tmp_path, coordinator)

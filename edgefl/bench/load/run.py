@@ -20,7 +20,7 @@ from edgefl.errors import EdgeFLError
 from edgefl.serving_process import Server, running_server
 from edgefl.values import Enrolled, Enrolment, dumps, loads
 
-__all__ = ["load_report"]
+__all__ = ["federation_text", "joined", "load_report"]
 
 _FEDERATION = """\
 [federation]
@@ -70,7 +70,7 @@ def load_report(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_bundle(model, folder / "model.zip")
-        (folder / "federation.toml").write_text(_federation(behaviour), encoding="utf-8")
+        (folder / "federation.toml").write_text(federation_text(behaviour), encoding="utf-8")
         progress("starting the coordinator")
         with running_server(folder / "federation.toml", folder / "state", workers=workers, database=database) as server:
             load = Load(model.graph, behaviour, server.resident_bytes)
@@ -89,7 +89,8 @@ def load_report(
     return Report("coordinator", setting, rows, notes=[*notes, *load_notes(load.figures), *busy_note(others)])
 
 
-def _federation(behaviour: Behaviour) -> str:
+def federation_text(behaviour: Behaviour) -> str:
+    """Return the file of a federation that opens its first round when all these devices are there."""
     mode = "buffered" if behaviour.buffered else "rounds"
     text = _FEDERATION.format(rounds=behaviour.rounds, devices=behaviour.devices, mode=mode)
     return text + (_BUFFERING.format(devices=behaviour.devices) if behaviour.buffered else "")
@@ -107,7 +108,7 @@ def _event_loop() -> Callable[..., list[dict[str, Any]]]:
 async def _whole(load: Load, server: Server) -> list[dict[str, Any]]:
     """Join, run until the federation is over, and return the coordinator's records of its rounds."""
     gate = asyncio.Semaphore(_JOINING_AT_ONCE)
-    fleet = await asyncio.gather(*(_joined(load, server, at, gate) for at in range(load.behaviour.devices)))
+    fleet = await asyncio.gather(*(joined(load, server, at, gate) for at in range(load.behaviour.devices)))
     before, own = server.processor_seconds(), time.process_time()
     await asyncio.gather(*(device.run() for device in fleet))
     load.figures.server_seconds = server.processor_seconds() - before
@@ -121,7 +122,8 @@ async def _whole(load: Load, server: Server) -> list[dict[str, Any]]:
     return found
 
 
-async def _joined(load: Load, server: Server, number: int, gate: asyncio.Semaphore) -> Device:
+async def joined(load: Load, server: Server, number: int, gate: asyncio.Semaphore) -> Device:
+    """Let one more device join, as many at a time as the gate lets through."""
     asked = Enrolment(
         enrolment_id=f"enrolment-{number}", profile=strong_device(), software="load", name=f"device-{number:05d}"
     )

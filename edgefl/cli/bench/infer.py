@@ -104,6 +104,7 @@ def _order(args: argparse.Namespace, progress: Progress) -> "InferOrder":
 
 
 def _cells(row: Mapping[str, Any]) -> list[object]:
+    from edgefl.charts.words import joules
     from edgefl.cli.fed.tables import percent
     from edgefl.values.words import bytes_in_words, seconds_in_words
 
@@ -115,7 +116,7 @@ def _cells(row: Mapping[str, Any]) -> list[object]:
         *times,
         ratio_in_words(row["speed_up"]),
         bytes_in_words(row["memory"]["beyond_bytes"]),
-        None if energy is None else f"{1000 * energy['joules_each']:.3g} mJ",
+        None if energy is None else joules(energy["joules_each"]),
         None if row["accuracy"] is None else percent(row["accuracy"]["right"]),
     ]
 

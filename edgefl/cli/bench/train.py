@@ -82,6 +82,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _cells(row: Mapping[str, Any]) -> list[object]:
+    from edgefl.charts.words import joules
     from edgefl.values.words import bytes_in_words, seconds_in_words
 
     seconds, energy = row["seconds"], row["energy"]
@@ -92,7 +93,7 @@ def _cells(row: Mapping[str, Any]) -> list[object]:
         ratio_in_words(row["time"]),
         ratio_in_words(row["of_whole"]),
         bytes_in_words(row["memory"]["beyond_bytes"]),
-        None if energy is None else f"{1000 * energy['joules_each']:.3g} mJ",
+        None if energy is None else joules(energy["joules_each"]),
         None if row["loss"] is None else f"{row['loss']:.5f}",
     ]
 

@@ -38,7 +38,7 @@ def _row(one: dict[str, Any]) -> tuple[object, ...]:
     end = one["done_at"] or one["closed_at"]
     traffic = None if not report else bytes_in_words(report["down_bytes"] + report["up_bytes"])
     return (
-        "personal" if report.get("personal") else one["number"],
+        "personal" if report.get("personal") else one["number"] + 1,
         one["state"],
         one["closed_because"],
         report.get("updates"),

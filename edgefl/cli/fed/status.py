@@ -149,7 +149,7 @@ def _round_rows(told: dict[str, Any], now: float) -> list[tuple[str, str]]:
     if latest is None:
         return [("round", "none opened yet")]
     attempt = f", attempt {latest['attempt']}" if latest["attempt"] > 1 else ""
-    number = "personalisation" if latest["number"] >= told["rounds"] else latest["number"]
+    number = "personalisation" if latest["number"] >= told["rounds"] else latest["number"] + 1
     rows = [("round", f"{number}, {latest['state']}{attempt}")]
     rows.append(("updates", f"{told['updates']} of {told['wanted']}"))
     if latest["state"] == "open":

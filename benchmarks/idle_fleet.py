@@ -1,0 +1,114 @@
+"""What does a device cost a coordinator that has no work for it, and how large are the records that it keeps?
+
+    python -m benchmarks.idle_fleet [--devices 500] [--polls 20000] [--rounds 2] [--reconnect]
+
+First a federation that waits for one device more than there are: devices poll without a pause, over connections that
+stay open or, with --reconnect, over new ones, as agents do that are told to come back after minutes. Then one of some
+rounds: how much its SQLite file grows, indices included, with the devices that join and with the tasks that are done.
+"""
+
+import argparse
+import asyncio
+import itertools
+import sqlite3
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from edgefl.artifacts.bundle import write_bundle
+from edgefl.bench.load.device import Behaviour, Device, Load
+from edgefl.bench.load.model import perceptron_bundle
+from edgefl.bench.load.run import federation_text, joined
+from edgefl.errors import EdgeFLError
+from edgefl.serving_process import Server, running_server
+
+__all__ = ["main", "parser"]
+
+_AT_ONCE = 16
+
+
+def main() -> None:
+    """Measure, and print."""
+    args = parser().parse_args()
+    idle = Behaviour(devices=args.devices + 1)
+    with _serving(idle) as (load, server, _):
+        asyncio.run(_polls(load, server, args.devices, args.polls, reconnect=args.reconnect))
+    with _serving(Behaviour(devices=args.devices, rounds=args.rounds)) as (load, server, database):
+        asyncio.run(_records(load, server, database))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return what reads the command line."""
+    reader = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    reader.add_argument("--devices", type=int, default=500)
+    reader.add_argument("--polls", type=int, default=20_000)
+    reader.add_argument("--rounds", type=int, default=2)
+    reader.add_argument("--reconnect", action="store_true", help="make a new connection for every poll")
+    return reader
+
+
+@contextmanager
+def _serving(behaviour: Behaviour) -> Iterator[tuple[Load, Server, Path]]:
+    bundle = perceptron_bundle()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_bundle(bundle, folder / "model.zip")
+        (folder / "federation.toml").write_text(federation_text(behaviour), encoding="utf-8")
+        with running_server(folder / "federation.toml", folder / "state") as server:
+            yield Load(bundle.graph, behaviour, server.resident_bytes), server, folder / "state"
+
+
+async def _fleet(load: Load, server: Server, count: int) -> list[Device]:
+    gate = asyncio.Semaphore(_AT_ONCE)
+    return list(await asyncio.gather(*(joined(load, server, number, gate) for number in range(count))))
+
+
+async def _polls(load: Load, server: Server, count: int, polls: int, *, reconnect: bool) -> None:
+    fleet = await _fleet(load, server, count)
+    left = iter(range(polls))
+    turns = itertools.cycle(fleet)  # everybody in turn: a device that polls too often is told so
+
+    async def poll() -> None:
+        for _, device in zip(left, turns, strict=False):
+            status, said = await device.connection.send("POST", "/v1/tasks/next?wait=0", device.token)
+            if status != 200:
+                raise EdgeFLError(f"a poll was answered with {status} {said[:200]!r}", fix="Try fewer polls a device.")
+            if reconnect:
+                await device.connection.close()
+
+    before, began = server.processor_seconds(), time.perf_counter()
+    await asyncio.gather(*(poll() for _ in range(min(_AT_ONCE, count))))
+    seconds, spent = time.perf_counter() - began, server.processor_seconds() - before
+    over = "new connections" if reconnect else "open connections"
+    print(f"{polls:,} idle polls of {count:,} devices over {over}, {polls / seconds:,.0f} a second")
+    print(f"  processor time of the server a poll: {1e3 * spent / polls:.3f} ms", flush=True)
+    for device in fleet:
+        await device.connection.close()
+
+
+async def _records(load: Load, server: Server, state: Path) -> None:
+    count, rounds = load.behaviour.devices, load.behaviour.rounds
+    empty = _size(state)
+    fleet = await _fleet(load, server, count)
+    with_devices = _size(state)
+    await asyncio.gather(*(device.run() for device in fleet))
+    if load.figures.errors:
+        raise EdgeFLError(load.figures.errors[0], fix="Look into the coordinator's log.")
+    tasks = _size(state) - with_devices
+    print(f"records of a device: {(with_devices - empty) / count:,.0f} bytes", flush=True)
+    print(f"records of a task that was done: {tasks / (count * rounds):,.0f} bytes")
+
+
+def _size(state: Path) -> int:
+    """Return the bytes of the database without what it has free."""
+    with closing(sqlite3.connect(state / "coordinator.sqlite")) as database:
+        pages, free, size = (
+            database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+        )
+    return int((pages - free) * size)
+
+
+if __name__ == "__main__":
+    main()
