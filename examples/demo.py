@@ -33,7 +33,7 @@ from edgefl.wire import decode_mask
 
 _MODEL = "digits_cnn"
 _ROUNDS = 12
-_RATES: Mapping[str, Setting] = {"learning_rate": 0.05, "momentum": 0.9}
+_RATES: Mapping[str, Setting] = {"learning_rate": 0.01, "momentum": 0.9}
 _METHODS: Mapping[str, Mapping[str, Setting]] = {
     "hermes": {**_RATES, "kept_target": 0.3},
     "fedavg": {**_RATES, "width": "full"},
