@@ -136,9 +136,14 @@ class Library:
         """Return the exported model of a federation."""
         return self._bundles.get(federation.bundle, lambda: unpack_bundle(self._blobs.get(federation.bundle)))
 
-    def remember_arrays(self, digest: str, body: bytes) -> None:
-        """Keep the tensors of a body of kind `weights` that was just made and stored, as views of it."""
+    def keep_arrays(self, body: bytes) -> str:
+        """Store a body of kind `weights`, which was just made, and return its digest.
+
+        Its tensors are kept here as views of it: whoever asks next would else read them back.
+        """
+        digest = self._blobs.put(body)
         self._models.get(digest, lambda: decode(body, kind=Kind.WEIGHTS, known=True).arrays)
+        return digest
 
     def arrays(self, digest: str) -> Weights:
         """Return the tensors of a body of kind `weights`."""

@@ -386,13 +386,9 @@ class Rounds:
     def _keep(self, model: Model) -> tuple[str, str | None]:
         """Store a model; a whole model is the submodel of a device that has everything, to the byte."""
         about = {"model": model.graph.digest, "mask": full_mask(model.graph).digest}
-        weights = self._put(encode_weights(model.weights, about))
-        return weights, self._put(encode_weights(model.state, {"model": model.graph.digest})) if model.state else None
-
-    def _put(self, body: bytes) -> str:
-        digest = self.context.blobs.put(body)
-        self.context.library.remember_arrays(digest, body)  # the next round begins with it
-        return digest
+        keep = self.context.library.keep_arrays
+        state = keep(encode_weights(model.state, {"model": model.graph.digest})) if model.state else None
+        return keep(encode_weights(model.weights, about)), state
 
 
 def _result(done: Round) -> tuple[str, str | None]:

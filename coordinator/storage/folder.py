@@ -22,6 +22,7 @@ from pathlib import Path
 
 from coordinator.storage.blobs import Spooled, missing
 from coordinator.storage.small_bodies import SmallBodies
+from edgefl.artifacts.store import flush
 from edgefl.values import check_digest, digest_of
 
 __all__ = ["FolderBlobs"]
@@ -64,7 +65,7 @@ class FolderBlobs:
         self._small.put_all(small)
         digests.update(zip(large, self._threads.map(self._settle, large.values()), strict=True))
         if large:  # also for those that were there already: whoever brought them may not have come so far yet
-            _flush(self._content)
+            flush(self._content)
         return [digests[number] for number in range(len(bodies))]
 
     def spool(self) -> Path:
@@ -175,7 +176,7 @@ class FolderBlobs:
         if self.size(spooled.digest) == path.stat().st_size:
             path.unlink()
         else:
-            _flush(path)
+            flush(path)
             path.replace(self._path(spooled.digest))
         return spooled.digest
 
@@ -185,15 +186,6 @@ class FolderBlobs:
             with contextlib.suppress(FileNotFoundError):
                 if time.time() - path.stat().st_mtime > _STALE_SECONDS:
                     path.unlink()
-
-
-def _flush(path: Path) -> None:
-    """Wait until a file or a folder is on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _digits(digest: str) -> str:

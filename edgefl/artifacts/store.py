@@ -13,7 +13,7 @@ from pathlib import Path
 from edgefl.errors import SchemaError
 from edgefl.values import Digest, check_digest, digest_of
 
-__all__ = ["Store", "write_whole"]
+__all__ = ["Store", "flush", "write_whole"]
 
 
 def _umask() -> int:
@@ -45,7 +45,7 @@ class Store:
         path = self.path_of(check_digest(digest))
         path.parent.mkdir(parents=True, exist_ok=True)
         file.replace(path)
-        _flush_folder(path.parent)
+        flush(path.parent)
         return path
 
     def get(self, digest: Digest) -> bytes | None:
@@ -91,15 +91,15 @@ def write_whole(path: Path, data: bytes, *, mode: int = 0o666) -> None:
             os.fsync(file.fileno())
             os.fchmod(file.fileno(), mode & ~_UMASK)  # a temporary file is for its owner alone
         Path(temporary).replace(path)
-        _flush_folder(path.parent)
+        flush(path.parent)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
 
 
-def _flush_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk, too."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def flush(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
