@@ -9,7 +9,6 @@ rounds: how much its SQLite file grows, indices included, with the devices that 
 
 import argparse
 import asyncio
-import itertools
 import sqlite3
 import tempfile
 import time
@@ -68,15 +67,19 @@ async def _fleet(load: Load, server: Server, count: int) -> list[Device]:
 async def _polls(load: Load, server: Server, count: int, polls: int, *, reconnect: bool) -> None:
     fleet = await _fleet(load, server, count)
     left = iter(range(polls))
-    turns = itertools.cycle(fleet)  # everybody in turn: a device that polls too often is told so
+    free: asyncio.Queue[Device] = asyncio.Queue()  # everybody in turn: a device that polls too often is told so
+    for device in fleet:
+        free.put_nowait(device)
 
     async def poll() -> None:
-        for _, device in zip(left, turns, strict=False):
+        for _ in left:
+            device = await free.get()
             status, said = await device.connection.send("POST", "/v1/tasks/next?wait=0", device.token)
             if status != 200:
                 raise EdgeFLError(f"a poll was answered with {status} {said[:200]!r}", fix="Try fewer polls a device.")
             if reconnect:
                 await device.connection.close()
+            free.put_nowait(device)
 
     before, began = server.processor_seconds(), time.perf_counter()
     await asyncio.gather(*(poll() for _ in range(min(_AT_ONCE, count))))

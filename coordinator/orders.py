@@ -148,8 +148,10 @@ class _Bodies:
 
     def _find(self, kind: str, name: str, digest: str) -> None:
         """Take a body that is stored already, unless it is gone."""
+        if (kind, name) in self._digests:
+            return
         size = self._context.blobs.size(digest)
-        if (kind, name) not in self._digests and size is not None:
+        if size is not None:
             self._note(kind, name, digest, size)
 
     def _store(self) -> None:

@@ -41,11 +41,16 @@ class PersonalModel:
     """Who the device was then: in another federation it is another one."""
     task_id: str = ""
     """The task that it came out of."""
+    is_personal: bool = False
+    """Whether that task was to make the last model the device's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A model that was kept, and what its file was then: who keeps the next one need not read it to know it."""
+    """A model that was kept, and what its file was then: who keeps the next one need not read it to know it.
+
+    A file that nobody has written since counts as sound; a disk that changed it by itself is not noticed here.
+    """
 
     task_id: str
     file: tuple[int, int, int]
@@ -58,6 +63,7 @@ def save_personal(folder: Path, model: PersonalModel, before: Kept | None = None
     tensors["graph"] = _bytes(dumps(model.mask.graph).encode())
     tensors["inference"] = _bytes(model.inference)
     about = {"round": str(model.round), "device": model.device_id, "task": model.task_id}
+    about |= {"personal": "yes"} if model.is_personal else {}
     path = folder / FILE
     with contextlib.suppress(FileNotFoundError, EdgeFLError):  # there is none yet, or it is damaged
         last = before if before is not None and before.file == _state(path) else _read(path)
@@ -117,7 +123,8 @@ def _read(path: Path) -> PersonalModel:
         mask = decode_mask(arrays["mask"].tobytes(), graph)
         weights = {name.removeprefix(_TENSOR): array for name, array in arrays.items() if name.startswith(_TENSOR)}
         inference, number = arrays["inference"].tobytes(), int(about.get("round", "0"))
-        return PersonalModel(mask, weights, inference, number, about.get("device", ""), about.get("task", ""))
+        device, task = about.get("device", ""), about.get("task", "")
+        return PersonalModel(mask, weights, inference, number, device, task, about.get("personal") == "yes")
     except (KeyError, ValueError):
         raise EdgeFLError(f"{path} is no personal model", fix="Let the device train again.") from None
 

@@ -148,7 +148,9 @@ class Agent:
             try:
                 body = self._keep(task, *self._worker.do(task, stop))
             except RefusalError as error:
-                refusal = self._refuse(task, error.reason, error.problem)
+                refusal = _refusal(error.reason, error.problem)
+                if not self._refuse(task, refusal):
+                    return self._pause(refusal)
         return self._deliver(task, body, refusal)
 
     def _patience(self, error: EdgeFLError) -> float:
@@ -183,7 +185,8 @@ class Agent:
 
     def _begin(self, task: OpenTask) -> None:
         self._waits = False
-        self._say(f"task {task.plan.task_id} of round {task.plan.round + 1}")
+        plan = task.plan
+        self._say(f"task {plan.task_id} of {'personalisation' if plan.is_personal else f'round {plan.round + 1}'}")
         try:
             self._home.begin_task(task)
         except OSError as error:  # a full disk must not keep the coordinator waiting
@@ -197,7 +200,13 @@ class Agent:
         plan = ready.plan
         if ready.inference is not None and changes_model(plan.rule):
             model = PersonalModel(
-                finished.mask, finished.weights, ready.inference, plan.round, plan.device_id, plan.task_id
+                finished.mask,
+                finished.weights,
+                ready.inference,
+                plan.round,
+                plan.device_id,
+                plan.task_id,
+                plan.is_personal,
             )
             with contextlib.suppress(OSError):  # no room: the one before stays
                 self._kept = save_personal(self._home.personal, model, self._kept)
@@ -208,16 +217,15 @@ class Agent:
             return None
         return finished.body
 
-    def _refuse(self, task: OpenTask, reason: Reason, problem: str) -> Refusal | None:
-        """Put a refusal on disk, and return it; None if there was no room, and it was sent at once."""
-        refusal = _refusal(reason, problem)
+    def _refuse(self, task: OpenTask, refusal: Refusal) -> bool:
+        """Put a refusal on disk; False if there was no room, and it was sent at once."""
         self._say(f"refused: {refusal.message}")
         try:
             self._home.refuse_task(refusal)
         except OSError:
             self._refuse_now(task, refusal)
-            return None
-        return refusal
+            return False
+        return True
 
     def _refuse_now(self, task: OpenTask, refusal: Refusal) -> None:
         """Tell the coordinator without a word on disk, where there may be no room for one."""
@@ -237,8 +245,14 @@ class Agent:
             if body is not None:
                 self._renounce(task, error)
             self._end()
-        # Who refuses because of power or heat refuses the next task too: a round's tasks are not to be burnt like that.
-        owner = refusal is not None and refusal.reason in _OWNERS_REASONS
+        return 0.0 if refusal is None else self._pause(refusal)
+
+    def _pause(self, refusal: Refusal) -> float:
+        """Return how long to wait after a refusal.
+
+        Who refuses because of power or heat refuses the next task too: a round's tasks are not to be burnt like that.
+        """
+        owner = refusal.reason in _OWNERS_REASONS
         return self._settings.after_objection if owner and self._objection() is not None else 0.0
 
     def _renounce(self, task: OpenTask, error: RejectedError) -> None:

@@ -3,22 +3,21 @@
     content/ab/abcd...   whole artifacts; the least recently used go first
     parts/abcd...        what has arrived of others
 
-An artifact is checked against its digest as it arrives, before it gets its name, and again whenever it is taken from
-here later, so a damaged file is never used: it is removed and downloaded again.
+An artifact is checked against its digest before it gets its name, and again whenever it is read, so a damaged file is
+never used: it is removed and downloaded again.
 """
 
 import contextlib
-import hashlib
 import os
 import time
 from collections.abc import Callable
-from io import BufferedRandom
 from pathlib import Path
 
 from device_runtime.agent.client import RejectedError
 from device_runtime.agent.transport import GarbledError, UnreachableError
-from edgefl.artifacts.store import Store
+from edgefl.artifacts.store import Store, flush
 from edgefl.errors import EdgeFLError
+from edgefl.values import digest_of
 
 __all__ = ["ArtifactCache", "DamagedError", "Fetch"]
 
@@ -51,20 +50,42 @@ class ArtifactCache:
             return known
         part = self._part(digest)
         part.parent.mkdir(parents=True, exist_ok=True)
-        self._arrive(digest, fetch, part)
-        self._make_room(part.stat().st_size)
-        return self._store.adopt(part, digest).read_bytes()
+        data = self._whole(digest, part)  # all of it may have come before the power failed
+        if data is None:
+            self._arrive(digest, fetch, part)
+            data = self._whole(digest, part)
+        if data is None:
+            part.unlink()
+            raise _damaged(digest)
+        flush(part)
+        self._make_room(len(data))
+        self._store.adopt(part, digest)
+        return data
+
+    def _whole(self, digest: str, part: Path) -> bytes | None:
+        """Return what has arrived of an artifact if that is all of it, and as its digest says."""
+        data = part.read_bytes() if part.exists() else b""
+        return data if digest_of(data) == digest else None
 
     def _arrive(self, digest: str, fetch: Fetch, part: Path) -> None:
-        """Fetch what is missing of an artifact into the file of what has arrived; it is on the disk when this returns,
-        and is what its digest says."""
-        with part.open("a+b") as file:
-            arrived = _Arrived(file, digest, self._most_bytes)
-            start = arrived.size
+        """Fetch what is missing of an artifact into the file of what has arrived."""
+        start = part.stat().st_size if part.exists() else 0
+        with part.open("ab") as file:
+
+            def sink(status: int, piece: bytes) -> None:
+                nonlocal start
+                if status == 200 and start:  # the coordinator begins at the beginning
+                    file.truncate(0)
+                    start = 0
+                if file.tell() + len(piece) > self._most_bytes:
+                    raise EdgeFLError(
+                        f"the artifact {digest} is larger than {self._most_bytes:,} bytes",
+                        fix="Allow more for the cache of this device.",
+                    )
+                file.write(piece)
+
             try:
-                if not arrived.is_whole:  # as it is where all of it came, and then the power failed
-                    fetch(digest, arrived.take, start)
-                arrived.flush()
+                fetch(digest, sink, start)
             except GarbledError:
                 part.unlink()
                 raise _damaged(digest) from None
@@ -79,9 +100,6 @@ class ArtifactCache:
             except (OSError, EdgeFLError):
                 part.unlink()  # a full disk gets its room back
                 raise
-        if not arrived.is_whole:
-            part.unlink()
-            raise _damaged(digest)
 
     def _sweep(self, folder: Path) -> None:
         """Remove what a killed process left: files that were being written, and parts that nobody has come back for."""
@@ -103,42 +121,6 @@ class ArtifactCache:
 
     def _part(self, digest: str) -> Path:
         return self._parts / digest.removeprefix("sha256:")
-
-
-class _Arrived:
-    """What has arrived of an artifact, weighed as it comes: nothing is read twice."""
-
-    def __init__(self, file: BufferedRandom, digest: str, most_bytes: int) -> None:
-        self._file, self._digest, self._most_bytes = file, digest, most_bytes
-        file.seek(0)
-        self._hasher = hashlib.file_digest(file, "sha256")
-        self.size = file.tell()
-        self._begun = False
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is what the digest says."""
-        return f"sha256:{self._hasher.hexdigest()}" == self._digest
-
-    def take(self, status: int, piece: bytes) -> None:
-        """Take the next piece of a reply with this status."""
-        if status == 200 and self.size and not self._begun:  # the coordinator begins at the beginning
-            self._file.truncate(0)
-            self._hasher, self.size = hashlib.sha256(), 0
-        self._begun = True
-        self.size += len(piece)
-        if self.size > self._most_bytes:
-            raise EdgeFLError(
-                f"the artifact {self._digest} is larger than {self._most_bytes:,} bytes",
-                fix="Allow more for the cache of this device.",
-            )
-        self._file.write(piece)
-        self._hasher.update(piece)
-
-    def flush(self) -> None:
-        """Wait until it is on the disk."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
 
 
 def _damaged(digest: str) -> DamagedError:

@@ -162,6 +162,11 @@ class HttpTransport:
                 raise guarded.error from None
             if guarded is not None:
                 self._keep_plain(request)
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                raise UnreachableError(
+                    "the coordinator's certificate is not trusted",
+                    fix="Give the certificate that signed it with --certificate, and the name that it is for.",
+                ) from None
             raise UnreachableError(
                 f"the coordinator cannot be reached: {type(error).__name__}", fix="Check the address and the network."
             ) from None

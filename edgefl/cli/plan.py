@@ -69,7 +69,7 @@ def _add_work(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--samples", type=int, default=600, metavar="N", help="training samples of a device (600)")
     group.add_argument("--epochs", type=int, default=1, metavar="N", help="passes over them (default: 1)")
     group.add_argument("--batch", type=int, default=32, metavar="N", help="samples a step (default: 32)")
-    group.add_argument("--round", type=int, default=0, metavar="N", help="which round, from 0 (default: 0)")
+    group.add_argument("--round", type=int, default=1, metavar="N", help="which round, from 1 (default: 1)")
     group.add_argument("--rounds", type=int, default=100, metavar="N", help="of how many (default: 100)")
     group.add_argument("--seed", type=int, default=0, metavar="N", help="of all chance (default: 0)")
 
@@ -92,7 +92,7 @@ def _run(args: argparse.Namespace) -> int:
     strategy = strategy_of(args.strategy, settings(args.set))
     bundle = read_bundle(Path(args.bundle))
     work = LocalWork(epochs=args.epochs, batch_size=args.batch)
-    moment = Moment(args.round, args.rounds, args.seed, work)
+    moment = Moment(args.round - 1, args.rounds, args.seed, work)
     fleet = _fleet(args)
     model = strategy.begin(bundle.graph, bundle_weights(bundle))
     planned = _Planned(strategy, model, fleet, moment, dict(strategy.plan(model, fleet, moment)))
@@ -159,8 +159,8 @@ class _Planned:
 
 def _check_numbers(args: argparse.Namespace) -> None:
     """Refuse numbers that no round has."""
-    most = {"samples": _LARGEST, "rounds": _LARGEST, "round": args.rounds - 1, "seed": 2**64 - 1}
-    for name, least in {"samples": 1, "rounds": 1, "round": 0, "seed": 0}.items():
+    most = {"samples": _LARGEST, "rounds": _LARGEST, "round": args.rounds, "seed": 2**64 - 1}
+    for name, least in {"samples": 1, "rounds": 1, "round": 1, "seed": 0}.items():
         number = getattr(args, name)
         if not least <= number <= most[name]:
             raise EdgeFLError(f"--{name} is {number}", fix=f"Give a number from {least} to {most[name]}.")

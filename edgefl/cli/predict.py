@@ -70,7 +70,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"... and {len(answers) - 10:,} more")
     share = model.mask.cost.parameters / model.mask.graph.parameters
     said = f"{right:.1%} of {len(answers):,} right"
-    print(f"{said}, by a model of round {model.round + 1} with {share:.1%} of the parameters")
+    which = "after personalisation" if model.is_personal else f"of round {model.round + 1}"
+    print(f"{said}, by a model {which} with {share:.1%} of the parameters")
     return 0
 
 

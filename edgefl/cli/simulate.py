@@ -24,7 +24,7 @@ _EPILOG = """\
 examples:
   edgefl simulate
   edgefl simulate --strategy hermes --set kept_target=0.3 --rounds 20 --out runs/hermes
-  edgefl simulate --fleet pi3:1,pi4:3 --deadline "4 s" --rounds 20 --strategy perfedmask --set fine_tune_rate=0.01
+  edgefl simulate --fleet pi3:1,pi4:3 --deadline "24 s" --rounds 20 --strategy perfedmask --set fine_tune_rate=0.01
   edgefl simulate --model cnn4 --data fashion-mnist --devices 100 --per-round 10 --partition labels:3
   edgefl simulate --fleet my-fleet.toml --trace seen.csv --seed 7 --out runs/field
   edgefl simulate --over http --devices 5
@@ -105,8 +105,8 @@ def _add_rounds(group: "argparse._ArgumentGroup") -> None:
     )
     group.add_argument("--rounds", type=int, default=10, metavar="N", help="(default: 10)")
     group.add_argument("--per-round", type=int, metavar="N", help="devices asked in a round (default: all, at most 10)")
-    group.add_argument("--epochs", type=int, default=1, metavar="N", help="passes over a device's data (default: 1)")
-    group.add_argument("--batch", type=int, default=32, metavar="N", help="samples a step (default: 32)")
+    group.add_argument("--epochs", type=int, default=5, metavar="N", help="passes over a device's data (default: 5)")
+    group.add_argument("--batch", type=int, default=16, metavar="N", help="samples a step (default: 16)")
     group.add_argument("--most-steps", type=int, metavar="N", help="steps of a device in a round (default: no limit)")
     group.add_argument("--deadline", default="600", metavar="TIME", help="of a round, such as '20 s' (default: 600)")
     group.add_argument("--share", type=float, default=0.5, metavar="F", help="of it, for training (default: 0.5)")
@@ -157,7 +157,8 @@ def _run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"run": str(folder.path), **json.loads(dumps(summary))}, indent=2))
     else:
-        print("\n".join([*summary_lines(request, summary), f"the run is in {folder.path}"]))
+        lines = summary_lines(request, summary, over_http=args.over == "http")
+        print("\n".join([*lines, f"the run is in {folder.path}"]))
     if not summary.updates:
         print("edgefl: warning: no update counted; give a longer --deadline, or other devices", file=sys.stderr)
     return 0

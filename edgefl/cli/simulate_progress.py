@@ -60,8 +60,9 @@ class Progress:
             print(text, file=sys.stderr, flush=True)
 
 
-def summary_lines(request: "Request", found: "Summary") -> list[str]:
-    """Return a run in words."""
+def summary_lines(request: "Request", found: "Summary", *, over_http: bool = False) -> list[str]:
+    """Return a run in words; over HTTP, bytes are those that were sent."""
+    graphs = f"{bytes_in_words(found.setup_bytes)} of graphs, before packing"
     classes = ", ".join(kind.name for kind in request.classes)
     fates = [f"{count} {word}" for word, count in (("late", found.late), ("lost", found.lost)) if count]
     fates += [f"{found.refused} refused"] if found.refused else []
@@ -75,7 +76,7 @@ def summary_lines(request: "Request", found: "Summary") -> list[str]:
         f"simulated           {seconds_in_words(found.simulated_seconds)}, {_joules(found.joules)}",
         f"updates             {found.updates} counted{''.join(', ' + one for one in fates)}",
         f"bytes               {bytes_in_words(found.up_bytes)} up, {bytes_in_words(found.down_bytes)} down, "
-        f"{bytes_in_words(found.setup_bytes)} of graphs, before packing",
+        f"{'as sent' if over_http else graphs}",
         f"here                {seconds_in_words(found.wall_seconds)}",
     ]
     return [line for line in lines if "unknown" not in line or line.startswith("simulated")]

@@ -125,3 +125,8 @@ class ClientPlan:
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+    @property
+    def is_personal(self) -> bool:
+        """Whether it comes after the last round, for the device to make the model its own."""
+        return self.round >= self.rounds

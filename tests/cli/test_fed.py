@@ -211,7 +211,7 @@ def test_a_round_that_is_open_is_told_with_its_deadline(capsys: pytest.CaptureFi
     with answering(200, told()) as url:
         assert main(["fed", "status", "digits", "--url", url]) == 0
     rows = {line.split()[0]: " ".join(line.split()[1:]) for line in capsys.readouterr().out.splitlines()}
-    assert rows["round"] == "2, open, attempt 2"
+    assert rows["round"] == "3, open, attempt 2"
     assert rows["updates"] == "3 of 5"
     assert rows["deadline"] == "in 2 h"
     assert rows["on"] == "devices 50.0 % of their own validation samples"

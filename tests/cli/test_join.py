@@ -30,7 +30,7 @@ def command(home: Path, url: str, *words: str) -> list[str]:
 
 def test_a_device_joins_trains_and_predicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     coordinator = Coordinator()
-    tasks(coordinator, [full_mask(bundle().graph)] * 2, work=LocalWork(epochs=8, batch_size=32))
+    tasks(coordinator, [full_mask(bundle().graph)] * 2, work=LocalWork(epochs=8, batch_size=32), rounds=3)
     home = tmp_path / "home"
     with serving(coordinator) as url:
         done = subprocess.run(

@@ -72,7 +72,7 @@ def test_a_table_and_a_picture(profiles: list[str], capsys: Capture, tmp_path: P
         (["--samples", "-5", "usual"], "--samples is -5"),
         (["--samples", "0", "usual"], "--samples is 0"),
         (["--rounds", "0", "usual"], "--rounds is 0"),
-        (["--round", "-1", "usual"], "--round is -1"),
+        (["--round", "0", "usual"], "--round is 0"),
         (["--round", "200", "usual"], "--round is 200"),
         (["usual.json@0"], "is 0 devices"),
         (["usual.json@50000000"], "is 50000000 devices"),

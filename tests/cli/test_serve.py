@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from device_runtime.agent.transport import HttpTransport, Request, UnreachableError
 from edgefl.cli.main import main
 from tests.cli.running_coordinator import coordinator, write_federation
 
@@ -139,6 +140,10 @@ def test_with_a_certificate_only_who_trusts_it_gets_in(tmp_path: Path, capsys: p
         assert "no federation" in capsys.readouterr().out
         assert main(["fed", "list", "--url", running.url, *token]) == 1
         assert "Give the certificate that signed the coordinator's" in capsys.readouterr().err
+        transport = HttpTransport(running.url)
+        with pytest.raises(UnreachableError, match=r"certificate is not trusted.*--certificate"):
+            transport.send(Request("POST", "/v1/tasks/next", "token"))
+        transport.close()
         other = running.url.replace("127.0.0.1", "localhost")  # which the certificate does not name
         assert main(["fed", "list", "--url", other, "--certificate", certificate, *token]) == 1
         assert "cannot be reached" in capsys.readouterr().err

@@ -51,8 +51,17 @@ def test_who_has_the_whole_model_downloads_what_is_stored_of_it_and_nothing_is_r
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = stage.begin()
+    asked: list[str] = []
+    size = stage.context.blobs.size
+
+    def noted(digest: str) -> int | None:
+        asked.append(digest)
+        return size(digest)
+
+    monkeypatch.setattr(stage.context.blobs, "size", noted)
     stage.advance()
     assert stage.plan(one).weights == stage.round.model
+    assert asked.count(stage.round.model) == 1  # for both devices
     stage.do(one, shift=1.0)
     stage.do(two, shift=2.0)
     stage.advance()

@@ -55,7 +55,18 @@ def test_convolutions_of_small_maps_match(kernel: int, stride: int, padding: int
     layer = nn.Conv2d(10, 12, kernel, stride, padding, dilation, bias=bias)
     exported = check(Probe(layer, 10, 12), torch.randn(13, 3, 5, 6), classes=4, masks=3)
     gathers = [node.op_type for node in exported.onnx.graph.node].count("Gather")
-    assert gathers == (0 if kernel == 1 else 3 if stride == 1 else 2)
+    assert gathers == (0 if kernel in (1, 5) else 3 if stride == 1 else 2)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "size", "padding", "gathers"),
+    [((5, 6), (5, 6), 0, 2), (3, (3, 3), 0, 2), ((4, 1), (7, 7), 0, 2), (5, (7, 7), 2, 0), (5, (4, 4), 2, 3)],
+)
+def test_patches_never_become_much_larger_than_those_of_ordinary_layers(
+    kernel: int, size: tuple[int, int], padding: int, gathers: int
+) -> None:
+    exported = check(Probe(nn.Conv2d(10, 12, kernel, padding=padding), 10, 12), torch.randn(13, 3, *size), classes=4)
+    assert [node.op_type for node in exported.onnx.graph.node].count("Gather") == gathers
 
 
 def test_a_small_map_whose_input_needs_no_gradient_matches() -> None:

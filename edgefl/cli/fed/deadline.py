@@ -35,6 +35,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     said = f"federation {changed['name']}: rounds have {seconds_in_words(changed['settings']['rounds']['deadline'])}"
     if left is not None and changed["round"]["state"] == "open":
-        said += f"; round {changed['round']['number'] + 1} closes in {seconds_in_words(max(0.0, left))}"
+        number = changed["round"]["number"]
+        which = f"round {number + 1}" if number < changed["rounds"] else "personalisation"
+        said += f"; {which} closes in {seconds_in_words(max(0.0, left))}"
     print(printable(said))
     return 0
