@@ -9,6 +9,7 @@ import contextlib
 import importlib.metadata
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,8 +41,8 @@ class ExecuTorchEngine:
 
         torch.set_num_threads(threads.count)
         runtime = _runtime()  # with the engine, so that its memory is not taken for that of the first model
-        if runtime._threadpool_get_thread_count() != threads.count:  # of what is delegated to XNNPACK
-            with _quiet():
+        with _quiet():
+            if runtime._threadpool_get_thread_count() != threads.count:  # of what is delegated to XNNPACK
                 runtime._unsafe_reset_threadpool(threads.count)
         self.threads = threads
 
@@ -142,7 +143,8 @@ class _Program:
 
 def _runtime() -> Any:
     """Import the runtime's binding."""
-    with _quiet():
+    with _quiet(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its packages use what Python, torch and each other want to get rid of
         from executorch.extension.pybindings import portable_lib  # noqa: TID251
 
         return portable_lib
