@@ -12,16 +12,14 @@ import asyncio
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
-from edgefl.artifacts.bundle import write_bundle
 from edgefl.bench.load.device import Behaviour, Device, Load
 from edgefl.bench.load.model import perceptron_bundle
-from edgefl.bench.load.run import federation_text, joined
+from edgefl.bench.load.run import join_all, served
 from edgefl.errors import EdgeFLError
-from edgefl.serving_process import Server, running_server
+from edgefl.serving_process import Server
 
 __all__ = ["main", "parser"]
 
@@ -31,11 +29,12 @@ _AT_ONCE = 16
 def main() -> None:
     """Measure, and print."""
     args = parser().parse_args()
-    idle = Behaviour(devices=args.devices + 1)
-    with _serving(idle) as (load, server, _):
+    model = perceptron_bundle()
+    idle, busy = Behaviour(devices=args.devices + 1), Behaviour(devices=args.devices, rounds=args.rounds)
+    with tempfile.TemporaryDirectory() as name, served(idle, model, Path(name)) as (load, server):
         asyncio.run(_polls(load, server, args.devices, args.polls, reconnect=args.reconnect))
-    with _serving(Behaviour(devices=args.devices, rounds=args.rounds)) as (load, server, database):
-        asyncio.run(_records(load, server, database))
+    with tempfile.TemporaryDirectory() as name, served(busy, model, Path(name)) as (load, server):
+        asyncio.run(_records(load, server, Path(name) / "state"))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -48,24 +47,8 @@ def parser() -> argparse.ArgumentParser:
     return reader
 
 
-@contextmanager
-def _serving(behaviour: Behaviour) -> Iterator[tuple[Load, Server, Path]]:
-    bundle = perceptron_bundle()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write_bundle(bundle, folder / "model.zip")
-        (folder / "federation.toml").write_text(federation_text(behaviour), encoding="utf-8")
-        with running_server(folder / "federation.toml", folder / "state") as server:
-            yield Load(bundle.graph, behaviour, server.resident_bytes), server, folder / "state"
-
-
-async def _fleet(load: Load, server: Server, count: int) -> list[Device]:
-    gate = asyncio.Semaphore(_AT_ONCE)
-    return list(await asyncio.gather(*(joined(load, server, number, gate) for number in range(count))))
-
-
 async def _polls(load: Load, server: Server, count: int, polls: int, *, reconnect: bool) -> None:
-    fleet = await _fleet(load, server, count)
+    fleet = await join_all(load, server, count)
     left = iter(range(polls))
     free: asyncio.Queue[Device] = asyncio.Queue()  # everybody in turn: a device that polls too often is told so
     for device in fleet:
@@ -94,7 +77,7 @@ async def _polls(load: Load, server: Server, count: int, polls: int, *, reconnec
 async def _records(load: Load, server: Server, state: Path) -> None:
     count, rounds = load.behaviour.devices, load.behaviour.rounds
     empty = _size(state)
-    fleet = await _fleet(load, server, count)
+    fleet = await join_all(load, server, count)
     with_devices = _size(state)
     await asyncio.gather(*(device.run() for device in fleet))
     if load.figures.errors:

@@ -43,7 +43,7 @@ from coordinator.storage.records import Federation, FederationState, Round, Roun
 from coordinator.tidying import tidy
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import EdgeFLError
-from edgefl.masks import Weights, full_mask
+from edgefl.masks import Weights
 from edgefl.strategies import Model, Moment
 from edgefl.strategies.chance import combine_seed
 from edgefl.wire import encode_weights
@@ -385,7 +385,7 @@ class Rounds:
 
     def _keep(self, model: Model) -> tuple[str, str | None]:
         """Store a model; a whole model is the submodel of a device that has everything, to the byte."""
-        about = {"model": model.graph.digest, "mask": full_mask(model.graph).digest}
+        about = {"model": model.graph.digest, "mask": self.context.library.mask(model.graph, None).digest}
         keep = self.context.library.keep_arrays
         state = keep(encode_weights(model.state, {"model": model.graph.digest})) if model.state else None
         return keep(encode_weights(model.weights, about)), state

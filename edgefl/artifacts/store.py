@@ -40,13 +40,12 @@ class Store:
             write_whole(path, data)
         return digest
 
-    def adopt(self, file: Path, digest: Digest) -> Path:
-        """Move a file here that is on the disk and holds what a digest says; return where it is now."""
+    def adopt(self, file: Path, digest: Digest) -> None:
+        """Move a file here that is on the disk and holds what a digest says."""
         path = self.path_of(check_digest(digest))
         path.parent.mkdir(parents=True, exist_ok=True)
         file.replace(path)
         flush(path.parent)
-        return path
 
     def get(self, digest: Digest) -> bytes | None:
         """Return what a digest names, or None. A file that was damaged is removed."""

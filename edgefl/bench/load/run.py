@@ -1,10 +1,11 @@
 """A whole load test: write a federation, start the server, let devices join, poll and upload, and report."""
 
 import asyncio
+import contextlib
 import json
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from edgefl.errors import EdgeFLError
 from edgefl.serving_process import Server, running_server
 from edgefl.values import Enrolled, Enrolment, dumps, loads
 
-__all__ = ["federation_text", "joined", "load_report"]
+__all__ = ["join_all", "load_report", "served"]
 
 _FEDERATION = """\
 [federation]
@@ -67,15 +68,13 @@ def load_report(
         raise without
     others = load_now()
     model = perceptron_bundle() if bundle is None else bundle
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write_bundle(model, folder / "model.zip")
-        (folder / "federation.toml").write_text(federation_text(behaviour), encoding="utf-8")
-        progress("starting the coordinator")
-        with running_server(folder / "federation.toml", folder / "state", workers=workers, database=database) as server:
-            load = Load(model.graph, behaviour, server.resident_bytes)
-            progress(f"{behaviour.devices} devices, {behaviour.rounds} rounds")
-            rounds = _event_loop()(_whole(load, server))
+    progress("starting the coordinator")
+    with (
+        tempfile.TemporaryDirectory() as name,
+        served(behaviour, model, Path(name), workers, database) as (load, server),
+    ):
+        progress(f"{behaviour.devices} devices, {behaviour.rounds} rounds")
+        rounds = _event_loop()(_whole(load, server))
     setting = {
         "devices": behaviour.devices,
         "rounds": len(rounds),
@@ -89,8 +88,19 @@ def load_report(
     return Report("coordinator", setting, rows, notes=[*notes, *load_notes(load.figures), *busy_note(others)])
 
 
-def federation_text(behaviour: Behaviour) -> str:
-    """Return the file of a federation that opens its first round when all these devices are there."""
+@contextlib.contextmanager
+def served(
+    behaviour: Behaviour, model: Bundle, folder: Path, workers: int = 1, database: str | None = None
+) -> Iterator[tuple[Load, Server]]:
+    """Serve a federation that opens its first round when all these devices are there, its state in `folder/state`."""
+    write_bundle(model, folder / "model.zip")
+    file = folder / "federation.toml"
+    file.write_text(_federation(behaviour), encoding="utf-8")
+    with running_server(file, folder / "state", workers=workers, database=database) as server:
+        yield Load(model.graph, behaviour, server.resident_bytes), server
+
+
+def _federation(behaviour: Behaviour) -> str:
     mode = "buffered" if behaviour.buffered else "rounds"
     text = _FEDERATION.format(rounds=behaviour.rounds, devices=behaviour.devices, mode=mode)
     return text + (_BUFFERING.format(devices=behaviour.devices) if behaviour.buffered else "")
@@ -107,8 +117,7 @@ def _event_loop() -> Callable[..., list[dict[str, Any]]]:
 
 async def _whole(load: Load, server: Server) -> list[dict[str, Any]]:
     """Join, run until the federation is over, and return the coordinator's records of its rounds."""
-    gate = asyncio.Semaphore(_JOINING_AT_ONCE)
-    fleet = await asyncio.gather(*(joined(load, server, at, gate) for at in range(load.behaviour.devices)))
+    fleet = await join_all(load, server, load.behaviour.devices)
     before, own = server.processor_seconds(), time.process_time()
     await asyncio.gather(*(device.run() for device in fleet))
     load.figures.server_seconds = server.processor_seconds() - before
@@ -122,8 +131,13 @@ async def _whole(load: Load, server: Server) -> list[dict[str, Any]]:
     return found
 
 
-async def joined(load: Load, server: Server, number: int, gate: asyncio.Semaphore) -> Device:
-    """Let one more device join, as many at a time as the gate lets through."""
+async def join_all(load: Load, server: Server, count: int) -> list[Device]:
+    """Let so many devices join, a few at a time."""
+    gate = asyncio.Semaphore(_JOINING_AT_ONCE)
+    return await asyncio.gather(*(_joined(load, server, at, gate) for at in range(count)))
+
+
+async def _joined(load: Load, server: Server, number: int, gate: asyncio.Semaphore) -> Device:
     asked = Enrolment(
         enrolment_id=f"enrolment-{number}", profile=strong_device(), software="load", name=f"device-{number:05d}"
     )
