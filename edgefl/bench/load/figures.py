@@ -43,7 +43,7 @@ def _memory(figures: Figures) -> list[dict[str, Any]]:
             (few, first), (many, last) = sorted(seen.items())
             rows.append(
                 {
-                    "name": f"server's memory, round {number}",
+                    "name": f"server's memory, round {number + 1}",
                     "value": sum(last.values()),
                     "before_bytes": sum(first.values()),
                     "before_updates": few,
