@@ -21,14 +21,14 @@ import numpy as np
 from edgefl.bench.timing import medians
 from edgefl.masks import Array, Mask, Weights, add_at, full_mask, gather, leading_channels, random_channels
 from edgefl.model_graph import ModelGraph
-from edgefl.strategies import Contribution, Contributions, Model, Moment, strategy_of
+from edgefl.strategies import ClientUpdate, ClientUpdates, Model, RoundContext, strategy_of
 from edgefl.values import RuleSettings
 from edgefl.wire import Dense
 from examples.networks import preresnet18
 from tests.values.samples import RESULT
 
 DIFFERENT = 12
-MOMENT = Moment(round=0, rounds=1, seed=0)
+MOMENT = RoundContext(round=0, rounds=1, seed=0)
 WIDTHS: dict[str, Callable[[ModelGraph, np.random.Generator], Mask]] = {
     "full width": lambda graph, generator: full_mask(graph),
     "leading half of the channels": lambda graph, generator: leading_channels(graph, 0.5),
@@ -71,10 +71,10 @@ def _milliseconds(graph: ModelGraph, name: str, updates: int, rounds: int) -> di
     return {task: 1e3 * seconds[task] / updates for task in tasks}
 
 
-def _plain(contributions: Contributions) -> Weights:
+def _plain(client_updates: ClientUpdates) -> Weights:
     totals: dict[str, Array] = {}
-    for contribution in contributions:
-        for name, payload in contribution.tensors.items():
+    for update in client_updates:
+        for name, payload in update.tensors.items():
             assert isinstance(payload, Dense)
             if name not in totals:
                 totals[name] = np.zeros(payload.shape, np.float32)
@@ -82,16 +82,16 @@ def _plain(contributions: Contributions) -> Weights:
     return totals
 
 
-def _by_index(model: Model, contributions: Contributions) -> Weights:
+def _by_index(model: Model, client_updates: ClientUpdates) -> Weights:
     sums = {name: np.zeros_like(array) for name, array in model.weights.items()}
     totals = {name: np.zeros_like(array) for name, array in model.weights.items()}
-    for contribution in contributions:
-        samples = np.float32(contribution.result.samples)
-        for name, payload in contribution.tensors.items():
+    for update in client_updates:
+        samples = np.float32(update.result.samples)
+        for name, payload in update.tensors.items():
             assert isinstance(payload, Dense)
-            base = gather(contribution.mask, model.weights, [name])[name]
-            add_at(contribution.mask, name, sums[name], samples * (payload.array - base))
-            add_at(contribution.mask, name, totals[name], samples)
+            base = gather(update.mask, model.weights, [name])[name]
+            add_at(update.mask, name, sums[name], samples * (payload.array - base))
+            add_at(update.mask, name, totals[name], samples)
     return {name: array + sums[name] / np.maximum(totals[name], 1) for name, array in model.weights.items()}
 
 
@@ -101,7 +101,7 @@ def _model(graph: ModelGraph) -> Model:
     return Model(graph, weights)
 
 
-def _update(model: Model, choose: Callable[[ModelGraph, np.random.Generator], Mask], number: int) -> Contribution:
+def _update(model: Model, choose: Callable[[ModelGraph, np.random.Generator], Mask], number: int) -> ClientUpdate:
     """Make the update of a device that changed every weight a little."""
     mask = choose(model.graph, np.random.default_rng(number))
     tensors = {}
@@ -110,7 +110,7 @@ def _update(model: Model, choose: Callable[[ModelGraph, np.random.Generator], Ma
         part.flags.writeable = False
         tensors[name] = Dense(part)
     result = replace(RESULT, samples=100 + number)
-    return Contribution(f"device-{number}", mask, RuleSettings(name="sgd"), number, model.weights, result, tensors)
+    return ClientUpdate(f"device-{number}", mask, RuleSettings(name="sgd"), number, model.weights, result, tensors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class _Made:
     def __len__(self) -> int:
         return self.count
 
-    def __iter__(self) -> Iterator[Contribution]:
+    def __iter__(self) -> Iterator[ClientUpdate]:
         return (_update(self.model, WIDTHS[self.name], number) for number in range(self.count))
 
 

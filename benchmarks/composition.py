@@ -28,7 +28,7 @@ from edgefl.masks import full_mask
 from edgefl.planning import predict
 from edgefl.values import DeviceProfile, dumps
 from export.bundle import make_bundle
-from export.source import open_source
+from export.model_source import open_source
 from export.zoo import block_of
 from tests.cli.running_coordinator import coordinator
 from tests.values.samples import PROFILE

@@ -11,12 +11,12 @@ import tempfile
 import threading
 from pathlib import Path
 
-from coordinator.context import Context
-from coordinator.federation_settings import FederationSettings, Rounds, Selection
-from coordinator.federations import Verb, create, move, new_key
+from coordinator.federations.lifecycle import Verb, create, move, new_key
+from coordinator.rounds.context import Context
 from device_runtime.agent.client import CoordinatorClient
 from device_runtime.agent.transport import HttpTransport
 from edgefl.artifacts.bundle import pack_bundle
+from edgefl.federation.settings import FederationSettings, RoundSettings, SelectionSettings
 from edgefl.values import Enrolment
 from tests.coordinator.http.site import serving
 from tests.coordinator.simulated_device import SimulatedDevice
@@ -35,8 +35,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as site:
         settings = FederationSettings(
             name=_NAME,
-            rounds=Rounds(count=args.rounds, deadline=args.deadline, at_least=5),
-            selection=Selection(devices=10, wait_for=9),
+            rounds=RoundSettings(count=args.rounds, deadline=args.deadline, at_least=5),
+            selection=SelectionSettings(devices=10, wait_for=9),
         )
         create(site.context, settings, pack_bundle(bundle()))
         _, key = new_key(site.context, _NAME)

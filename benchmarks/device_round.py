@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from device_runtime.engines import Threads, open_engine
+from device_runtime.engines import ThreadSettings, open_engine
 from device_runtime.local_data import LocalData
 from device_runtime.telemetry import MemoryWatch
-from device_runtime.trainer import Task, Trainer
+from device_runtime.trainer import Trainer, TrainingTask
 from edgefl.artifacts.bundle import INFER, Bundle, read_bundle
 from edgefl.artifacts.submodel import bundle_weights, make_submodel
 from edgefl.data import Dataset, Normalisation, Samples
@@ -55,7 +55,7 @@ def main() -> None:
 def _export(path: Path) -> None:
     """Export in another process: torch's threads and memory have no place in this one."""
     code = (
-        "import sys; from pathlib import Path; from export.source import open_source; "
+        "import sys; from pathlib import Path; from export.model_source import open_source; "
         "from export.bundle import make_bundle; from edgefl.artifacts.bundle import write_bundle; "
         "s = open_source('cnn4'); write_bundle(make_bundle(s.model, s.name, s.example), Path(sys.argv[1]))"
     )
@@ -85,7 +85,7 @@ def _overhead(bundle: Bundle, folder: Path, rounds: int) -> None:
 
 def _bare(bundle: Bundle, data: LocalData) -> Callable[[], object]:
     mask = full_mask(bundle.graph)
-    step = open_engine("onnx", Threads(THREADS)).train_step(bundle.files["train.onnx"], mask)
+    step = open_engine("onnx", ThreadSettings(THREADS)).train_step(bundle.files["train.onnx"], mask)
     weights = gather(mask, bundle_weights(bundle))
     batches = [batch for epoch in range(EPOCHS) for batch in data.epoch(0, epoch, BATCH)]
 
@@ -98,7 +98,7 @@ def _bare(bundle: Bundle, data: LocalData) -> Callable[[], object]:
 
 def _round(bundle: Bundle, data: LocalData, rule: RuleSettings, folder: Path) -> Callable[[], object]:
     task = _task(bundle, full_mask(bundle.graph), rule, LocalWork(epochs=EPOCHS, batch_size=BATCH))
-    trainer = Trainer(open_engine("onnx", Threads(THREADS)), data, folder, threads=THREADS, device_id="here")
+    trainer = Trainer(open_engine("onnx", ThreadSettings(THREADS)), data, folder, threads=THREADS, device_id="here")
 
     def work() -> None:
         trainer.run(task)
@@ -107,7 +107,7 @@ def _round(bundle: Bundle, data: LocalData, rule: RuleSettings, folder: Path) ->
     return work
 
 
-def _task(bundle: Bundle, mask: Mask, rule: RuleSettings, work: LocalWork) -> Task:
+def _task(bundle: Bundle, mask: Mask, rule: RuleSettings, work: LocalWork) -> TrainingTask:
     plan = ClientPlan(
         task_id="task",
         device_id="here",
@@ -120,7 +120,7 @@ def _task(bundle: Bundle, mask: Mask, rule: RuleSettings, work: LocalWork) -> Ta
         work=work,
     )
     graph = make_submodel(bundle, mask).training_graph
-    return Task(plan, mask, gather(mask, bundle_weights(bundle)), graph, bundle.files[INFER])
+    return TrainingTask(plan, mask, gather(mask, bundle_weights(bundle)), graph, bundle.files[INFER])
 
 
 def _data() -> LocalData:
@@ -148,7 +148,7 @@ def _peak(path: Path, width: float) -> int:
     bundle = read_bundle(path)
     mask = leading_channels(bundle.graph, width)
     part, graph = gather(mask, bundle_weights(bundle)), make_submodel(bundle, mask).training_graph
-    data, engine = _data(), open_engine("onnx", Threads(THREADS))
+    data, engine = _data(), open_engine("onnx", ThreadSettings(THREADS))
     batches = list(data.epoch(0, 0, 16))[:10]
     del bundle
     watch = MemoryWatch()

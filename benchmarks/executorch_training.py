@@ -17,9 +17,9 @@ from torch import nn  # noqa: TID251
 from edgefl.bench.race import Racer, raced
 from edgefl.bench.serving import serve
 from edgefl.masks import Mask
-from export.describe import describe
+from export.describe_graph import describe
 from export.executorch import Runner, TrainingProgram, training_program
-from export.executorch.quiet import quiet
+from export.executorch.quiet_output import quiet
 from export.walk import walk
 from export.zoo import build
 from export.zoo.seeding import seeded

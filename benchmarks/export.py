@@ -18,7 +18,7 @@ def main() -> None:
         return
     from edgefl.artifacts.bundle import write_bundle
     from export.bundle import make_bundle
-    from export.source import open_source
+    from export.model_source import open_source
 
     source = open_source(MODEL)
     start = time.perf_counter()

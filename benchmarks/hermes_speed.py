@@ -22,11 +22,11 @@ from edgefl.bench.job import Job, command_of
 from edgefl.bench.race import Racer, raced
 from edgefl.data import Dataset, Samples
 from edgefl.masks import full_mask
-from edgefl.simulation import DeviceClass, Federation, FederationSettings, fleet_of
+from edgefl.simulation import DeviceClass, FederationSettings, SimulatedFederation, fleet_of
 from edgefl.strategies import strategy_of
 from edgefl.values import LocalWork
 from export.bundle import make_bundle
-from export.source import open_source
+from export.model_source import open_source
 
 _DEVICES = 5
 _THREADS = 2
@@ -64,7 +64,7 @@ def main() -> None:
     )
     strategy = strategy_of("hermes", {"learning_rate": 0.01, "momentum": 0.9, "kept_target": options.kept})
     with (
-        Federation(bundle, fleet, strategy, settings, workers=_WORKERS) as federation,
+        SimulatedFederation(bundle, fleet, strategy, settings, workers=_WORKERS) as federation,
         tempfile.TemporaryDirectory() as name,
     ):
         for result in federation.rounds():

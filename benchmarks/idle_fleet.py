@@ -15,11 +15,11 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from edgefl.bench.load.device import Behaviour, Device, Load
+from edgefl.bench.load.device import Behaviour, Load, LoadDevice
 from edgefl.bench.load.model import perceptron_bundle
 from edgefl.bench.load.run import join_all, served
+from edgefl.coordinator_process import CoordinatorProcess
 from edgefl.errors import EdgeFLError
-from edgefl.serving_process import Server
 
 __all__ = ["main", "parser"]
 
@@ -47,10 +47,10 @@ def parser() -> argparse.ArgumentParser:
     return reader
 
 
-async def _polls(load: Load, server: Server, count: int, polls: int, *, reconnect: bool) -> None:
+async def _polls(load: Load, server: CoordinatorProcess, count: int, polls: int, *, reconnect: bool) -> None:
     fleet = await join_all(load, server, count)
     left = iter(range(polls))
-    free: asyncio.Queue[Device] = asyncio.Queue()  # everybody in turn: a device that polls too often is told so
+    free: asyncio.Queue[LoadDevice] = asyncio.Queue()  # everybody in turn: a device that polls too often is told so
     for device in fleet:
         free.put_nowait(device)
 
@@ -74,7 +74,7 @@ async def _polls(load: Load, server: Server, count: int, polls: int, *, reconnec
         await device.connection.close()
 
 
-async def _records(load: Load, server: Server, state: Path) -> None:
+async def _records(load: Load, server: CoordinatorProcess, state: Path) -> None:
     count, rounds = load.behaviour.devices, load.behaviour.rounds
     empty = _size(state)
     fleet = await join_all(load, server, count)

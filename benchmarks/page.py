@@ -22,12 +22,12 @@ from playwright.sync_api import Browser, Page
 from sqlalchemy import insert
 
 from benchmarks.peers.table import load_average
-from coordinator.context import Context
-from coordinator.federations import Verb, move
+from coordinator.federations.lifecycle import Verb, move
+from coordinator.federations.tokens import OperatorRole
+from coordinator.rounds.context import Context
 from coordinator.storage.records import Round, Task, TaskState
 from coordinator.storage.sql_rows import fields_of
 from coordinator.storage.tables import devices, rounds, tasks
-from coordinator.tokens import Role
 from edgefl.values import LocalResult, dumps
 from tests.coordinator.browser.chromium import chromium, looking, sign_in
 from tests.coordinator.http.site import Site, serving
@@ -120,7 +120,7 @@ def fill(context: Context, count: int) -> None:
 
 def _turn(site: Site, browser: Browser, count: int) -> dict[str, float]:
     with looking(browser, site.url) as (page, _):
-        sign_in(page, site.tokens[Role.VIEWER])
+        sign_in(page, site.tokens[OperatorRole.VIEWER])
         page.wait_for_selector("#fleet [data-device]")
         page.reload()
         page.wait_for_selector("#fleet [data-device]")

@@ -10,11 +10,11 @@ from torch import nn  # noqa: TID251
 
 from edgefl.masks import Mask, full_mask
 from examples.outside_model import Outsider
-from export.descent import distance, follow, plan_walk
-from export.engines import Engine, ExecuTorchEngine, OnnxEngine, Step
+from export.descent_walk import distance, follow, plan_walk
+from export.engines import ExecuTorchParityEngine, OnnxParityEngine, ParityEngine, Step
 from export.executorch import submodel
+from export.model_source import open_source
 from export.parity import Parity, compare, off_the_edge, random_batch, random_part, reference, state_of
-from export.source import open_source
 from export.zoo.seeding import seeded
 
 __all__ = ["ENGINES", "OUTSIDER", "Distance", "Figures", "Plan", "examine"]
@@ -105,10 +105,10 @@ class _Examination:
         self._model, self._example, self._plan = model, example, plan
         self._weights = state_of(model)
         start = time.perf_counter()
-        onnx = OnnxEngine(model, example, threads=plan.threads)
+        onnx = OnnxParityEngine(model, example, threads=plan.threads)
         self.graph = onnx.graph
         batch = random_batch(example, plan.batch, torch.Generator().manual_seed(0))
-        made: dict[str, Engine] = {"onnx": onnx, "executorch": ExecuTorchEngine(model, batch)}
+        made: dict[str, ParityEngine] = {"onnx": onnx, "executorch": ExecuTorchParityEngine(model, batch)}
         self._engines = {engine: made[engine] for engine in engines}
         if "onnx" in engines:
             self.figures["onnx"].seconds += time.perf_counter() - start

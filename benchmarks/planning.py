@@ -10,7 +10,7 @@ import numpy as np
 import scipy.optimize  # noqa: F401  what takes a second to import is no planner's time
 
 from edgefl.bench.plan import fleet_of, mobilenet_blocks, timed_plan
-from edgefl.planning import Block, FreezingPlan, Method, freezing_blocks, freezing_plan
+from edgefl.planning import Block, FreezingPlan, PlanningMethod, freezing_blocks, freezing_plan
 from examples.networks import preresnet18
 
 TABLE_6 = {(1, 1): "8/3", (1, 2): "10/3", (1, 3): "2", (2, 2): "2", (2, 3): "2", (3, 3): "2", (4, 4): "0"}
@@ -42,7 +42,7 @@ def _authors() -> None:
         dimension = sum(block.size for block in model)
         for strong in (20, 50):
             devices = fleet_of([dimension] * strong + [dimension // 8] * (100 - strong))
-            for method in (Method.AUTO, Method.SCA, Method.SEQUENTIAL, Method.RANDOM):
+            for method in (PlanningMethod.AUTO, PlanningMethod.SCA, PlanningMethod.SEQUENTIAL, PlanningMethod.RANDOM):
                 plan, seconds = timed_plan(model, devices, method)
                 print(f"{name:<12} {strong / 100:>6.0%} {method:<12} {_line(plan, seconds)}")
 
@@ -61,7 +61,7 @@ def _random_fleets() -> None:
         plan = freezing_plan(model, devices)
         rows["auto"].append(plan.bias / plan.dimension)
         rows["bound"].append(plan.lower_bound / plan.dimension)
-        for method in (Method.APPROXIMATE, Method.SCA, Method.SEQUENTIAL):
+        for method in (PlanningMethod.APPROXIMATE, PlanningMethod.SCA, PlanningMethod.SEQUENTIAL):
             rows[method].append(freezing_plan(model, devices, method=method).bias / plan.dimension)
         chance = [freezing_plan(model, devices, method="random", seed=seed).bias for seed in range(10)]
         rows["random 10"].append(min(chance) / plan.dimension)
@@ -88,7 +88,9 @@ def _large_fleets() -> None:
     for name, model, shares in cases:
         dimension = sum(block.size for block in model)
         samples = generator.integers(50, 1000, shares.size).tolist()
-        plan, seconds = timed_plan(model, fleet_of([int(share * dimension) for share in shares], samples), Method.AUTO)
+        plan, seconds = timed_plan(
+            model, fleet_of([int(share * dimension) for share in shares], samples), PlanningMethod.AUTO
+        )
         print(f"{name:<44} {_line(plan, seconds)}")
 
 

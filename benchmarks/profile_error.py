@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
-from device_runtime.engines import Threads, open_engine
-from device_runtime.profiler import Order, measure
-from device_runtime.profiler.cases import Case, Program, work_of
-from device_runtime.profiler.choice import cases_of, cut_graph, fitting_batch, programs_of
-from device_runtime.profiler.fit import TIME_TERMS, Measured, fitted
+from device_runtime.engines import ThreadSettings, open_engine
+from device_runtime.profiler import ProfileRequest, measure
+from device_runtime.profiler.case_selection import cases_of, cut_graph, fitting_batch, programs_of
+from device_runtime.profiler.cases import Case, CaseProgram, work_of
+from device_runtime.profiler.cost_fit import TIME_TERMS, Measured, fitted
 from device_runtime.profiler.memory import peak_in_fresh_process
 from device_runtime.profiler.timing import Timing, time_cases
 from edgefl.artifacts.bundle import Bundle, read_bundle
@@ -31,7 +31,7 @@ from edgefl.masks import Mask, kept_width
 from edgefl.planning import predict
 from edgefl.values import DeviceProfile
 
-ENGINE, THREADS = "onnx", Threads(2)
+ENGINE, THREADS = "onnx", ThreadSettings(2)
 MODELS = ("cnn4", "preresnet18")
 UNSEEN = ("lenet5", "vgg11", "mobilenet", "char_lstm")
 MASKS = 16
@@ -55,7 +55,7 @@ def main() -> None:
 
 def _judge_own(path: Path, seconds: float) -> None:
     """Judge a profile that was made with the model's own bundle."""
-    profile = measure(Order(engine=ENGINE, threads=THREADS.count, bundles=[path]))
+    profile = measure(ProfileRequest(engine=ENGINE, threads=THREADS.count, bundles=[path]))
     bundle = read_bundle(path)
     own, masks = _own_cases(bundle), _random_cases(bundle)
     timing = time_cases(open_engine(ENGINE, THREADS), [*own, *masks], seconds=seconds)
@@ -78,7 +78,7 @@ def _judge_own(path: Path, seconds: float) -> None:
 
 def _judge_unseen(paths: Sequence[Path], seconds: float) -> None:
     """Judge a profile of the built-in models by models that are not among them."""
-    profile = measure(Order(engine=ENGINE, threads=THREADS.count))
+    profile = measure(ProfileRequest(engine=ENGINE, threads=THREADS.count))
     print(f"\nbuilt-in models: the profile says typically within {profile.cost.relative_error:.0%}")
     for path in paths:
         bundle = read_bundle(path)
@@ -113,7 +113,7 @@ def _random_cases(bundle: Bundle) -> list[Case]:
         layers = tuple(layer for layer in bundle.graph.trainable_layers if generator.random() < share)
         trained = layers or tuple(bundle.graph.trainable_layers[-1:])
         kept = {g.name: range(kept_width(g, float(generator.uniform(0.1, 1)))) for g in bundle.graph.groups}
-        program = Program(whole.model, cut_graph(bundle, trained), whole.sample)
+        program = CaseProgram(whole.model, cut_graph(bundle, trained), whole.sample)
         batch = int(generator.choice([largest // 2, largest, 2 * largest]))
         cases.append(Case(program, Mask.of(bundle.graph, trained=trained, kept=kept), batch))
     return cases

@@ -65,7 +65,7 @@ def _prepare(name: str, batch: int, folder: Path) -> dict[str, Any]:
     from edgefl.wire import encode_mask
     from export.bundle import make_bundle
     from export.engines import onnx_step
-    from export.source import open_source
+    from export.model_source import open_source
 
     source = open_source(name)
     bundle = make_bundle(source.model, name, source.example)

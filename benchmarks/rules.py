@@ -13,7 +13,7 @@ import numpy as np
 
 from edgefl.artifacts.cut import GRADIENT
 from edgefl.bench.timing import medians
-from edgefl.local_rules import Batch, LocalRule, Part, StepResult, TrainStep, rule_of
+from edgefl.local_rules import Batch, LocalRule, StepResult, TrainingInput, TrainStep, rule_of
 from edgefl.local_rules.erk import erk_mask, maskable_tensors
 from edgefl.masks import Weights, full_mask, gather
 from edgefl.values import RuleSettings, Setting
@@ -57,33 +57,33 @@ def main() -> None:
         print(f"{label:<26} {line}")
 
 
-def _stepper(rule: LocalRule, part: Part, batch: Batch, run: TrainStep) -> Callable[[], object]:
+def _stepper(rule: LocalRule, part: TrainingInput, batch: Batch, run: TrainStep) -> Callable[[], object]:
     state = rule.begin(part)
     return lambda: rule.step(part, state, batch, run)
 
 
-def _ends(rule: LocalRule, part: Part, batch: Batch, run: TrainStep) -> dict[str, Callable[[], object]]:
+def _ends(rule: LocalRule, part: TrainingInput, batch: Batch, run: TrainStep) -> dict[str, Callable[[], object]]:
     state = rule.begin(part)
     rule.step(part, state, batch, run)
     return {"begin": lambda: rule.begin(part), "finish": lambda: rule.finish(part, state, batch, run)}
 
 
-def _cnn4() -> tuple[Part, Batch, TrainStep]:
+def _cnn4() -> tuple[TrainingInput, Batch, TrainStep]:
     from edgefl.artifacts.submodel import bundle_weights, make_submodel
     from export.bundle import make_bundle
-    from export.source import open_source
+    from export.model_source import open_source
 
     source = open_source("cnn4")
     bundle = make_bundle(source.model, "cnn4", source.example)
     mask = full_mask(bundle.graph)
     generator = np.random.default_rng(0)
     chances = {f"p/{name}": generator.random(mask.shapes[name], np.float32) for name in maskable_tensors(mask)}
-    part = Part(mask, bundle_weights(bundle), seed=1, rounds=100, steps=1000, extras=chances)
+    part = TrainingInput(mask, bundle_weights(bundle), seed=1, rounds=100, steps=1000, extras=chances)
     x = generator.standard_normal((BATCH, *source.example.shape[1:]), dtype=np.float32)
     return part, Batch(x, generator.integers(0, 10, BATCH)), OnnxStep(make_submodel(bundle, mask).training_graph)
 
 
-def _half_held(part: Part) -> Part:
+def _half_held(part: TrainingInput) -> TrainingInput:
     mask = erk_mask(part.mask, 0.5, seed=1)
     return dataclasses.replace(part, mask=mask, weights=gather(mask, part.weights))
 

@@ -11,20 +11,20 @@ from pathlib import Path
 
 import numpy as np
 
-from edgefl.artifacts.store import write_whole
+from edgefl.artifacts.artifact_store import write_whole
 from edgefl.errors import EdgeFLError
 from edgefl.local_rules import State
 from edgefl.model_graph import ModelGraph
-from edgefl.wire import Body, Dense, Kind, decode, decode_mask, encode, encode_mask
+from edgefl.wire import Body, BodyKind, Dense, decode, decode_mask, encode, encode_mask
 
-__all__ = ["Progress", "load_checkpoint", "save_checkpoint"]
+__all__ = ["TrainingProgress", "load_checkpoint", "save_checkpoint"]
 
 _WEIGHTS = "weights/"
 _MEMORY = "memory/"
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class TrainingProgress:
     """How far a round has come."""
 
     task_id: str
@@ -36,7 +36,7 @@ class Progress:
     """How long every step took."""
 
 
-def save_checkpoint(path: Path, progress: Progress, state: State) -> None:
+def save_checkpoint(path: Path, progress: TrainingProgress, state: State) -> None:
     """Write a state, whole or not at all."""
     tensors = {_WEIGHTS + name: Dense(array) for name, array in state.weights.items()}
     tensors |= {_MEMORY + name: Dense(array) for name, array in state.memory.items()}
@@ -44,17 +44,17 @@ def save_checkpoint(path: Path, progress: Progress, state: State) -> None:
     tensors["step_seconds"] = Dense(np.array(progress.step_seconds, np.float64))
     said = {"task_id": progress.task_id, "epochs": progress.epochs, "loss": progress.loss, "steps": state.steps}
     about = {"progress": json.dumps(said)}
-    write_whole(path, encode(Body(Kind.WEIGHTS, tensors, about=about)))
+    write_whole(path, encode(Body(BodyKind.WEIGHTS, tensors, about=about)))
 
 
-def load_checkpoint(path: Path, task_id: str, graph: ModelGraph) -> tuple[Progress, State] | None:
+def load_checkpoint(path: Path, task_id: str, graph: ModelGraph) -> tuple[TrainingProgress, State] | None:
     """Read the state of a task, or None if there is none that can be used."""
     try:
-        body = decode(path.read_bytes(), kind=Kind.WEIGHTS)
+        body = decode(path.read_bytes(), kind=BodyKind.WEIGHTS)
         said = json.loads(body.about["progress"])
         steps = int(said.pop("steps"))
         arrays = body.arrays
-        progress = Progress(**said, step_seconds=tuple(arrays.pop("step_seconds").tolist()))
+        progress = TrainingProgress(**said, step_seconds=tuple(arrays.pop("step_seconds").tolist()))
         mask = decode_mask(arrays.pop("mask").tobytes(), graph)
     except (OSError, EdgeFLError, ValueError, KeyError, TypeError):
         return None

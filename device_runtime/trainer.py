@@ -12,24 +12,24 @@ from pathlib import Path
 
 import numpy as np
 
-from device_runtime.checkpoint import Progress, load_checkpoint, save_checkpoint
-from device_runtime.engines import Engine, Predictor, Step
+from device_runtime.checkpoint import TrainingProgress, load_checkpoint, save_checkpoint
+from device_runtime.engines import Engine, EngineStep, Predictor
 from device_runtime.local_data import LocalData
 from device_runtime.refusal import RefusalError
 from device_runtime.telemetry import Recorder
 from edgefl.errors import EdgeFLError, SchemaError, WireFormatError
-from edgefl.local_rules import LocalRule, Part, State, Update, rule_of
+from edgefl.local_rules import LocalRule, State, TrainingInput, Update, rule_of
 from edgefl.masks import Mask, Weights
 from edgefl.values import ClientPlan, LocalResult, Reason
-from edgefl.wire import Report, encode_result
+from edgefl.wire import ResultBody, encode_result
 
-__all__ = ["Finished", "StoppedError", "Task", "Trainer"]
+__all__ = ["Finished", "StoppedError", "TrainingTask", "Trainer"]
 
 _VALIDATION_BATCH = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Task:
+class TrainingTask:
     """A plan with everything that it names."""
 
     plan: ClientPlan
@@ -82,7 +82,7 @@ class Trainer:
         self.joules = 0.0
         """What the last task took, whether it came to its end or not."""
 
-    def run(self, task: Task, stop: threading.Event | None = None) -> Finished:
+    def run(self, task: TrainingTask, stop: threading.Event | None = None) -> Finished:
         """Do a task, or go on with it."""
         plan = task.plan
         rule = _rule(plan)
@@ -94,7 +94,7 @@ class Trainer:
         finally:
             self.joules = recorder.joules
 
-    def _run(self, task: Task, rule: LocalRule, recorder: Recorder, stop: threading.Event) -> Finished:
+    def _run(self, task: TrainingTask, rule: LocalRule, recorder: Recorder, stop: threading.Event) -> Finished:
         plan = task.plan
         with recorder:
             step = self._load(task)
@@ -115,7 +115,7 @@ class Trainer:
             recorder.count_bytes(down=task.down_bytes)
         result = self._result(plan, progress, state.steps, update, accuracy, recorder)
         next_mask = None if update.mask.digest == plan.mask else update.mask
-        report = Report(result, plan.mask, update.tensors, next_mask, plan.seed)
+        report = ResultBody(result, plan.mask, update.tensors, next_mask, plan.seed)
         try:
             body = encode_result(report, task.mask.graph)
         except WireFormatError as error:  # a tensor that is not finite
@@ -127,7 +127,7 @@ class Trainer:
         if self._folder is not None:
             _checkpoint(self._folder, task_id).unlink(missing_ok=True)
 
-    def _check_data(self, task: Task) -> None:
+    def _check_data(self, task: TrainingTask) -> None:
         """Refuse a model that takes other samples, or fewer classes, than the device has."""
         graph, features = task.mask.graph, self._data.dataset.train.features
         elements = int(np.prod(features.shape[1:]))
@@ -140,16 +140,16 @@ class Trainer:
             return
         raise RefusalError(Reason.DATA, problem, fix="Give the device the data of this federation.")
 
-    def _load(self, task: Task) -> Step:
+    def _load(self, task: TrainingTask) -> EngineStep:
         classes = task.mask.graph.classes or self._data.dataset.classes
         try:
             return self._engine.train_step(task.graph, task.mask, labels=self._data.label_flags(max(classes, 1)))
         except EdgeFLError as error:
             raise RefusalError(Reason.UNSUPPORTED, error.problem, fix=error.fix) from None
 
-    def _part(self, task: Task, predictor: Predictor | None, steps: int) -> Part:
+    def _part(self, task: TrainingTask, predictor: Predictor | None, steps: int) -> TrainingInput:
         plan = task.plan
-        return Part(
+        return TrainingInput(
             task.mask,
             task.weights,
             plan.seed,
@@ -163,7 +163,7 @@ class Trainer:
             own=task.own,
         )
 
-    def _steps(self, plan: ClientPlan, step: Step) -> int:
+    def _steps(self, plan: ClientPlan, step: EngineStep) -> int:
         """Return how many steps the round has."""
         size = plan.work.batch_size
         if step.batch_size not in (None, size):
@@ -181,11 +181,11 @@ class Trainer:
             )
         return min(steps, plan.work.most_steps or steps)
 
-    def _begin(self, task: Task, rule: LocalRule, part: Part) -> tuple[Progress, State]:
+    def _begin(self, task: TrainingTask, rule: LocalRule, part: TrainingInput) -> tuple[TrainingProgress, State]:
         name, known = task.plan.task_id, None
         if self._folder is not None:
             known = load_checkpoint(_checkpoint(self._folder, name), name, task.mask.graph)
-        return known if known is not None else (Progress(name), rule.begin(part))
+        return known if known is not None else (TrainingProgress(name), rule.begin(part))
 
     def _epoch(self, round_: "_Round", plan: ClientPlan, epoch: int) -> float:
         """Train one epoch, and return its mean loss."""
@@ -205,7 +205,7 @@ class Trainer:
             self._progress(state.steps, part.steps, result.loss)
         return float(np.mean(losses))
 
-    def _save(self, progress: Progress, state: State) -> None:
+    def _save(self, progress: TrainingProgress, state: State) -> None:
         if self._folder is None:
             return
         try:
@@ -230,7 +230,7 @@ class Trainer:
     def _result(
         self,
         plan: ClientPlan,
-        progress: Progress,
+        progress: TrainingProgress,
         steps: int,
         update: Update,
         accuracy: float | None,
@@ -254,9 +254,9 @@ class _Round:
     """What stays the same from epoch to epoch."""
 
     rule: LocalRule
-    part: Part
+    part: TrainingInput
     state: State
-    step: Step
+    step: EngineStep
     recorder: Recorder
     stop: threading.Event
 

@@ -15,17 +15,17 @@ from pathlib import Path
 
 import numpy as np
 
-from device_runtime.engines import Threads, open_engine
+from device_runtime.engines import ThreadSettings, open_engine
 from edgefl.artifacts.bundle import Bundle, pack_bundle
 from edgefl.artifacts.submodel import make_submodel
 from edgefl.bench.timing import medians
-from edgefl.cli.simulate_progress import Progress
+from edgefl.cli.simulate_progress import SimulationProgress
 from edgefl.masks import Mask, full_mask
 from edgefl.report import run_page
-from edgefl.simulation import FederationSettings, crew_of
-from edgefl.simulation.built_in import built_in_bundle
+from edgefl.simulation import FederationSettings, open_executor
+from edgefl.simulation.built_in_models import built_in_bundle
 from edgefl.simulation.known_classes import classes_from
-from edgefl.simulation.request import Request, resources
+from edgefl.simulation.request import SimulationRequest, simulation_inputs
 from edgefl.simulation.run_folder import Run, RunFolder, read_run
 from edgefl.simulation.simulate import simulate
 from edgefl.values import LocalWork, Setting, bytes_in_words, seconds_in_words
@@ -66,7 +66,7 @@ def main() -> None:
 
 def _run(name: str, bundle: Bundle, path: Path, rounds: int) -> Run:
     print(f"{_TITLES[name]}: {rounds} rounds of 8 devices", file=sys.stderr)
-    request = Request(
+    request = SimulationRequest(
         model=_MODEL,
         data="digits",
         partition="dirichlet:0.3",
@@ -76,10 +76,10 @@ def _run(name: str, bundle: Bundle, path: Path, rounds: int) -> Run:
         settings=_METHODS[name],
         federation=FederationSettings(rounds=rounds, per_round=8, work=LocalWork(epochs=3, batch_size=16)),
     )
-    found = resources(request, bundle)
+    found = simulation_inputs(request, bundle)
     folder = RunFolder(path, request, bundle, found.fleet)
-    crew = crew_of(pack_bundle(bundle), found.fleet, len(os.sched_getaffinity(0)))
-    progress = Progress(rounds)
+    crew = open_executor(pack_bundle(bundle), found.fleet, len(os.sched_getaffinity(0)))
+    progress = SimulationProgress(rounds)
     simulate(request, bundle, found, crew, folder, show=progress.round, stage=progress.stage)
     progress.done()
     return read_run(path)
@@ -126,7 +126,7 @@ def _show_devices(run: Run, bundle: Bundle, turns: int) -> None:
 
 def _faster(bundle: Bundle, masks: Mapping[str, Mask], turns: int) -> dict[str, float]:
     """Time every device's model and the whole one in turns, on one thread."""
-    engine, image = open_engine("onnx", Threads(1)), np.zeros((1, *bundle.manifest.input_shape), np.float32)
+    engine, image = open_engine("onnx", ThreadSettings(1)), np.zeros((1, *bundle.manifest.input_shape), np.float32)
 
     def task(mask: Mask) -> Callable[[], object]:
         predict = engine.predictor(make_submodel(bundle, mask).inference_model)

@@ -15,11 +15,11 @@ from typing import ClassVar
 import numpy as np
 
 from edgefl.local_rules import Descent
-from edgefl.strategies import Averaging, Contributions, Model, Moment
-from edgefl.strategies.averaged import Averaged
-from edgefl.strategies.composed import Composed
+from edgefl.strategies import AggregationSettings, ClientUpdates, Model, RoundContext
+from edgefl.strategies.averaging_strategy import AveragingStrategy
+from edgefl.strategies.composable_strategy import ComposableStrategy
 from edgefl.strategies.freezing import Freezing
-from edgefl.strategies.personalising import Personalising
+from edgefl.strategies.personalisation import Personalisation
 from edgefl.strategies.uplinks import UplinkChoice
 from edgefl.strategies.widths import Widths
 from edgefl.values import Fraction, PositiveCount, check_fields
@@ -28,7 +28,7 @@ __all__ = ["ServerMomentum"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerMomentum(Composed):
+class ServerMomentum(ComposableStrategy):
     """Federated averaging whose model keeps part of its speed from round to round."""
 
     name: ClassVar[str] = "server_momentum"
@@ -38,16 +38,16 @@ class ServerMomentum(Composed):
     widths: Widths = field(default_factory=Widths)
     freezing: Freezing = field(default_factory=Freezing)
     uplinks: UplinkChoice = field(default_factory=UplinkChoice)
-    averaging: Averaging = field(default_factory=Averaging)
-    personal: Personalising = field(default_factory=Personalising)
+    averaging: AggregationSettings = field(default_factory=AggregationSettings)
+    personal: Personalisation = field(default_factory=Personalisation)
     assumed_samples: PositiveCount = 1000
 
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def combine(self, model: Model, contributions: Contributions, moment: Moment) -> Model:
+    def combine(self, model: Model, updates: ClientUpdates, round_context: RoundContext) -> Model:
         """Average as always, then move on by the speed. What nobody trained in this round stays where it is."""
-        averaged = Averaged.combine(self, model, contributions, moment).weights
+        averaged = AveragingStrategy.combine(self, model, updates, round_context).weights
         weights, speeds = dict(averaged), dict(model.state)
         for tensor in model.graph.tensors:
             name = tensor.name

@@ -22,10 +22,10 @@ from edgefl.masks import (
     random_channels,
     scatter,
 )
-from edgefl.model_graph import ModelGraph, Role
+from edgefl.model_graph import ModelGraph, TensorRole
 from edgefl.noise import derive, symmetric
 from edgefl.values import bytes_in_words, dumps
-from edgefl.wire import Bits, Body, Dense, Kind, Payload, Sparse, encode, encode_mask
+from edgefl.wire import Bits, Body, BodyKind, Dense, Payload, Sparse, encode, encode_mask
 from examples.networks import cnn4
 
 RUN = Path("runs/demo")
@@ -93,7 +93,7 @@ def show_bytes(masks: dict[str, Mask], weights: Weights) -> None:
         start = time.perf_counter()
         part = gather(mask, weights)
         milliseconds = 1e3 * (time.perf_counter() - start)
-        down = encode(Body(Kind.WEIGHTS, {key: sent(mask, key, array) for key, array in part.items()}))
+        down = encode(Body(BodyKind.WEIGHTS, {key: sent(mask, key, array) for key, array in part.items()}))
         up = encode(one_bit_update(name, mask))
         (RUN / f"{name}.mask.safetensors").write_bytes(encode_mask(mask))
         (RUN / f"{name}.update.safetensors").write_bytes(up)
@@ -113,11 +113,11 @@ def one_bit_update(device: str, mask: Mask) -> Body:
     for name in mask.trained_tensors:
         shape = mask.shapes[name]
         noise = symmetric(derive(seed, name), 0, math.prod(shape), 0.01).reshape(shape)
-        if mask.graph.tensor[name].role in (Role.WEIGHT, Role.HEAD):
+        if mask.graph.tensor[name].role in (TensorRole.WEIGHT, TensorRole.HEAD):
             tensors[name] = Bits.of((noise > 0)[mask.held.get(name, ...)])
         else:
             tensors[name] = Dense(noise)
-    return Body(Kind.UPDATE, tensors, seed=seed, about={"mask": mask.digest, "model": mask.graph.digest})
+    return Body(BodyKind.UPDATE, tensors, seed=seed, about={"mask": mask.digest, "model": mask.graph.digest})
 
 
 def show_average(graph: ModelGraph, masks: dict[str, Mask], weights: Weights) -> None:
@@ -138,7 +138,7 @@ def show_average(graph: ModelGraph, masks: dict[str, Mask], weights: Weights) ->
         + "   average of the device numbers"
     )
     for tensor in graph.tensors:
-        if tensor.role is not Role.NORM:
+        if tensor.role is not TensorRole.NORM:
             count = counts[tensor.name]
             shares = [float(np.mean(count == n)) for n in range(1, len(masks) + 1)]
             average = sums[tensor.name] / np.maximum(count, 1)

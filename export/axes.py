@@ -21,10 +21,10 @@ from edgefl.model_graph import Fixed, Span
 
 __all__ = [
     "Axis",
-    "Batch",
-    "Channels",
-    "Concat",
-    "Constant",
+    "BatchFactor",
+    "ChannelFactor",
+    "ConcatFactor",
+    "ConstantFactor",
     "Factor",
     "axis_size",
     "bind",
@@ -38,21 +38,21 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class ConstantFactor:
     """A size that never changes."""
 
     size: int
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class BatchFactor:
     """The number of samples in a batch; `size` is that of the traced example."""
 
     size: int
 
 
 @dataclass(eq=False, slots=True)
-class Channels:
+class ChannelFactor:
     """Channels that may be cut. Equal only to themselves until they are bound. A single channel is never cut."""
 
     size: int
@@ -64,7 +64,7 @@ class Channels:
 
 
 @dataclass(frozen=True, slots=True)
-class Concat:
+class ConcatFactor:
     """Several axes one after the other."""
 
     parts: tuple["Axis", ...]
@@ -75,7 +75,7 @@ class Concat:
         return sum(axis_size(part) for part in self.parts)
 
 
-Factor = Constant | Batch | Channels | Concat
+Factor = ConstantFactor | BatchFactor | ChannelFactor | ConcatFactor
 Axis = tuple[Factor, ...]
 
 
@@ -88,15 +88,15 @@ def resolve(axis: Axis) -> Axis:
     """Return the one way to write an axis: bindings followed, constants merged, ones and needless parts dropped."""
     resolved: list[Factor] = []
     for factor in _followed(axis):
-        for piece in _flattened(factor) if isinstance(factor, Concat) else (factor,):
-            if isinstance(piece, Constant) and resolved and isinstance(resolved[-1], Constant):
-                resolved[-1] = Constant(resolved[-1].size * piece.size)
-            elif piece.size != 1 or isinstance(piece, Batch):
+        for piece in _flattened(factor) if isinstance(factor, ConcatFactor) else (factor,):
+            if isinstance(piece, ConstantFactor) and resolved and isinstance(resolved[-1], ConstantFactor):
+                resolved[-1] = ConstantFactor(resolved[-1].size * piece.size)
+            elif piece.size != 1 or isinstance(piece, BatchFactor):
                 resolved.append(piece)
     return tuple(resolved)
 
 
-def bind(channels: Channels, axis: Axis) -> None:
+def bind(channels: ChannelFactor, axis: Axis) -> None:
     """Make channels stand for an axis of the same size."""
     axis = resolve(axis)
     if channels.bound is not None:
@@ -119,13 +119,13 @@ def bind(channels: Channels, axis: Axis) -> None:
 def freeze(axis: Axis) -> None:
     """Make all channels of an axis constant: they can never be cut."""
     for factor in list(_leaves(axis)):
-        if isinstance(factor, Batch):
+        if isinstance(factor, BatchFactor):
             raise ExportError(
                 f"{_words(factor)} would become part of a constant size",
                 fix="Keep the batch on an axis of its own, whole and first.",
             )
-        if isinstance(factor, Channels) and factor.bound is None:
-            bind(factor, (Constant(factor.size),))
+        if isinstance(factor, ChannelFactor) and factor.bound is None:
+            bind(factor, (ConstantFactor(factor.size),))
 
 
 def unify(one: Axis, other: Axis) -> None:
@@ -170,25 +170,25 @@ def segment(axis: Axis, start: int, end: int) -> Axis:
     if (start, end) == (0, axis_size(axis)):
         return axis
     if start >= end:
-        return (Constant(0),)
+        return (ConstantFactor(0),)
     first, rest = axis[0], axis[1:]
     inner = axis_size(rest)
-    if start // inner == (end - 1) // inner and isinstance(first, Constant):
+    if start // inner == (end - 1) // inner and isinstance(first, ConstantFactor):
         base = start // inner * inner
         return segment(rest, start - base, end - base)
     if start % inner == 0 and end % inner == 0:
         return resolve((*_factor_segment(first, start // inner, end // inner), *rest))
-    if isinstance(first, Constant):
+    if isinstance(first, ConstantFactor):
         edges = [start, *range((start // inner + 1) * inner, end, inner), end]
-        return resolve((Concat(tuple(segment(axis, a, b) for a, b in itertools.pairwise(edges))),))
+        return resolve((ConcatFactor(tuple(segment(axis, a, b) for a, b in itertools.pairwise(edges))),))
     freeze(axis)
-    return (Constant(end - start),)
+    return (ConstantFactor(end - start),)
 
 
-def spans(tensor: str, axis: int, factors: Axis) -> Iterator[tuple[Channels, Span]]:
+def spans(tensor: str, axis: int, factors: Axis) -> Iterator[tuple[ChannelFactor, Span]]:
     """Yield where the channels of an axis lie on it. Products of two kinds of channels are made whole for ever."""
     resolved = resolve(factors)
-    if any(isinstance(factor, Batch) for factor in _leaves(resolved)):
+    if any(isinstance(factor, BatchFactor) for factor in _leaves(resolved)):
         raise ExportError(
             f"axis {axis} of tensor {tensor!r} would grow with the batch",
             fix="Give the tensor a size of 1 there, so that it is the same for every sample.",
@@ -198,24 +198,24 @@ def spans(tensor: str, axis: int, factors: Axis) -> Iterator[tuple[Channels, Spa
             yield channels, Span(tensor, axis, offset, repeat, stacks, stride if stacks > 1 else 0)
 
 
-Place = tuple[Channels, int, int, int, int]
+Place = tuple[ChannelFactor, int, int, int, int]
 
 
 def _places(axis: Axis) -> Iterator[Place]:
-    moving = [i for i, factor in enumerate(axis) if not isinstance(factor, Constant)]
+    moving = [i for i, factor in enumerate(axis) if not isinstance(factor, ConstantFactor)]
     if len(moving) != 1:
         freeze(axis)
         return
     place = moving[0]
     outer, inner = axis_size(axis[:place]), axis_size(axis[place + 1 :])
     factor = axis[place]
-    if isinstance(factor, Channels):
+    if isinstance(factor, ChannelFactor):
         yield factor, 0, inner, outer, factor.size * inner
-    elif isinstance(factor, Concat):
+    elif isinstance(factor, ConcatFactor):
         yield from _concat_places(factor, outer, inner)
 
 
-def _concat_places(concat: Concat, outer: int, inner: int) -> Iterator[Place]:
+def _concat_places(concat: ConcatFactor, outer: int, inner: int) -> Iterator[Place]:
     begin = 0
     for part in concat.parts:
         for channels, offset, repeat, stacks, stride in _places(part):
@@ -232,11 +232,11 @@ def _unify_whole(left: Axis, right: Axis) -> None:
     """Make two different axes of equal size agree, of which at least one is a single factor."""
     sides = [(axis[0], other) for axis, other in ((right, left), (left, right)) if len(axis) == 1]
     for single, other in sides:  # of two groups the first seen stays: the right one gives way
-        if isinstance(single, Channels):
+        if isinstance(single, ChannelFactor):
             bind(single, other)
             return
     for single, other in sides:
-        if isinstance(single, Concat):
+        if isinstance(single, ConcatFactor):
             begin = 0
             for part in single.parts:
                 unify(part, segment(other, begin, begin + axis_size(part)))
@@ -247,7 +247,7 @@ def _unify_whole(left: Axis, right: Axis) -> None:
 
 def _make_constant(left: Axis, right: Axis) -> None:
     """Give up the freedom of two axes that agree in size only; the batch cannot give up its own."""
-    if any(isinstance(factor, Batch) for factor in (*_leaves(left), *_leaves(right))):
+    if any(isinstance(factor, BatchFactor) for factor in (*_leaves(left), *_leaves(right))):
         raise ExportError(
             f"an axis of {_all_words(left)} meets an axis of {_all_words(right)}",
             fix="These sizes agree in the example only by accident: check the model, or trace with another batch.",
@@ -259,7 +259,7 @@ def _make_constant(left: Axis, right: Axis) -> None:
 def _boundaries(a: Factor, b: Factor) -> list[int]:
     """Return where two products may be cut, best first: after the larger factor if it can stand for a product."""
     small, big = sorted((a, b), key=lambda factor: factor.size)
-    if isinstance(big, Channels | Concat) and small.size != big.size:
+    if isinstance(big, ChannelFactor | ConcatFactor) and small.size != big.size:
         return [big.size, small.size]
     return [small.size]
 
@@ -271,7 +271,7 @@ def _cut(axis: Axis, size: int) -> tuple[Axis, Axis] | None:
         if have == size:
             return axis[:place], axis[place:]
         if have * factor.size > size:
-            if size % have or factor.size % (size // have) or isinstance(factor, Batch | Concat):
+            if size % have or factor.size % (size // have) or isinstance(factor, BatchFactor | ConcatFactor):
                 return None
             outer, inner = _divided(factor, size // have)
             return (*axis[:place], outer), (inner, *axis[place + 1 :])
@@ -279,13 +279,13 @@ def _cut(axis: Axis, size: int) -> tuple[Axis, Axis] | None:
     return (axis, ()) if have == size else None
 
 
-def _divided(factor: Constant | Channels, outer: int) -> tuple[Factor, Factor]:
+def _divided(factor: ConstantFactor | ChannelFactor, outer: int) -> tuple[Factor, Factor]:
     inner = factor.size // outer
-    if isinstance(factor, Constant):
-        return Constant(outer), Constant(inner)
-    part = Channels(inner)
-    bind(factor, (Constant(outer), part))
-    return Constant(outer), part
+    if isinstance(factor, ConstantFactor):
+        return ConstantFactor(outer), ConstantFactor(inner)
+    part = ChannelFactor(inner)
+    bind(factor, (ConstantFactor(outer), part))
+    return ConstantFactor(outer), part
 
 
 def _taken(stream: Axis, size: int) -> tuple[Axis, Axis]:
@@ -304,7 +304,7 @@ def _taken(stream: Axis, size: int) -> tuple[Axis, Axis]:
 def _factor_segment(factor: Factor, start: int, end: int) -> Axis:
     if (start, end) == (0, factor.size):
         return (factor,)
-    if isinstance(factor, Concat):
+    if isinstance(factor, ConcatFactor):
         pieces: list[Axis] = []
         begin = 0
         for part in factor.parts:
@@ -313,15 +313,15 @@ def _factor_segment(factor: Factor, start: int, end: int) -> Axis:
             if low < high:
                 pieces.append(segment(part, low - begin, high - begin))
             begin += size
-        return (Concat(tuple(pieces)),)
+        return (ConcatFactor(tuple(pieces)),)
     freeze((factor,))
-    return (Constant(end - start),)
+    return (ConstantFactor(end - start),)
 
 
-def _pass_on(channels: Channels, axis: Axis) -> None:
+def _pass_on(channels: ChannelFactor, axis: Axis) -> None:
     """Let the channels inside an axis know what is known of the channels that stand for it."""
-    moving = [factor for factor in axis if not isinstance(factor, Constant)]
-    if len(moving) == 1 and isinstance(moving[0], Channels):
+    moving = [factor for factor in axis if not isinstance(factor, ConstantFactor)]
+    if len(moving) == 1 and isinstance(moving[0], ChannelFactor):
         inner = moving[0]
         outer = channels.size // inner.size
         inner.multiple_of = math.lcm(inner.multiple_of, channels.multiple_of // math.gcd(channels.multiple_of, outer))
@@ -333,32 +333,32 @@ def _pass_on(channels: Channels, axis: Axis) -> None:
         freeze(axis)  # what is asked of the whole cannot be asked of each part
 
 
-def _flattened(concat: Concat) -> Axis:
+def _flattened(concat: ConcatFactor) -> Axis:
     """Return a concatenation in its simplest form: neighbouring constants as one, equal parts as a product."""
     parts: list[Axis] = []
     for part in map(resolve, concat.parts):
-        inner = part[0].parts if len(part) == 1 and isinstance(part[0], Concat) else (part,)
+        inner = part[0].parts if len(part) == 1 and isinstance(part[0], ConcatFactor) else (part,)
         for piece in inner:
             if axis_size(piece) == 0:
                 continue
             if parts and _is_constant(piece) and _is_constant(parts[-1]):
-                parts[-1] = (Constant(axis_size(parts[-1]) + axis_size(piece)),)
+                parts[-1] = (ConstantFactor(axis_size(parts[-1]) + axis_size(piece)),)
             else:
                 parts.append(piece)
     if not parts:
-        return (Constant(0),)
+        return (ConstantFactor(0),)
     if all(part == parts[0] for part in parts):
-        return resolve((Constant(len(parts)), *parts[0]))
-    return (Concat(tuple(parts)),)
+        return resolve((ConstantFactor(len(parts)), *parts[0]))
+    return (ConcatFactor(tuple(parts)),)
 
 
 def _is_constant(axis: Axis) -> bool:
-    return all(isinstance(factor, Constant) for factor in axis)
+    return all(isinstance(factor, ConstantFactor) for factor in axis)
 
 
 def _followed(axis: Iterable[Factor]) -> Iterator[Factor]:
     for factor in axis:
-        if isinstance(factor, Channels) and factor.bound is not None:
+        if isinstance(factor, ChannelFactor) and factor.bound is not None:
             yield from _followed(factor.bound)
         else:
             yield factor
@@ -366,7 +366,7 @@ def _followed(axis: Iterable[Factor]) -> Iterator[Factor]:
 
 def _leaves(axis: Axis) -> Iterator[Factor]:
     for factor in _followed(axis):
-        if isinstance(factor, Concat):
+        if isinstance(factor, ConcatFactor):
             for part in factor.parts:
                 yield from _leaves(part)
         else:
@@ -378,5 +378,10 @@ def _all_words(axis: Axis) -> str:
 
 
 def _words(factor: Factor) -> str:
-    kind = {Constant: "constant size", Batch: "the batch", Channels: "channels", Concat: "concatenated channels"}
+    kind = {
+        ConstantFactor: "constant size",
+        BatchFactor: "the batch",
+        ChannelFactor: "channels",
+        ConcatFactor: "concatenated channels",
+    }
     return f"{kind[type(factor)]} ({factor.size})"

@@ -11,8 +11,8 @@ from edgefl.artifacts.bundle import GRAPH, INFER, TRAIN, WEIGHTS, Bundle, Manife
 from edgefl.errors import ExportError
 from edgefl.model_graph import Dtype, ModelGraph
 from edgefl.values import digest_of, dumps
-from edgefl.wire import Body, Dense, Kind, encode
-from export.describe import describe
+from edgefl.wire import Body, BodyKind, Dense, encode
+from export.describe_graph import describe
 from export.inference_graph import inference_graph
 from export.losses import Loss
 from export.training_graph import training_graph
@@ -69,4 +69,4 @@ def stored_weights(model: nn.Module, graph: ModelGraph) -> dict[str, torch.Tenso
 
 def _weights_body(model: nn.Module, graph: ModelGraph) -> bytes:
     arrays = {name: Dense(tensor.numpy()) for name, tensor in stored_weights(model, graph).items()}
-    return encode(Body(Kind.WEIGHTS, arrays, about={"model": graph.digest}))
+    return encode(Body(BodyKind.WEIGHTS, arrays, about={"model": graph.digest}))

@@ -12,8 +12,8 @@ import torch
 from torch import fx
 
 from edgefl.errors import ExportError
-from export.axes import Axis, Batch, Channels, bind, resolve
-from export.axes import Constant as ConstantSize
+from export.axes import Axis, BatchFactor, ChannelFactor, bind, resolve
+from export.axes import ConstantFactor as ConstantSize
 from export.trace import Trace, Value
 
 __all__ = ["Made", "computed", "is_computable", "made_value", "settles", "settles_constants", "whole"]
@@ -69,7 +69,7 @@ def made_value(t: Trace, tensor: torch.Tensor, dtype: str) -> Value:
         first = array.take([0], place) if size else array
         if size > 1 and bool((array == first).all()):
             array = first
-            axes.append((Batch(batch),) if size == batch else (Channels(size),))
+            axes.append((BatchFactor(batch),) if size == batch else (ChannelFactor(size),))
         elif size in (0, batch):
             raise ExportError(
                 f"a constant of shape {tuple(tensor.shape)} depends on the number of samples, or is empty",
@@ -86,7 +86,7 @@ def whole(t: Trace, value: Any) -> Any:
         return value
     for axis in value.axes:
         for factor in resolve(axis):
-            if isinstance(factor, Channels) and factor.source is None:
+            if isinstance(factor, ChannelFactor) and factor.source is None:
                 bind(factor, (ConstantSize(factor.size),))
     if all(size == 1 for size in value.shape):
         return Value(value.name, value.axes, value.dtype)

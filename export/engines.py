@@ -15,18 +15,18 @@ from edgefl.artifacts.cut import GRADIENT, cut
 from edgefl.errors import MissingDependencyError
 from edgefl.masks import Mask
 from edgefl.model_graph import ModelGraph
-from export.describe import describe
+from export.describe_graph import describe
 from export.losses import LABEL_MASK
 from export.training_graph import training_graph
 
-__all__ = ["Arrays", "Engine", "ExecuTorchEngine", "OnnxEngine", "Step", "onnx_step"]
+__all__ = ["Arrays", "ParityEngine", "ExecuTorchParityEngine", "OnnxParityEngine", "Step", "onnx_step"]
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 Step = Callable[[Arrays], Arrays]
 """One training step: inputs by name in (more than it needs is no matter), outputs by name out."""
 
 
-class Engine(Protocol):
+class ParityEngine(Protocol):
     """Something that can train a submodel."""
 
     def step(self, mask: Mask) -> Step:
@@ -56,7 +56,7 @@ def onnx_step(graph: bytes, *, threads: int = 0) -> Step:
     return step
 
 
-class OnnxEngine:
+class OnnxParityEngine:
     """One export, and one session for every mask that freezes nothing."""
 
     def __init__(self, model: nn.Module, example: Tensor, *, threads: int = 0) -> None:
@@ -74,7 +74,7 @@ class OnnxEngine:
         return onnx_step(cut(self._onnx, trained).SerializeToString(), threads=self._threads)
 
 
-class ExecuTorchEngine:
+class ExecuTorchParityEngine:
     """A program for every mask, for batches of the size of the example."""
 
     def __init__(self, model: nn.Module, example: Tensor) -> None:

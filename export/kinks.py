@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakIdKeyDictionary
 
-from export.same_noise import SameNoise
+from export.shared_dropout_noise import SameNoise
 
 __all__ = ["CalmBatch", "Nudges", "calm_batch", "nudge", "settle"]
 

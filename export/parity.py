@@ -24,7 +24,7 @@ from edgefl.model_graph import ModelGraph
 from export.engines import Arrays, onnx_step
 from export.kinks import calm_batch
 from export.ops.dropout import SEED
-from export.same_noise import SameNoise
+from export.shared_dropout_noise import SameNoise
 
 __all__ = [
     "TOLERANCE",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from edgefl.errors import ExportError
-from export.axes import Axis, Batch, Channels, Concat, Constant, axis_size, resolve
+from export.axes import Axis, BatchFactor, ChannelFactor, ConcatFactor, ConstantFactor, axis_size, resolve
 from export.emitter import Emitter, Shape
 
 __all__ = ["INPUT", "LayerRecord", "Trace", "Value", "declared_shape", "is_constant", "layer_name"]
@@ -190,16 +190,16 @@ class Trace:
             return self.emit.one("Reshape", name, self.shape(new))
         return self.emit.one("Reshape", name, self.emit.integers(*(-1 if size is None else size for size in sizes)))
 
-    def _factor_size(self, factor: Constant | Batch | Channels | Concat) -> str:
+    def _factor_size(self, factor: ConstantFactor | BatchFactor | ChannelFactor | ConcatFactor) -> str:
         match factor:
-            case Constant():
+            case ConstantFactor():
                 return self.emit.integers(factor.size)
-            case Batch():
+            case BatchFactor():
                 return self.emit.one("Shape", self.batch_of, start=0, end=1)
-            case Concat():
+            case ConcatFactor():
                 sizes = [self.size(part) for part in factor.parts]
                 return self.emit.one("Sum", *sizes) if len(sizes) == 1 else self._added(sizes)
-            case Channels():
+            case ChannelFactor():
                 if factor.source is None:
                     raise ExportError(
                         f"the width of {factor.size} channels is not known from any parameter",
@@ -218,7 +218,7 @@ class Trace:
 
 def is_constant(axis: Axis) -> bool:
     """Tell whether an axis has the same size in every submodel and batch."""
-    return all(isinstance(factor, Constant) for factor in resolve(axis))
+    return all(isinstance(factor, ConstantFactor) for factor in resolve(axis))
 
 
 def layer_name(parameter: str) -> str:
@@ -235,10 +235,10 @@ def _dimension(value: Value, place: int, axis: Axis) -> int | str:
     if is_constant(axis):
         return value.shape[place]
     factors = resolve(axis)
-    if len(factors) == 1 and isinstance(factors[0], Channels) and factors[0].source is not None:
+    if len(factors) == 1 and isinstance(factors[0], ChannelFactor) and factors[0].source is not None:
         # Axes of one group get one name, so that a reader sees what belongs together.
         tensor, source, divisor = factors[0].source
         return f"{tensor}.{source}" if divisor == 1 else f"{tensor}.{source}/{divisor}"
-    if factors and all(isinstance(factor, Batch) for factor in factors):
+    if factors and all(isinstance(factor, BatchFactor) for factor in factors):
         return "batch"
     return f"{value.name}.{place}"

@@ -16,7 +16,7 @@ from torch import fx, nn
 from torch.export.graph_signature import InputKind
 
 from edgefl.errors import EdgeFLError, ExportError
-from export.axes import Axis, Batch, Channels, Constant
+from export.axes import Axis, BatchFactor, ChannelFactor, ConstantFactor
 from export.constants import computed, is_computable, made_value, settles_constants, whole
 from export.ops import OPERATIONS
 from export.trace import INPUT, Trace, Value
@@ -131,11 +131,11 @@ def _exported(model: nn.Module, example: torch.Tensor, training: bool) -> torch.
 
 def _input_axes(example: torch.Tensor) -> tuple[Axis, ...]:
     batch, *rest = example.shape
-    return ((Batch(batch),), *((Constant(size),) for size in rest))
+    return ((BatchFactor(batch),), *((ConstantFactor(size),) for size in rest))
 
 
 def _stored(name: str, tensor: torch.Tensor, trains: bool) -> Value:
-    axes = tuple((Channels(size, (name, place, 1)),) for place, size in enumerate(tensor.shape))
+    axes = tuple((ChannelFactor(size, (name, place, 1)),) for place, size in enumerate(tensor.shape))
     return Value(name, axes, _dtype(tensor), trains and tensor.is_floating_point(), parameter=name)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.accuracy_study.run import Run
-from edgefl.artifacts.store import write_whole
+from edgefl.artifacts.artifact_store import write_whole
 from edgefl.values import digest_of
 
 __all__ = ["Ledger"]

@@ -10,8 +10,8 @@ from pathlib import Path
 import torch  # noqa: TID251  exports the models
 from torch import nn  # noqa: TID251
 
+from edgefl.artifacts.artifact_store import write_whole
 from edgefl.artifacts.bundle import Bundle, read_bundle, write_bundle
-from edgefl.artifacts.store import write_whole
 from edgefl.wire import encode_weights
 from export.bundle import make_bundle, stored_weights
 from export.zoo import block_of, build

@@ -12,7 +12,7 @@ from benchmarks.accuracy_study.claims import Verdict
 from benchmarks.accuracy_study.curves import save_curves
 from benchmarks.accuracy_study.figures import MEASURES, Figure, Figures, Value
 from benchmarks.accuracy_study.setups import Setup
-from edgefl.artifacts.store import write_whole
+from edgefl.artifacts.artifact_store import write_whole
 
 __all__ = ["write_report"]
 

@@ -14,16 +14,16 @@ from edgefl.errors import EdgeFLError
 from edgefl.simulation import (
     DeviceClass,
     DeviceRound,
-    Federation,
     FederationSettings,
     FleetDevice,
     PersonalResult,
     RoundResult,
+    SimulatedFederation,
     fleet_of,
 )
 from edgefl.strategies import strategy_of
 from edgefl.values import Budget, LocalWork
-from edgefl.wire import Kind, decode
+from edgefl.wire import BodyKind, decode
 
 __all__ = ["Run", "run"]
 
@@ -61,7 +61,7 @@ def run(wanted: Run) -> dict[str, Any]:
 def _figures(wanted: Run) -> dict[str, Any]:
     setup, name = wanted.setup, wanted.setup.model
     bundle = read_bundle(wanted.models / f"{name}.zip")
-    weights = decode((wanted.models / f"{name}-{wanted.seed}.safetensors").read_bytes(), kind=Kind.WEIGHTS).arrays
+    weights = decode((wanted.models / f"{name}-{wanted.seed}.safetensors").read_bytes(), kind=BodyKind.WEIGHTS).arrays
     settings = FederationSettings(
         rounds=setup.rounds,
         per_round=setup.per_round,
@@ -74,7 +74,7 @@ def _figures(wanted: Run) -> dict[str, Any]:
     if wanted.entry.fitted_levels:
         told["levels"] = levels_for(bundle.graph, setup.capacities)
     strategy = strategy_of(wanted.entry.strategy, told)
-    with Federation(bundle, _fleet(wanted, bundle), strategy, settings, weights=weights) as federation:
+    with SimulatedFederation(bundle, _fleet(wanted, bundle), strategy, settings, weights=weights) as federation:
         rounds = list(federation.rounds())
         personal = federation.personalise()
         extracted = {str(size): _extracted(federation, size) for size in setup.sizes}
@@ -109,7 +109,7 @@ def _kind(setup: Setup, limit: Limit, capacity: float, bundle: Bundle) -> Device
     return DeviceClass(name=name, memory_bytes=2**40, limits=limits[limit])
 
 
-def _extracted(federation: Federation, size: float) -> dict[str, float | None]:
+def _extracted(federation: SimulatedFederation, size: float) -> dict[str, float | None]:
     mask, score = federation.extracted(size)
     share = mask.cost.parameters / mask.graph.parameters
     return {"share": share, "accuracy": None if score is None else score.accuracy}

@@ -17,9 +17,9 @@ from device_runtime.agent.agent import Agent
 from device_runtime.agent.client import CoordinatorClient
 from device_runtime.agent.home import Home
 from device_runtime.agent.transport import HttpTransport
-from device_runtime.trainer import Finished, Task, Trainer
+from device_runtime.trainer import Finished, Trainer, TrainingTask
 from edgefl.values import LocalResult
-from edgefl.wire import Dense, Report, encode_result
+from edgefl.wire import Dense, ResultBody, encode_result
 from tests.values.samples import PROFILE, TELEMETRY
 
 __all__ = ["Echo", "main"]
@@ -32,7 +32,7 @@ class Echo(Trainer):
         self.joules = 0.0
         self._little, self._name = np.float32(little), device_id
 
-    def run(self, task: Task, stop: threading.Event | None = None) -> Finished:
+    def run(self, task: TrainingTask, stop: threading.Event | None = None) -> Finished:
         """Return the weights of a task as its result."""
         plan = task.plan
         result = LocalResult(
@@ -45,7 +45,7 @@ class Echo(Trainer):
             telemetry=TELEMETRY,
         )
         tensors = {name: Dense(array + self._little) for name, array in task.weights.items()}
-        body = encode_result(Report(result, plan.mask, tensors, None, plan.seed), task.mask.graph)
+        body = encode_result(ResultBody(result, plan.mask, tensors, None, plan.seed), task.mask.graph)
         return Finished(body, result, task.weights, task.mask)
 
 

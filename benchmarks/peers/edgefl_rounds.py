@@ -20,7 +20,7 @@ from edgefl.artifacts.submodel import bundle_weights
 from edgefl.data import ClientSplit, Dataset
 from edgefl.data.normalisation import Normalisation
 from edgefl.data.samples import Samples, frozen
-from edgefl.simulation import DeviceClass, Federation, FederationSettings, FleetDevice, simulated_profile
+from edgefl.simulation import DeviceClass, FederationSettings, FleetDevice, SimulatedFederation, simulated_profile
 from edgefl.strategies import strategy_of
 from edgefl.values import LocalWork
 
@@ -49,7 +49,7 @@ def _rounds(folder: Path, case: Case, fleet: list[FleetDevice], weights: Arrays)
     strategy = strategy_of("fedavg", {"learning_rate": case.rate, "width": "full"})
     bundle = read_bundle(folder / BUNDLE)
     begin = dict(bundle_weights(bundle)) | dict(weights)  # the others do not count the batches of a norm
-    with Federation(bundle, fleet, strategy, settings, workers=case.workers, weights=begin) as federation:
+    with SimulatedFederation(bundle, fleet, strategy, settings, workers=case.workers, weights=begin) as federation:
         ends = [time.time() for _ in federation.rounds()]
         return ends, federation.model.weights
 

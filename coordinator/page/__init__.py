@@ -8,5 +8,6 @@ files.py     the files of the page, and the policy under which a browser may run
 joining.py   a join key for people: the line to type, and the code to scan
 static/      the page itself: HTML, styles and scripts, as they are
 
-The page asks the routes that everybody may ask (`coordinator.routes`), and those of `coordinator.routes.page`.
+The page asks the routes that everybody may ask (`coordinator.http.routes`), and those of
+`coordinator.http.routes.page`.
 """

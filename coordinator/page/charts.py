@@ -1,6 +1,6 @@
 """The charts of a federation: over its rounds, of its masks, of one device. Drawn by `edgefl.charts`, as reports are.
 
-Curves are made from what rounds noted when they were done (`coordinator.reports`), however many tasks they had.
+Curves are made from what rounds noted when they were done (`coordinator.rounds.report`), however many tasks they had.
 """
 
 import json
@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from coordinator.context import Context
-from coordinator.federations import existing
-from coordinator.library import Recent
-from coordinator.reports import read_report
+from coordinator.federations.lifecycle import existing
+from coordinator.rounds.context import Context
+from coordinator.rounds.report import read_report
 from coordinator.storage.records import Federation, Round, RoundState, Task, TaskState
-from edgefl.charts import Figure, Part, part_of
+from coordinator.storage.repository import LruCache
+from edgefl.charts import DevicePart, Figure, part_of
 from edgefl.charts.coverage import coverage_picture
 from edgefl.charts.curves import (
     Quartiles,
@@ -60,7 +60,7 @@ class Charts:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._pictures = Recent(4)
+        self._pictures = LruCache(4)
 
     def rounds(self, name: str) -> list[dict[str, Any]]:
         """Return every curve for which there is something to draw."""
@@ -102,12 +102,12 @@ class Charts:
         )
         return [chart(figure) for figure in figures if figure is not None]
 
-    def _drawn(self, federation: Federation, tasks: Sequence[Task]) -> tuple[list[Part], list[dict[str, Any]]]:
+    def _drawn(self, federation: Federation, tasks: Sequence[Task]) -> tuple[list[DevicePart], list[dict[str, Any]]]:
         parts = self._parts(federation, tasks)
         figures = (layer_picture(parts), coverage_picture(parts), *channel_pictures(parts))
         return parts, [chart(figure) for figure in figures if figure is not None]
 
-    def _parts(self, federation: Federation, tasks: Sequence[Task]) -> list[Part]:
+    def _parts(self, federation: Federation, tasks: Sequence[Task]) -> list[DevicePart]:
         graph = self._context.library.bundle(federation).graph
         library, parts = self._context.library, []
         for task in tasks:
@@ -170,7 +170,7 @@ def _fates(
     }
 
 
-def _plan(latest: Round, parts: Sequence[Part], samples: Mapping[str, int]) -> list[tuple[str, str, str]]:
+def _plan(latest: Round, parts: Sequence[DevicePart], samples: Mapping[str, int]) -> list[tuple[str, str, str]]:
     """Return what there is to say about a plan: a name, a figure, and what it means."""
     if not parts or not parts[0].layers:
         return []

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coordinator.storage.blobs import Blobs
-from coordinator.storage.folder import FolderBlobs
+from coordinator.storage.folder_blobs import FolderBlobs
 from coordinator.storage.store import Store, UnavailableError
 from edgefl.errors import EdgeFLError, MissingDependencyError
 
@@ -24,7 +24,7 @@ def open_store(url: str) -> Store:
     try:
         import sqlalchemy.exc
 
-        from coordinator.storage.schema import migrate
+        from coordinator.storage.migrate import migrate
         from coordinator.storage.sql_store import SqlStore
     except ModuleNotFoundError as error:
         raise MissingDependencyError(error.name or "sqlalchemy", action="the database", extra="coordinator") from None
@@ -61,7 +61,7 @@ def open_blobs(url_or_path: str) -> Blobs:
         except OSError as error:
             problem = f"the blob store {folder} cannot be opened: {error.strerror or error}"
             raise EdgeFLError(problem, fix="Name a folder that can be written to.") from error
-    from coordinator.storage.remote import RemoteBlobs
+    from coordinator.storage.remote_blobs import RemoteBlobs
 
     return RemoteBlobs(url_or_path)
 

@@ -38,7 +38,7 @@ OVER = frozenset({FederationState.FINISHED, FederationState.ABORTED})
 
 
 class RoundState(StrEnum):
-    """Where a round is. See `coordinator.rounds`."""
+    """Where a round is. See `coordinator.rounds.state_machine`."""
 
     OPEN = "open"
     """Updates are taken."""

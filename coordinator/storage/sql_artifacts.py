@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 
 from coordinator.storage.database import Database
-from coordinator.storage.plan_texts import digests_in
+from coordinator.storage.plan_json import digests_in
 from coordinator.storage.records import OVER, Artifact, RoundState, TaskState
 from coordinator.storage.sql_rows import chunks, columns_of, fields_of, first_record
 from coordinator.storage.tables import artifacts, devices, federations, rounds, tasks

@@ -8,8 +8,8 @@ from sqlalchemy import Connection, bindparam, exists, func, insert, select, upda
 
 from coordinator.storage.database import Database
 from coordinator.storage.records import Device, JoinKey, Pulse, TaskState
-from coordinator.storage.sql_endings import expire_open
 from coordinator.storage.sql_rows import columns_of, fields_of, first_record, record, records
+from coordinator.storage.sql_task_endings import expire_open
 from coordinator.storage.store import Admission
 from coordinator.storage.tables import devices, keys, tasks
 

@@ -6,8 +6,8 @@ from sqlalchemy import Connection, bindparam, select, update
 
 from coordinator.storage.database import Database
 from coordinator.storage.records import OVER, Federation, FederationState, RoundState
-from coordinator.storage.sql_endings import expire_open
 from coordinator.storage.sql_rows import columns_of, fields_of, first_record, records
+from coordinator.storage.sql_task_endings import expire_open
 from coordinator.storage.tables import federations, rounds, tasks
 
 __all__ = ["SqlFederations", "lock_federation"]

@@ -7,9 +7,9 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, insert,
 from coordinator.storage.database import Database
 from coordinator.storage.records import OVER, Artifact, FederationState, Round, RoundState, Task, TaskState
 from coordinator.storage.sql_artifacts import put_artifacts
-from coordinator.storage.sql_endings import count_failures, expire_open
 from coordinator.storage.sql_federations import lock_federation
 from coordinator.storage.sql_rows import columns_of, fields_of, first_record, records
+from coordinator.storage.sql_task_endings import count_failures, expire_open
 from coordinator.storage.store import Ended
 from coordinator.storage.tables import devices, federations, rounds, tasks
 

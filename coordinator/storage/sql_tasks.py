@@ -8,8 +8,8 @@ from sqlalchemy import Connection, and_, bindparam, func, or_, select, update
 
 from coordinator.storage.database import Database
 from coordinator.storage.records import FederationState, Task, TaskState
-from coordinator.storage.sql_endings import count_failures, expire_open
 from coordinator.storage.sql_rows import chunks, columns_of, record, records
+from coordinator.storage.sql_task_endings import count_failures, expire_open
 from coordinator.storage.store import Verdict
 from coordinator.storage.tables import federations, tasks
 

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Connection, bindparam, case, func, select, update
 
 from coordinator.storage.database import Database
-from coordinator.storage.plan_texts import mask_given
+from coordinator.storage.plan_json import mask_given
 from coordinator.storage.records import RoundState, TaskState
 from coordinator.storage.sql_rows import chunks
 from coordinator.storage.store import Upload, Verdict

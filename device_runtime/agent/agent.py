@@ -17,17 +17,17 @@ from device_runtime.agent.client import BusyError, CoordinatorClient, RejectedEr
 from device_runtime.agent.clock import Clock
 from device_runtime.agent.home import Home, Identity, OpenTask, Usage
 from device_runtime.agent.policy import Conditions, Policy
+from device_runtime.agent.task_runner import TaskRunner
 from device_runtime.agent.transport import UnreachableError
-from device_runtime.agent.work import Worker
-from device_runtime.personal import Kept, PersonalModel, save_personal
+from device_runtime.personal_model import Kept, PersonalModel, save_personal
 from device_runtime.refusal import RefusalError
-from device_runtime.trainer import Finished, StoppedError, Task, Trainer
+from device_runtime.trainer import Finished, StoppedError, Trainer, TrainingTask
 from edgefl import __version__
 from edgefl.errors import EdgeFLError
 from edgefl.local_rules import changes_model
 from edgefl.values import DeviceProfile, Enrolment, Outcome, Reason, Receipt, Refusal, printable
 
-__all__ = ["Agent", "Settings"]
+__all__ = ["Agent", "AgentSettings"]
 
 Say = Callable[[str], None]
 
@@ -41,7 +41,7 @@ _OWNERS_REASONS = (Reason.POWER, Reason.TEMPERATURE, Reason.HOURS, Reason.ENERGY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class AgentSettings:
     """How an agent behaves."""
 
     wait_seconds: float = 20.0
@@ -65,14 +65,14 @@ class Agent:
         client: CoordinatorClient,
         trainer: Callable[[str], Trainer],
         *,
-        settings: Settings | None = None,
+        settings: AgentSettings | None = None,
         clock: Clock | None = None,
         conditions: Callable[[], Conditions] | None = None,
         backoff: Backoff | None = None,
         say: Say = lambda text: None,
     ) -> None:
         self._home, self._client = home, client
-        self._settings = settings or Settings()
+        self._settings = settings or AgentSettings()
         self._clock = clock or Clock()
         self._conditions = conditions or (lambda: Conditions(self._clock.local()))
         self._backoff = backoff or Backoff()
@@ -80,7 +80,7 @@ class Agent:
         self._counted = 0
         self._kept: Kept | None = None
         self._waits = False
-        self._worker = Worker(
+        self._worker = TaskRunner(
             client,
             ArtifactCache(home.cache, most_bytes=self._settings.cache_bytes),
             home.personal,
@@ -192,7 +192,7 @@ class Agent:
         except OSError as error:  # a full disk must not keep the coordinator waiting
             self._refuse_now(task, _refusal(Reason.STORAGE, error.strerror or str(error)))
 
-    def _keep(self, task: OpenTask, ready: Task, finished: Finished) -> bytes | None:
+    def _keep(self, task: OpenTask, ready: TrainingTask, finished: Finished) -> bytes | None:
         """Put a result on disk, and return it; None if there was no room, and it was sent at once.
 
         The device's own model goes first: with the result, the task counts as trained.

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from device_runtime.agent.client import RejectedError
 from device_runtime.agent.transport import GarbledError, UnreachableError
-from edgefl.artifacts.store import Store, flush
+from edgefl.artifacts.artifact_store import ArtifactStore, flush
 from edgefl.errors import EdgeFLError
 from edgefl.values import digest_of
 
@@ -36,7 +36,7 @@ class ArtifactCache:
     """A folder of artifacts."""
 
     def __init__(self, folder: Path, *, most_bytes: int = 2 * 2**30) -> None:
-        self._store = Store(folder)
+        self._store = ArtifactStore(folder)
         self._parts = folder / "parts"
         self._most_bytes = most_bytes
         self._sweep(folder)

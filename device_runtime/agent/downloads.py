@@ -7,16 +7,16 @@ refused before anything is trained.
 from device_runtime.agent.cache import ArtifactCache
 from device_runtime.agent.client import CoordinatorClient
 from device_runtime.refusal import RefusalError
-from device_runtime.trainer import Task
+from device_runtime.trainer import TrainingTask
 from edgefl.masks import Array, Weights, full_mask
 from edgefl.model_graph import ModelGraph
 from edgefl.values import ClientPlan, Reason, loads
-from edgefl.wire import Dense, Expected, Kind, Payload, Sparse, decode, decode_mask
+from edgefl.wire import BodyKind, Dense, Expected, Payload, Sparse, decode, decode_mask
 
 __all__ = ["download_task"]
 
 
-def download_task(plan: ClientPlan, cache: ArtifactCache, client: CoordinatorClient) -> Task:
+def download_task(plan: ClientPlan, cache: ArtifactCache, client: CoordinatorClient) -> TrainingTask:
     """Return a plan's task. What is in the cache is not downloaded again."""
     before = client.traffic.down
 
@@ -34,7 +34,7 @@ def download_task(plan: ClientPlan, cache: ArtifactCache, client: CoordinatorCli
     dtypes = {name: str(tensor.dtype) for name, tensor in graph.tensor.items()}
     expected = {name: Expected(shape, dtype=dtypes[name]) for name, shape in mask.shapes.items()}
     weights = _tensors(get(plan.weights), expected)
-    return Task(
+    return TrainingTask(
         plan,
         mask,
         weights,
@@ -46,7 +46,7 @@ def download_task(plan: ClientPlan, cache: ArtifactCache, client: CoordinatorCli
 
 
 def _tensors(data: bytes, expected: dict[str, Expected] | None) -> Weights:
-    body = decode(data, kind=Kind.WEIGHTS, expected=expected, intact=True)  # the cache has compared its digest
+    body = decode(data, kind=BodyKind.WEIGHTS, expected=expected, intact=True)  # the cache has compared its digest
     return {name: _array(name, payload) for name, payload in body.tensors.items()}
 
 

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TypeVar, get_type_hints
 
-from edgefl.artifacts.store import write_whole
+from edgefl.artifacts.artifact_store import write_whole
 from edgefl.errors import EdgeFLError
 from edgefl.values import ClientPlan, Refusal, dumps, loads
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from device_runtime.agent.packing import packed, takes_planes, unpacked
+from device_runtime.agent.compression import packed, takes_planes, unpacked
 from edgefl import __version__
 from edgefl.errors import EdgeFLError, MissingDependencyError, WireFormatError
-from edgefl.wire import planes
+from edgefl.wire import byte_shuffle
 
 if TYPE_CHECKING:
     import httpx
@@ -185,7 +185,7 @@ class HttpTransport:
             headers["Range"] = f"bytes={request.start}-"
         if request.start or request.path in self._plain:
             return headers | {"Accept-Encoding": "identity"}
-        return headers | {"Accept-Encoding": planes.CODINGS if is_download else "gzip"}
+        return headers | {"Accept-Encoding": byte_shuffle.CODINGS if is_download else "gzip"}
 
     def _keep_plain(self, request: Request) -> None:
         """Ask for a reply that broke off, or could not be unpacked, as it is from now on: half of a body by planes is

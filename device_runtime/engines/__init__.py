@@ -5,6 +5,14 @@ onnx.py          onnxruntime: any width, any batch size
 executorch.py    ExecuTorch: programs compiled for one mask and one batch size; its Python binding needs torch
 """
 
-from device_runtime.engines.engine import ENGINES, Engine, Predictor, Step, Threads, installed_engines, open_engine
+from device_runtime.engines.engine import (
+    ENGINES,
+    Engine,
+    EngineStep,
+    Predictor,
+    ThreadSettings,
+    installed_engines,
+    open_engine,
+)
 
-__all__ = ["ENGINES", "Engine", "Predictor", "Step", "Threads", "installed_engines", "open_engine"]
+__all__ = ["ENGINES", "Engine", "Predictor", "EngineStep", "ThreadSettings", "installed_engines", "open_engine"]

@@ -15,11 +15,11 @@ from edgefl.errors import EdgeFLError, MissingDependencyError
 from edgefl.local_rules import TrainStep
 from edgefl.masks import Array, Mask, Weights
 
-__all__ = ["ENGINES", "Engine", "Predictor", "Step", "Threads", "installed_engines", "open_engine"]
+__all__ = ["ENGINES", "Engine", "Predictor", "EngineStep", "ThreadSettings", "installed_engines", "open_engine"]
 
 
 @dataclass(frozen=True, slots=True)
-class Threads:
+class ThreadSettings:
     """How an engine may use the processor."""
 
     count: int
@@ -27,12 +27,12 @@ class Threads:
     """Whether threads wait for work by burning cycles: a little faster, and bad for a battery."""
 
     @classmethod
-    def default(cls) -> "Threads":
+    def default(cls) -> "ThreadSettings":
         """Return all the cores that this process may use."""
         return cls(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
-class Step(TrainStep, Protocol):
+class EngineStep(TrainStep, Protocol):
     """A training graph or program, loaded."""
 
     @property
@@ -67,7 +67,7 @@ class Engine(Protocol):
         """The engine and its version, such as 'onnxruntime 1.31.1'."""
         ...
 
-    def train_step(self, graph: bytes, mask: Mask, *, labels: Array | None = None) -> Step:
+    def train_step(self, graph: bytes, mask: Mask, *, labels: Array | None = None) -> EngineStep:
         """Load a training graph or program. Gradients of frozen layers are cut away where that is possible.
 
         `labels` flags the classes that the device has, for a graph that masks the others out of the loss.
@@ -91,7 +91,7 @@ def installed_engines() -> tuple[str, ...]:
     return tuple(name for name, (package, _, _) in ENGINES.items() if importlib.util.find_spec(package) is not None)
 
 
-def open_engine(name: str | None = None, threads: Threads | None = None) -> Engine:
+def open_engine(name: str | None = None, threads: ThreadSettings | None = None) -> Engine:
     """Return an engine by its name, or the first that is installed."""
     if name is not None and name not in ENGINES:
         raise EdgeFLError(f"there is no engine {name!r}", fix=f"Known are {', '.join(ENGINES)}.")
@@ -100,5 +100,5 @@ def open_engine(name: str | None = None, threads: Threads | None = None) -> Engi
     package, extra, module = ENGINES[chosen]
     if chosen not in here:
         raise MissingDependencyError(package, action=f"The engine {chosen!r}", extra=extra)
-    engine: Engine = importlib.import_module(module).open_engine(threads or Threads.default())
+    engine: Engine = importlib.import_module(module).open_engine(threads or ThreadSettings.default())
     return engine

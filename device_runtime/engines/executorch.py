@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from device_runtime.engines.engine import Threads
+from device_runtime.engines.engine import ThreadSettings
 from edgefl.errors import ExportError, MaskError
 from edgefl.local_rules import Batch, StepResult, trained_parameters
 from edgefl.masks import Array, Mask, Weights
-from edgefl.model_graph import Role
+from edgefl.model_graph import TensorRole
 
 __all__ = ["ExecuTorchEngine", "ExecuTorchPredictor", "ExecuTorchStep", "open_engine"]
 
@@ -28,7 +28,7 @@ _INT64 = 4
 """ExecuTorch's number of this type."""
 
 
-def open_engine(threads: Threads) -> "ExecuTorchEngine":
+def open_engine(threads: ThreadSettings) -> "ExecuTorchEngine":
     """Return the engine."""
     return ExecuTorchEngine(threads)
 
@@ -36,7 +36,7 @@ def open_engine(threads: Threads) -> "ExecuTorchEngine":
 class ExecuTorchEngine:
     """ExecuTorch's runtime on the processor."""
 
-    def __init__(self, threads: Threads) -> None:
+    def __init__(self, threads: ThreadSettings) -> None:
         import torch  # noqa: TID251  its matrix products run on torch's threads
 
         torch.set_num_threads(threads.count)
@@ -71,7 +71,7 @@ class ExecuTorchStep:
         self._shapes = mask.shapes
         self._gradients = trained_parameters(mask)
         self.batch_size: int | None = program.batch_size
-        self._statistics = tuple(t.name for t in mask.graph.tensors if t.role is Role.STATISTIC)
+        self._statistics = tuple(t.name for t in mask.graph.tensors if t.role is TensorRole.STATISTIC)
 
     def __call__(self, weights: Weights, batch: Batch) -> StepResult:
         """Run forward and backward."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from device_runtime.engines.engine import Threads
+from device_runtime.engines.engine import ThreadSettings
 from device_runtime.engines.float_environment import kept_float_environment
 from edgefl.errors import ExportError, MaskError
 from edgefl.local_rules import Batch, StepResult, trained_parameters
@@ -29,7 +29,7 @@ _NUMPY = {
 }
 
 
-def open_engine(threads: Threads) -> "OnnxEngine":
+def open_engine(threads: ThreadSettings) -> "OnnxEngine":
     """Return the engine."""
     return OnnxEngine(threads)
 
@@ -37,7 +37,7 @@ def open_engine(threads: Threads) -> "OnnxEngine":
 class OnnxEngine:
     """onnxruntime on the processor."""
 
-    def __init__(self, threads: Threads) -> None:
+    def __init__(self, threads: ThreadSettings) -> None:
         self.threads = threads
 
     @property
@@ -217,7 +217,7 @@ def _cut(graph: bytes, trained: Collection[str]) -> bytes:
     return bytes(cut(model, [name for name in trained if name in offered]).SerializeToString())
 
 
-def open_session(model: bytes, threads: Threads) -> Any:
+def open_session(model: bytes, threads: ThreadSettings) -> Any:
     """Load a graph into onnxruntime, with the options that this engine wants."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads.count

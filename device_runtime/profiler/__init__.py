@@ -11,6 +11,6 @@ fit.py            from measurements to a `CostFit`, with an honest error
 network.py        bytes a second to and from a coordinator
 """
 
-from device_runtime.profiler.profiler import DEFAULT_SECONDS, Order, measure
+from device_runtime.profiler.profiler import DEFAULT_SECONDS, ProfileRequest, measure
 
-__all__ = ["DEFAULT_SECONDS", "Order", "measure"]
+__all__ = ["DEFAULT_SECONDS", "ProfileRequest", "measure"]

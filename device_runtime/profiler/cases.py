@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from device_runtime.engines import Engine
-from edgefl.local_rules import Batch, Descent, Part, Sgd, TrainStep
+from edgefl.local_rules import Batch, Descent, Sgd, TrainingInput, TrainStep
 from edgefl.masks import Array, Mask, Weights
-from edgefl.model_graph import Cost, Role
+from edgefl.model_graph import Cost, TensorRole
 
-__all__ = ["Case", "Program", "Sample", "Trial", "load_step", "made_up_weights", "work_of"]
+__all__ = ["Case", "CaseProgram", "Sample", "Trial", "load_step", "made_up_weights", "work_of"]
 
 _RULE = Sgd(descent=Descent(learning_rate=1e-6, momentum=0.9, weight_decay=5e-4))
 _BLOCK = 1 << 12
-_ONES = (Role.NORM, Role.STATISTIC)
+_ONES = (TensorRole.NORM, TensorRole.STATISTIC)
 
 CROSS_ENTROPY, MASKED_CROSS_ENTROPY = "cross_entropy", "masked_cross_entropy"
 
@@ -51,7 +51,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Program:
+class CaseProgram:
     """A training graph or program. Cases that share one share what the engine loads."""
 
     model: str
@@ -63,7 +63,7 @@ class Program:
 class Case:
     """One thing to measure."""
 
-    program: Program
+    program: CaseProgram
     mask: Mask
     batch: int
 
@@ -103,7 +103,7 @@ class Trial:
     """A case in memory, ready to be trained."""
 
     def __init__(self, case: Case, step: TrainStep) -> None:
-        self._part = Part(case.mask, made_up_weights(case.mask), seed=1)
+        self._part = TrainingInput(case.mask, made_up_weights(case.mask), seed=1)
         self._state = _RULE.begin(self._part)
         self._batch = case.program.sample.batch(case.batch)
         self._step = step

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from device_runtime.engines import Threads, open_engine
+from device_runtime.engines import ThreadSettings, open_engine
 from device_runtime.profiler.cases import Case
 from device_runtime.profiler.memory_probe import peak_of, write_case
 from device_runtime.telemetry.clock import Clock, now
@@ -58,7 +58,7 @@ def peaks_of(
     cases: Sequence[Case],
     *,
     engine: str | None,
-    threads: Threads,
+    threads: ThreadSettings,
     seconds: float,
     fresh: bool = True,
     progress: Callable[[float], None] = lambda share: None,
@@ -86,7 +86,7 @@ def peaks_of(
     return Peaks(found, fresh=True)
 
 
-def peak_in_fresh_process(case: Case, engine: str | None, threads: Threads) -> Memory | None:
+def peak_in_fresh_process(case: Case, engine: str | None, threads: ThreadSettings) -> Memory | None:
     """Return the memory of a case, or None if its process died of it or took too long.
 
     Raises OSError if this machine cannot start the process at all.
@@ -106,7 +106,7 @@ def peak_in_fresh_process(case: Case, engine: str | None, threads: Threads) -> M
 
 
 def _in_this_process(
-    cases: Sequence[Case], engine: str | None, threads: Threads, seconds: float, clock: Clock
+    cases: Sequence[Case], engine: str | None, threads: ThreadSettings, seconds: float, clock: Clock
 ) -> Peaks:
     opened = open_engine(engine, threads)
     began = clock()

@@ -9,8 +9,8 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from device_runtime.engines import Engine, Threads, open_engine
-from device_runtime.profiler.cases import Case, Program, Sample, Trial, load_step
+from device_runtime.engines import Engine, ThreadSettings, open_engine
+from device_runtime.profiler.cases import Case, CaseProgram, Sample, Trial, load_step
 from device_runtime.telemetry import MemoryWatch
 from edgefl.masks import Mask
 from edgefl.model_graph import ModelGraph
@@ -35,7 +35,7 @@ def peak_of(case: Case, engine: Engine) -> Memory:
     return memory
 
 
-def write_case(folder: Path, case: Case, engine: str | None, threads: Threads) -> None:
+def write_case(folder: Path, case: Case, engine: str | None, threads: ThreadSettings) -> None:
     """Leave a case in a folder for another process."""
     (folder / _GRAPH).write_text(dumps(case.mask.graph))
     (folder / _PROGRAM).write_bytes(case.program.data)
@@ -58,8 +58,8 @@ def read_case(folder: Path) -> tuple[Case, Engine]:
     sample = Sample(**job["sample"] | {"shape": tuple(job["sample"]["shape"])})
     kept = {group: range(width) for group, width in job["widths"].items()}
     mask = Mask.of(graph, trained=job["trained"], kept=kept)
-    program = Program(job["model"], (folder / _PROGRAM).read_bytes(), sample)
-    return Case(program, mask, job["batch"]), open_engine(job["engine"], Threads(**job["threads"]))
+    program = CaseProgram(job["model"], (folder / _PROGRAM).read_bytes(), sample)
+    return Case(program, mask, job["batch"]), open_engine(job["engine"], ThreadSettings(**job["threads"]))
 
 
 def main() -> None:

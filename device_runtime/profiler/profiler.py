@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from device_runtime.engines import Engine, Threads, open_engine
+from device_runtime.engines import Engine, ThreadSettings, open_engine
+from device_runtime.profiler.case_selection import cases_of, fitting_batch, programs_of
 from device_runtime.profiler.cases import Case, load_step, work_of
-from device_runtime.profiler.choice import cases_of, fitting_batch, programs_of
-from device_runtime.profiler.fit import FEWEST_GROUPS, Measured, fit_cost
+from device_runtime.profiler.cost_fit import FEWEST_GROUPS, Measured, fit_cost
 from device_runtime.profiler.memory import Peaks, peaks_of
 from device_runtime.profiler.network import Speed, measure_speed
 from device_runtime.profiler.programs import program_cases
@@ -35,7 +35,7 @@ from edgefl.artifacts.bundle import Bundle, read_bundle
 from edgefl.errors import EdgeFLError
 from edgefl.values import DeviceProfile, PowerSource, Provenance, timestamp_of
 
-__all__ = ["DEFAULT_SECONDS", "Order", "measure"]
+__all__ = ["DEFAULT_SECONDS", "ProfileRequest", "measure"]
 
 DEFAULT_SECONDS = 40.0
 SHORTEST_SECONDS = 3.0
@@ -53,7 +53,7 @@ Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class ProfileRequest:
     """What to measure, and with what."""
 
     engine: str | None = None
@@ -71,7 +71,9 @@ class Order:
 
 
 def measure(
-    order: Order, progress: Progress = lambda what, share: None, note: Callable[[str], None] = lambda text: None
+    order: ProfileRequest,
+    progress: Progress = lambda what, share: None,
+    note: Callable[[str], None] = lambda text: None,
 ) -> DeviceProfile:
     """Measure this device. `note` is told what a person should know about how the profile came about."""
     if not order.seconds >= SHORTEST_SECONDS or (order.threads is not None and order.threads < 1):
@@ -80,7 +82,7 @@ def measure(
             fix=f"Give at least {SHORTEST_SECONDS:g} seconds and 1 thread.",
         )
     free = _memory()
-    threads = Threads(order.threads or usable_cores())
+    threads = ThreadSettings(order.threads or usable_cores())
     engine = open_engine(order.engine, threads)
     speed = None if order.coordinator is None else _speed(order, order.coordinator, progress)
     began, thermal = now(), ThermalWatch()
@@ -123,12 +125,12 @@ def _memory() -> MemorySize:
     return size
 
 
-def _speed(order: Order, url: str, progress: Progress) -> Speed:
+def _speed(order: ProfileRequest, url: str, progress: Progress) -> Speed:
     progress("network", 0.0)
     return measure_speed(url, order.key)
 
 
-def _cases(order: Order, engine: Engine, *, limit: int) -> list[Case]:
+def _cases(order: ProfileRequest, engine: Engine, *, limit: int) -> list[Case]:
     """Return the cases that this device may try: those that should fit its memory, or the least of all."""
     if _is_executorch(engine):
         cases = program_cases(order.bundles)
@@ -165,7 +167,9 @@ def _times(
     return timing, power_source(source, idle_watts=rest, busy=amount)
 
 
-def _peaks(order: Order, engine: Engine, threads: Threads, cases: Sequence[Case], progress: Progress) -> Peaks:
+def _peaks(
+    order: ProfileRequest, engine: Engine, threads: ThreadSettings, cases: Sequence[Case], progress: Progress
+) -> Peaks:
     return peaks_of(
         cases,
         engine=order.engine,

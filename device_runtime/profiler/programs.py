@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from device_runtime.profiler.cases import Case, Program, Sample
+from device_runtime.profiler.cases import Case, CaseProgram, Sample
 from edgefl.artifacts.bundle import read_bundle
 from edgefl.errors import EdgeFLError, SchemaError
 from edgefl.wire import decode_mask
@@ -44,4 +44,4 @@ def _case(folder: Path) -> Case:
     except (ValueError, KeyError, TypeError):
         raise SchemaError(f"{personal / 'train.json'} does not tell the batch size", fix="Export it again.") from None
     sample = Sample(manifest.input_shape, manifest.input_dtype.value, manifest.outputs, manifest.loss)
-    return Case(Program(manifest.model, program, sample), decode_mask(mask, bundle.graph), batch)
+    return Case(CaseProgram(manifest.model, program, sample), decode_mask(mask, bundle.graph), batch)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from device_runtime.engines import Engine
-from device_runtime.profiler.cases import Case, Program, Trial, load_step
+from device_runtime.profiler.cases import Case, CaseProgram, Trial, load_step
 from device_runtime.telemetry.clock import Clock, now
 from device_runtime.telemetry.system_files import ROOT, text_of
 from edgefl.local_rules import TrainStep
@@ -114,7 +114,7 @@ class _Turns:
     def __init__(self, engine: Engine, clock: Clock, deadline: float, seconds: float, progress: Progress) -> None:
         self._engine, self._clock = engine, clock
         self._deadline, self._seconds, self._progress = deadline, seconds, progress
-        self._steps: dict[Program, TrainStep] = {}
+        self._steps: dict[CaseProgram, TrainStep] = {}
 
     def run(self, cases: Sequence[Case]) -> list[Timed]:
         tried = self._try_each(sorted(cases, key=lambda case: case.multiply_adds))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgefl.artifacts.store import write_whole
+from edgefl.artifacts.artifact_store import write_whole
 from edgefl.errors import SchemaError
 from edgefl.model_graph import Dtype, ModelGraph
 from edgefl.values import Digest, Name, PositiveCount, check_fields, digest_of, document, dumps, loads

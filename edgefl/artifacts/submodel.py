@@ -12,7 +12,7 @@ from edgefl.artifacts.bake import bake
 from edgefl.artifacts.bundle import INFER, TRAIN, WEIGHTS, Bundle
 from edgefl.artifacts.cut import GRADIENT, cut
 from edgefl.masks import Array, Mask, Weights, gather
-from edgefl.wire import Kind, decode, encode_weights
+from edgefl.wire import BodyKind, decode, encode_weights
 
 __all__ = ["Submodel", "bundle_weights", "make_submodel", "training_graph"]
 
@@ -54,4 +54,4 @@ def training_graph(bundle: Bundle, mask: Mask) -> bytes:
 
 def bundle_weights(bundle: Bundle) -> dict[str, Array]:
     """Return the weights that were exported with the model."""
-    return decode(bundle.files[WEIGHTS], kind=Kind.WEIGHTS).arrays
+    return decode(bundle.files[WEIGHTS], kind=BodyKind.WEIGHTS).arrays

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from device_runtime.profiler.cases import Sample
+from edgefl.bench.inference_files import ENDINGS, ENGINES, FORMS, InferenceFile, make_parts, sparse_mask
 from edgefl.bench.job import Job, command_of
-from edgefl.bench.measuring import Finish, Pace, measured, noise_notes, source_notes
-from edgefl.bench.parts import ENDINGS, ENGINES, FORMS, Part, make_parts, sparse_mask
-from edgefl.bench.report import Report, busy_note, load_now
+from edgefl.bench.measurements import Finish, MeasuringTime, measured, noise_notes, source_notes
+from edgefl.bench.report import BenchReport, busy_note, load_now
 from edgefl.bench.subject import Subject
 from edgefl.errors import EdgeFLError
 from edgefl.masks import Array
@@ -24,7 +24,7 @@ from edgefl.masks import Array
 if TYPE_CHECKING:
     from edgefl.data import Dataset
 
-__all__ = ["InferOrder", "infer_files", "infer_model"]
+__all__ = ["InferRequest", "infer_files", "infer_model"]
 
 CALIBRATION_SAMPLES = 64
 TEST_SAMPLES = 500
@@ -34,10 +34,10 @@ CUT_NOTE = "sparse models were cut, not trained again: what accuracy they lose, 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class InferOrder:
+class InferRequest:
     """What to measure, and how long."""
 
-    pace: Pace
+    pace: MeasuringTime
     engines: tuple[str, ...] = tuple(ENGINES)
     forms: tuple[str, ...] = FORMS
     keep: float | None = None
@@ -54,7 +54,7 @@ class InferOrder:
                 raise EdgeFLError(f"there is no {what} {', '.join(unknown)!r}", fix=f"Known are {', '.join(known)}.")
 
 
-def infer_model(subject: Subject, order: InferOrder) -> Report:
+def infer_model(subject: Subject, order: InferRequest) -> BenchReport:
     """Race the forms of a model."""
     load, manifest = load_now(), subject.bundle.manifest
     mask, exported = sparse_mask(subject, order.keep, order.multiple)
@@ -79,7 +79,7 @@ def infer_model(subject: Subject, order: InferOrder) -> Report:
     return _report(setting, order, rows, {**parts.missing, **missing}, [*notes, *busy_note(load)], found)
 
 
-def infer_files(files: Sequence[Path], order: InferOrder, shape: tuple[int, ...] | None = None) -> Report:
+def infer_files(files: Sequence[Path], order: InferRequest, shape: tuple[int, ...] | None = None) -> BenchReport:
     """Race finished models (.onnx, .pte), whatever they are."""
     load = load_now()
     parts = [_file_part(file, files) for file in files]
@@ -91,7 +91,7 @@ def infer_files(files: Sequence[Path], order: InferOrder, shape: tuple[int, ...]
     return _report(setting, order, rows, missing, [*notes, *busy_note(load)], found)
 
 
-def _file_part(file: Path, files: Sequence[Path]) -> Part:
+def _file_part(file: Path, files: Sequence[Path]) -> InferenceFile:
     engines = {ending: engine for engine, ending in ENDINGS.items()}
     engine = engines.get(file.suffix.lstrip("."))
     if engine is None:
@@ -99,7 +99,7 @@ def _file_part(file: Path, files: Sequence[Path]) -> Part:
     if not file.is_file():
         raise EdgeFLError(f"{file} does not exist", fix="Give the path of a model.")
     alone = sum(other.name == file.name for other in files) == 1
-    return Part(file.name if alone else str(file), engine, "file", file)
+    return InferenceFile(file.name if alone else str(file), engine, "file", file)
 
 
 def _calibration(subject: Subject, data: "Dataset | None") -> Array:
@@ -112,7 +112,7 @@ def _calibration(subject: Subject, data: "Dataset | None") -> Array:
 
 
 def _raced(
-    parts: Sequence[Part], order: InferOrder, folder: Path, shape: tuple[int, ...] | None, dtype: str
+    parts: Sequence[InferenceFile], order: InferRequest, folder: Path, shape: tuple[int, ...] | None, dtype: str
 ) -> tuple[dict[str, Finish], dict[str, str]]:
     commands = {}
     for number, part in enumerate(parts):
@@ -136,7 +136,9 @@ def _raced(
     return measured(commands, order.pace, judge=judge, progress=order.progress)
 
 
-def _rows(parts: Sequence[Part], found: Mapping[str, Finish], against: Callable[[Part], str]) -> list[dict[str, Any]]:
+def _rows(
+    parts: Sequence[InferenceFile], found: Mapping[str, Finish], against: Callable[[InferenceFile], str]
+) -> list[dict[str, Any]]:
     rows = []
     for part in parts:
         finish, base = found.get(part.name), against(part)
@@ -148,7 +150,7 @@ def _rows(parts: Sequence[Part], found: Mapping[str, Finish], against: Callable[
     return rows
 
 
-def _data_notes(order: InferOrder, rows: Sequence[Mapping[str, Any]], outputs: int) -> list[str]:
+def _data_notes(order: InferRequest, rows: Sequence[Mapping[str, Any]], outputs: int) -> list[str]:
     if order.data is None:
         return ["accuracy: no data given", *([NOISE_NOTE] if any("int8" in row["form"] for row in rows) else [])]
     part = "test" if len(order.data.test) else "train"
@@ -160,11 +162,11 @@ def _data_notes(order: InferOrder, rows: Sequence[Mapping[str, Any]], outputs: i
 
 def _report(
     setting: Mapping[str, Any],
-    order: InferOrder,
+    order: InferRequest,
     rows: list[dict[str, Any]],
     missing: Mapping[str, str],
     notes: Sequence[str],
     found: Mapping[str, Finish],
-) -> Report:
+) -> BenchReport:
     said = [*source_notes(found), *noise_notes(rows, "speed_up"), *notes]
-    return Report("infer", {**setting, **order.pace.setting()}, rows, missing, said)
+    return BenchReport("infer", {**setting, **order.pace.setting()}, rows, missing, said)

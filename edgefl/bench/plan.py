@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from edgefl.bench.report import Report, busy_note, load_now
+from edgefl.bench.report import BenchReport, busy_note, load_now
 from edgefl.bench.subject import lacking
 from edgefl.errors import EdgeFLError
-from edgefl.planning import Block, FreezingDevice, FreezingPlan, Method, freezing_plan
+from edgefl.planning import Block, FreezingDevice, FreezingPlan, PlanningMethod, freezing_plan
 from edgefl.values import Budget
 
 __all__ = ["MOBILENET", "fleet_of", "mobilenet_blocks", "plan_report", "timed_plan"]
@@ -25,7 +25,7 @@ SHARES = (0.125, 0.25, 0.5, 0.75, 1.0)
 MOST_FOR_SCA = 200
 """The paper's own method takes minutes for more devices."""
 _WIDTHS = (64, 128, 128, 256, 256, 512, 512, 512, 512, 512, 512, 1024, 1024)
-METHODS = (Method.AUTO, Method.SCA, Method.SEQUENTIAL, Method.RANDOM)
+METHODS = (PlanningMethod.AUTO, PlanningMethod.SCA, PlanningMethod.SEQUENTIAL, PlanningMethod.RANDOM)
 
 
 def plan_report(
@@ -36,11 +36,11 @@ def plan_report(
     methods: Sequence[str] = tuple(METHODS),
     seed: int = 0,
     progress: Callable[[str], None] = lambda step: None,
-) -> Report:
+) -> BenchReport:
     """Plan for a fleet of each size by each method."""
-    unknown = [method for method in methods if method not in tuple(Method)]
+    unknown = [method for method in methods if method not in tuple(PlanningMethod)]
     if unknown or not methods:
-        raise EdgeFLError(f"there is no method {', '.join(unknown)!r}", fix=f"Known are {', '.join(Method)}.")
+        raise EdgeFLError(f"there is no method {', '.join(unknown)!r}", fix=f"Known are {', '.join(PlanningMethod)}.")
     if not sizes or min(sizes) < 1:
         raise EdgeFLError(f"the fleets have {list(sizes)} devices", fix="Give numbers of at least 1.")
     without = lacking(("scipy",), "Planning", "coordinator")
@@ -51,9 +51,9 @@ def plan_report(
     load, rows, missing = load_now(), [], {}
     for size in sizes:
         fleet = _mixed_fleet(model, size, seed)
-        for method in map(Method, methods):
+        for method in map(PlanningMethod, methods):
             title = f"{size:,} devices, {method.value}"
-            if method is Method.SCA and size > MOST_FOR_SCA:
+            if method is PlanningMethod.SCA and size > MOST_FOR_SCA:
                 missing[title] = f"the paper's method takes minutes for more than {MOST_FOR_SCA} devices."
                 continue
             progress(title)
@@ -61,7 +61,7 @@ def plan_report(
     dimension = sum(block.size for block in model)
     setting = {"model": name, "blocks": len(model), "parameters": dimension, "budgets": list(SHARES), "seed": seed}
     notes = ["the first device may train all of the model; the others one of five shares of it, drawn by the seed"]
-    return Report("plan", setting, rows, missing, [*notes, *busy_note(load)])
+    return BenchReport("plan", setting, rows, missing, [*notes, *busy_note(load)])
 
 
 def _figures(plan: FreezingPlan, seconds: float) -> dict[str, Any]:
@@ -75,7 +75,9 @@ def _figures(plan: FreezingPlan, seconds: float) -> dict[str, Any]:
     }
 
 
-def timed_plan(model: Sequence[Block], devices: Sequence[FreezingDevice], method: Method) -> tuple[FreezingPlan, float]:
+def timed_plan(
+    model: Sequence[Block], devices: Sequence[FreezingDevice], method: PlanningMethod
+) -> tuple[FreezingPlan, float]:
     """Return a plan and the seconds that it took: once, since a planner of seconds is not noisy."""
     start = time.perf_counter()
     plan = freezing_plan(model, devices, method=method)

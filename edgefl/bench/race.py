@@ -19,7 +19,7 @@ from typing import IO, Any
 from edgefl.bench.spread import Times
 from edgefl.errors import EdgeFLError
 
-__all__ = ["Field", "Racer", "energies", "race", "raced", "starting"]
+__all__ = ["StartingField", "Racer", "energies", "race", "raced", "starting"]
 
 _LAST_WORDS = 300
 _ENOUGH_SECONDS = 30
@@ -88,7 +88,7 @@ class Racer:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class StartingField:
     """Who is at the start, and who could not come."""
 
     racers: Mapping[str, Racer]
@@ -97,7 +97,7 @@ class Field:
 
 
 @contextlib.contextmanager
-def starting(commands: Mapping[str, Sequence[str]]) -> Iterator[Field]:
+def starting(commands: Mapping[str, Sequence[str]]) -> Iterator[StartingField]:
     """Start a process for each command (a module and its arguments), and stop them all in the end."""
     racers: dict[str, Racer] = {}
     missing: dict[str, str] = {}
@@ -107,7 +107,7 @@ def starting(commands: Mapping[str, Sequence[str]]) -> Iterator[Field]:
                 racers[name] = Racer(command)
             except EdgeFLError as error:
                 missing[name] = str(error)
-        yield Field(racers, missing)
+        yield StartingField(racers, missing)
     finally:
         for racer in racers.values():
             racer.stop()

@@ -1,7 +1,7 @@
 """The process of one racer: `python -m edgefl.bench.racer JOB.json`, started by `edgefl.bench.race`.
 
-Engines are those of the device (`device_runtime.engines`), as they run there; PyTorch comes from `export.racing`. What
-an engine's own import takes is not counted as the model's memory.
+Engines are those of the device (`device_runtime.engines`), as they run there; PyTorch comes from
+`export.benchmark_steps`. What an engine's own import takes is not counted as the model's memory.
 """
 
 import sys
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from device_runtime.engines import Engine, Threads, open_engine
+from device_runtime.engines import Engine, ThreadSettings, open_engine
 from device_runtime.profiler.cases import Sample, made_up_weights
 from edgefl.bench.job import PYTORCH, Job
 from edgefl.bench.serving import Entrant, serve
@@ -20,7 +20,7 @@ from edgefl.errors import EdgeFLError, MissingDependencyError
 from edgefl.masks import Weights
 from edgefl.model_graph import ModelGraph
 from edgefl.values import loads
-from edgefl.wire import Kind, decode, decode_mask
+from edgefl.wire import BodyKind, decode, decode_mask
 
 __all__ = ["main"]
 
@@ -35,7 +35,7 @@ def main() -> None:
         return
     opened: list[Engine] = []
     load = _prediction if job.task == "infer" else _step
-    serve(lambda: load(job, opened[0]), lambda: opened.append(open_engine(job.engine, Threads(job.threads))))
+    serve(lambda: load(job, opened[0]), lambda: opened.append(open_engine(job.engine, ThreadSettings(job.threads))))
 
 
 def _prediction(job: Job, engine: Engine) -> Entrant:
@@ -78,13 +78,13 @@ def _step(job: Job, engine: Engine) -> Entrant:
 
 def _import_torch() -> None:
     try:
-        import export.racing  # noqa: F401
+        import export.benchmark_steps  # noqa: F401
     except ImportError as error:
         raise MissingDependencyError(error.name or "torch", action="PyTorch", extra="export") from None
 
 
 def _torch_step(job: Job) -> Entrant:
-    from export.racing import eager_step
+    from export.benchmark_steps import eager_step
 
     batch = _sample(job).batch(job.batch)
     sample = ",".join(map(str, job.shape or ())) if ":" in str(job.source) else None
@@ -99,7 +99,7 @@ def _sample(job: Job) -> Sample:
 
 
 def _weights(path: str | None) -> Weights:
-    return {} if path is None else decode(_content(path), kind=Kind.WEIGHTS).arrays
+    return {} if path is None else decode(_content(path), kind=BodyKind.WEIGHTS).arrays
 
 
 def _content(path: str | None) -> bytes:

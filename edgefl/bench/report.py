@@ -7,14 +7,14 @@ from typing import Any
 
 from device_runtime.telemetry import device_name, machine, usable_cores
 
-__all__ = ["Report", "busy_note", "load_now", "machine_facts"]
+__all__ = ["BenchReport", "busy_note", "load_now", "machine_facts"]
 
 _BUSY = 0.25
 """Of the cores, taken by others, and a measurement should say so."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Report:
+class BenchReport:
     """One measurement."""
 
     bench: str

@@ -15,10 +15,10 @@ from device_runtime.profiler.reference import MODELS, reference_bundles
 from edgefl.artifacts.bundle import WEIGHTS, Bundle, read_bundle
 from edgefl.errors import EdgeFLError, MissingDependencyError
 from edgefl.masks import Weights, full_mask
-from edgefl.wire import Kind, decode
+from edgefl.wire import BodyKind, decode
 
 if TYPE_CHECKING:
-    from export.source import Source
+    from export.model_source import ModelSource
 
 __all__ = ["Subject", "is_here", "lacking", "open_subject"]
 
@@ -32,7 +32,7 @@ class Subject:
     bundle: Bundle
     weights: Weights
     """Of the whole model."""
-    source: "Source | None" = None
+    source: "ModelSource | None" = None
     """The torch model, where there is one."""
     target: str | None = None
     """By which name PyTorch's racer finds it again."""
@@ -84,7 +84,7 @@ def open_subject(
 
 def _exported(model: str, classes: int | None, sample: str | None, weights: str | None) -> Subject:
     from export.bundle import make_bundle
-    from export.source import open_source
+    from export.model_source import open_source
     from export.zoo import block_of
 
     source = open_source(model, classes=classes, sample=sample, weights=weights)
@@ -102,12 +102,12 @@ def _of_bundle(path: Path) -> Subject:
     return Subject(bundle, weights, source, target, why, personal)
 
 
-def _source_of(bundle: Bundle) -> "tuple[Source | None, str]":
+def _source_of(bundle: Bundle) -> "tuple[ModelSource | None, str]":
     """Build the torch model of a bundle anew, if it is one of the zoo; a bundle holds graphs, not code."""
     without = lacking(("torch", "onnx"), "Building the torch model", "export")
     if without is not None:
         return None, str(without)
-    from export.source import open_source
+    from export.model_source import open_source
     from export.zoo import ZOO
 
     manifest = bundle.manifest
@@ -123,4 +123,4 @@ def _built_in(model: str, without: str) -> Subject:
 
 
 def _stored(bundle: Bundle) -> Weights:
-    return decode(bundle.files[WEIGHTS], kind=Kind.WEIGHTS).arrays
+    return decode(bundle.files[WEIGHTS], kind=BodyKind.WEIGHTS).arrays

@@ -12,16 +12,16 @@ from typing import Any
 
 from device_runtime.engines import ENGINES as INSTALLABLE
 from edgefl.artifacts.bundle import GRAPH, TRAIN
+from edgefl.bench.inference_files import ENGINES
 from edgefl.bench.job import PYTORCH, Job, command_of
-from edgefl.bench.measuring import Finish, Pace, measured, noise_notes, source_notes
-from edgefl.bench.parts import ENGINES
-from edgefl.bench.report import Report, busy_note, load_now
+from edgefl.bench.measurements import Finish, MeasuringTime, measured, noise_notes, source_notes
+from edgefl.bench.report import BenchReport, busy_note, load_now
 from edgefl.bench.subject import Subject, lacking
 from edgefl.errors import EdgeFLError
 from edgefl.masks import Mask, freeze, full_mask, gather, leading_channels
 from edgefl.wire import encode_mask, encode_weights
 
-__all__ = ["PARTS", "TrainOrder", "train_model"]
+__all__ = ["PARTS", "TrainRequest", "train_model"]
 
 PARTS: Mapping[str, Callable[[Mask], Mask]] = {
     "full": lambda whole: whole,
@@ -34,10 +34,10 @@ ALIKE = 1e-3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TrainOrder:
+class TrainRequest:
     """What to measure, and how long."""
 
-    pace: Pace
+    pace: MeasuringTime
     engines: tuple[str, ...] = (PYTORCH, *ENGINES)
     batches: tuple[int, ...] = (32,)
     parts: tuple[str, ...] = ("full",)
@@ -53,7 +53,7 @@ class TrainOrder:
             raise EdgeFLError(f"the batch sizes are {self.batches}", fix="Give numbers of at least 1.")
 
 
-def train_model(subject: Subject, order: TrainOrder) -> Report:
+def train_model(subject: Subject, order: TrainRequest) -> BenchReport:
     """Race the engines on a model, at each batch size."""
     load = load_now()
     rows: list[dict[str, Any]] = []
@@ -68,13 +68,13 @@ def train_model(subject: Subject, order: TrainOrder) -> Report:
         rows += _rows(field, found)
         notes += [note for note in [*source_notes(found), *_loss_notes(found)] if note not in notes]
     setting = {"model": subject.name, "batches": list(order.batches), **order.pace.setting()}
-    return Report("train", setting, rows, missing, [*notes, *noise_notes(rows, "time"), *busy_note(load)])
+    return BenchReport("train", setting, rows, missing, [*notes, *noise_notes(rows, "time"), *busy_note(load)])
 
 
 class _Field:
     """The racers of one batch size: their files, and who is missing."""
 
-    def __init__(self, subject: Subject, order: TrainOrder, batch: int, folder: Path) -> None:
+    def __init__(self, subject: Subject, order: TrainRequest, batch: int, folder: Path) -> None:
         self._subject, self._order, self._folder = subject, order, folder
         self.batch = batch
         self.missing: dict[str, str] = {}
@@ -138,7 +138,7 @@ class _Field:
         if engine == "onnx":
             return self._subject.bundle.files[TRAIN]  # the engine cuts what the mask freezes
         self._need_source("Compiling for ExecuTorch", ("torch", package))
-        from export.racing import compiled_step
+        from export.benchmark_steps import compiled_step
 
         assert self._subject.source is not None  # it was asked for
         return compiled_step(self._subject.source, mask, self.batch, self._subject.bundle.manifest.loss)

@@ -12,24 +12,24 @@ from typing import Any
 
 import numpy as np
 
-from edgefl.bench.made_up import strong_device
-from edgefl.bench.report import Report
+from edgefl.bench.report import BenchReport
+from edgefl.bench.strong_device import strong_device
 from edgefl.bench.subject import Subject
 from edgefl.bench.timing import timed
 from edgefl.errors import EdgeFLError
 from edgefl.local_rules.descent import weight_tensors
 from edgefl.masks import Weights, full_mask, gather, random_channels
-from edgefl.model_graph import ModelGraph, Role
-from edgefl.strategies import Moment, Participant, strategy_of
-from edgefl.strategies.traffic import upload_report
+from edgefl.model_graph import ModelGraph, TensorRole
+from edgefl.strategies import Participant, RoundContext, strategy_of
+from edgefl.strategies.transfer_sizes import upload_report
 from edgefl.strategies.uplinks import Sent
 from edgefl.values import Budget, Setting
 from edgefl.wire import (
     Bits,
     Body,
+    BodyKind,
     Counts,
     Dense,
-    Kind,
     Payload,
     Slice,
     Sparse,
@@ -61,7 +61,7 @@ class _Case:
     """A body that was checked when it came: its arrays are views."""
 
 
-def wire_report(subject: Subject, *, turns: int = 15) -> Report:
+def wire_report(subject: Subject, *, turns: int = 15) -> BenchReport:
     """Measure every codec and every uplink on a model."""
     if turns < 2:
         raise EdgeFLError(f"--turns is {turns}", fix="Give at least 2.")
@@ -92,20 +92,20 @@ def wire_report(subject: Subject, *, turns: int = 15) -> Report:
         )
     setting = {"model": graph.name, "parameters": graph.parameters, "turns": turns}
     notes = ["bits are of the parameters that a body speaks for; headers, and the report of an uplink, are included"]
-    return Report("wire", setting, rows, notes=notes)
+    return BenchReport("wire", setting, rows, notes=notes)
 
 
 def codec_bodies(graph: ModelGraph, weights: Weights, seed: int = 0) -> Iterator[tuple[str, Body, int]]:
     """Return a body for every codec, with the number of parameters that it speaks for."""
     generator = np.random.default_rng(seed)
     masked = list(weight_tensors(full_mask(graph)))
-    sizes = {tensor.name: tensor.size for tensor in graph.tensors if tensor.role is not Role.STATISTIC}
+    sizes = {tensor.name: tensor.size for tensor in graph.tensors if tensor.role is not TensorRole.STATISTIC}
     mask = random_channels(graph, 0.5, generator)
     part = gather(mask, weights)
 
     def body(make: Callable[[str], Payload], names: list[str], seed: int | None = None) -> tuple[Body, int]:
         payloads = {name: make(name) for name in names}
-        return Body(Kind.UPDATE, payloads, seed=seed), sum(sizes[name] for name in names)
+        return Body(BodyKind.UPDATE, payloads, seed=seed), sum(sizes[name] for name in names)
 
     def sparse(density: float) -> Callable[[str], Payload]:
         return lambda name: Sparse.where(weights[name], generator.random(weights[name].shape) < density)
@@ -141,13 +141,13 @@ def uplinks() -> dict[str, tuple[str, Mapping[str, Setting]]]:
 
 def _uplinks(graph: ModelGraph, weights: Weights) -> Iterator[_Case]:
     """Return what each uplink sends for a device that can train the whole model."""
-    moment = Moment(0, _ROUNDS, 0)
+    round_context = RoundContext(0, _ROUNDS, 0)
     fleet = [Participant("device", strong_device(), Budget(), samples=100)]
     for title, (name, settings) in uplinks().items():
         strategy = strategy_of(name, settings)
         model = strategy.begin(graph, weights)
-        order = strategy.plan(model, fleet, moment)["device"]
-        report = upload_report(model, order, moment)
+        order = strategy.plan(model, fleet, round_context)["device"]
+        report = upload_report(model, order, round_context)
         read: Callable[[bytes], Any] = partial(decode_result, graph=graph)
         again: Callable[[bytes], Any] = partial(decode_result, graph=graph, known=report.result)
         yield _Case(title, "uplink", order.mask.cost.parameters, partial(encode_result, report, graph), read, again)

@@ -12,7 +12,7 @@ static/       style.css, charts.js, tables.js: none needs an inline handler or s
 Everything but `library.py` is a function from values to values.
 """
 
+from edgefl.charts.device_parts import DevicePart, part_of
 from edgefl.charts.figure import Figure
-from edgefl.charts.parts import Part, part_of
 
-__all__ = ["Figure", "Part", "part_of"]
+__all__ = ["Figure", "DevicePart", "part_of"]

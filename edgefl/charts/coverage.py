@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from edgefl.charts.device_parts import DevicePart
 from edgefl.charts.figure import Figure, bars, layout, names_axis, plain
-from edgefl.charts.parts import Part
 from edgefl.charts.words import plural
 
 __all__ = ["coverage_picture"]
@@ -13,7 +13,7 @@ _MANY_LAYERS = 12
 """Beyond, their names are written at an angle."""
 
 
-def coverage_picture(parts: Sequence[Part]) -> Figure | None:
+def coverage_picture(parts: Sequence[DevicePart]) -> Figure | None:
     """Draw of every layer how many devices train it, and how many have it frozen."""
     if not parts or not parts[0].layers:
         return None

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from edgefl.charts.device_parts import DevicePart
 from edgefl.charts.figure import MOST_LABELS, Figure, cells, layout, names_axis, plain
-from edgefl.charts.parts import Part
 from edgefl.charts.words import count, plural, share
 from edgefl.masks import Array
 
@@ -53,7 +53,7 @@ def label_picture(fleet: Sequence[tuple[str, Sequence[int]]]) -> Figure | None:
     )
 
 
-def layer_picture(parts: Sequence[Part]) -> Figure | None:
+def layer_picture(parts: Sequence[DevicePart]) -> Figure | None:
     """Draw how much each device keeps of each layer, in one colour where it trains it and in another where not."""
     rows = parts[:MOST_DEVICES]
     if not rows or not rows[0].layers:
@@ -86,14 +86,14 @@ def layer_picture(parts: Sequence[Part]) -> Figure | None:
     )
 
 
-def channel_pictures(parts: Sequence[Part]) -> tuple[Figure, ...]:
+def channel_pictures(parts: Sequence[DevicePart]) -> tuple[Figure, ...]:
     """Draw which channels of each group each device keeps, one picture a group."""
     rows = parts[:MOST_DEVICES]
     groups = list(rows[0].channels)[:MOST_GROUPS] if rows else []
     return tuple(_channels(rows, group, place, len(parts)) for place, group in enumerate(groups))
 
 
-def _channels(rows: Sequence[Part], group: str, place: int, devices: int) -> Figure:
+def _channels(rows: Sequence[DevicePart], group: str, place: int, devices: int) -> Figure:
     names = [part.device_id for part in rows]
     flags = np.array([[flag == "1" for flag in part.channels[group]] for part in rows], np.bool_)
     width = flags.shape[1]

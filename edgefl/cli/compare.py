@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     for warning in compared.warnings:
         print(f"edgefl: warning: {printable(warning)}", file=sys.stderr)
     if args.out is not None:
-        from edgefl.artifacts.store import write_whole
+        from edgefl.artifacts.artifact_store import write_whole
         from edgefl.report import comparison_page
 
         write_whole(Path(args.out), comparison_page(runs, compared).encode())

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from edgefl.artifacts.bundle import Bundle
     from edgefl.data import Dataset
     from edgefl.masks import Array, Mask
+    from export.model_source import ModelSource
     from export.parity import Parity
-    from export.personal import Order
-    from export.source import Source
+    from export.personal_files import PersonalExport
 
 __all__ = ["add_parser"]
 
@@ -109,8 +109,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         from export.bundle import make_bundle
         from export.losses import Loss
-        from export.personal import make_files
-        from export.source import open_source
+        from export.model_source import open_source
+        from export.personal_files import make_files
         from export.zoo import block_of
     except ImportError as error:
         raise MissingDependencyError(error.name or "torch", action="Export", extra="export") from None
@@ -167,8 +167,8 @@ def _data(args: argparse.Namespace) -> "Dataset | None":
     return load(args.data) if args.int8 else None
 
 
-def _order(args: argparse.Namespace, source: "Source", data: "Dataset | None") -> "Order":
-    from export.personal import FORMATS, Order
+def _order(args: argparse.Namespace, source: "ModelSource", data: "Dataset | None") -> "PersonalExport":
+    from export.personal_files import FORMATS, PersonalExport
 
     formats = tuple(dict.fromkeys(word.strip() for word in args.format.split(",") if word.strip()))
     unknown = [word for word in formats if word not in FORMATS]
@@ -182,7 +182,9 @@ def _order(args: argparse.Namespace, source: "Source", data: "Dataset | None") -
         raise ExportError("--int8 is for inference, and --train leaves that out", fix="Leave one of them out.")
     both = args.train == args.infer
     calibration = None if data is None else _calibration(data, tuple(source.example.shape[1:]))
-    return Order(formats, train=args.train or both, infer=args.infer or both, batch=args.batch, calibration=calibration)
+    return PersonalExport(
+        formats, train=args.train or both, infer=args.infer or both, batch=args.batch, calibration=calibration
+    )
 
 
 def _calibration(data: "Dataset", shape: tuple[int, ...]) -> "Array":
@@ -191,7 +193,7 @@ def _calibration(data: "Dataset", shape: tuple[int, ...]) -> "Array":
     return data.evenly(CALIBRATION_SAMPLES)[0]
 
 
-def _checked(source: "Source", bundle: "Bundle", show: _Progress) -> "Parity":
+def _checked(source: "ModelSource", bundle: "Bundle", show: _Progress) -> "Parity":
     from edgefl.artifacts.bundle import TRAIN
     from export.parity import check_parity
 
@@ -247,7 +249,7 @@ def _read(path: str) -> bytes:
 
 def _accuracies(files: dict[str, bytes], data: "Dataset") -> dict[str, object]:
     """Compare the 8-bit models with the others on test samples that lie evenly over the test data."""
-    from export.accuracy import compare
+    from export.quantisation_accuracy import compare
 
     x, y = data.evenly(TEST_SAMPLES, "test" if len(data.test) else "train")
     endings = [name.rpartition(".")[2] for name in files if name.startswith("infer.int8.")]
@@ -255,7 +257,7 @@ def _accuracies(files: dict[str, bytes], data: "Dataset") -> dict[str, object]:
 
 
 def _write(files: dict[str, bytes], folder: Path) -> None:
-    from edgefl.artifacts.store import write_whole
+    from edgefl.artifacts.artifact_store import write_whole
 
     for name, content in files.items():
         write_whole(folder / name, content)

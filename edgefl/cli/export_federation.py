@@ -33,8 +33,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Download the files, write them, and say what they came to."""
-    from edgefl.artifacts.store import write_whole
-    from edgefl.wire import Kind, decode
+    from edgefl.artifacts.artifact_store import write_whole
+    from edgefl.wire import BodyKind, decode
 
     if args.budget is not None and not 0 < args.budget <= 1:
         raise ExportError(f"the budget is {args.budget}", fix="Give a share of the parameters, such as 0.07.")
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         files = fetched(lambda form: _download(api, path, query | {"format": form}))
     for name, content in files.items():
         write_whole(Path(args.out) / name, content)
-    weights = decode(files[_WEIGHTS], kind=Kind.WEIGHTS)
+    weights = decode(files[_WEIGHTS], kind=BodyKind.WEIGHTS)
     parameters = sum(array.size for array in weights.arrays.values())
     if args.json:
         sizes = {name: len(content) for name, content in files.items()}

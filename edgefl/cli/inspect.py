@@ -134,7 +134,7 @@ def _graph_rows(graph: "ModelGraph") -> Rows:
 
 def _show_body(name: str, data: bytes, as_json: bool) -> None:
     from edgefl.values import digest_of
-    from edgefl.wire import Kind, decode, measure
+    from edgefl.wire import BodyKind, decode, measure
 
     body, size = decode(data), measure(data)
     if as_json:
@@ -145,7 +145,7 @@ def _show_body(name: str, data: bytes, as_json: bool) -> None:
     rows += [(key, text.replace("\n", ", ") or "none") for key, text in sorted(body.about.items())]
     if body.seed is not None:
         rows.append(("seed", str(body.seed)))
-    if body.kind is not Kind.MASK and parameters:
+    if body.kind is not BodyKind.MASK and parameters:
         each = f"{size.bits_per_parameter(parameters):.3f} bits for each, header included"
         rows.append(("parameters", f"{parameters:,}, {each}"))
     _print_rows(f"{name}: {body.kind} body, wire version 1", rows)

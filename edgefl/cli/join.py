@@ -156,16 +156,16 @@ def _run(agent: "Agent") -> int:
 
 
 def _agent(args: argparse.Namespace, home: Any, say: Any) -> "Agent":
-    from device_runtime.agent.agent import Agent, Settings
+    from device_runtime.agent.agent import Agent, AgentSettings
     from device_runtime.agent.client import CoordinatorClient
     from device_runtime.agent.transport import HttpTransport
-    from device_runtime.engines import Threads, open_engine
+    from device_runtime.engines import ThreadSettings, open_engine
     from device_runtime.trainer import Trainer
 
-    threads = Threads.default() if args.threads is None else Threads(args.threads)
+    threads = ThreadSettings.default() if args.threads is None else ThreadSettings(args.threads)
     engine, data = open_engine(args.engine, threads), local_data(args)
     client = CoordinatorClient(HttpTransport(args.url, certificate=args.certificate))
-    settings = Settings(
+    settings = AgentSettings(
         policy=_policy(args), wait_seconds=args.wait, cache_bytes=round(args.cache * 1e6), most_tasks=args.tasks
     )
 
@@ -200,7 +200,7 @@ def _conditions() -> "Conditions":
 
 def _profile(args: argparse.Namespace, home: Any, say: Any) -> "DeviceProfile":
     """Return the device's profile: the one given, the one measured before, or one that is measured now."""
-    from device_runtime.profiler import Order, measure
+    from device_runtime.profiler import ProfileRequest, measure
     from edgefl.values import DeviceProfile, dumps, loads
 
     kept = home.folder / "profile.json"
@@ -213,7 +213,7 @@ def _profile(args: argparse.Namespace, home: Any, say: Any) -> "DeviceProfile":
                 f"{path} cannot be read: {error.strerror}", fix="Give a file of `edgefl profile`."
             ) from None
     say("measuring this device, which takes under a minute")
-    profile = measure(Order(engine=args.engine, threads=args.threads, folder=home.folder))
+    profile = measure(ProfileRequest(engine=args.engine, threads=args.threads, folder=home.folder))
     kept.write_text(dumps(profile, indent=2) + "\n", encoding="utf-8")
     return profile
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgefl.cli.missing import needing
+from edgefl.cli.missing_extra import needing
 from edgefl.errors import EdgeFLError
 
 if TYPE_CHECKING:
-    from edgefl.strategies import Model, Moment, Order, Participant, Strategy
+    from edgefl.strategies import Model, Participant, PlannedTask, RoundContext, Strategy
     from edgefl.values import DeviceProfile
 
 __all__ = ["add_parser"]
@@ -84,7 +84,7 @@ def _run(args: argparse.Namespace) -> int:
     from edgefl.artifacts.bundle import read_bundle
     from edgefl.artifacts.submodel import bundle_weights
     from edgefl.cli.arguments import settings
-    from edgefl.strategies import Moment, strategy_of
+    from edgefl.strategies import RoundContext, strategy_of
     from edgefl.values import LocalWork
 
     _check_numbers(args)
@@ -92,10 +92,10 @@ def _run(args: argparse.Namespace) -> int:
     strategy = strategy_of(args.strategy, settings(args.set))
     bundle = read_bundle(Path(args.bundle))
     work = LocalWork(epochs=args.epochs, batch_size=args.batch)
-    moment = Moment(args.round - 1, args.rounds, args.seed, work)
+    round_context = RoundContext(args.round - 1, args.rounds, args.seed, work)
     fleet = _fleet(args)
     model = strategy.begin(bundle.graph, bundle_weights(bundle))
-    planned = _Planned(strategy, model, fleet, moment, dict(strategy.plan(model, fleet, moment)))
+    planned = _Planned(strategy, model, fleet, round_context, dict(strategy.plan(model, fleet, round_context)))
     rows = planned.rows()
     if args.json:
         print(json.dumps({"devices": rows, "plan": planned.figures()}, indent=2))
@@ -104,7 +104,7 @@ def _run(args: argparse.Namespace) -> int:
     if plot is not None:
         from edgefl.cli.plan_picture import save_picture
 
-        save_picture(planned.orders, bundle.graph, plot, title=f"{bundle.graph.name}, {args.strategy}")
+        save_picture(planned.planned_tasks, bundle.graph, plot, title=f"{bundle.graph.name}, {args.strategy}")
     return 0
 
 
@@ -115,35 +115,42 @@ class _Planned:
     strategy: "Strategy"
     model: "Model"
     fleet: "Sequence[Participant]"
-    moment: "Moment"
-    orders: "dict[str, Order]"
+    round_context: "RoundContext"
+    planned_tasks: "dict[str, PlannedTask]"
 
     def rows(self) -> list[dict[str, Any]]:
         """Return what each device would do, in their order; None where it is left out."""
-        from edgefl.strategies.traffic import download_bytes, upload_bytes
+        from edgefl.strategies.transfer_sizes import download_bytes, upload_bytes
 
         sizes: dict[tuple[str, str, int], tuple[int, int]] = {}
         rows = []
         for participant in self.fleet:
-            order = self.orders.get(participant.device_id)
-            if order is None:
+            planned_task = self.planned_tasks.get(participant.device_id)
+            if planned_task is None:
                 rows.append({"device": participant.device_id, "part": None})
                 continue
-            key = (order.mask.digest, repr(order.rule), id(order.extras) if order.extras else 0)
+            key = (
+                planned_task.mask.digest,
+                repr(planned_task.rule),
+                id(planned_task.extras) if planned_task.extras else 0,
+            )
             if key not in sizes:
-                sizes[key] = download_bytes(self.model, order), upload_bytes(self.model, order, self.moment)
-            rows.append(self._row(participant.device_id, order, *sizes[key]))
+                sizes[key] = (
+                    download_bytes(self.model, planned_task),
+                    upload_bytes(self.model, planned_task, self.round_context),
+                )
+            rows.append(self._row(participant.device_id, planned_task, *sizes[key]))
         return rows
 
-    def _row(self, device: str, order: "Order", down: int, up: int) -> dict[str, Any]:
-        graph, cost, predicted = self.model.graph, order.works_on.cost, order.predicted
+    def _row(self, device: str, planned_task: "PlannedTask", down: int, up: int) -> dict[str, Any]:
+        graph, cost, predicted = self.model.graph, planned_task.works_on.cost, planned_task.predicted
         return {
             "device": device,
-            "part": order.mask.digest,
+            "part": planned_task.mask.digest,
             "kept": cost.parameters / graph.parameters,
             "trained": cost.trained_parameters / graph.parameters,
-            "trained_layers": [name for name in graph.trainable_layers if name in order.mask.trained],
-            "rule": order.rule.name,
+            "trained_layers": [name for name in graph.trainable_layers if name in planned_task.mask.trained],
+            "rule": planned_task.rule.name,
             "seconds": None if predicted is None else predicted.seconds,
             "peak_bytes": None if predicted is None else predicted.peak_bytes,
             "joules": None if predicted is None else predicted.joules,
@@ -154,7 +161,7 @@ class _Planned:
     def figures(self) -> dict[str, Any]:
         """Return what can be said of the plan as a whole."""
         explain = getattr(self.strategy, "explain", None)
-        return {} if explain is None else dict(explain(self.model, self.fleet, self.moment))
+        return {} if explain is None else dict(explain(self.model, self.fleet, self.round_context))
 
 
 def _check_numbers(args: argparse.Namespace) -> None:
@@ -167,7 +174,7 @@ def _check_numbers(args: argparse.Namespace) -> None:
 
 
 def _plot_file(text: str) -> Path:
-    from edgefl.data.plot import plot_format
+    from edgefl.data.partition_plot import plot_format
 
     file = Path(text)
     plot_format(file)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edgefl.data.plot import plot_format
+from edgefl.data.partition_plot import plot_format
 from edgefl.errors import EdgeFLError, MissingDependencyError
 from edgefl.masks import Array, BoolArray, Mask
 from edgefl.model_graph import ModelGraph
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-    from edgefl.strategies import Order
+    from edgefl.strategies import PlannedTask
 
 __all__ = ["save_picture"]
 
 _MOST_ROWS = 60
 
 
-def save_picture(orders: "Mapping[str, Order]", graph: ModelGraph, file: Path, *, title: str) -> None:
+def save_picture(planned_tasks: "Mapping[str, PlannedTask]", graph: ModelGraph, file: Path, *, title: str) -> None:
     """Draw a plan into a .png, .svg or .pdf file."""
-    if not orders:
+    if not planned_tasks:
         raise EdgeFLError("no device has a part, so there is nothing to draw", fix="Allow more time or memory.")
-    figure = _figure(orders, graph, title)
+    figure = _figure(planned_tasks, graph, title)
     try:
         figure.savefig(file, format=plot_format(file))
     except OSError as error:
@@ -37,14 +37,14 @@ def save_picture(orders: "Mapping[str, Order]", graph: ModelGraph, file: Path, *
         ) from None
 
 
-def _figure(orders: "Mapping[str, Order]", graph: ModelGraph, title: str) -> "Figure":
+def _figure(planned_tasks: "Mapping[str, PlannedTask]", graph: ModelGraph, title: str) -> "Figure":
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
         from matplotlib.patches import Patch
     except ImportError:
         raise MissingDependencyError("matplotlib", action="Drawing a plan", extra="plot") from None
-    shown = dict(list(orders.items())[:_MOST_ROWS])
+    shown = dict(list(planned_tasks.items())[:_MOST_ROWS])
     layers = graph.trainable_layers
     kept, frozen = _table(shown, graph)
     figure = Figure(figsize=(max(6.0, 2.5 + 0.35 * len(layers)), max(2.6, 1.8 + 0.24 * len(shown))), dpi=120)
@@ -62,17 +62,17 @@ def _figure(orders: "Mapping[str, Order]", graph: ModelGraph, title: str) -> "Fi
     )
     figure.colorbar(image, ax=axes, label="% of the layer kept", pad=0.02, fraction=0.05)
     _label(axes, list(shown), list(layers))
-    more = f" (the first {len(shown)} of {len(orders)} devices)" if len(shown) < len(orders) else ""
+    more = f" (the first {len(shown)} of {len(planned_tasks)} devices)" if len(shown) < len(planned_tasks) else ""
     axes.set_title(printable(title) + more, loc="left", parse_math=False)
     return figure
 
 
-def _table(orders: "Mapping[str, Order]", graph: ModelGraph) -> tuple[Array, BoolArray]:
+def _table(planned_tasks: "Mapping[str, PlannedTask]", graph: ModelGraph) -> tuple[Array, BoolArray]:
     """Return for devices and layers the percentage that is kept, and whether it is frozen."""
     layers = graph.trainable_layers
-    kept, frozen = np.zeros((len(orders), len(layers))), np.zeros((len(orders), len(layers)), np.bool_)
-    for row, order in enumerate(orders.values()):
-        mask = order.works_on
+    kept, frozen = np.zeros((len(planned_tasks), len(layers))), np.zeros((len(planned_tasks), len(layers)), np.bool_)
+    for row, planned in enumerate(planned_tasks.values()):
+        mask = planned.works_on
         for column, name in enumerate(layers):
             tensors = graph.layer[name].tensors
             whole = sum(graph.tensor[tensor].size for tensor in tensors)

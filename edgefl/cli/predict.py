@@ -46,13 +46,13 @@ def run(args: argparse.Namespace) -> int:
     """Predict, and say how many answers are right."""
     import numpy as np
 
-    from device_runtime.engines import Threads, open_engine
-    from device_runtime.personal import load_personal
+    from device_runtime.engines import ThreadSettings, open_engine
+    from device_runtime.personal_model import load_personal
     from edgefl.data import load
 
     model = load_personal(Path(args.home).expanduser() / "personal")
     dataset = load(args.data, args.folder)
-    threads = Threads.default() if args.threads is None else Threads(args.threads)
+    threads = ThreadSettings.default() if args.threads is None else ThreadSettings(args.threads)
     predictor = open_engine(args.engine, threads).predictor(model.inference)
     chosen, labels = _chosen(dataset, args.part, args.first)
     answers: list[int] = []

@@ -60,10 +60,10 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run(args: argparse.Namespace) -> int:
     """Measure, write and print."""
-    from device_runtime.profiler import DEFAULT_SECONDS, Order, measure
+    from device_runtime.profiler import DEFAULT_SECONDS, ProfileRequest, measure
     from edgefl.values import dumps
 
-    order = Order(
+    order = ProfileRequest(
         engine=args.engine,
         threads=args.threads,
         bundles=tuple(map(Path, args.bundle)),

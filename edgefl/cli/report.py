@@ -32,7 +32,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run(args: argparse.Namespace) -> int:
     """Read the run, write the page."""
-    from edgefl.artifacts.store import write_whole
+    from edgefl.artifacts.artifact_store import write_whole
     from edgefl.report import run_page
     from edgefl.simulation.run_folder import read_run
 

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgefl.cli.missing import needing
+from edgefl.cli.missing_extra import needing
 from edgefl.errors import EdgeFLError
 
 if TYPE_CHECKING:
-    from coordinator.federation_file import FederationFile
-    from coordinator.server import Listening
-    from coordinator.server_settings import ServerSettings
+    from coordinator.federations.federation_file import FederationFile
+    from coordinator.http.server import Listening
+    from coordinator.http.server_settings import ServerSettings
 
 __all__ = ["add_parser"]
 
@@ -119,8 +119,8 @@ def run(args: argparse.Namespace) -> int:
 def _server(args: argparse.Namespace) -> "tuple[Callable[..., None], ServerSettings]":
     """Return what serves, and what it is told."""
     with needing("coordinator", action="Running a coordinator"):
-        from coordinator.server import serve
-        from coordinator.server_settings import ServerSettings
+        from coordinator.http.server import serve
+        from coordinator.http.server_settings import ServerSettings
     settings = ServerSettings(
         state=Path(args.state).expanduser(),
         database=args.database or os.environ.get("EDGEFL_DATABASE") or None,
@@ -142,7 +142,7 @@ def _server(args: argparse.Namespace) -> "tuple[Callable[..., None], ServerSetti
 
 def _read(args: argparse.Namespace) -> "list[FederationFile]":
     """Read all files before anything is opened or created: what is wrong with the last is said at once."""
-    from coordinator.federation_file import read_federation_file
+    from coordinator.federations.federation_file import read_federation_file
 
     files = [read_federation_file(Path(path), data_is_here=True) for path in args.federations]
     names = [file.settings.name for file in files]
@@ -164,7 +164,7 @@ def _begin(args: argparse.Namespace, listening: "Listening", file: "FederationFi
 
     A coordinator that was killed between creating and starting it does both here, the next time.
     """
-    from coordinator.federations import Verb, existing, move, new_key
+    from coordinator.federations.lifecycle import Verb, existing, move, new_key
 
     context, name = listening.context, file.settings.name
     secret = None if context.store.keys(name) else new_key(context, name, label="made by edgefl serve")[1]

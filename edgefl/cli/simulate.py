@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgefl.cli.missing import needing
+from edgefl.cli.missing_extra import needing
 from edgefl.errors import EdgeFLError
 
 if TYPE_CHECKING:
     from edgefl.artifacts.bundle import Bundle
-    from edgefl.cli.simulate_progress import Progress as Progress
-    from edgefl.simulation.crew import Crew
-    from edgefl.simulation.request import Request, Resources
+    from edgefl.cli.simulate_progress import SimulationProgress as SimulationProgress
+    from edgefl.simulation.executor import Executor
+    from edgefl.simulation.request import SimulationInputs, SimulationRequest
     from edgefl.simulation.run_folder import RunFolder
     from edgefl.simulation.summary import Summary
 
@@ -133,19 +133,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from edgefl.cli.simulate_progress import Progress, summary_lines
+    from edgefl.cli.simulate_progress import SimulationProgress, summary_lines
     from edgefl.simulation.model_source import bundle_of
-    from edgefl.simulation.request import resources
+    from edgefl.simulation.request import simulation_inputs
     from edgefl.simulation.run_folder import RunFolder
     from edgefl.values import dumps
 
     request = _request(args)
     if args.workers is not None and args.workers < 1:
         raise EdgeFLError(f"--workers is {args.workers}", fix="Give a number above 0.")
-    progress = Progress(request.federation.rounds, shown=not args.quiet)
+    progress = SimulationProgress(request.federation.rounds, shown=not args.quiet)
     progress.stage(f"reading {args.model} and {args.data}")
     bundle = bundle_of(args.model, classes=args.classes, sample=args.input, seed=args.seed)
-    found = resources(request, bundle)
+    found = simulation_inputs(request, bundle)
     folder = RunFolder(_out(args), request, bundle, found.fleet)
     if args.over == "http":
         from edgefl.simulation.over_http import simulate_over_http
@@ -166,11 +166,11 @@ def _run(args: argparse.Namespace) -> int:
 
 def _in_processes(
     args: argparse.Namespace,
-    request: "Request",
+    request: "SimulationRequest",
     bundle: "Bundle",
-    found: "Resources",
+    found: "SimulationInputs",
     folder: "RunFolder",
-    progress: "Progress",
+    progress: "SimulationProgress",
 ) -> "Summary":
     from edgefl.simulation.simulate import simulate
 
@@ -179,27 +179,27 @@ def _in_processes(
     return simulate(request, bundle, found, crew, folder, show=progress.round, stage=progress.stage)
 
 
-def _crew(args: argparse.Namespace, bundle: "Bundle", found: "Resources") -> "Crew":
+def _crew(args: argparse.Namespace, bundle: "Bundle", found: "SimulationInputs") -> "Executor":
     from edgefl.artifacts.bundle import pack_bundle
 
     packed = pack_bundle(bundle)
     if args.engine == "ray":
-        from edgefl.simulation.ray_crew import ray_crew
+        from edgefl.simulation.ray_executor import ray_executor
 
-        return ray_crew(packed, found.fleet, address=args.ray_address, workers=args.workers)
-    from edgefl.simulation.crew import crew_of
+        return ray_executor(packed, found.fleet, address=args.ray_address, workers=args.workers)
+    from edgefl.simulation.executor import open_executor
 
-    return crew_of(packed, found.fleet, _workers(args))
+    return open_executor(packed, found.fleet, _workers(args))
 
 
 def _workers(args: argparse.Namespace) -> int:
     return args.workers or len(os.sched_getaffinity(0))
 
 
-def _request(args: argparse.Namespace) -> "Request":
+def _request(args: argparse.Namespace) -> "SimulationRequest":
     from edgefl.cli.arguments import quantity, settings
     from edgefl.simulation.known_classes import classes_from
-    from edgefl.simulation.request import Request
+    from edgefl.simulation.request import SimulationRequest
     from edgefl.simulation.settings import FederationSettings
     from edgefl.values import FieldError, LocalWork, Seconds
 
@@ -214,7 +214,7 @@ def _request(args: argparse.Namespace) -> "Request":
             deadline_share=args.share,
             evaluate_every=args.evaluate_every,
         )
-        return Request(
+        return SimulationRequest(
             model=args.model,
             data=args.data,
             folder=args.folder,

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 from edgefl.values import bytes_in_words, seconds_in_words
 
 if TYPE_CHECKING:
-    from edgefl.simulation.request import Request
+    from edgefl.simulation.request import SimulationRequest
     from edgefl.simulation.results import RoundResult
     from edgefl.simulation.summary import Summary
 
-__all__ = ["Progress", "summary_lines"]
+__all__ = ["SimulationProgress", "summary_lines"]
 
 _WIDTH = 20
 
 
-class Progress:
+class SimulationProgress:
     """Rounds as they end: one line that is written again on a terminal, a line each elsewhere."""
 
     def __init__(self, rounds: int, *, shown: bool = True) -> None:
@@ -60,7 +60,7 @@ class Progress:
             print(text, file=sys.stderr, flush=True)
 
 
-def summary_lines(request: "Request", found: "Summary", *, over_http: bool = False) -> list[str]:
+def summary_lines(request: "SimulationRequest", found: "Summary", *, over_http: bool = False) -> list[str]:
     """Return a run in words; over HTTP, bytes are those that were sent."""
     graphs = f"{bytes_in_words(found.setup_bytes)} of graphs, before packing"
     classes = ", ".join(kind.name for kind in request.classes)

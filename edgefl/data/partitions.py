@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from edgefl.data.dataset import MOST_CLASSES
 from edgefl.data.samples import Samples, frozen
-from edgefl.data.schemes.dealing import generator
+from edgefl.data.schemes.apportionment import generator
 from edgefl.data.schemes.dirichlet import LEAST_ALPHA, MOST_ALPHA, dirichlet
 from edgefl.data.schemes.few_labels import few_labels
+from edgefl.data.schemes.iid_and_owner import by_owner, iid
 from edgefl.data.schemes.two_class import two_class
-from edgefl.data.schemes.whole import by_owner, iid
 from edgefl.errors import DataError
 
 __all__ = ["SCHEMES", "DEFAULT_CLIENTS", "Scheme", "Partition", "parse_scheme", "partition"]

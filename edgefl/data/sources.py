@@ -1,6 +1,6 @@
 """Where a known data set is looked for, and what is said when it is not there.
 
-Every format describes its sets as `Source` values; `edgefl.data.known` lists and loads them. A set is looked
+Every format describes its sets as `Source` values; `edgefl.data.catalogue` lists and loads them. A set is looked
 for in the folder that was given (and in its subfolder of the set's name), or else in `$EDGEFL_DATA/<name>`,
 or else where a system package puts it.
 """

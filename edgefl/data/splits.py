@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from edgefl.data.partitions import Partition
 from edgefl.data.samples import frozen
-from edgefl.data.schemes.dealing import apportion, generator
+from edgefl.data.schemes.apportionment import apportion, generator
 from edgefl.errors import DataError
 
 __all__ = ["ClientSplit", "split_clients", "matched_test"]

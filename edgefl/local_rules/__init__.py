@@ -30,7 +30,7 @@ from edgefl.local_rules.channel_pruning import ChannelPruning
 from edgefl.local_rules.channel_regrow import ChannelRegrow
 from edgefl.local_rules.compressed_sgd import CompressedSgd
 from edgefl.local_rules.descent import Descent
-from edgefl.local_rules.ditto import Ditto
+from edgefl.local_rules.ditto import DittoRule
 from edgefl.local_rules.fine_tune import FineTune
 from edgefl.local_rules.local_training import LocalTraining
 from edgefl.local_rules.masked_noise import MaskedNoise, noise_of, rebuild
@@ -38,25 +38,25 @@ from edgefl.local_rules.ordered_dropout import OrderedDropout
 from edgefl.local_rules.probabilistic_masks import ProbabilisticMasks
 from edgefl.local_rules.prune_regrow import PruneRegrow
 from edgefl.local_rules.pruned_noise import PrunedNoise
+from edgefl.local_rules.registry import RULES, changes_model, rule_of, settings_of
 from edgefl.local_rules.rule import (
     Batch,
     LocalRule,
-    Part,
     State,
     StepResult,
+    TrainingInput,
     TrainStep,
     Update,
     trained_parameters,
 )
 from edgefl.local_rules.sampled_masks import SampledMasks
-from edgefl.local_rules.settings import RULES, changes_model, rule_of, settings_of
 from edgefl.local_rules.sgd import Sgd
 
 __all__ = [
     # the seam
     "Batch",
     "LocalRule",
-    "Part",
+    "TrainingInput",
     "State",
     "StepResult",
     "TrainStep",
@@ -71,7 +71,7 @@ __all__ = [
     "Sgd",
     "FineTune",
     "LocalTraining",
-    "Ditto",
+    "DittoRule",
     "ChannelPruning",
     "PruneRegrow",
     "ChannelRegrow",

@@ -25,21 +25,21 @@ from typing import ClassVar
 
 import numpy as np
 
+from edgefl.local_rules.channel_removal import removal_order, shed_until, step_of
 from edgefl.local_rules.descent import Descent, adopt_statistics, descend, start, weight_tensors
 from edgefl.local_rules.group_lasso import group_lasso, group_lasso_gradient, penalised
-from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update, trained_parameters
-from edgefl.local_rules.shedding import removal_order, shed_until, step_of
+from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update, trained_parameters
 from edgefl.local_rules.submodel_channels import narrow, prunable_groups, squared_norms
 from edgefl.masks import Array, Mask, Weights
 from edgefl.values import Fraction, PositiveCount, Ratio, check_fields
 from edgefl.wire import Dense
 
-__all__ = ["ChannelPruning", "Scope", "magnitudes", "pruned", "remembering"]
+__all__ = ["ChannelPruning", "PruningScope", "magnitudes", "pruned", "remembering"]
 
 _ACCURACY = "accuracy_before_pruning"
 
 
-class Scope(StrEnum):
+class PruningScope(StrEnum):
     """Within what the channels of the lowest magnitude are sought."""
 
     GROUP = "group"
@@ -60,20 +60,20 @@ class ChannelPruning:
     """r_p: the share of the remaining channels that goes in one round."""
     lasso: Ratio = 1e-4
     """lambda of Eq. 3."""
-    scope: Scope = Scope.GROUP
+    scope: PruningScope = PruningScope.GROUP
     multiple: PositiveCount = 1
     """Wide layers lose channels in steps of this, so that what is left suits a processor's vectors."""
 
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def begin(self, part: Part) -> State:
+    def begin(self, part: TrainingInput) -> State:
         """Prune if the submodel is good and large enough."""
         mask, accuracy = self.what_is_left(part)
         state = start(part) if mask is part.mask else State(mask, narrow(part.mask, mask, part.weights))
         return remembering(state, accuracy)
 
-    def what_is_left(self, part: Part) -> tuple[Mask, float | None]:
+    def what_is_left(self, part: TrainingInput) -> tuple[Mask, float | None]:
         """Return what is trained of a part, and its accuracy on the device's validation data, where it has some."""
         if part.accuracy is None:
             return part.mask, None
@@ -83,7 +83,7 @@ class ChannelPruning:
         how = {"rate": self.rate, "target": self.target}
         return pruned(part.mask, part.weights, **how, scope=self.scope, multiple=self.multiple), accuracy
 
-    def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
+    def step(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Take one step down the gradient of Eq. 3 within what is left."""
         result = run(state.weights, batch)
         moved = {name: state.weights[name] for name in trained_parameters(state.mask)}
@@ -94,13 +94,13 @@ class ChannelPruning:
         state.steps += 1
         return result
 
-    def finish(self, part: Part, state: State, batch: Batch, run: TrainStep) -> Update:
+    def finish(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Return the trained tensors at the widths of the new mask, which goes with them."""
         metrics = self.metrics(part, state, state.weights)
         tensors = {name: Dense(state.weights[name]) for name in state.mask.trained_tensors}
         return Update(tensors, state.weights, state.mask, metrics)
 
-    def metrics(self, part: Part, state: State, weights: Weights) -> dict[str, float]:
+    def metrics(self, part: TrainingInput, state: State, weights: Weights) -> dict[str, float]:
         """Return what a round did to a part; `weights` are those that it ends with."""
         mask, groups = state.mask, prunable_groups(state.mask)
         found = {
@@ -148,7 +148,13 @@ def remembering(state: State, accuracy: float | None) -> State:
 
 
 def pruned(
-    mask: Mask, weights: Weights, *, rate: float, target: float, scope: Scope = Scope.GROUP, multiple: int = 1
+    mask: Mask,
+    weights: Weights,
+    *,
+    rate: float,
+    target: float,
+    scope: PruningScope = PruningScope.GROUP,
+    multiple: int = 1,
 ) -> Mask:
     """Return the mask without a share `rate` of its channels, those of the lowest magnitude.
 
@@ -160,7 +166,7 @@ def pruned(
         return mask
     scores = magnitudes(mask, weights)
     everything = removal_order(mask, scores, multiple=multiple)
-    if scope is Scope.MODEL:
+    if scope is PruningScope.MODEL:
         order = _channels_worth(mask, everything, rate * sum(mask.widths[name] for name in scores), multiple)
     else:
         order = removal_order(mask, scores, _shares(mask, rate, multiple), multiple)

@@ -21,9 +21,9 @@ import numpy as np
 
 from edgefl.local_rules.channel_pruning import magnitudes
 from edgefl.local_rules.descent import Descent, start, train
-from edgefl.local_rules.prune_regrow import Method, prune_rate
-from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update
-from edgefl.local_rules.selection import lowest
+from edgefl.local_rules.prune_regrow import RegrowMethod, prune_rate
+from edgefl.local_rules.ranking import lowest
+from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update
 from edgefl.local_rules.submodel_channels import prunable_groups
 from edgefl.masks import Array, IndexArray, Mask, Weights
 from edgefl.model_graph import ChannelGroup
@@ -40,24 +40,24 @@ class ChannelRegrow:
 
     name: ClassVar[str] = "channel_regrow"
     descent: Descent = field(default_factory=lambda: Descent(learning_rate=0.1, weight_decay=5e-4))
-    method: Method = Method.DYNAMIC
+    method: RegrowMethod = RegrowMethod.DYNAMIC
     initial_rate: Fraction = 0.5
     """alpha_0: the share of the channels of a group that is exchanged in the first round."""
 
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def begin(self, part: Part) -> State:
+    def begin(self, part: TrainingInput) -> State:
         """Start from the channels as they were sent."""
         return start(part)
 
-    def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
+    def step(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Move everything down its gradient."""
         return train(self.descent, part, state, batch, run)
 
-    def finish(self, part: Part, state: State, batch: Batch, run: TrainStep) -> Update:
+    def finish(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Exchange channels, and return what those of the old mask lost. What came is zero until the next round."""
-        rate = prune_rate(self.initial_rate, part.round, part.rounds) if self.method is Method.DYNAMIC else 0.0
+        rate = prune_rate(self.initial_rate, part.round, part.rounds) if self.method is RegrowMethod.DYNAMIC else 0.0
         mask = exchanged(state.mask, state.weights, rate, part.seed) if rate else state.mask
         tensors = {name: Dense(part.weights[name] - state.weights[name]) for name in part.mask.trained_tensors}
         weights = {name: _carried(state.mask, mask, name, array) for name, array in state.weights.items()}

@@ -22,7 +22,7 @@ from edgefl.local_rules.compression import (
 )
 from edgefl.local_rules.compression.compressor import FloatArray
 from edgefl.local_rules.descent import Descent, NotNegative, start, train, weight_tensors
-from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update
+from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update
 from edgefl.masks import Mask
 from edgefl.values import Dimension, Quantity, check_fields
 from edgefl.wire import Dense, Expected, Payload
@@ -63,15 +63,15 @@ class CompressedSgd:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def begin(self, part: Part) -> State:
+    def begin(self, part: TrainingInput) -> State:
         """Start from the weights as they were sent."""
         return start(part)
 
-    def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
+    def step(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Move every trained tensor down its gradient."""
         return train(self.descent, part, state, batch, run)
 
-    def finish(self, part: Part, state: State, batch: Batch, run: TrainStep) -> Update:
+    def finish(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Compress what training added."""
         compressed = set(weight_tensors(state.mask))
         compressor = self.made()

@@ -19,12 +19,22 @@ from typing import Annotated
 
 import numpy as np
 
-from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, trained_parameters
+from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, trained_parameters
 from edgefl.masks import Array, Mask, Weights
-from edgefl.model_graph import Role
+from edgefl.model_graph import TensorRole
 from edgefl.values import Dimension, FieldError, Fraction, Quantity, check_fields
 
-__all__ = ["Descent", "Pace", "Positive", "Schedule", "adopt_statistics", "descend", "start", "train", "weight_tensors"]
+__all__ = [
+    "Descent",
+    "ScheduleUnit",
+    "Positive",
+    "Schedule",
+    "adopt_statistics",
+    "descend",
+    "start",
+    "train",
+    "weight_tensors",
+]
 
 BLOCK = 1 << 14
 """Entries that are worked on at a time: they and their scratch space fit a small processor's cache."""
@@ -46,7 +56,7 @@ class Schedule(StrEnum):
     """Along half a cosine to `final_rate`."""
 
 
-class Pace(StrEnum):
+class ScheduleUnit(StrEnum):
     """What the schedule counts: rounds of the federation, or the steps within them too."""
 
     ROUND = "round"
@@ -66,7 +76,7 @@ class Descent:
     clip_norm: Positive | None = None
     """The largest norm of all gradients together; None does not clip."""
     schedule: Schedule = Schedule.CONSTANT
-    schedule_by: Pace = Pace.ROUND
+    schedule_by: ScheduleUnit = ScheduleUnit.ROUND
     decay_at: str = "0.5, 0.75"
     """Where the rate drops in a step decay, as fractions of the whole training."""
     decay_factor: Fraction = 0.1
@@ -92,10 +102,10 @@ class Descent:
             )
         return drops
 
-    def rate(self, part: Part, step: int) -> float:
+    def rate(self, part: TrainingInput, step: int) -> float:
         """Return the learning rate of a step, counted from 0 within the round."""
-        steps = part.steps if self.schedule_by is Pace.STEP else 1
-        done = part.round * steps + (step if self.schedule_by is Pace.STEP else 0)
+        steps = part.steps if self.schedule_by is ScheduleUnit.STEP else 1
+        done = part.round * steps + (step if self.schedule_by is ScheduleUnit.STEP else 0)
         progress = min(done / max(part.rounds * steps, 1), 1.0)
         match self.schedule:
             case Schedule.CONSTANT:
@@ -110,7 +120,7 @@ class Descent:
                 return self.final_rate + (self.learning_rate - self.final_rate) * swing
 
 
-def start(part: Part, mask: Mask | None = None) -> State:
+def start(part: TrainingInput, mask: Mask | None = None) -> State:
     """Return the state before the first step, with own copies of what `mask` (by default the part's) trains."""
     chosen = part.mask if mask is None else mask
     weights = dict(part.weights)
@@ -119,7 +129,7 @@ def start(part: Part, mask: Mask | None = None) -> State:
     return State(chosen, weights)
 
 
-def train(descent: Descent, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
+def train(descent: Descent, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
     """Do one plain step of gradient descent on every trained tensor."""
     result = run(state.weights, batch)
     moved = {name: state.weights[name] for name in trained_parameters(state.mask)}
@@ -138,7 +148,7 @@ def adopt_statistics(state: State, result: StepResult) -> None:
 
 def weight_tensors(mask: Mask) -> tuple[str, ...]:
     """Return the trained matrices and kernels, those of the head among them: what FedMRN masks and others compress."""
-    roles = (Role.WEIGHT, Role.HEAD)
+    roles = (TensorRole.WEIGHT, TensorRole.HEAD)
     return tuple(
         name
         for name in trained_parameters(mask)

@@ -14,18 +14,18 @@ from typing import ClassVar
 
 from edgefl.local_rules.descent import Descent, NotNegative, Positive, adopt_statistics, descend, start, train
 from edgefl.local_rules.local_training import start_own
-from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update, trained_parameters
+from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update, trained_parameters
 from edgefl.masks import Array
 from edgefl.values import check_fields
 from edgefl.wire import Dense
 
-__all__ = ["Ditto"]
+__all__ = ["DittoRule"]
 
 _WEIGHT, _MEMORY = "own:", "own_memory:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ditto:
+class DittoRule:
     """The settings of Ditto on a device."""
 
     name: ClassVar[str] = "ditto"
@@ -39,13 +39,13 @@ class Ditto:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def begin(self, part: Part) -> State:
+    def begin(self, part: TrainingInput) -> State:
         """Start the global model as it was sent, and go on with the device's own."""
         state = start(part)
         _keep(state, start_own(part))
         return state
 
-    def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
+    def step(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Take a step with each of the two; what is returned is of the global one."""
         own = _own(state)
         result = run(own.weights, batch)
@@ -56,7 +56,7 @@ class Ditto:
         _keep(state, own)
         return train(self.descent, part, state, batch, run)
 
-    def finish(self, part: Part, state: State, batch: Batch, run: TrainStep) -> Update:
+    def finish(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Send the global model; the other one is the device's."""
         tensors = {name: Dense(state.weights[name]) for name in state.mask.trained_tensors}
         metrics = {"learning_rate": self.descent.rate(part, max(state.steps - 1, 0)), "pull": self.pull}

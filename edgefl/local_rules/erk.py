@@ -12,9 +12,9 @@ the bytes in the paper's table 1 do. The same seed gives the same mask on any de
 import math
 
 from edgefl.errors import MaskError
-from edgefl.local_rules.selection import lowest
+from edgefl.local_rules.ranking import lowest
 from edgefl.masks import BoolArray, Mask
-from edgefl.model_graph import Role, cost_of
+from edgefl.model_graph import TensorRole, cost_of
 from edgefl.noise import bits, derive
 
 __all__ = ["erk_counts", "erk_densities", "erk_mask", "maskable_tensors"]
@@ -25,7 +25,7 @@ def maskable_tensors(mask: Mask) -> tuple[str, ...]:
     return tuple(
         tensor.name
         for tensor in mask.graph.tensors
-        if tensor.role in (Role.WEIGHT, Role.HEAD) and len(tensor.shape) > 1
+        if tensor.role in (TensorRole.WEIGHT, TensorRole.HEAD) and len(tensor.shape) > 1
     )
 
 

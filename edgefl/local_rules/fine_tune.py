@@ -12,18 +12,18 @@ import numpy as np
 
 from edgefl.errors import MaskError
 from edgefl.local_rules.descent import Descent, start, train
-from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update
+from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update
 from edgefl.masks import Mask, freeze
-from edgefl.model_graph import Role
+from edgefl.model_graph import TensorRole
 from edgefl.values import check_fields
 
-__all__ = ["FineTune", "Head"]
+__all__ = ["FineTune", "HeadTreatment"]
 
 _BEFORE = "accuracy_before"
 """Right answers on the device's own validation data before the first step."""
 
 
-class Head(StrEnum):
+class HeadTreatment(StrEnum):
     """What becomes of the head, the layers that write the model's output."""
 
     TRAIN = "train"
@@ -39,33 +39,33 @@ class FineTune:
 
     name: ClassVar[str] = "fine_tune"
     descent: Descent = field(default_factory=Descent)
-    head: Head = Head.TRAIN
+    head: HeadTreatment = HeadTreatment.TRAIN
 
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def begin(self, part: Part) -> State:
+    def begin(self, part: TrainingInput) -> State:
         """Freeze what is to stay, and start from the weights as they were sent."""
         state = start(part, self._tuned(part.mask))
         if part.accuracy is not None:
             state.memory[_BEFORE] = np.array(part.accuracy(part.weights))
         return state
 
-    def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
+    def step(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Move every tuned tensor down its gradient."""
         return train(self.descent, part, state, batch, run)
 
-    def finish(self, part: Part, state: State, batch: Batch, run: TrainStep) -> Update:
+    def finish(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Keep everything. The mask is the one that the part came with: freezing was for this tuning alone."""
         metrics = {_BEFORE: float(state.memory[_BEFORE])} if _BEFORE in state.memory else {}
         return Update({}, state.weights, part.mask, metrics)
 
     def _tuned(self, mask: Mask) -> Mask:
-        if self.head is Head.TRAIN:
+        if self.head is HeadTreatment.TRAIN:
             return mask
         graph = mask.graph
-        heads = {graph.layer_of[tensor.name] for tensor in graph.tensors if tensor.role is Role.HEAD}
-        frozen = heads if self.head is Head.FREEZE else set(graph.trainable_layers) - heads
+        heads = {graph.layer_of[tensor.name] for tensor in graph.tensors if tensor.role is TensorRole.HEAD}
+        frozen = heads if self.head is HeadTreatment.FREEZE else set(graph.trainable_layers) - heads
         tuned = freeze(mask, frozen)
         if not tuned.trained:
             raise MaskError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from edgefl.local_rules.descent import Descent, start, train
-from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update
+from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update
 from edgefl.values import check_fields
 
 __all__ = ["LocalTraining", "start_own"]
@@ -24,21 +24,21 @@ class LocalTraining:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def begin(self, part: Part) -> State:
+    def begin(self, part: TrainingInput) -> State:
         """Go on with the device's own model."""
         return start_own(part)
 
-    def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
+    def step(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Move every trained tensor down its gradient."""
         return train(self.descent, part, state, batch, run)
 
-    def finish(self, part: Part, state: State, batch: Batch, run: TrainStep) -> Update:
+    def finish(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Keep everything."""
         metrics = {"learning_rate": self.descent.rate(part, max(state.steps - 1, 0))}
         return Update({}, state.weights, state.mask, metrics)
 
 
-def start_own(part: Part) -> State:
+def start_own(part: TrainingInput) -> State:
     """Return the state before the first step of a device that goes on with its own model, where it has one."""
     own = part.own()
     return start(part if own is None else replace(part, weights=own))

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgefl.errors import MaskError
+from edgefl.local_rules.channel_removal import removal_order, shed_until
 from edgefl.local_rules.mask_generation import Drawn, Flags
+from edgefl.local_rules.ranking import highest
 from edgefl.local_rules.rule import Batch, StepResult, TrainStep
-from edgefl.local_rules.selection import highest
-from edgefl.local_rules.shedding import removal_order, shed_until
 from edgefl.local_rules.submodel_channels import channel_positions, narrow, without, without_axis
 from edgefl.masks import Array, BoolArray, Mask, Weights
-from edgefl.model_graph import Role
+from edgefl.model_graph import TensorRole
 from edgefl.noise import bits
 
 __all__ = ["MaskableChannels"]
@@ -88,7 +88,7 @@ class MaskableChannels:
         on = {name: drawn.flags[name][where] for name, where in drawn.candidates.items()}
         factors = {tensor.name: _factors(mask, tensor.name, on) for tensor in mask.graph.tensors}
         masked = {
-            name: array if mask.graph.tensor[name].role is Role.STATISTIC else _switched(array, factors[name])
+            name: array if mask.graph.tensor[name].role is TensorRole.STATISTIC else _switched(array, factors[name])
             for name, array in part.items()
         }
         result = run(masked, batch)

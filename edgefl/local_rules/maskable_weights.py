@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgefl.local_rules.mask_generation import Drawn, Flags
+from edgefl.local_rules.ranking import lowest
 from edgefl.local_rules.rule import Batch, StepResult, TrainStep
-from edgefl.local_rules.selection import lowest
 from edgefl.masks import Array, Mask, Weights
 
 __all__ = ["MaskableWeights", "top_entries"]

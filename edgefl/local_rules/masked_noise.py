@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgefl.local_rules.descent import BLOCK, Descent, Positive, adopt_statistics, descend, start, weight_tensors
-from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update, trained_parameters
+from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update, trained_parameters
 from edgefl.masks import Array, BoolArray
 from edgefl.noise import bits, derive, symmetric
 from edgefl.values import check_fields
@@ -120,7 +120,7 @@ class MaskedNoise:
         """The bound that is used."""
         return _BOUNDS[self.masks] if self.bound is None else self.bound
 
-    def begin(self, part: Part) -> State:
+    def begin(self, part: TrainingInput) -> State:
         """Make the noise, and updates of zero (lines 11-13)."""
         state = start(part)
         for name in weight_tensors(part.mask):
@@ -129,7 +129,7 @@ class MaskedNoise:
             state.memory[f"update:{name}"] = np.zeros(shape, np.float32)
         return state
 
-    def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
+    def step(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Mask the updates for the forward pass, and move them down the gradient (lines 15-19)."""
         masked = weight_tensors(state.mask)
         share = min((state.steps + 1) / max(part.steps, 1), 1.0) if self.masking.progresses else 1.0
@@ -146,7 +146,7 @@ class MaskedNoise:
         state.steps += 1
         return result
 
-    def finish(self, part: Part, state: State, batch: Batch, run: TrainStep) -> Update:
+    def finish(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Draw the final masks (line 20)."""
         masked = weight_tensors(state.mask)
         draws = _Draws(part.seed, state, masked)
@@ -164,7 +164,7 @@ class MaskedNoise:
         size = sum(weights[name].size for name in masked)
         return Update(tensors, weights, state.mask, {"ones": ones / size} if size else {})
 
-    def _mask(self, part: Part, state: State, name: str, draws: "_Draws", share: float) -> None:
+    def _mask(self, part: TrainingInput, state: State, name: str, draws: "_Draws", share: float) -> None:
         """Write what the forward pass uses: global weights and masked noise, block by block."""
         update, noise = (state.memory[f"{kind}:{name}"].reshape(-1) for kind in ("update", "noise"))
         base, out = part.weights[name].reshape(-1), state.weights[name].reshape(-1)

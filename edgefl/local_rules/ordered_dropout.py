@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from edgefl.local_rules.descent import Descent, start, train
-from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update
+from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update
 from edgefl.local_rules.submodel_channels import narrow, without
 from edgefl.masks import Array, Mask, Weights, kept_width
 from edgefl.noise import bits, derive
@@ -63,11 +63,11 @@ class OrderedDropout:
         check_fields(self)
         levels_of(self.levels)
 
-    def begin(self, part: Part) -> State:
+    def begin(self, part: TrainingInput) -> State:
         """Start from the weights as they were sent."""
         return start(part)
 
-    def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
+    def step(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Draw a width, and move everything down the gradient of that submodel's loss."""
         choices = nested(state.mask, levels_of(self.levels))
         word = int(bits(derive(part.seed, "width"), state.steps, 1)[0])
@@ -75,7 +75,7 @@ class OrderedDropout:
         within = run if drawn is state.mask else _Within(state.mask, drawn, run)
         return train(self.descent, part, state, batch, within)
 
-    def finish(self, part: Part, state: State, batch: Batch, run: TrainStep) -> Update:
+    def finish(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Send the new values of all of the part."""
         tensors = {name: Dense(state.weights[name]) for name in state.mask.trained_tensors}
         metrics = {"learning_rate": self.descent.rate(part, max(state.steps - 1, 0))}

@@ -29,7 +29,7 @@ from edgefl.local_rules.erk import maskable_tensors
 from edgefl.local_rules.mask_generation import Drawn, Gradient, Maskable, generate, logit, sigmoid, slopes
 from edgefl.local_rules.maskable_channels import MaskableChannels
 from edgefl.local_rules.maskable_weights import MaskableWeights
-from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update, trained_parameters
+from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update, trained_parameters
 from edgefl.local_rules.submodel_channels import prunable_groups
 from edgefl.masks import Array, Mask, Weights
 from edgefl.noise import derive
@@ -82,14 +82,14 @@ class ProbabilisticMasks:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def begin(self, part: Part) -> State:
+    def begin(self, part: TrainingInput) -> State:
         """Make s from the probabilities (Algorithm 1, line 6)."""
         memory: dict[str, Array] = {_FALLBACKS: np.zeros((), np.int64)}
         for name, p in _probabilities(part, self.granularity).items():
             memory[_S + name] = logit(p, self.epsilon)
         return State(part.mask, dict(part.weights), memory)
 
-    def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
+    def step(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Draw a mask, run it, and move s (lines 8 and 9)."""
         entries, p = self._entries(part.mask, state), _current(state)
         drawn = self._generate(part, state, entries, p, shrink=True)
@@ -102,7 +102,7 @@ class ProbabilisticMasks:
         state.steps += 1
         return result
 
-    def finish(self, part: Part, state: State, batch: Batch, run: TrainStep) -> Update:
+    def finish(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Draw once more and send the counts (lines 11 and 12)."""
         for name in _scores(state):
             check_finite(name, state.memory[_S + name])  # counts would hide that training diverged
@@ -140,7 +140,7 @@ class ProbabilisticMasks:
     def _entries(self, mask: Mask, state: State) -> Maskable:
         return maskable(mask, self.granularity, self.capacity, _scores(state))
 
-    def _generate(self, part: Part, state: State, entries: Maskable, p: Weights, *, shrink: bool) -> Drawn:
+    def _generate(self, part: TrainingInput, state: State, entries: Maskable, p: Weights, *, shrink: bool) -> Drawn:
         seed = derive(part.seed, "mask", state.steps)
         drawn = generate(entries, p, seed, max_draws=self.max_draws, shrink=shrink)
         state.memory[_FALLBACKS] += drawn.fell_back
@@ -179,7 +179,7 @@ def _current(state: State) -> dict[str, Array]:
     return {name: sigmoid(state.memory[_S + name]) for name in _scores(state)}
 
 
-def _probabilities(part: Part, granularity: Granularity) -> Mapping[str, Array]:
+def _probabilities(part: TrainingInput, granularity: Granularity) -> Mapping[str, Array]:
     """Return the probabilities of a part by name, if they are those of its tensors or groups."""
     found = {key.removeprefix(_P): array for key, array in part.extras.items() if key.startswith(_P)}
     if granularity is Granularity.CHANNEL:

@@ -23,18 +23,18 @@ import numpy as np
 import numpy.typing as npt
 
 from edgefl.local_rules.descent import Descent, start, train
-from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update, trained_parameters
-from edgefl.local_rules.selection import highest, lowest
+from edgefl.local_rules.ranking import highest, lowest
+from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update, trained_parameters
 from edgefl.masks import BoolArray, Mask
 from edgefl.values import Fraction, check_fields
 from edgefl.wire import Dense, Payload, Sparse
 
-__all__ = ["Method", "PruneRegrow", "next_held", "prune_rate"]
+__all__ = ["RegrowMethod", "PruneRegrow", "next_held", "prune_rate"]
 
 Floats = npt.NDArray[np.floating[Any]]
 
 
-class Method(StrEnum):
+class RegrowMethod(StrEnum):
     """How the mask of the next round is found."""
 
     DYNAMIC = "dynamic"
@@ -50,24 +50,24 @@ class PruneRegrow:
     name: ClassVar[str] = "prune_regrow"
     descent: Descent = field(default_factory=lambda: Descent(learning_rate=0.1, weight_decay=5e-4))
     """Section 5.1. Its decay of the rate, 0.998 a round, is for the strategy to send."""
-    method: Method = Method.DYNAMIC
+    method: RegrowMethod = RegrowMethod.DYNAMIC
     initial_rate: Fraction = 0.5
     """alpha_0: the share of the held weights that is exchanged in the first round."""
 
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def begin(self, part: Part) -> State:
+    def begin(self, part: TrainingInput) -> State:
         """Start from the held weights as they were sent."""
         return start(part)
 
-    def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
+    def step(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Move the held weights down their gradients (Eq. 3)."""
         return train(self.descent, part, state, batch, run)
 
-    def finish(self, part: Part, state: State, batch: Batch, run: TrainStep) -> Update:
+    def finish(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Find the next mask, and return what the weights of the old one lost."""
-        rate = prune_rate(self.initial_rate, part.round, part.rounds) if self.method is Method.DYNAMIC else 0.0
+        rate = prune_rate(self.initial_rate, part.round, part.rounds) if self.method is RegrowMethod.DYNAMIC else 0.0
         mask = self._next_mask(state, rate, batch, run) if rate else state.mask
         tensors = {name: _difference(part, state, name) for name in part.mask.trained_tensors}
         weights = dict(state.weights)
@@ -93,7 +93,7 @@ class PruneRegrow:
         sizes = {name: math.prod(mask.shapes[name]) for name in trained_parameters(mask)}
         counts = {name: int(np.count_nonzero(mask.held[name])) for name in sizes if name in mask.held}
         own, largest = 4 * sum(sizes.values()), max((sizes[name] for name in counts), default=0)
-        exchanging = own + 16 * largest if self.method is Method.DYNAMIC else own
+        exchanging = own + 16 * largest if self.method is RegrowMethod.DYNAMIC else own
         sending = 4 * sum((sizes | counts).values()) + 4 * largest + 48 * max(counts.values(), default=0)
         return own * (2 if self.descent.momentum else 1) + max(exchanging, sending)
 
@@ -128,7 +128,7 @@ def next_held(weights: Floats, gradient: Floats, held: BoolArray, rate: float) -
     return remaining | highest(np.where(remaining, -1, np.abs(gradient)), count)
 
 
-def _difference(part: Part, state: State, name: str) -> Payload:
+def _difference(part: TrainingInput, state: State, name: str) -> Payload:
     difference = part.weights[name] - state.weights[name]
     held = part.mask.held.get(name)
     return Dense(difference) if held is None else Sparse.where(difference, held)

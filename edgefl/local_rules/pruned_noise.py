@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from edgefl.local_rules.channel_pruning import ChannelPruning, Scope, remembering
+from edgefl.local_rules.channel_pruning import ChannelPruning, PruningScope, remembering
 from edgefl.local_rules.descent import Descent, Positive, weight_tensors
 from edgefl.local_rules.masked_noise import MaskedNoise, Masking, MaskKind
-from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update
+from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update
 from edgefl.local_rules.submodel_channels import narrow
 from edgefl.masks import Mask, Weights
 from edgefl.values import Fraction, PositiveCount, Ratio, check_fields
@@ -33,7 +33,7 @@ class PrunedNoise:
     target: Fraction = 0.3
     rate: Fraction = 0.2
     lasso: Ratio = 1e-4
-    scope: Scope = Scope.GROUP
+    scope: PruningScope = PruningScope.GROUP
     multiple: PositiveCount = 1
     masks: MaskKind = MaskKind.BINARY
     bound: Positive | None = None
@@ -76,12 +76,12 @@ class PrunedNoise:
         """How the rest is trained."""
         return MaskedNoise(descent=self.descent, masks=self.masks, bound=self.bound, masking=self.masking)
 
-    def begin(self, part: Part) -> State:
+    def begin(self, part: TrainingInput) -> State:
         """Prune if the submodel is good and large enough, and make the noise of what is left."""
         mask, accuracy = self.pruning.what_is_left(part)
         return remembering(self.noise.begin(_left(part, mask)), accuracy)
 
-    def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
+    def step(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Take a step with masked noise down the gradient of Eq. 3."""
         pruning, mask = self.pruning, state.mask
 
@@ -93,14 +93,14 @@ class PrunedNoise:
         names = None if self.descent.proximal else weight_tensors(mask)
         return self.noise.step(_left(part, mask, names), state, batch, penalised)
 
-    def finish(self, part: Part, state: State, batch: Batch, run: TrainStep) -> Update:
+    def finish(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Draw the final bits at the widths of the new mask, which goes with them."""
         update = self.noise.finish(_left(part, state.mask), state, batch, run)
         metrics = self.pruning.metrics(part, state, update.weights)
         return replace(update, metrics={**metrics, **update.metrics})
 
 
-def _left(part: Part, mask: Mask, names: Sequence[str] | None = None) -> Part:
+def _left(part: TrainingInput, mask: Mask, names: Sequence[str] | None = None) -> TrainingInput:
     """Return the part as if it had come without the pruned channels, all of it or the named tensors."""
     if mask.widths == part.mask.widths:
         return part

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 from edgefl.masks import Array, BoolArray, Mask, Weights
-from edgefl.model_graph import Role
+from edgefl.model_graph import TensorRole
 from edgefl.wire import Payload
 
-__all__ = ["Batch", "LocalRule", "Part", "State", "StepResult", "TrainStep", "Update", "trained_parameters"]
+__all__ = ["Batch", "LocalRule", "TrainingInput", "State", "StepResult", "TrainStep", "Update", "trained_parameters"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +52,7 @@ class TrainStep(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class TrainingInput:
     """What a device was given for a round."""
 
     mask: Mask
@@ -107,19 +107,19 @@ class LocalRule(Protocol):
 
     name: ClassVar[str]
 
-    def begin(self, part: Part) -> State:
+    def begin(self, part: TrainingInput) -> State:
         """Return the state before the first step."""
         ...
 
-    def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
+    def step(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Train on one batch: advance the state, and return what the engine said."""
         ...
 
-    def finish(self, part: Part, state: State, batch: Batch, run: TrainStep) -> Update:
+    def finish(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """End the round. `batch` is one more batch of training data, for rules that look at a last gradient."""
         ...
 
 
 def trained_parameters(mask: Mask) -> tuple[str, ...]:
     """Return the names of the tensors that get a gradient: those of trained layers, statistics not among them."""
-    return tuple(name for name in mask.trained_tensors if mask.graph.tensor[name].role is not Role.STATISTIC)
+    return tuple(name for name in mask.trained_tensors if mask.graph.tensor[name].role is not TensorRole.STATISTIC)

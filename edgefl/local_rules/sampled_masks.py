@@ -30,7 +30,7 @@ import numpy as np
 from edgefl.errors import MaskError
 from edgefl.local_rules.descent import Descent, Positive, adopt_statistics, descend, start, weight_tensors
 from edgefl.local_rules.mask_generation import Floats, logit, sigmoid
-from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update, trained_parameters
+from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update, trained_parameters
 from edgefl.masks import Array, BoolArray, Mask, gather
 from edgefl.noise import bits, derive, unit
 from edgefl.values import Count, check_fields
@@ -77,7 +77,7 @@ class SampledMasks:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def begin(self, part: Part) -> State:
+    def begin(self, part: TrainingInput) -> State:
         """Make the weights and the scores."""
         state = start(part)
         for name, p in _probabilities(part).items():
@@ -87,7 +87,7 @@ class SampledMasks:
                 state.memory[f"{kind}:{name}"] = np.zeros(p.shape, np.float32)
         return state
 
-    def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
+    def step(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Draw masks, run the masked weights, and move scores and everything else down their gradients."""
         masked = weight_tensors(state.mask)
         p = self._draw(part, state)
@@ -105,7 +105,7 @@ class SampledMasks:
                 self._move(state, name, slope)
         return result
 
-    def finish(self, part: Part, state: State, batch: Batch, run: TrainStep) -> Update:
+    def finish(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Draw the masks that are sent."""
         masked = weight_tensors(state.mask)
         for name in masked:
@@ -121,7 +121,7 @@ class SampledMasks:
         metrics = {"ones": kept / size, "mean_probability": total / size} if size else {}
         return Update(tensors, dict(state.weights), state.mask, metrics)
 
-    def _draw(self, part: Part, state: State) -> dict[str, Floats]:
+    def _draw(self, part: TrainingInput, state: State) -> dict[str, Floats]:
         """Put freshly masked weights into the state, and return the probabilities."""
         found: dict[str, Floats] = {}
         for name in weight_tensors(state.mask):
@@ -144,7 +144,7 @@ class SampledMasks:
         score -= np.float32(self.score_rate / (1 - _FIRST**state.steps)) * first / root
 
 
-def _probabilities(part: Part) -> Mapping[str, Array]:
+def _probabilities(part: TrainingInput) -> Mapping[str, Array]:
     """Return the probabilities of a part by tensor, if every masked tensor has some."""
     found = {key.removeprefix(_P): array for key, array in part.extras.items() if key.startswith(_P)}
     masked = weight_tensors(part.mask)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from edgefl.local_rules.descent import Descent, start, train
-from edgefl.local_rules.rule import Batch, Part, State, StepResult, TrainStep, Update
+from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update
 from edgefl.values import check_fields
 from edgefl.wire import Dense, Payload, Sparse
 
@@ -37,15 +37,15 @@ class Sgd:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def begin(self, part: Part) -> State:
+    def begin(self, part: TrainingInput) -> State:
         """Start from the weights as they were sent."""
         return start(part)
 
-    def step(self, part: Part, state: State, batch: Batch, run: TrainStep) -> StepResult:
+    def step(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Move every trained tensor down its gradient."""
         return train(self.descent, part, state, batch, run)
 
-    def finish(self, part: Part, state: State, batch: Batch, run: TrainStep) -> Update:
+    def finish(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Send the new values."""
         tensors = {name: self._payload(state, name) for name in state.mask.trained_tensors}
         metrics = {"learning_rate": self.descent.rate(part, max(state.steps - 1, 0))}

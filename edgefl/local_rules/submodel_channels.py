@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgefl.masks import Array, IndexArray, Mask, Weights
-from edgefl.model_graph import ChannelGroup, Role, Span
+from edgefl.model_graph import ChannelGroup, Span, TensorRole
 
 __all__ = ["Magnitude", "channel_positions", "narrow", "prunable_groups", "squared_norms", "without", "without_axis"]
 
@@ -83,4 +83,4 @@ def _narrowed(mask: Mask, narrower: Mask, name: str, array: Array) -> Array:
 
 def _counts(mask: Mask, span: Span) -> bool:
     tensor = mask.graph.tensor[span.tensor]
-    return tensor.role in (Role.WEIGHT, Role.HEAD) and len(tensor.shape) > 1
+    return tensor.role in (TensorRole.WEIGHT, TensorRole.HEAD) and len(tensor.shape) > 1

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from edgefl.errors import MaskError
 from edgefl.model_graph.graph import ModelGraph
-from edgefl.model_graph.parts import ChannelGroup, Fixed, Layer, Role, Span, TensorSpec, Term
+from edgefl.model_graph.parts import ChannelGroup, Fixed, Layer, Span, TensorRole, TensorSpec, Term
 
 __all__ = ["GraphBuilder", "Signal"]
 
@@ -64,23 +64,23 @@ class GraphBuilder:
         """Add a square convolution that writes `positions` output positions."""
         out = self._new_signal(name, channels, positions)
         shape = (channels, self._width(source), kernel, kernel)
-        names = [self._tensor(f"{name}.weight", shape, Role.WEIGHT, positions, {0: out, 1: source})]
+        names = [self._tensor(f"{name}.weight", shape, TensorRole.WEIGHT, positions, {0: out, 1: source})]
         if bias:
-            names.append(self._tensor(f"{name}.bias", (channels,), Role.BIAS, 0, {0: out}))
+            names.append(self._tensor(f"{name}.bias", (channels,), TensorRole.BIAS, 0, {0: out}))
         return self._layer(name, "conv", names, source, out)
 
     def depthwise(self, name: str, source: Signal, *, kernel: int, positions: int) -> Signal:
         """Add a depthwise convolution: its channels are its source's."""
         out = replace(source, positions=positions)
         shape = (self._width(source), 1, kernel, kernel)
-        weight = self._tensor(f"{name}.weight", shape, Role.WEIGHT, positions, {0: source})
+        weight = self._tensor(f"{name}.weight", shape, TensorRole.WEIGHT, positions, {0: source})
         return self._layer(name, "depthwise", [weight], source, out)
 
     def linear(self, name: str, source: Signal, channels: int, *, bias: bool = True, head: bool = False) -> Signal:
         """Add a linear layer; `head` marks the classifier, whose classes are never cut."""
         fixed = Fixed.CLASSES if head else None
         out = self._new_signal(name, channels, source.positions, fixed)
-        weight_role, bias_role = (Role.HEAD, Role.HEAD) if head else (Role.WEIGHT, Role.BIAS)
+        weight_role, bias_role = (TensorRole.HEAD, TensorRole.HEAD) if head else (TensorRole.WEIGHT, TensorRole.BIAS)
         shape = (channels, self._width(source))
         names = [self._tensor(f"{name}.weight", shape, weight_role, source.positions, {0: out, 1: source})]
         if bias:
@@ -91,9 +91,9 @@ class GraphBuilder:
         """Add a norm with scale and shift; `groups` of a group norm bind the widths, batch norm may track."""
         for group, _ in self._resolved(source):
             group.multiple_of = math.lcm(group.multiple_of, groups)
-        parts = [("weight", Role.NORM, source.positions), ("bias", Role.NORM, 0)]
+        parts = [("weight", TensorRole.NORM, source.positions), ("bias", TensorRole.NORM, 0)]
         if statistics:
-            parts += [("running_mean", Role.STATISTIC, 0), ("running_var", Role.STATISTIC, 0)]
+            parts += [("running_mean", TensorRole.STATISTIC, 0), ("running_var", TensorRole.STATISTIC, 0)]
         width = self._width(source)
         names = [self._tensor(f"{name}.{part}", (width,), role, n, {0: source}) for part, role, n in parts]
         return self._layer(name, "norm", names, source, source)
@@ -101,7 +101,7 @@ class GraphBuilder:
     def embedding(self, name: str, words: int, channels: int, *, steps: int) -> Signal:
         """Add an embedding that reads the model's input, a text of `steps` words."""
         out = self._new_signal(name, channels, steps)
-        table = self._tensor(f"{name}.weight", (words, channels), Role.WEIGHT, 0, {1: out})
+        table = self._tensor(f"{name}.weight", (words, channels), TensorRole.WEIGHT, 0, {1: out})
         return self._layer(name, "embedding", [table], self.input, out)
 
     def lstm(self, name: str, source: Signal, channels: int) -> Signal:
@@ -111,8 +111,8 @@ class GraphBuilder:
         for part, inner in (("ih", source), ("hh", out)):
             shape = (4 * channels, self._width(inner))
             weight = f"{name}.weight_{part}"
-            names.append(self._tensor(weight, shape, Role.WEIGHT, source.positions, {1: inner}))
-            names.append(self._tensor(f"{name}.bias_{part}", (4 * channels,), Role.BIAS, 0, {}))
+            names.append(self._tensor(weight, shape, TensorRole.WEIGHT, source.positions, {1: inner}))
+            names.append(self._tensor(f"{name}.bias_{part}", (4 * channels,), TensorRole.BIAS, 0, {}))
         for tensor in names:
             self._groups[name].spans.append(Span(tensor, 0, stacks=4, stride=channels))
         return self._layer(name, "lstm", names, source, out)
@@ -152,7 +152,7 @@ class GraphBuilder:
         layers = tuple(replace(layer, activations=tuple(self._settled(layer.activations))) for layer in self._layers)
         return ModelGraph(self._name, tuple(self._tensors), layers, groups, self._input_elements)
 
-    def _tensor(self, name: str, shape: tuple[int, ...], role: Role, uses: int, axes: dict[int, Signal]) -> str:
+    def _tensor(self, name: str, shape: tuple[int, ...], role: TensorRole, uses: int, axes: dict[int, Signal]) -> str:
         """Add a tensor whose given axes carry the channels of the given signals."""
         self._tensors.append(TensorSpec(name, shape, role, uses))
         for axis, signal in axes.items():

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from edgefl.errors import MaskError
 from edgefl.model_graph.graph import ModelGraph
-from edgefl.model_graph.parts import Layer, Role, TensorSpec, Term
+from edgefl.model_graph.parts import Layer, TensorRole, TensorSpec, Term
 
 __all__ = ["Cost", "cost_of", "kept_shape"]
 
@@ -62,7 +62,7 @@ def cost_of(
     _check(graph, widths or {}, training, held or {})
     sizes = {tensor.name: math.prod(kept_shape(graph, tensor, kept_widths)) for tensor in graph.tensors}
     holding = sizes | dict(held or {})
-    parameters = [tensor for tensor in graph.tensors if tensor.role is not Role.STATISTIC]
+    parameters = [tensor for tensor in graph.tensors if tensor.role is not TensorRole.STATISTIC]
     backward, saved = _backward(graph, training, sizes, kept_widths)
     return Cost(
         parameters=sum(holding[tensor.name] for tensor in parameters),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from edgefl.model_graph.checks import check_groups, check_layers, check_tensors
-from edgefl.model_graph.parts import ChannelGroup, Fixed, Layer, Role, Span, TensorSpec
+from edgefl.model_graph.parts import ChannelGroup, Fixed, Layer, Span, TensorRole, TensorSpec
 from edgefl.values import Count, Digest, Name, check_fields, digest_of, document, dumps
 
 __all__ = ["ModelGraph"]
@@ -62,7 +62,7 @@ class ModelGraph:
     def class_axis(self, name: str) -> int | None:
         """Return along which axis of a tensor of the head the classes lie, one index a class; else None."""
         tensor, spans = self.tensor[name], self.spans_of.get(name, ())
-        if tensor.role is not Role.HEAD:
+        if tensor.role is not TensorRole.HEAD:
             return None
         said = [span.axis for group, span in spans if group.fixed is Fixed.CLASSES and span.per_channel == 1]
         if said:
@@ -95,7 +95,7 @@ class ModelGraph:
     @cached_property
     def parameters(self) -> int:
         """Trainable numbers of the whole model; running statistics are not parameters."""
-        return sum(tensor.size for tensor in self.tensors if tensor.role is not Role.STATISTIC)
+        return sum(tensor.size for tensor in self.tensors if tensor.role is not TensorRole.STATISTIC)
 
     @cached_property
     def digest(self) -> Digest:

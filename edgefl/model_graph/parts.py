@@ -23,7 +23,7 @@ from enum import StrEnum
 from edgefl.errors import MaskError
 from edgefl.values import Count, Name, PositiveCount, check_fields
 
-__all__ = ["ChannelGroup", "Dtype", "Fixed", "Layer", "Role", "Span", "TensorSpec", "Term"]
+__all__ = ["ChannelGroup", "Dtype", "Fixed", "Layer", "TensorRole", "Span", "TensorSpec", "Term"]
 
 MAX_SIZE = 2**31 - 1
 """The most entries of a tensor: what a Java array can index."""
@@ -32,7 +32,7 @@ MAX_STACKS = 2**20
 """The most stacks of all spans of a model: a description of a few lines must not take gigabytes to check."""
 
 
-class Role(StrEnum):
+class TensorRole(StrEnum):
     """What a tensor is for. Strategies treat roles differently (FedMRN masks weights, PerFedMask freezes heads)."""
 
     WEIGHT = "weight"
@@ -65,7 +65,7 @@ class TensorSpec:
 
     name: Name
     shape: tuple[PositiveCount, ...]
-    role: Role
+    role: TensorRole
     uses: Count = 0
     """Multiply-adds that each entry takes part in for one sample: output positions of a convolution, 1 in a
     linear layer, time steps in an LSTM, 0 in an embedding."""

@@ -9,17 +9,17 @@ freezing/        which layers each device of a fleet trains
 
 from edgefl.planning.budgets import budget_of
 from edgefl.planning.correction import Correction, corrected, faded, refused
+from edgefl.planning.cost_model import predict
 from edgefl.planning.freezing import (
     Block,
     FreezingDevice,
     FreezingPart,
     FreezingPlan,
-    Method,
+    PlanningMethod,
     freezing_blocks,
     freezing_plan,
 )
-from edgefl.planning.prediction import predict
-from edgefl.planning.uniform import widest
+from edgefl.planning.uniform_width import widest
 
 __all__ = [
     "predict",
@@ -33,7 +33,7 @@ __all__ = [
     "FreezingPlan",
     "FreezingPart",
     "FreezingDevice",
-    "Method",
+    "PlanningMethod",
     "Block",
     "freezing_blocks",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 from edgefl.charts.words import plural
 from edgefl.report.headlines import name_of, so_far
-from edgefl.simulation.request import Request
+from edgefl.simulation.request import SimulationRequest
 from edgefl.simulation.run_folder import Run
 from edgefl.simulation.summary import Summary
 from edgefl.values import to_json
@@ -104,7 +104,7 @@ def _differences(first: Summary, other: Summary) -> dict[str, float | None]:
     return made
 
 
-def _asked_differently(requests: Sequence[Request]) -> list[dict[str, Any]]:
+def _asked_differently(requests: Sequence[SimulationRequest]) -> list[dict[str, Any]]:
     """Return for each request its values of what is not alike in all."""
     fleets = [{kind.name: dict(_leaves(to_json(kind), "")) for kind in request.classes} for request in requests]
     flat = [_flat(request, fleet, _said_by_all(fleets)) for request, fleet in zip(requests, fleets, strict=True)]
@@ -121,7 +121,7 @@ def _said_by_all(fleets: Sequence[_Fleet]) -> list[str]:
     return [name for name in names if all(len({repr(kind[name]) for kind in fleet.values()}) == 1 for fleet in fleets)]
 
 
-def _flat(request: Request, fleet: _Fleet, alike: Collection[str]) -> dict[str, Any]:
+def _flat(request: SimulationRequest, fleet: _Fleet, alike: Collection[str]) -> dict[str, Any]:
     """Return everything that a request says under names with dots; what all classes say is said once."""
     first = next(iter(fleet.values()))
     told = {kind: {name: value for name, value in one.items() if name not in alike} for kind, one in fleet.items()}

@@ -9,7 +9,7 @@ import hashlib
 
 from edgefl import __version__
 from edgefl.charts.figure import Figure
-from edgefl.charts.library import own_file, plotly_js, style_ids
+from edgefl.charts.plotly_files import own_file, plotly_js, style_ids
 from edgefl.report.markup import Markup, data_block, element, joined
 
 __all__ = ["chart", "charts", "page", "section"]

@@ -30,25 +30,25 @@ built_in.py, model_source.py
 whatever the number of workers.
 """
 
-from edgefl.simulation.crew import Crew, crew_of
 from edgefl.simulation.device_class import DeviceClass, simulated_profile
-from edgefl.simulation.federation import Federation
+from edgefl.simulation.executor import Executor, open_executor
 from edgefl.simulation.fleet import FleetDevice, fleet_of
 from edgefl.simulation.results import DeviceRound, Fate, PersonalResult, RoundResult, Score
 from edgefl.simulation.settings import FederationSettings
+from edgefl.simulation.simulated_federation import SimulatedFederation
 
 __all__ = [
-    "Crew",
+    "Executor",
     "DeviceClass",
     "DeviceRound",
     "Fate",
-    "Federation",
+    "SimulatedFederation",
     "FederationSettings",
     "FleetDevice",
     "PersonalResult",
     "RoundResult",
     "Score",
-    "crew_of",
+    "open_executor",
     "fleet_of",
     "simulated_profile",
 ]

@@ -9,28 +9,28 @@ import sys
 import threading
 from pathlib import Path
 
-from device_runtime.agent.agent import Agent, Settings
+from device_runtime.agent.agent import Agent, AgentSettings
 from device_runtime.agent.client import CoordinatorClient
 from device_runtime.agent.home import Home
 from device_runtime.agent.transport import HttpTransport
-from device_runtime.engines import Threads, open_engine
+from device_runtime.engines import ThreadSettings, open_engine
 from device_runtime.trainer import Trainer
 from edgefl.artifacts.bundle import read_bundle
 from edgefl.errors import EdgeFLError
 from edgefl.simulation.fleet import FleetDevice
-from edgefl.simulation.request import Request, resources
+from edgefl.simulation.request import SimulationRequest, simulation_inputs
 from edgefl.values import loads
 
 __all__ = ["main"]
 
-_ONE = Threads(1)
+_ONE = ThreadSettings(1)
 
 
 def main(words: list[str]) -> int:
     """Be the agents of some devices until the federation is over, or until told to stop."""
     place, url, which = Path(words[0]), words[1], words[2]
-    request = loads(Request, (place / "request.json").read_bytes())
-    fleet = resources(request, read_bundle(place / "model.zip")).fleet
+    request = loads(SimulationRequest, (place / "request.json").read_bytes())
+    fleet = simulation_inputs(request, read_bundle(place / "model.zip")).fleet
     mine = fleet[slice(*map(int, which.split(":")))]
     stop, failures = threading.Event(), list[str]()
 
@@ -60,7 +60,7 @@ def _agent(device: FleetDevice, folder: Path, url: str) -> Agent:
     def trainer(device_id: str) -> Trainer:
         return Trainer(engine, device.data, home.checkpoints, threads=1, device_id=device_id)
 
-    agent = Agent(home, CoordinatorClient(HttpTransport(url)), trainer, settings=Settings(wait_seconds=20.0))
+    agent = Agent(home, CoordinatorClient(HttpTransport(url)), trainer, settings=AgentSettings(wait_seconds=20.0))
     agent.enrol(url, device.profile, os.environ.get("EDGEFL_JOIN_KEY"), name=device.device_id)
     return agent
 

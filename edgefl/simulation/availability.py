@@ -17,7 +17,7 @@ from edgefl.errors import DataError, EdgeFLError
 from edgefl.noise import derive
 from edgefl.simulation.fleet import FleetDevice
 
-__all__ = ["Always", "Availability", "Sessions", "Trace", "read_trace"]
+__all__ = ["Always", "Availability", "Sessions", "AvailabilityTrace", "read_trace"]
 
 _COLUMNS = ("device", "from_seconds", "to_seconds")
 
@@ -85,7 +85,7 @@ class Sessions:
         return -math.log1p(-derive(self._seed, "session", device.device_id, number) / 2**64) * mean
 
 
-class Trace:
+class AvailabilityTrace:
     """Devices that are there when a recording says so."""
 
     def __init__(self, intervals: Mapping[str, Sequence[tuple[float, float]]]) -> None:
@@ -111,7 +111,7 @@ class Trace:
         return float(starts[place]) if place < len(starts) else math.inf
 
 
-def read_trace(path: Path, fleet: Sequence[FleetDevice]) -> Trace:
+def read_trace(path: Path, fleet: Sequence[FleetDevice]) -> AvailabilityTrace:
     """Read a trace of some of a fleet's devices."""
     known = {device.device_id for device in fleet}
     intervals: dict[str, list[tuple[float, float]]] = {}
@@ -127,7 +127,7 @@ def read_trace(path: Path, fleet: Sequence[FleetDevice]) -> Trace:
                     fix=f"Its devices are called {', '.join(sorted(known)[:3])}, ...",
                 )
             intervals.setdefault(device, []).append((begin, end))
-    return Trace(intervals)
+    return AvailabilityTrace(intervals)
 
 
 def _interval(row: Mapping[str, str], where: str) -> tuple[str, float, float]:

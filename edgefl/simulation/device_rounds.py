@@ -3,19 +3,19 @@
 from edgefl.masks import Mask
 from edgefl.simulation.fleet import FleetDevice
 from edgefl.simulation.handout import Handed
-from edgefl.simulation.jobs import Outcome
+from edgefl.simulation.jobs import TrainingOutcome
 from edgefl.simulation.results import DeviceRound
-from edgefl.simulation.timeline import spent
-from edgefl.wire import Report
+from edgefl.simulation.task_time import spent
+from edgefl.wire import ResultBody
 
 __all__ = ["device_round", "kept_fraction", "own_accuracy"]
 
 
 def device_round(
-    device: FleetDevice, handed: Handed, outcome: Outcome, report: Report | None, models: int
+    device: FleetDevice, handed: Handed, outcome: TrainingOutcome, report: ResultBody | None, models: int
 ) -> DeviceRound:
     """Return what a device did, if it came to an end; `models` is how many it trains at a time."""
-    order, cost = handed.order, handed.order.works_on.cost
+    order, cost = handed.planned, handed.planned.works_on.cost
     steps = 0 if report is None else report.result.steps
     seen = 0 if report is None else min(steps * order.work.batch_size, order.work.epochs * report.result.samples)
     up_bytes = 0 if outcome.body is None else len(outcome.body)
@@ -51,7 +51,7 @@ def device_round(
     )
 
 
-def own_accuracy(outcome: Outcome) -> float | None:
+def own_accuracy(outcome: TrainingOutcome) -> float | None:
     """Return how good the device's own model is on its own test samples; None if it has none."""
     return None if outcome.own is None else outcome.own.right / outcome.own.samples
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from edgefl.simulation.request import Request
+from edgefl.simulation.request import SimulationRequest
 
 __all__ = ["federation_text"]
 
@@ -13,7 +13,7 @@ _LONGER = 2.0**10
 bit."""
 
 
-def federation_text(request: Request, name: str) -> str:
+def federation_text(request: SimulationRequest, name: str) -> str:
     """Return the TOML of a federation that asks for the same."""
     asked, work = request.federation, request.federation.work
     evaluation = {"data": request.data, "every": asked.evaluate_every or asked.rounds}

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from device_runtime.local_data import LocalData
 from edgefl.data import ClientSplit, Dataset, matched_test, partition, split_clients
 from edgefl.data.dataset import Part
-from edgefl.data.schemes.dealing import apportion, generator
+from edgefl.data.schemes.apportionment import apportion, generator
 from edgefl.simulation.device_class import DeviceClass, simulated_profile
 from edgefl.values import DeviceProfile, Fraction
 

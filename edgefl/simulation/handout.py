@@ -1,4 +1,4 @@
-"""From a strategy's orders to what devices download, as `coordinator.orders` does it: plans, and the bodies they name.
+"""From planned tasks to what devices download: plans, and the bodies that they name.
 
 Devices with the same mask share its bodies. What a device has downloaded before, it has: a mask that stays and a graph
 that is known cost nothing again.
@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 from edgefl.artifacts.bundle import GRAPH, INFER, Bundle
 from edgefl.artifacts.submodel import training_graph
+from edgefl.federation.seeds import task_seed
 from edgefl.local_rules import LocalTraining
 from edgefl.masks import gather
-from edgefl.simulation.jobs import Training
+from edgefl.simulation.jobs import TrainingJob
 from edgefl.simulation.settings import FederationSettings
-from edgefl.strategies import Model, Order
-from edgefl.strategies.chance import task_seed
+from edgefl.strategies import Model, PlannedTask
 from edgefl.values import ClientPlan, Digest, digest_of, dumps
 from edgefl.wire import encode_mask, encode_weights
 
@@ -26,9 +26,9 @@ class Handed:
     """A task, and what it was made from."""
 
     device_id: str
-    order: Order
+    planned: PlannedTask
     plan: ClientPlan
-    job: Training
+    job: TrainingJob
     setup_bytes: int
     """Bytes of the graphs that the device had not had."""
 
@@ -44,26 +44,26 @@ class Handout:
     _graphs: dict[frozenset[str], tuple[Digest, int]] = field(default_factory=dict)
     _has: dict[str, set[Digest]] = field(default_factory=dict)
 
-    def tasks(self, model: Model, orders: Mapping[str, Order], number: int) -> list[Handed]:
+    def tasks(self, model: Model, planned_tasks: Mapping[str, PlannedTask], number: int) -> list[Handed]:
         """Return the tasks of a round, in the order of their devices."""
         bodies = _Bodies(model)
-        return [self._task(bodies, device, order, number) for device, order in sorted(orders.items())]
+        return [self._task(bodies, device, planned, number) for device, planned in sorted(planned_tasks.items())]
 
-    def _task(self, bodies: "_Bodies", device: str, order: Order, number: int) -> Handed:
-        mask, weights, extras = bodies.of(order)
-        graph = self._graph(order)
+    def _task(self, bodies: "_Bodies", device: str, planned: PlannedTask, number: int) -> Handed:
+        mask, weights, extras = bodies.of(planned)
+        graph = self._graph(planned)
         files = self.bundle.manifest.files
         plan = ClientPlan(
             task_id=f"{number}-{device}",
             device_id=device,
             round=number,
             rounds=self.settings.rounds,
-            rule=order.rule,
-            work=order.work,
+            rule=planned.rule,
+            work=planned.work,
             deadline_seconds=self.settings.deadline,
             seed=task_seed(self.settings.seed, number, device),
-            predicted=order.predicted,
-            mask=order.mask.digest,
+            predicted=planned.predicted,
+            mask=planned.mask.digest,
             mask_body=mask.digest,
             weights=weights.digest,
             graph=graph[0],
@@ -77,14 +77,14 @@ class Handout:
         graphs = [graph, *((files[name], len(self.bundle.files[name])) for name in (GRAPH, INFER))]
         setup = self._downloads(device, graphs)
         extra = None if extras is None else extras.data
-        own = order.rule.name == LocalTraining.name
-        job = Training(self.places[device], text, mask.data, weights.data, extra, down + setup, own)
-        return Handed(device, order, plan, job, setup)
+        own = planned.rule.name == LocalTraining.name
+        job = TrainingJob(self.places[device], text, mask.data, weights.data, extra, down + setup, own)
+        return Handed(device, planned, plan, job, setup)
 
-    def _graph(self, order: Order) -> tuple[Digest, int]:
-        trained = order.mask.trained
+    def _graph(self, planned: PlannedTask) -> tuple[Digest, int]:
+        trained = planned.mask.trained
         if trained not in self._graphs:
-            data = training_graph(self.bundle, order.mask)
+            data = training_graph(self.bundle, planned.mask)
             self._graphs[trained] = digest_of(data), len(data)
         return self._graphs[trained]
 
@@ -109,14 +109,14 @@ class _Bodies:
         self._model = model
         self._made: dict[tuple[str, str], _Sent] = {}
 
-    def of(self, order: Order) -> tuple[_Sent, _Sent, _Sent | None]:
+    def of(self, planned: PlannedTask) -> tuple[_Sent, _Sent, _Sent | None]:
         """Return mask, weights and extras of an order."""
-        mask, about = order.mask, {"model": order.mask.graph.digest, "mask": order.mask.digest}
+        mask, about = planned.mask, {"model": planned.mask.graph.digest, "mask": planned.mask.digest}
         extras = None
-        if order.extras:
+        if planned.extras:
             # Orders that share their arrays share the body; the arrays live as long as the orders do.
-            key = ",".join(f"{name}:{id(array)}" for name, array in sorted(order.extras.items()))
-            extras = self._make("extras", key, lambda: encode_weights(order.extras, about))
+            key = ",".join(f"{name}:{id(array)}" for name, array in sorted(planned.extras.items()))
+            extras = self._make("extras", key, lambda: encode_weights(planned.extras, about))
         return (
             self._make("mask", mask.digest, lambda: encode_mask(mask)),
             self._make("weights", mask.digest, lambda: encode_weights(gather(mask, self._model.weights), about)),

@@ -5,19 +5,19 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from device_runtime.personal import load_personal
+from device_runtime.personal_model import load_personal
 from edgefl.artifacts.bundle import Bundle, pack_bundle
 from edgefl.errors import EdgeFLError
 from edgefl.masks import Mask, Weights, gather
 from edgefl.simulation.device_rounds import kept_fraction
 from edgefl.simulation.fleet import FleetDevice
-from edgefl.simulation.jobs import Examination
-from edgefl.simulation.request import Request, Resources
+from edgefl.simulation.jobs import EvaluationJob
+from edgefl.simulation.request import SimulationInputs, SimulationRequest
 from edgefl.simulation.results import DeviceRound, Fate, PersonalResult, RoundResult, Score
-from edgefl.simulation.timeline import spent_by
-from edgefl.simulation.workshop import Workshop
+from edgefl.simulation.task_time import spent_by
+from edgefl.simulation.worker import SimulationWorker
 from edgefl.values import digest_of
-from edgefl.wire import Kind, decode, decode_mask, encode_weights
+from edgefl.wire import BodyKind, decode, decode_mask, encode_weights
 
 __all__ = ["Download", "final_results", "round_results"]
 
@@ -26,7 +26,7 @@ _FATES = {"done": Fate.ARRIVED, "refused": Fate.REFUSED, "late": Fate.LATE}
 
 
 def round_results(
-    get: Download, name: str, bundle: Bundle, found: Resources, known: Sequence[RoundResult], count: int
+    get: Download, name: str, bundle: Bundle, found: SimulationInputs, known: Sequence[RoundResult], count: int
 ) -> list[RoundResult]:
     """Return the rounds from the known ones to `count`, from the coordinator's reports and the devices' telemetry.
 
@@ -89,10 +89,10 @@ def _device_round(device: FleetDevice, row: Mapping[str, Any], mask: Mask | None
 
 
 def final_results(
-    get: Download, name: str, bundle: Bundle, found: Resources, homes: Path, request: Request
+    get: Download, name: str, bundle: Bundle, found: SimulationInputs, homes: Path, request: SimulationRequest
 ) -> tuple[dict[str, Mask], Weights, PersonalResult | None]:
     """Return the devices' parts, the global model, and how good both are for every device."""
-    weights = decode(get(f"/v1/federations/{name}/model", {"format": "weights"}), kind=Kind.WEIGHTS).arrays
+    weights = decode(get(f"/v1/federations/{name}/model", {"format": "weights"}), kind=BodyKind.WEIGHTS).arrays
     parts = {device.device_id: part_mask(get, name, device.device_id, bundle) for device in found.fleet}
     masks = {device: mask for device, mask in parts.items() if mask is not None}
     personal = _judged(bundle, found, homes, masks, weights) if request.personalise else None
@@ -100,10 +100,10 @@ def final_results(
 
 
 def _judged(
-    bundle: Bundle, found: Resources, homes: Path, masks: Mapping[str, Mask], weights: Weights
+    bundle: Bundle, found: SimulationInputs, homes: Path, masks: Mapping[str, Mask], weights: Weights
 ) -> PersonalResult:
     """Judge each device's part of the global model, and its own model, on its own test samples."""
-    workshop = Workshop(pack_bundle(bundle), found.fleet)
+    workshop = SimulationWorker(pack_bundle(bundle), found.fleet)
     before, after, kept = {}, {}, {}
     for place, device in enumerate(found.fleet):
         mask = masks.get(device.device_id)
@@ -121,7 +121,7 @@ def _judged(
     return PersonalResult(before, after, kept, (), 0.0)
 
 
-def _right(workshop: Workshop, place: int, weights: Weights) -> float:
+def _right(workshop: SimulationWorker, place: int, weights: Weights) -> float:
     body = encode_weights(weights, {})
-    marks = workshop.examine(Examination(None, body, digest_of(body), device=place))
+    marks = workshop.examine(EvaluationJob(None, body, digest_of(body), device=place))
     return marks.right / marks.samples

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from edgefl.values import Digest
 
-__all__ = ["Examination", "Marks", "Outcome", "Training"]
+__all__ = ["EvaluationJob", "Tally", "TrainingOutcome", "TrainingJob"]
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
+class TrainingJob:
     """A task for one device, as it would download it."""
 
     device: int
@@ -24,20 +24,20 @@ class Training:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TrainingOutcome:
     """What the device made of it."""
 
     body: bytes | None
     """Its report as it would send it; None if it refused."""
     refused: str | None
-    own: "Marks | None"
+    own: "Tally | None"
     """Of its own model, on its own test samples; None where it has none, or the task did not change it."""
     seconds: float
     step_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Examination:
+class EvaluationJob:
     """A model to be judged: on a device's own test samples, or on a piece of the published ones."""
 
     mask: bytes | None
@@ -50,7 +50,7 @@ class Examination:
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class Tally:
     """How many answers were right, and the sum of the losses."""
 
     right: int

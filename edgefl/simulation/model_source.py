@@ -10,7 +10,7 @@ from pathlib import Path
 
 from edgefl.artifacts.bundle import Bundle, read_bundle
 from edgefl.errors import ExportError
-from edgefl.simulation.built_in import BUILT_IN, built_in_bundle
+from edgefl.simulation.built_in_models import BUILT_IN, built_in_bundle
 
 __all__ = ["bundle_of"]
 

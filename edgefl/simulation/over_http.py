@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from edgefl.artifacts.bundle import Bundle, write_bundle
+from edgefl.coordinator_process import CoordinatorProcess, running_coordinator
 from edgefl.errors import EdgeFLError, MissingDependencyError
-from edgefl.serving_process import Server, running_server
-from edgefl.simulation.crew import ONE_THREAD
+from edgefl.simulation.executor import ONE_THREAD
 from edgefl.simulation.federation_text import federation_text
 from edgefl.simulation.http_results import Download, final_results, round_results
-from edgefl.simulation.request import Request, Resources
+from edgefl.simulation.request import SimulationInputs, SimulationRequest
 from edgefl.simulation.results import RoundResult
 from edgefl.simulation.run_folder import RunFolder
 from edgefl.simulation.summary import Summary, summary_of
@@ -49,7 +49,7 @@ class Shown(Protocol):
 
 
 def simulate_over_http(
-    request: Request, bundle: Bundle, found: Resources, folder: RunFolder, workers: int, shown: Shown
+    request: SimulationRequest, bundle: Bundle, found: SimulationInputs, folder: RunFolder, workers: int, shown: Shown
 ) -> Summary:
     """Run a federation to its end, and return what it came to."""
     _check(request)
@@ -61,7 +61,7 @@ def simulate_over_http(
         (place / "request.json").write_text(dumps(request), encoding="utf-8")
         shown.stage("starting a coordinator")
         with (
-            running_server(place / "federation.toml", place / "state") as server,
+            running_coordinator(place / "federation.toml", place / "state") as server,
             _agents(place, server, len(found.fleet), workers) as agents,
             _admin(server) as get,
         ):
@@ -73,7 +73,7 @@ def simulate_over_http(
     return summary
 
 
-def _check(request: Request) -> None:
+def _check(request: SimulationRequest) -> None:
     for kind in request.classes:
         if kind.fails or kind.online_seconds is not None or kind.limits != Budget() or kind.most_epochs is not None:
             raise EdgeFLError(
@@ -88,7 +88,7 @@ def _follow(
     get: Download,
     agents: Sequence["subprocess.Popen[str]"],
     bundle: Bundle,
-    found: Resources,
+    found: SimulationInputs,
     folder: RunFolder,
     shown: Shown,
 ) -> list[RoundResult]:
@@ -111,7 +111,9 @@ def _follow(
 
 
 @contextmanager
-def _agents(place: Path, server: Server, devices: int, workers: int) -> Iterator[list["subprocess.Popen[str]"]]:
+def _agents(
+    place: Path, server: CoordinatorProcess, devices: int, workers: int
+) -> Iterator[list["subprocess.Popen[str]"]]:
     """Start processes of agents, each with every so-manieth device."""
     started: list[subprocess.Popen[str]] = []
     try:
@@ -132,7 +134,7 @@ def _agents(place: Path, server: Server, devices: int, workers: int) -> Iterator
 
 
 @contextmanager
-def _admin(server: Server) -> Iterator[Download]:
+def _admin(server: CoordinatorProcess) -> Iterator[Download]:
     try:
         import httpx
     except ImportError:

@@ -4,13 +4,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-__all__ = ["Recent"]
+__all__ = ["LruCache"]
 
 Name = TypeVar("Name", bound=Hashable)
 Thing = TypeVar("Thing")
 
 
-class Recent(Generic[Name, Thing]):
+class LruCache(Generic[Name, Thing]):
     """Makes things, and keeps those that were asked for last."""
 
     def __init__(self, most: int) -> None:

@@ -1,8 +1,8 @@
 """What somebody asks of a simulation, as a value: everything that its result depends on, and nothing else.
 
-`edgefl simulate` makes one from its options, a run folder keeps it as `request.json`, and `resources` turns it into a
-model, a fleet and a strategy. How the work is spread over processes is not part of it: the result does not depend on
-that.
+`edgefl simulate` makes one from its options, a run folder keeps it as `request.json`, and `simulation_inputs` turns it
+into a model, a fleet and a strategy. How the work is spread over processes is not part of it: the result does not
+depend on that.
 """
 
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ from edgefl.simulation.settings import FederationSettings
 from edgefl.strategies import Strategy, strategy_of
 from edgefl.values import Fraction, Name, PositiveCount, Setting, check_fields, document
 
-__all__ = ["Request", "Resources", "resources"]
+__all__ = ["SimulationRequest", "SimulationInputs", "simulation_inputs"]
 
 
 @document("simulation", version=1)
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class SimulationRequest:
     """What is simulated."""
 
     model: str
@@ -54,7 +54,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Resources:
+class SimulationInputs:
     """What a request names."""
 
     dataset: Dataset
@@ -63,7 +63,7 @@ class Resources:
     availability: Availability
 
 
-def resources(request: Request, bundle: Bundle) -> Resources:
+def simulation_inputs(request: SimulationRequest, bundle: Bundle) -> SimulationInputs:
     """Load the data, divide it, and make the strategy; what does not go together is an error."""
     strategy = strategy_of(request.strategy, request.settings)
     dataset = some_samples(load(request.data, request.folder), request.samples, request.test_samples)
@@ -79,10 +79,10 @@ def resources(request: Request, bundle: Bundle) -> Resources:
     )
     trace = request.trace
     availability = Sessions(request.federation.seed) if trace is None else read_trace(Path(trace), fleet)
-    return Resources(dataset, fleet, strategy, availability)
+    return SimulationInputs(dataset, fleet, strategy, availability)
 
 
-def _check_fit(dataset: Dataset, bundle: Bundle, request: Request) -> None:
+def _check_fit(dataset: Dataset, bundle: Bundle, request: SimulationRequest) -> None:
     shape, wanted = tuple(dataset.train.features.shape[1:]), tuple(bundle.manifest.input_shape)
     classes = bundle.graph.classes
     if shape != wanted:

@@ -22,13 +22,13 @@ from typing import Any
 
 import numpy as np
 
+from edgefl.artifacts.artifact_store import write_whole
 from edgefl.artifacts.bundle import Bundle, write_bundle
-from edgefl.artifacts.store import write_whole
-from edgefl.charts.parts import Part, part_of
+from edgefl.charts.device_parts import DevicePart, part_of
 from edgefl.errors import EdgeFLError, SchemaError
 from edgefl.masks import Mask, Weights
 from edgefl.simulation.fleet import FleetDevice
-from edgefl.simulation.request import Request
+from edgefl.simulation.request import SimulationRequest
 from edgefl.simulation.results import PersonalResult, RoundResult
 from edgefl.simulation.summary import Summary
 from edgefl.values import dumps, from_json, loads, to_json
@@ -56,10 +56,10 @@ class Run:
     """A run that was read."""
 
     path: Path
-    request: Request
+    request: SimulationRequest
     fleet: tuple[FleetRow, ...]
     rounds: tuple[RoundResult, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[DevicePart, ...]
     personal: PersonalResult | None
     summary: Summary | None
     """None while it goes on, and of one that was broken off."""
@@ -68,7 +68,7 @@ class Run:
 class RunFolder:
     """Writes a run."""
 
-    def __init__(self, path: Path, request: Request, bundle: Bundle, fleet: Sequence[FleetDevice]) -> None:
+    def __init__(self, path: Path, request: SimulationRequest, bundle: Bundle, fleet: Sequence[FleetDevice]) -> None:
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise EdgeFLError(f"{path} is there already", fix="Name another folder with --out, or remove it.")
         path.mkdir(parents=True, exist_ok=True)
@@ -108,10 +108,10 @@ def read_run(path: Path) -> Run:
         summary = path / "summary.json"
         return Run(
             path,
-            loads(Request, (path / "request.json").read_bytes()),
+            loads(SimulationRequest, (path / "request.json").read_bytes()),
             tuple(from_json(FleetRow, row) for row in _json(path / "fleet.json")),
             tuple(loads(RoundResult, line) for line in _lines(path / "rounds.jsonl")),
-            tuple(from_json(Part, row) for row in _json(path / "parts.json")),
+            tuple(from_json(DevicePart, row) for row in _json(path / "parts.json")),
             loads(PersonalResult, (path / "personal.json").read_bytes()) if (path / "personal.json").exists() else None,
             loads(Summary, summary.read_bytes()) if summary.exists() else None,
         )

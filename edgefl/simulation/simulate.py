@@ -4,21 +4,21 @@ import time
 from collections.abc import Callable
 
 from edgefl.artifacts.bundle import Bundle
-from edgefl.simulation.crew import Crew
-from edgefl.simulation.federation import Federation
-from edgefl.simulation.request import Request, Resources
+from edgefl.simulation.executor import Executor
+from edgefl.simulation.request import SimulationInputs, SimulationRequest
 from edgefl.simulation.results import RoundResult
 from edgefl.simulation.run_folder import RunFolder
+from edgefl.simulation.simulated_federation import SimulatedFederation
 from edgefl.simulation.summary import Summary, summary_of
 
 __all__ = ["simulate"]
 
 
 def simulate(
-    request: Request,
+    request: SimulationRequest,
     bundle: Bundle,
-    found: Resources,
-    crew: Crew,
+    found: SimulationInputs,
+    crew: Executor,
     folder: RunFolder,
     *,
     show: Callable[[RoundResult], None] = lambda result: None,
@@ -26,7 +26,7 @@ def simulate(
 ) -> Summary:
     """Run a federation to its end, and return what it came to; `show` sees every round."""
     began, rounds = time.perf_counter(), []
-    made = Federation(
+    made = SimulatedFederation(
         bundle, found.fleet, found.strategy, request.federation, crew=crew, availability=found.availability
     )
     with made as federation:

@@ -3,8 +3,6 @@
 strategy.py          the seam: what a strategy is given, what it asks of devices, what it makes of their answers
 registry.py          strategies by name, and from a federation's settings to a strategy
 outside.py           strategies from elsewhere, as package.module:Class
-asking.py            which devices are asked
-chance.py            what is drawn from the seed, and in which order devices are asked
 averaged.py          what strategies share that average parts
 fedavg.py            federated averaging
 fedprox.py           FedProx: with a proximal term
@@ -45,98 +43,96 @@ averaging.py         running sums over masks: by holders, by participants
 order_statistics.py  medians and trimmed means, block by block
 """
 
-from edgefl.strategies.asking import orders_for
-from edgefl.strategies.averages import Average, Averaging, Weighing
-from edgefl.strategies.averaging import Overlap, RunningMean
-from edgefl.strategies.compressed import (
+from edgefl.strategies.aggregation import AggregationMethod, AggregationSettings, UpdateWeighting
+from edgefl.strategies.compression_baselines import (
     DriveAverage,
     EdenAverage,
     RandomSubsampling,
-    Signsgd,
-    TerngradAverage,
-    TopkAverage,
+    SignSGD,
+    TernGradAverage,
+    TopKAverage,
 )
 from edgefl.strategies.ditto import Ditto
-from edgefl.strategies.fedavg import Fedavg
-from edgefl.strategies.fedbabu import Fedbabu
-from edgefl.strategies.fedmap import Fedmap
-from edgefl.strategies.fedmrn import Fedmrn
-from edgefl.strategies.fednova import Fednova
-from edgefl.strategies.fedpm import Fedpm, Posterior, ServedMask
-from edgefl.strategies.fedprox import Fedprox
-from edgefl.strategies.fedrolex import Fedrolex
-from edgefl.strategies.fedspa import Fedspa, FirstMasks
-from edgefl.strategies.fjord import Fjord
+from edgefl.strategies.fedavg import FedAvg
+from edgefl.strategies.fedbabu import FedBABU
+from edgefl.strategies.fedmap import FedMAP
+from edgefl.strategies.fedmrn import FedMRN
+from edgefl.strategies.fednova import FedNova
+from edgefl.strategies.fedpm import FedPM, Posterior, ServedMask
+from edgefl.strategies.fedprox import FedProx
+from edgefl.strategies.fedrolex import FedRolex
+from edgefl.strategies.fedspa import FedSpa, FirstMasks
+from edgefl.strategies.fjord import FjORD
 from edgefl.strategies.freezing import Frozen
 from edgefl.strategies.hermes import Aggregation, Hermes
-from edgefl.strategies.heterofl import Heterofl
-from edgefl.strategies.local import Local
-from edgefl.strategies.outside import is_outside
-from edgefl.strategies.perfedmask import Perfedmask
-from edgefl.strategies.personalising import check_personal
+from edgefl.strategies.heterofl import HeteroFL
+from edgefl.strategies.local_only import LocalOnly
+from edgefl.strategies.perfedmask import PerFedMask
+from edgefl.strategies.personalisation import check_personal
 from edgefl.strategies.registry import STRATEGIES, strategy_of
+from edgefl.strategies.running_mean import Overlap, RunningMean
 from edgefl.strategies.strategy import (
-    Contribution,
-    Contributions,
+    ClientUpdate,
+    ClientUpdates,
     Model,
-    Moment,
-    Order,
     Participant,
+    PlannedTask,
+    RoundContext,
     Strategy,
 )
+from edgefl.strategies.update_checks import part_norm
 from edgefl.strategies.uplinks import Sent
-from edgefl.strategies.uploads import part_norm
+from edgefl.strategies.user_strategies import is_user_strategy
 from edgefl.strategies.widths import Placement, Width
 
 __all__ = [
     # the seam
     "Strategy",
     "Model",
-    "Moment",
+    "RoundContext",
     "Participant",
-    "Order",
-    "Contribution",
-    "Contributions",
+    "PlannedTask",
+    "ClientUpdate",
+    "ClientUpdates",
     # the strategies
     "STRATEGIES",
     "strategy_of",
-    "is_outside",
-    "Fedavg",
-    "Fedmrn",
-    "Fedpm",
+    "is_user_strategy",
+    "FedAvg",
+    "FedMRN",
+    "FedPM",
     "Posterior",
     "ServedMask",
-    "Signsgd",
-    "TopkAverage",
-    "TerngradAverage",
+    "SignSGD",
+    "TopKAverage",
+    "TernGradAverage",
     "DriveAverage",
     "EdenAverage",
     "RandomSubsampling",
     "Sent",
-    "Fedprox",
-    "Fednova",
-    "Heterofl",
-    "Fedrolex",
-    "Fjord",
-    "Perfedmask",
-    "Fedbabu",
+    "FedProx",
+    "FedNova",
+    "HeteroFL",
+    "FedRolex",
+    "FjORD",
+    "PerFedMask",
+    "FedBABU",
     "Hermes",
     "Aggregation",
-    "Fedspa",
+    "FedSpa",
     "FirstMasks",
-    "Fedmap",
-    "Local",
+    "FedMAP",
+    "LocalOnly",
     "Ditto",
     "Width",
     "Placement",
     "Frozen",
     # what they share
-    "Average",
-    "Averaging",
-    "Weighing",
+    "AggregationMethod",
+    "AggregationSettings",
+    "UpdateWeighting",
     "Overlap",
     "RunningMean",
     "check_personal",
-    "orders_for",
     "part_norm",
 ]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from edgefl.errors import MaskError
 from edgefl.local_rules.probabilistic_masks import Extraction, Granularity, extract
 from edgefl.masks import Mask, Weights
-from edgefl.strategies.local_round import LocalRound
+from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.values import FieldError
 
 __all__ = ["ANY", "Submodels", "capacities_of"]
@@ -62,14 +62,14 @@ class Submodels:
             max_draws=max_draws,
         )
 
-    def fits(self, round_: LocalRound, mask: Mask, capacity: float) -> bool:
+    def fits(self, round_: RoundEstimate, mask: Mask, capacity: float) -> bool:
         """Say whether a device can train a submodel of a capacity, and may have others of that capacity."""
         if self.granularity is Granularity.WEIGHT:
             return round_.fits(round_.cost(mask), capacity)
         most = round_.participant.budget.kept_fraction
         return (most is None or capacity <= most) and round_.fits(mask.cost)
 
-    def largest(self, round_: LocalRound, capacities: tuple[float, ...]) -> float | None:
+    def largest(self, round_: RoundEstimate, capacities: tuple[float, ...]) -> float | None:
         """Return the largest capacity whose most probable submodel a device can train."""
         low, high = 0, len(capacities)
         while low < high:  # whoever can train a submodel can train the ones within it

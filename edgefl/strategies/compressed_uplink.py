@@ -11,9 +11,9 @@ from edgefl.local_rules import CompressedSgd, Descent
 from edgefl.local_rules.compressed_sgd import Compression, Share
 from edgefl.local_rules.compression import SignScale
 from edgefl.local_rules.descent import NotNegative
-from edgefl.strategies.strategy import Contribution
+from edgefl.strategies.strategy import ClientUpdate
+from edgefl.strategies.update_checks import check_mask_kept, check_values
 from edgefl.strategies.uplink import settings_for, updated
-from edgefl.strategies.uploads import check_mask_kept, check_values
 from edgefl.values import RuleSettings, check_fields
 from edgefl.wire import Payload
 
@@ -60,21 +60,21 @@ class CompressedUplink:
         """Gradient descent with compression."""
         return settings_for(self.local)
 
-    def check(self, contribution: Contribution) -> None:
+    def check(self, update: ClientUpdate) -> None:
         """Refuse anything but what the compressor makes of matrices and kernels, and new values of the rest."""
-        mask, tensors = contribution.mask, contribution.tensors
-        check_mask_kept(contribution)
+        mask, tensors = update.mask, update.tensors
+        check_mask_kept(update)
         check_values(mask, tensors, instead=self.local.expected(mask))
         self.local.check(mask, tensors)
 
-    def values(self, contribution: Contribution) -> Contribution:
+    def values(self, update: ClientUpdate) -> ClientUpdate:
         """Add the update that the payloads mean to what the device was given."""
-        mask = contribution.mask
-        updates = self.local.expand(mask, contribution.tensors, contribution.seed)
+        mask = update.mask
+        updates = self.local.expand(mask, update.tensors, update.seed)
         tensors: dict[str, Payload] = {}
         for name in mask.trained_tensors:
             if name in updates:
-                tensors[name] = updated(contribution, name, updates.pop(name))
+                tensors[name] = updated(update, name, updates.pop(name))
             else:
-                tensors[name] = contribution.tensors[name]
-        return replace(contribution, tensors=tensors)
+                tensors[name] = update.tensors[name]
+        return replace(update, tensors=tensors)

@@ -10,12 +10,12 @@ import numpy as np
 
 from edgefl.errors import WireFormatError
 from edgefl.local_rules import ChannelRegrow, PruneRegrow
-from edgefl.local_rules.prune_regrow import Method
+from edgefl.local_rules.prune_regrow import RegrowMethod
 from edgefl.local_rules.sgd import Codec
 from edgefl.masks import Mask, gather
-from edgefl.strategies.strategy import Contribution
+from edgefl.strategies.strategy import ClientUpdate
+from edgefl.strategies.update_checks import check_mask_kept, check_values, values_of
 from edgefl.strategies.uplink import settings_for
-from edgefl.strategies.uploads import check_mask_kept, check_values, values_of
 from edgefl.values import RuleSettings
 from edgefl.wire import Dense
 
@@ -33,20 +33,20 @@ class Differences:
         """The rule that exchanges."""
         return settings_for(self.exchange)
 
-    def check(self, contribution: Contribution) -> None:
+    def check(self, update: ClientUpdate) -> None:
         """Refuse a mask that is larger or smaller than the given one, and tensors that are not those of the given."""
-        if self.exchange.method is Method.STATIC:
-            check_mask_kept(contribution)
-        elif contribution.next_mask is not None:
-            self._check_exchange(contribution.mask, contribution.next_mask)
-        check_values(contribution.mask, contribution.tensors, Codec.SPARSE)
+        if self.exchange.method is RegrowMethod.STATIC:
+            check_mask_kept(update)
+        elif update.next_mask is not None:
+            self._check_exchange(update.mask, update.next_mask)
+        check_values(update.mask, update.tensors, Codec.SPARSE)
 
-    def values(self, contribution: Contribution) -> Contribution:
+    def values(self, update: ClientUpdate) -> ClientUpdate:
         """Take what was lost off what was given."""
-        mask, lost = contribution.mask, contribution.tensors
-        given = gather(mask, contribution.base, lost)
+        mask, lost = update.mask, update.tensors
+        given = gather(mask, update.base, lost)
         new = {name: Dense(given[name] - values_of(payload)) for name, payload in lost.items()}
-        return replace(contribution, tensors=new, next_mask=None)
+        return replace(update, tensors=new, next_mask=None)
 
     def _check_exchange(self, given: Mask, found: Mask) -> None:
         if found.trained != given.trained:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from edgefl.local_rules import Descent
-from edgefl.local_rules import Ditto as DittoRule
+from edgefl.local_rules import DittoRule as DittoRule
 from edgefl.local_rules.descent import NotNegative, Positive
 from edgefl.masks import Mask
-from edgefl.strategies.averaged import Averaged
-from edgefl.strategies.averages import Averaging, Weighing
-from edgefl.strategies.local_round import LocalRound
-from edgefl.strategies.strategy import Model, Moment, Order, Participant
+from edgefl.strategies.aggregation import AggregationSettings, UpdateWeighting
+from edgefl.strategies.averaging_strategy import AveragingStrategy
+from edgefl.strategies.round_estimate import RoundEstimate
+from edgefl.strategies.strategy import Model, Participant, PlannedTask, RoundContext
 from edgefl.strategies.uplink import NewValues, Uplink
 from edgefl.strategies.uplinks import Sent
 from edgefl.strategies.widths import Widths
@@ -28,7 +28,7 @@ __all__ = ["Ditto"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ditto(Averaged):
+class Ditto(AveragingStrategy):
     """Federated averaging with personal models."""
 
     name: ClassVar[str] = "ditto"
@@ -40,7 +40,7 @@ class Ditto(Averaged):
     """The learning rate of the devices' own models."""
     widths: Widths = field(default_factory=Widths)
     sent: Sent = Sent.VALUES
-    averaging: Averaging = field(default_factory=lambda: Averaging(weighing=Weighing.EQUAL))
+    averaging: AggregationSettings = field(default_factory=lambda: AggregationSettings(weighing=UpdateWeighting.EQUAL))
     assumed_samples: PositiveCount = 1000
 
     def __post_init__(self) -> None:
@@ -58,10 +58,14 @@ class Ditto(Averaged):
         """New values of the global model."""
         return NewValues(DittoRule(descent=self.descent, pull=self.pull, own_rate=self.own_rate))
 
-    def parts(self, model: Model, rounds: Mapping[str, LocalRound], moment: Moment) -> Mapping[str, Mask]:
+    def parts(
+        self, model: Model, rounds: Mapping[str, RoundEstimate], round_context: RoundContext
+    ) -> Mapping[str, Mask]:
         """Give every device the part that it can train twice in time; leave out those that can train none."""
-        return self.widths.masks(rounds, moment)
+        return self.widths.masks(rounds, round_context)
 
-    def personalise(self, model: Model, participants: Sequence[Participant], moment: Moment) -> Mapping[str, Order]:
+    def personalise(
+        self, model: Model, participants: Sequence[Participant], round_context: RoundContext
+    ) -> Mapping[str, PlannedTask]:
         """Ask for nothing: every device has its own model already."""
         return {}

@@ -10,19 +10,19 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from edgefl.local_rules import Descent
-from edgefl.strategies.averages import Averaging
-from edgefl.strategies.composed import Composed
+from edgefl.strategies.aggregation import AggregationSettings
+from edgefl.strategies.composable_strategy import ComposableStrategy
 from edgefl.strategies.freezing import Freezing
-from edgefl.strategies.personalising import Personalising
+from edgefl.strategies.personalisation import Personalisation
 from edgefl.strategies.uplinks import UplinkChoice
 from edgefl.strategies.widths import Widths
 from edgefl.values import PositiveCount, check_fields
 
-__all__ = ["Fedavg"]
+__all__ = ["FedAvg"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fedavg(Composed):
+class FedAvg(ComposableStrategy):
     """Federated averaging."""
 
     name: ClassVar[str] = "fedavg"
@@ -30,8 +30,8 @@ class Fedavg(Composed):
     widths: Widths = field(default_factory=Widths)
     freezing: Freezing = field(default_factory=Freezing)
     uplinks: UplinkChoice = field(default_factory=UplinkChoice)
-    averaging: Averaging = field(default_factory=Averaging)
-    personal: Personalising = field(default_factory=Personalising)
+    averaging: AggregationSettings = field(default_factory=AggregationSettings)
+    personal: Personalisation = field(default_factory=Personalisation)
     assumed_samples: PositiveCount = 1000
 
     def __post_init__(self) -> None:

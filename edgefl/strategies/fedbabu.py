@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from edgefl.local_rules import Descent
-from edgefl.strategies.averages import Averaging
-from edgefl.strategies.composed import Composed
+from edgefl.strategies.aggregation import AggregationSettings
+from edgefl.strategies.composable_strategy import ComposableStrategy
 from edgefl.strategies.freezing import Freezing, Frozen
 from edgefl.strategies.perfedmask import authors_descent
-from edgefl.strategies.personalising import Personalising
+from edgefl.strategies.personalisation import Personalisation
 from edgefl.strategies.uplinks import UplinkChoice
 from edgefl.strategies.widths import Width, Widths
 from edgefl.values import PositiveCount, check_fields
 
-__all__ = ["Fedbabu"]
+__all__ = ["FedBABU"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fedbabu(Composed):
+class FedBABU(ComposableStrategy):
     """Federated averaging of the body, then fine-tuning."""
 
     name: ClassVar[str] = "fedbabu"
@@ -30,8 +30,8 @@ class Fedbabu(Composed):
     widths: Widths = field(default_factory=lambda: Widths(width=Width.FULL))
     freezing: Freezing = field(default_factory=lambda: Freezing(frozen=Frozen.HEAD))
     uplinks: UplinkChoice = field(default_factory=UplinkChoice)
-    averaging: Averaging = field(default_factory=Averaging)
-    personal: Personalising = field(default_factory=lambda: Personalising(fine_tune_epochs=5))
+    averaging: AggregationSettings = field(default_factory=AggregationSettings)
+    personal: Personalisation = field(default_factory=lambda: Personalisation(fine_tune_epochs=5))
     assumed_samples: PositiveCount = 1000
 
     def __post_init__(self) -> None:

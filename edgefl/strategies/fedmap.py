@@ -39,13 +39,11 @@ from edgefl.local_rules.probabilistic_masks import Draws, Extraction, Granularit
 from edgefl.local_rules.sgd import Codec
 from edgefl.local_rules.submodel_channels import prunable_groups
 from edgefl.masks import Array, Mask, Weights, full_mask
-from edgefl.model_graph import ModelGraph, Role
+from edgefl.model_graph import ModelGraph, TensorRole
 from edgefl.noise import derive
-from edgefl.strategies.averaged import Averaged
-from edgefl.strategies.averages import Averaging, Weighing
-from edgefl.strategies.averaging import applied
+from edgefl.strategies.aggregation import AggregationSettings, UpdateWeighting
+from edgefl.strategies.averaging_strategy import AveragingStrategy
 from edgefl.strategies.capacities import Submodels, capacities_of
-from edgefl.strategies.local_round import LocalRound
 from edgefl.strategies.mask_posterior import (
     add_counts,
     check_counts,
@@ -53,14 +51,16 @@ from edgefl.strategies.mask_posterior import (
     probabilities,
     sent_probabilities,
 )
-from edgefl.strategies.personalising import Personalising
-from edgefl.strategies.strategy import Contribution, Contributions, Model, Moment, Order, Participant
+from edgefl.strategies.personalisation import Personalisation
+from edgefl.strategies.round_estimate import RoundEstimate
+from edgefl.strategies.running_mean import applied
+from edgefl.strategies.strategy import ClientUpdate, ClientUpdates, Model, Participant, PlannedTask, RoundContext
+from edgefl.strategies.update_checks import check_mask_kept
 from edgefl.strategies.uplink import NewValues, Uplink, settings_for
 from edgefl.strategies.uplinks import Sent
-from edgefl.strategies.uploads import check_mask_kept
 from edgefl.values import Dimension, FieldError, PositiveCount, Prediction, Quantity, check_fields
 
-__all__ = ["Fedmap"]
+__all__ = ["FedMAP"]
 
 _MASK_RATES = {Granularity.WEIGHT: 1000.0, Granularity.CHANNEL: 10.0}
 """What worked best on a small network for digits. The gradient of a weight's score is tiny, that of a channel's a sum
@@ -69,7 +69,7 @@ Prior = Annotated[float, Quantity(Dimension.NUMBER, "a number above 1", "2", low
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fedmap(Averaged):
+class FedMAP(AveragingStrategy):
     """Probabilistic masks and weights, in turns."""
 
     name: ClassVar[str] = "fedmap"
@@ -96,8 +96,8 @@ class Fedmap(Averaged):
     server_rate: Positive = 1.0
     """eta_s: how far the model goes towards the average."""
     sent: Sent = Sent.VALUES
-    averaging: Averaging = field(default_factory=lambda: Averaging(weighing=Weighing.EQUAL))
-    personal: Personalising = field(default_factory=Personalising)
+    averaging: AggregationSettings = field(default_factory=lambda: AggregationSettings(weighing=UpdateWeighting.EQUAL))
+    personal: Personalisation = field(default_factory=Personalisation)
     assumed_samples: PositiveCount = 1000
 
     def __post_init__(self) -> None:
@@ -123,7 +123,7 @@ class Fedmap(Averaged):
 
     def begin(self, graph: ModelGraph, weights: Weights) -> Model:
         """Start from the weights as they are, and with probabilities of one half."""
-        model = Averaged.begin(self, graph, weights)
+        model = AveragingStrategy.begin(self, graph, weights)
         shapes = self._shapes(full_mask(graph))
         if not shapes:
             raise MaskError(
@@ -132,63 +132,69 @@ class Fedmap(Averaged):
             )
         return replace(model, state=first_belief(shapes, self.prior))
 
-    def plan(self, model: Model, participants: Sequence[Participant], moment: Moment) -> Mapping[str, Order]:
+    def plan(
+        self, model: Model, participants: Sequence[Participant], round_context: RoundContext
+    ) -> Mapping[str, PlannedTask]:
         """Let devices learn masks, or give each a submodel to train."""
-        if not self.learns_masks(moment.round):
-            return Averaged.plan(self, model, participants, moment)
-        rounds = self._rounds(model, participants, moment)
-        submodels = self._submodels(model, moment.seed)
+        if not self.learns_masks(round_context.round):
+            return AveragingStrategy.plan(self, model, participants, round_context)
+        rounds = self._rounds(model, participants, round_context)
+        submodels = self._submodels(model, round_context.seed)
         extras = sent_probabilities(submodels.p)
-        orders: dict[str, Order] = {}
+        planned_tasks: dict[str, PlannedTask] = {}
         for device, capacity in self._capacities(submodels, rounds).items():
             rule = self._rule(capacity)
             predicted = _probing(rounds[device], submodels, capacity, rule)
             limit = rounds[device].participant.budget.peak_bytes
             if limit is None or predicted.peak_bytes is None or predicted.peak_bytes <= limit:
                 part = submodels.top(capacity)
-                orders[device] = Order(submodels.whole, settings_for(rule), moment.work, extras, predicted, part)
-        return orders
+                planned_tasks[device] = PlannedTask(
+                    submodels.whole, settings_for(rule), round_context.work, extras, predicted, part
+                )
+        return planned_tasks
 
-    def parts(self, model: Model, rounds: Mapping[str, LocalRound], moment: Moment) -> Mapping[str, Mask]:
+    def parts(
+        self, model: Model, rounds: Mapping[str, RoundEstimate], round_context: RoundContext
+    ) -> Mapping[str, Mask]:
         """Draw every device a submodel of its capacity; at the end, it gets the one to keep."""
-        submodels = self._submodels(model, moment.seed)
-        method = self.drawing if moment.round < moment.rounds else self.extraction
+        submodels = self._submodels(model, round_context.seed)
+        method = self.drawing if round_context.round < round_context.rounds else self.extraction
         parts: dict[str, Mask] = {}
         for device, capacity in self._capacities(submodels, rounds).items():
             top = submodels.top(capacity)
             if method is Extraction.SAMPLE:
-                drawn = submodels.drawn(capacity, derive(moment.seed, "part", device), max_draws=self.max_draws)
+                drawn = submodels.drawn(capacity, derive(round_context.seed, "part", device), max_draws=self.max_draws)
                 top = drawn if submodels.fits(rounds[device], drawn, capacity) else top
             if top is not None:
                 parts[device] = top
         return parts
 
-    def check(self, contribution: Contribution) -> None:
+    def check(self, update: ClientUpdate) -> None:
         """Refuse anything but counts from a device that learned a mask, or new values from one that trained."""
-        rule = _mask_rule(contribution)
+        rule = _mask_rule(update)
         if rule is None:
-            return Averaged.check(self, contribution)
-        check_mask_kept(contribution)
+            return AveragingStrategy.check(self, update)
+        check_mask_kept(update)
         most = 1 if rule.capacity == 1 else rule.max_draws + 1
-        check_counts(contribution.tensors, self._shapes(contribution.mask), most)
+        check_counts(update.tensors, self._shapes(update.mask), most)
         return None
 
-    def movement(self, contribution: Contribution) -> float:
+    def movement(self, update: ClientUpdate) -> float:
         """Return how far the weights move: counts move none."""
-        return 0.0 if _mask_rule(contribution) is not None else Averaged.movement(self, contribution)
+        return 0.0 if _mask_rule(update) is not None else AveragingStrategy.movement(self, update)
 
-    def combine(self, model: Model, contributions: Contributions, moment: Moment) -> Model:
+    def combine(self, model: Model, updates: ClientUpdates, round_context: RoundContext) -> Model:
         """Add counts to what is believed about masks, and average new values.
 
         In a buffered federation a round may get both: late counts of the mask phase, early values of the next.
         """
-        learned = sum(contribution.rule.name == ProbabilisticMasks.name for contribution in contributions)
-        counts = _Of(contributions, learned, masks=True)
-        values = _Of(contributions, len(contributions) - learned, masks=False)
+        learned = sum(update.rule.name == ProbabilisticMasks.name for update in updates)
+        counts = _Of(updates, learned, masks=True)
+        values = _Of(updates, len(updates) - learned, masks=False)
         if len(counts):
-            model = replace(model, state=self._learned(model, counts, moment))
+            model = replace(model, state=self._learned(model, counts, round_context))
         if len(values):
-            averaged = Averaged.combine(self, model, values, moment).weights
+            averaged = AveragingStrategy.combine(self, model, values, round_context).weights
             model = replace(model, weights=self._towards(model, averaged))
         return model
 
@@ -238,20 +244,20 @@ class Fedmap(Averaged):
         p = probabilities(model.state)
         return Submodels(full_mask(model.graph), p, self.granularity, derive(seed, "submodels"))
 
-    def _capacities(self, submodels: Submodels, rounds: Mapping[str, LocalRound]) -> dict[str, float]:
+    def _capacities(self, submodels: Submodels, rounds: Mapping[str, RoundEstimate]) -> dict[str, float]:
         levels = capacities_of(self.capacities)
         found = {device: submodels.largest(one, levels) for device, one in rounds.items()}
         return {device: capacity for device, capacity in found.items() if capacity is not None}
 
-    def _learned(self, model: Model, counts: "_Of", moment: Moment) -> dict[str, Array]:
+    def _learned(self, model: Model, counts: "_Of", round_context: RoundContext) -> dict[str, Array]:
         """Return the belief after a round (Algorithm 1, lines 14 to 17)."""
-        first = moment.round % (self.mask_rounds + self.weight_rounds) == 0
+        first = round_context.round % (self.mask_rounds + self.weight_rounds) == 0
         if first:
             belief = first_belief(self._shapes(full_mask(model.graph)), self.prior)
         else:
             belief = {name: array.copy() for name, array in model.state.items()}
-        for contribution in counts:
-            add_counts(belief, contribution.tensors, contribution.trust)
+        for update in counts:
+            add_counts(belief, update.tensors, update.trust)
         return belief
 
     def _towards(self, model: Model, averaged: Weights) -> Weights:
@@ -261,7 +267,7 @@ class Fedmap(Averaged):
         weights = dict(averaged)
         for tensor in model.graph.tensors:
             now = model.weights[tensor.name]
-            if tensor.role is not Role.STATISTIC and tensor.dtype.startswith("float"):
+            if tensor.role is not TensorRole.STATISTIC and tensor.dtype.startswith("float"):
                 change = (averaged[tensor.name] - now) * now.dtype.type(self.server_rate)
                 weights[tensor.name] = applied(tensor, now, change)
         return weights
@@ -271,29 +277,29 @@ class Fedmap(Averaged):
 class _Of:
     """The contributions of one phase, one at a time."""
 
-    contributions: Contributions
+    client_updates: ClientUpdates
     count: int
     masks: bool
 
     def __len__(self) -> int:
         return self.count
 
-    def __iter__(self) -> Iterator[Contribution]:
-        for contribution in self.contributions:
-            if (contribution.rule.name == ProbabilisticMasks.name) == self.masks:
-                yield contribution
-            del contribution  # or it would be in memory together with the next one
+    def __iter__(self) -> Iterator[ClientUpdate]:
+        for update in self.client_updates:
+            if (update.rule.name == ProbabilisticMasks.name) == self.masks:
+                yield update
+            del update  # or it would be in memory together with the next one
 
 
-def _mask_rule(contribution: Contribution) -> ProbabilisticMasks | None:
+def _mask_rule(update: ClientUpdate) -> ProbabilisticMasks | None:
     """Return what a device was told that learned a mask; None for one that trained weights."""
-    if contribution.rule.name != ProbabilisticMasks.name:
+    if update.rule.name != ProbabilisticMasks.name:
         return None
-    rule = rule_of(contribution.rule)
+    rule = rule_of(update.rule)
     return rule if isinstance(rule, ProbabilisticMasks) else None
 
 
-def _probing(round_: LocalRound, submodels: Submodels, capacity: float, rule: ProbabilisticMasks) -> Prediction:
+def _probing(round_: RoundEstimate, submodels: Submodels, capacity: float, rule: ProbabilisticMasks) -> Prediction:
     """Return what learning a mask will take: steps with submodels of a capacity, and the whole model in memory."""
     whole, top = submodels.whole, submodels.top(capacity) or submodels.whole
     predicted = round_.prediction(top)

@@ -27,22 +27,22 @@ from typing import ClassVar
 
 import numpy as np
 
-from edgefl.local_rules import Descent, Part
+from edgefl.local_rules import Descent, TrainingInput
 from edgefl.masks import gather
-from edgefl.model_graph import Role
-from edgefl.strategies.averaged import Each
-from edgefl.strategies.averages import Average, Averaging, average, weight_of
-from edgefl.strategies.composed import Composed
+from edgefl.model_graph import TensorRole
+from edgefl.strategies.aggregation import AggregationMethod, AggregationSettings, average, weight_of
+from edgefl.strategies.averaging_strategy import MappedUpdates
+from edgefl.strategies.composable_strategy import ComposableStrategy
 from edgefl.strategies.freezing import Freezing
-from edgefl.strategies.personalising import Personalising
-from edgefl.strategies.strategy import Contribution, Contributions, Model, Moment
+from edgefl.strategies.personalisation import Personalisation
+from edgefl.strategies.strategy import ClientUpdate, ClientUpdates, Model, RoundContext
+from edgefl.strategies.update_checks import values_of
 from edgefl.strategies.uplink import updated
 from edgefl.strategies.uplinks import UplinkChoice
-from edgefl.strategies.uploads import values_of
 from edgefl.strategies.widths import Widths
 from edgefl.values import FieldError, LocalResult, LocalWork, PositiveCount, check_fields
 
-__all__ = ["Fednova", "believed_steps", "reach"]
+__all__ = ["FedNova", "believed_steps", "reach"]
 
 _MOST_STEPS = 100_000
 """Steps beyond these count as these: a stranger's number must not keep the coordinator busy."""
@@ -51,7 +51,7 @@ _MOST_BEYOND = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fednova(Composed):
+class FedNova(ComposableStrategy):
     """Normalised averaging."""
 
     name: ClassVar[str] = "fednova"
@@ -59,8 +59,8 @@ class Fednova(Composed):
     widths: Widths = field(default_factory=Widths)
     freezing: Freezing = field(default_factory=Freezing)
     uplinks: UplinkChoice = field(default_factory=UplinkChoice)
-    averaging: Averaging = field(default_factory=Averaging)
-    personal: Personalising = field(default_factory=Personalising)
+    averaging: AggregationSettings = field(default_factory=AggregationSettings)
+    personal: Personalisation = field(default_factory=Personalisation)
     assumed_samples: PositiveCount = 1000
 
     def __post_init__(self) -> None:
@@ -73,28 +73,28 @@ class Fednova(Composed):
                 path=("proximal",),
             )
 
-    def combine(self, model: Model, contributions: Contributions, moment: Moment) -> Model:
+    def combine(self, model: Model, updates: ClientUpdates, round_context: RoundContext) -> Model:
         """Average the normalised changes."""
-        reaches = _Reaches(self.descent, moment, {})
-        effective = self._effective(contributions, reaches)
+        reaches = _Reaches(self.descent, round_context, {})
+        effective = self._effective(updates, reaches)
 
-        def normalised(contribution: Contribution) -> Contribution:
-            own = reaches.of(contribution)
-            return _scaled(self.uplink.values(contribution), effective / own if own else 1.0)
+        def normalised(update: ClientUpdate) -> ClientUpdate:
+            own = reaches.of(update)
+            return _scaled(self.uplink.values(update), effective / own if own else 1.0)
 
-        return replace(model, weights=average(self.averaging, model, Each(normalised, contributions)))
+        return replace(model, weights=average(self.averaging, model, MappedUpdates(normalised, updates)))
 
-    def _effective(self, contributions: Contributions, reaches: "_Reaches") -> float:
+    def _effective(self, updates: ClientUpdates, reaches: "_Reaches") -> float:
         """Return tau_eff. Updates are gone through once more for it: samples and steps come with them."""
         weights, found = [], []
-        for contribution in contributions:
-            weights.append(weight_of(self.averaging, contribution))
-            found.append(reaches.of(contribution))
-            del contribution  # or it would be in memory together with the next one
+        for update in updates:
+            weights.append(weight_of(self.averaging, update))
+            found.append(reaches.of(update))
+            del update  # or it would be in memory together with the next one
         if not sum(weights):
             return 0.0
         typical = float(np.median(found))
-        if self.averaging.average in (Average.MEDIAN, Average.TRIMMED):
+        if self.averaging.average in (AggregationMethod.MEDIAN, AggregationMethod.TRIMMED):
             return typical
         return float(np.average(np.minimum(found, _MOST_BEYOND * typical), weights=weights))
 
@@ -104,14 +104,14 @@ class _Reaches:
     """The reach of each device's training. Devices of equal steps are looked at once."""
 
     descent: Descent
-    moment: Moment
+    round_context: RoundContext
     known: dict[tuple[int, int], float]
 
-    def of(self, contribution: Contribution) -> float:
+    def of(self, update: ClientUpdate) -> float:
         """Return the reach of one device's training."""
-        steps, number = believed_steps(contribution.result, self.moment.work), contribution.result.round
+        steps, number = believed_steps(update.result, self.round_context.work), update.result.round
         if (steps, number) not in self.known:
-            part = Part(contribution.mask, {}, 0, round=number, rounds=self.moment.rounds, steps=steps)
+            part = TrainingInput(update.mask, {}, 0, round=number, rounds=self.round_context.rounds, steps=steps)
             self.known[steps, number] = reach(self.descent, part)
         return self.known[steps, number]
 
@@ -123,7 +123,7 @@ def believed_steps(result: LocalResult, work: LocalWork) -> int:
     return min(max(result.steps, min(batches, most), 1), min(work.epochs * (batches + 1), most))
 
 
-def reach(descent: Descent, part: Part) -> float:
+def reach(descent: Descent, part: TrainingInput) -> float:
     """Return how far a weight goes in a round whose gradient is 1 in every step."""
     way, speed = 0.0, 0.0
     for step in range(part.steps):
@@ -133,14 +133,14 @@ def reach(descent: Descent, part: Part) -> float:
     return way
 
 
-def _scaled(contribution: Contribution, scale: float) -> Contribution:
+def _scaled(update: ClientUpdate, scale: float) -> ClientUpdate:
     """Return a contribution whose weights changed so many times as much."""
-    tensors = dict(contribution.tensors)
+    tensors = dict(update.tensors)
     for name, payload in tensors.items():
-        tensor = contribution.mask.graph.tensor[name]
-        if tensor.role is not Role.STATISTIC and tensor.dtype.startswith("float"):
-            given = gather(contribution.mask, contribution.base, [name])[name]
+        tensor = update.mask.graph.tensor[name]
+        if tensor.role is not TensorRole.STATISTIC and tensor.dtype.startswith("float"):
+            given = gather(update.mask, update.base, [name])[name]
             change = np.subtract(values_of(payload), given, out=given)
             change *= given.dtype.type(scale)
-            tensors[name] = updated(contribution, name, change)
-    return replace(contribution, tensors=tensors)
+            tensors[name] = updated(update, name, change)
+    return replace(update, tensors=tensors)

@@ -17,7 +17,7 @@ A model that predicts needs a mask. The authors test with draws, so the weights 
 coordinator evaluates and hands on, are the random ones times one draw; `served_mask` = 'likely' keeps those above one
 half instead. A device's own model has the draw that it sent.
 
-Norms, biases and statistics are no random weights: they are trained, sent in full and averaged (`Averaging`).
+Norms, biases and statistics are no random weights: they are trained, sent in full and averaged (`AggregationSettings`).
 """
 
 import math
@@ -35,20 +35,20 @@ from edgefl.local_rules.sampled_masks import drawn, random_weights
 from edgefl.masks import Array, Mask, Weights, add_at, check_weights, full_mask, gather
 from edgefl.model_graph import ModelGraph
 from edgefl.noise import derive, unit
-from edgefl.strategies.averaged import Averaged, Each
-from edgefl.strategies.averages import Averaging, average
+from edgefl.strategies.aggregation import AggregationSettings, average
+from edgefl.strategies.averaging_strategy import AveragingStrategy, MappedUpdates
 from edgefl.strategies.freezing import Frozen
-from edgefl.strategies.local_round import LocalRound
-from edgefl.strategies.personalising import Personalising
+from edgefl.strategies.personalisation import Personalisation
+from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.sampled_mask_uplink import SampledMaskUplink
-from edgefl.strategies.strategy import Contribution, Contributions, Model, Moment
+from edgefl.strategies.strategy import ClientUpdate, ClientUpdates, Model, RoundContext
 from edgefl.strategies.uplink import Uplink
 from edgefl.strategies.uplinks import Sent
 from edgefl.strategies.widths import Widths
 from edgefl.values import Count, Dimension, FieldError, PositiveCount, Quantity, check_fields
 from edgefl.wire import Bits
 
-__all__ = ["Fedpm", "Posterior", "ServedMask"]
+__all__ = ["FedPM", "Posterior", "ServedMask"]
 
 _P, _ALPHA, _BETA = "p/", "alpha/", "beta/"
 
@@ -74,7 +74,7 @@ class ServedMask(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fedpm(Averaged):
+class FedPM(AveragingStrategy):
     """Federated probabilistic mask training."""
 
     name: ClassVar[str] = "fedpm"
@@ -95,9 +95,9 @@ class Fedpm(Averaged):
     """Rounds after which counting begins anew."""
     served_mask: ServedMask = ServedMask.DRAWN
     widths: Widths = field(default_factory=Widths)
-    averaging: Averaging = field(default_factory=Averaging)
+    averaging: AggregationSettings = field(default_factory=AggregationSettings)
     """How norms, biases and statistics are averaged."""
-    personal: Personalising = field(default_factory=Personalising)
+    personal: Personalisation = field(default_factory=Personalisation)
     assumed_samples: PositiveCount = 1000
     frozen: Frozen = Frozen.NONE
     sent: Sent | None = field(default=None, metadata={"absent": "one bit a weight"})
@@ -131,11 +131,13 @@ class Fedpm(Averaged):
             )
         )
 
-    def parts(self, model: Model, rounds: Mapping[str, LocalRound], moment: Moment) -> Mapping[str, Mask]:
+    def parts(
+        self, model: Model, rounds: Mapping[str, RoundEstimate], round_context: RoundContext
+    ) -> Mapping[str, Mask]:
         """Give every device the part that it can train in time; leave out those that can train none."""
-        return self.widths.masks(rounds, moment)
+        return self.widths.masks(rounds, round_context)
 
-    def extras(self, model: Model, mask: Mask, moment: Moment) -> Weights:
+    def extras(self, model: Model, mask: Mask, round_context: RoundContext) -> Weights:
         """Send the probabilities of the part."""
         names = weight_tensors(mask)
         thetas = gather(mask, {name: model.state[_P + name] for name in names}, names)
@@ -148,37 +150,37 @@ class Fedpm(Averaged):
         served = self._served(graph, thetas, derive(self.weight_seed, "served"))
         return Model(graph, {**weights, **served}, {_P + name: theta for name, theta in thetas.items()})
 
-    def combine(self, model: Model, contributions: Contributions, moment: Moment) -> Model:
+    def combine(self, model: Model, updates: ClientUpdates, round_context: RoundContext) -> Model:
         """Count the draws, and average everything else."""
-        belief = self._belief(model, moment)
-        for contribution in contributions:
-            self._count(belief, contribution)
-            del contribution  # or it would be in memory together with the next one
+        belief = self._belief(model, round_context)
+        for update in updates:
+            self._count(belief, update)
+            del update  # or it would be in memory together with the next one
         thetas = {name: self._theta(model, belief, name) for name in weight_tensors(full_mask(model.graph))}
-        weights = average(self.averaging, model, Each(_without_bits, contributions))
-        served = self._served(model.graph, thetas, derive(moment.seed, "served"))
+        weights = average(self.averaging, model, MappedUpdates(_without_bits, updates))
+        served = self._served(model.graph, thetas, derive(round_context.seed, "served"))
         counted = belief if self.reset_every > 1 else {}
         return Model(model.graph, {**weights, **served}, {_P + name: p for name, p in thetas.items()} | counted)
 
-    def _belief(self, model: Model, moment: Moment) -> dict[str, Array]:
+    def _belief(self, model: Model, round_context: RoundContext) -> dict[str, Array]:
         """Return alpha and beta, by name, before the draws of a round."""
         found: dict[str, Array] = {}
         for name in weight_tensors(full_mask(model.graph)):
             for side in (_ALPHA, _BETA):
-                known = model.state.get(side + name) if moment.round % self.reset_every else None
+                known = model.state.get(side + name) if round_context.round % self.reset_every else None
                 shape = model.graph.tensor[name].shape
                 found[side + name] = np.full(shape, self.prior, np.float32) if known is None else known.copy()
         return found
 
-    def _count(self, belief: Mapping[str, Array], contribution: Contribution) -> None:
+    def _count(self, belief: Mapping[str, Array], update: ClientUpdate) -> None:
         """Add the draws of one device, in place."""
-        weight = contribution.trust if contribution.result.samples else 0.0
+        weight = update.trust if update.result.samples else 0.0
         no, yes = np.float32(weight * self.draw_margin), np.float32(weight * (1 - self.draw_margin))
-        for name, payload in contribution.tensors.items():
+        for name, payload in update.tensors.items():
             if isinstance(payload, Bits):
                 flags = payload.to_bool()
-                add_at(contribution.mask, name, belief[_ALPHA + name], np.where(flags, yes, no))
-                add_at(contribution.mask, name, belief[_BETA + name], np.where(flags, no, yes))
+                add_at(update.mask, name, belief[_ALPHA + name], np.where(flags, yes, no))
+                add_at(update.mask, name, belief[_BETA + name], np.where(flags, no, yes))
 
     def _theta(self, model: Model, belief: Weights, name: str) -> Array:
         alpha, beta = belief[_ALPHA + name], belief[_BETA + name]
@@ -206,7 +208,7 @@ def _first_theta(graph: ModelGraph, tensor: str, seed: int) -> Array:
     return sigmoid(normal).reshape(shape)
 
 
-def _without_bits(contribution: Contribution) -> Contribution:
+def _without_bits(update: ClientUpdate) -> ClientUpdate:
     """Return what is averaged of a contribution."""
-    tensors = {name: payload for name, payload in contribution.tensors.items() if not isinstance(payload, Bits)}
-    return replace(contribution, tensors=tensors)
+    tensors = {name: payload for name, payload in update.tensors.items() if not isinstance(payload, Bits)}
+    return replace(update, tensors=tensors)

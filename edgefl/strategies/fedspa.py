@@ -32,23 +32,23 @@ from edgefl.local_rules import ChannelRegrow, Descent, PruneRegrow
 from edgefl.local_rules.descent import Schedule
 from edgefl.local_rules.erk import erk_counts, erk_densities
 from edgefl.local_rules.probabilistic_masks import Granularity
-from edgefl.local_rules.prune_regrow import Method
-from edgefl.local_rules.selection import highest
+from edgefl.local_rules.prune_regrow import RegrowMethod
+from edgefl.local_rules.ranking import highest
 from edgefl.masks import Mask, Weights, full_mask
 from edgefl.model_graph import Cost, ModelGraph
 from edgefl.noise import derive
-from edgefl.strategies.averaged import Averaged
-from edgefl.strategies.averages import Averaging, Weighing
-from edgefl.strategies.averaging import Overlap
+from edgefl.strategies.aggregation import AggregationSettings, UpdateWeighting
+from edgefl.strategies.averaging_strategy import AveragingStrategy
 from edgefl.strategies.difference_uplink import Differences
+from edgefl.strategies.initial_masks import filled_widths, random_channels_of, random_weights_of
 from edgefl.strategies.largest_channels import largest_channels, largest_fraction
-from edgefl.strategies.local_round import LocalRound
-from edgefl.strategies.personalising import Personalising
-from edgefl.strategies.sparse_starts import filled_widths, random_channels_of, random_weights_of
-from edgefl.strategies.strategy import Model, Moment
+from edgefl.strategies.personalisation import Personalisation
+from edgefl.strategies.round_estimate import RoundEstimate
+from edgefl.strategies.running_mean import Overlap
+from edgefl.strategies.strategy import Model, RoundContext
 from edgefl.values import Count, Dimension, Fraction, PositiveCount, Quantity, check_fields
 
-__all__ = ["Fedspa", "FirstMasks"]
+__all__ = ["FedSpa", "FirstMasks"]
 
 Density = Annotated[float, Quantity(Dimension.SHARE, "a share above 0 and at most 1", "0.5", low=1e-9, high=1)]
 
@@ -63,7 +63,7 @@ class FirstMasks(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fedspa(Averaged):
+class FedSpa(AveragingStrategy):
     """Personal sparse masks of constant size; the defaults are the paper's, but for `first_masks`."""
 
     name: ClassVar[str] = "fedspa"
@@ -75,16 +75,16 @@ class Fedspa(Averaged):
     density: Density = 0.5
     """The share of its part's parameters that a device holds; with channels, of the model's."""
     granularity: Granularity = Granularity.WEIGHT
-    method: Method = Method.DYNAMIC
+    method: RegrowMethod = RegrowMethod.DYNAMIC
     initial_rate: Fraction = 0.5
     """alpha_0: the share of its mask that a device exchanges in the first round."""
     first_masks: FirstMasks = FirstMasks.OWN
     mask_seed: Count = 0
     """The source of the first masks."""
-    averaging: Averaging = field(
-        default_factory=lambda: Averaging(overlap=Overlap.PARTICIPANTS, weighing=Weighing.EQUAL)
+    averaging: AggregationSettings = field(
+        default_factory=lambda: AggregationSettings(overlap=Overlap.PARTICIPANTS, weighing=UpdateWeighting.EQUAL)
     )
-    personal: Personalising = field(default_factory=Personalising)
+    personal: Personalisation = field(default_factory=Personalisation)
     assumed_samples: PositiveCount = 1000
 
     def __post_init__(self) -> None:
@@ -102,9 +102,11 @@ class Fedspa(Averaged):
             erk_densities(full_mask(graph), self.density)
         else:
             filled_widths(graph, self._sparse_enough(graph))
-        return Averaged.begin(self, graph, weights)
+        return AveragingStrategy.begin(self, graph, weights)
 
-    def parts(self, model: Model, rounds: Mapping[str, LocalRound], moment: Moment) -> Mapping[str, Mask]:
+    def parts(
+        self, model: Model, rounds: Mapping[str, RoundEstimate], round_context: RoundContext
+    ) -> Mapping[str, Mask]:
         """Give every device the mask that it has, or its first one."""
         found = {device: self._kept(one, model.weights) for device, one in rounds.items()}
         new = {device: one for device, one in rounds.items() if one.participant.mask is None}
@@ -117,14 +119,14 @@ class Fedspa(Averaged):
             return largest_fraction(model, fraction)
         return _largest_weights(model, fraction)
 
-    def _kept(self, one: LocalRound, weights: Weights) -> Mask | None:
+    def _kept(self, one: RoundEstimate, weights: Weights) -> Mask | None:
         """Return what a device has, or as much of it as it can train."""
         if one.participant.mask is None:
             return None
         density = self._density(one) if self.granularity is Granularity.WEIGHT else 1.0
         return largest_channels(one.participant.mask, weights, lambda mask: one.fits(one.cost(mask), density))
 
-    def _first(self, graph: ModelGraph, rounds: Mapping[str, LocalRound]) -> dict[str, Mask | None]:
+    def _first(self, graph: ModelGraph, rounds: Mapping[str, RoundEstimate]) -> dict[str, Mask | None]:
         """Return the first masks of some devices."""
         if self.granularity is Granularity.WEIGHT:
             makers = {device: partial(random_weights_of, one, self._density(one)) for device, one in rounds.items()}
@@ -138,7 +140,7 @@ class Fedspa(Averaged):
         whose = [device] if self.first_masks is FirstMasks.OWN else []
         return derive(self.mask_seed, "first mask", *whose)
 
-    def _density(self, one: LocalRound) -> float:
+    def _density(self, one: RoundEstimate) -> float:
         limit = one.participant.budget.weight_density
         return self.density if limit is None else min(self.density, limit)
 

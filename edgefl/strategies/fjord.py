@@ -13,20 +13,20 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from edgefl.local_rules import Descent, OrderedDropout
-from edgefl.strategies.averages import Averaging
-from edgefl.strategies.composed import Composed
+from edgefl.strategies.aggregation import AggregationSettings
+from edgefl.strategies.composable_strategy import ComposableStrategy
 from edgefl.strategies.freezing import Freezing
-from edgefl.strategies.personalising import Personalising
+from edgefl.strategies.personalisation import Personalisation
 from edgefl.strategies.uplink import NewValues, Uplink
 from edgefl.strategies.uplinks import Sent, UplinkChoice
 from edgefl.strategies.widths import Placement, Width, Widths
 from edgefl.values import FieldError, PositiveCount, check_fields
 
-__all__ = ["Fjord"]
+__all__ = ["FjORD"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fjord(Composed):
+class FjORD(ComposableStrategy):
     """Federated averaging with ordered dropout."""
 
     name: ClassVar[str] = "fjord"
@@ -34,8 +34,8 @@ class Fjord(Composed):
     widths: Widths = field(default_factory=lambda: Widths(width=Width.LEVELS, levels="1, 0.8, 0.6, 0.4, 0.2"))
     freezing: Freezing = field(default_factory=Freezing)
     uplinks: UplinkChoice = field(default_factory=UplinkChoice)
-    averaging: Averaging = field(default_factory=Averaging)
-    personal: Personalising = field(default_factory=Personalising)
+    averaging: AggregationSettings = field(default_factory=AggregationSettings)
+    personal: Personalisation = field(default_factory=Personalisation)
     assumed_samples: PositiveCount = 1000
 
     def __post_init__(self) -> None:

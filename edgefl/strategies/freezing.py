@@ -26,15 +26,15 @@ import numpy as np
 
 from edgefl.errors import MaskError
 from edgefl.masks import Mask
-from edgefl.model_graph import Cost, ModelGraph, Role, cost_of
-from edgefl.planning.freezing import Block, FreezingDevice, FreezingPlan, Method, freezing_blocks, freezing_plan
+from edgefl.model_graph import Cost, ModelGraph, TensorRole, cost_of
+from edgefl.planning.freezing import Block, FreezingDevice, FreezingPlan, PlanningMethod, freezing_blocks, freezing_plan
 from edgefl.planning.freezing.bias import bias_of
-from edgefl.strategies.local_round import LocalRound
-from edgefl.strategies.strategy import Moment
+from edgefl.strategies.round_estimate import RoundEstimate
+from edgefl.strategies.strategy import RoundContext
 from edgefl.strategies.widths import Width, Widths
 from edgefl.values import Budget, FieldError, Fraction, check_fields
 
-__all__ = ["Channels", "Freezing", "Frozen", "Parts", "body_of"]
+__all__ = ["ChannelChoice", "Freezing", "Frozen", "DeviceMasks", "body_of"]
 
 _Chosen = tuple[int, ...]
 """Numbers of blocks, from the input on."""
@@ -49,18 +49,18 @@ class Frozen(StrEnum):
     """The head, and whatever else is beyond a device's budget."""
 
 
-class Channels(Protocol):
+class ChannelChoice(Protocol):
     """Which channels devices get: `Widths`, or what a strategy has in its place."""
 
     def masks(
-        self, rounds: Mapping[str, LocalRound], moment: Moment, trained: Collection[str] | None = None
+        self, rounds: Mapping[str, RoundEstimate], round_context: RoundContext, trained: Collection[str] | None = None
     ) -> Mapping[str, Mask]:
         """Return the channels of each device that can train these layers, or all of them, within its budget."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parts:
+class DeviceMasks:
     """A mask for each device, and what there is to say about them."""
 
     masks: Mapping[str, Mask]
@@ -72,7 +72,7 @@ class Freezing:
     """The layers that devices train."""
 
     frozen: Frozen = Frozen.NONE
-    planner: Method = Method.AUTO
+    planner: PlanningMethod = PlanningMethod.AUTO
     """How blocks are chosen; all but the default are for comparisons."""
     unused_tolerance: Fraction = 0.05
     """The share of its budget that a device may leave unused for the sake of the others."""
@@ -86,24 +86,26 @@ class Freezing:
                 "is below 1, or devices need not train at all", fix="Write for example 0.05", path=("unused_tolerance",)
             )
 
-    def parts(self, channels: Channels, rounds: Mapping[str, LocalRound], moment: Moment) -> Parts:
+    def parts(
+        self, channels: ChannelChoice, rounds: Mapping[str, RoundEstimate], round_context: RoundContext
+    ) -> DeviceMasks:
         """Return the part of each device; a device that can train none is left out."""
         if self.frozen is Frozen.NONE or not rounds:
-            return Parts(channels.masks(rounds, moment))
+            return DeviceMasks(channels.masks(rounds, round_context))
         graph = next(iter(rounds.values())).graph
         if self.frozen is Frozen.HEAD:
-            return Parts(channels.masks(rounds, moment, trained=body_of(graph)))
+            return DeviceMasks(channels.masks(rounds, round_context, trained=body_of(graph)))
         blocks = freezing_blocks(graph)
         whole = isinstance(channels, Widths) and channels.width is Width.FULL
         least = [] if whole else _last_layers(blocks, self.least_trained)
         # In the order of their names: a plan is the same in whatever order devices come.
-        masks = dict(sorted(channels.masks(rounds, moment, trained=least).items()))
-        return _Fleet(graph, blocks, rounds, masks, {}).parts(self, moment)
+        masks = dict(sorted(channels.masks(rounds, round_context, trained=least).items()))
+        return _Fleet(graph, blocks, rounds, masks, {}).parts(self, round_context)
 
 
 @lru_cache(maxsize=16)
 def _remembered(
-    graph: ModelGraph, devices: tuple[FreezingDevice, ...], method: Method, tolerance: float, seed: int
+    graph: ModelGraph, devices: tuple[FreezingDevice, ...], method: PlanningMethod, tolerance: float, seed: int
 ) -> FreezingPlan:
     """Plan once for equal devices: a plan may take seconds, and every round of a steady fleet asks for the same one."""
     return freezing_plan(graph, devices, method=method, tolerance=tolerance, seed=seed, beyond_budget=True)
@@ -111,7 +113,7 @@ def _remembered(
 
 def body_of(graph: ModelGraph) -> frozenset[str]:
     """Return the layers that can be trained and are not the head."""
-    heads = {graph.layer_of[tensor.name] for tensor in graph.tensors if tensor.role is Role.HEAD}
+    heads = {graph.layer_of[tensor.name] for tensor in graph.tensors if tensor.role is TensorRole.HEAD}
     body = frozenset(graph.trainable_layers) - heads
     if not body:
         raise MaskError(f"model {graph.name!r} is all head", fix="Train all of it, with frozen = 'none'.")
@@ -135,27 +137,27 @@ class _Fleet:
 
     graph: ModelGraph
     blocks: tuple[Block, ...]
-    rounds: Mapping[str, LocalRound]
+    rounds: Mapping[str, RoundEstimate]
     channels: Mapping[str, Mask]
     costs: dict[object, Cost]
     """What was counted already: devices of a width have equal costs."""
 
-    def parts(self, settings: Freezing, moment: Moment) -> Parts:
+    def parts(self, settings: Freezing, round_context: RoundContext) -> DeviceMasks:
         """Let the planner choose, and see to it that everything fits."""
-        plan = self._plan(settings, moment)
+        plan = self._plan(settings, round_context)
         if plan is None:
-            return Parts({})
+            return DeviceMasks({})
         chosen = {device: self._fitting(device, plan) for device in self.channels}
-        chosen |= self._taking_turns(chosen, moment)
+        chosen |= self._taking_turns(chosen, round_context)
         chosen = {device: blocks for device, blocks in chosen.items() if blocks}
         masks = {device: self._mask(device, blocks) for device, blocks in chosen.items()}
-        return Parts(masks, self._figures(chosen, plan) if chosen else {})
+        return DeviceMasks(masks, self._figures(chosen, plan) if chosen else {})
 
-    def _plan(self, settings: Freezing, moment: Moment) -> FreezingPlan | None:
+    def _plan(self, settings: Freezing, round_context: RoundContext) -> FreezingPlan | None:
         """Return what the planner says; None where nobody can train anything."""
         devices = tuple(self._device(device) for device in self.channels)
         # Equal devices have equal plans in every round, unless chance is what is asked for.
-        seed = moment.seed if settings.planner is Method.RANDOM else 0
+        seed = round_context.seed if settings.planner is PlanningMethod.RANDOM else 0
         method, tolerance = settings.planner, settings.unused_tolerance
         try:
             # What is beyond budgets is taken away again; without that, the planner would refuse.
@@ -194,16 +196,16 @@ class _Fleet:
         planned = set(plan.parts[device].blocks)
         return tuple(number for number, block in enumerate(self.blocks) if block.name in planned)
 
-    def _taking_turns(self, chosen: Mapping[str, _Chosen], moment: Moment) -> dict[str, _Chosen]:
+    def _taking_turns(self, chosen: Mapping[str, _Chosen], round_context: RoundContext) -> dict[str, _Chosen]:
         """Return who trains something else in this round, because the plan leaves blocks to nobody."""
         left: dict[str, list[int]] = {}
         for place, block in enumerate(sorted(set(range(len(self.blocks))).difference(*chosen.values()))):
             able = [device for device in chosen if self._fits(device, (block,))]
             if able:
-                left.setdefault(able[(moment.round // 2 + place) % len(able)], []).append(block)
+                left.setdefault(able[(round_context.round // 2 + place) % len(able)], []).append(block)
         found = {}
         for device, blocks in left.items():
-            turn = moment.round % (len(blocks) + 1)
+            turn = round_context.round % (len(blocks) + 1)
             if turn:  # else it is the turn of what was planned
                 found[device] = self._filled(device, (blocks[turn - 1], *chosen[device][::-1]))
         return found

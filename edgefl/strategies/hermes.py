@@ -31,19 +31,19 @@ import numpy as np
 
 from edgefl.errors import MaskError
 from edgefl.local_rules import ChannelPruning, Descent, PrunedNoise
-from edgefl.local_rules.channel_pruning import Scope
+from edgefl.local_rules.channel_pruning import PruningScope
 from edgefl.masks import Mask, Weights, holders
 from edgefl.model_graph import Cost, ModelGraph
 from edgefl.planning import widest
-from edgefl.strategies.averaged import Averaged
-from edgefl.strategies.averages import Averaging
-from edgefl.strategies.averaging import Overlap
+from edgefl.strategies.aggregation import AggregationSettings
+from edgefl.strategies.averaging_strategy import AveragingStrategy
 from edgefl.strategies.freezing import Freezing, Frozen, body_of
 from edgefl.strategies.largest_channels import largest_channels, largest_fraction
-from edgefl.strategies.local_round import LocalRound
-from edgefl.strategies.personalising import Personalising
+from edgefl.strategies.personalisation import Personalisation
 from edgefl.strategies.pruned_uplink import PrunedUplink, trained_part
-from edgefl.strategies.strategy import Contributions, Model, Moment, Participant
+from edgefl.strategies.round_estimate import RoundEstimate
+from edgefl.strategies.running_mean import Overlap
+from edgefl.strategies.strategy import ClientUpdates, Model, Participant, RoundContext
 from edgefl.strategies.uplinks import Sent, UplinkChoice
 from edgefl.values import FieldError, Fraction, PositiveCount, Ratio, check_fields
 
@@ -60,7 +60,7 @@ class Aggregation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hermes(Averaged):
+class Hermes(AveragingStrategy):
     """Personal submodels by structured pruning; the defaults are the paper's, but for those that it does not give."""
 
     name: ClassVar[str] = "hermes"
@@ -73,15 +73,15 @@ class Hermes(Averaged):
     """r_p: the share of the remaining channels that goes in one round."""
     lasso: Ratio = 1e-4
     """lambda of the structured sparsity penalty."""
-    prune_scope: Scope = Scope.GROUP
+    prune_scope: PruningScope = PruningScope.GROUP
     """Within what the channels of the lowest magnitude are sought."""
     channel_multiple: PositiveCount = 4
     """Layers of at least four times as many channels keep a multiple of this: what is left is then really faster."""
     aggregation: Aggregation = Aggregation.HOLDERS
     freezing: Freezing = field(default_factory=Freezing)
     uplinks: UplinkChoice = field(default_factory=UplinkChoice)
-    averaging: Averaging = field(default_factory=Averaging)
-    personal: Personalising = field(default_factory=Personalising)
+    averaging: AggregationSettings = field(default_factory=AggregationSettings)
+    personal: Personalisation = field(default_factory=Personalisation)
     assumed_samples: PositiveCount = 1000
 
     def __post_init__(self) -> None:
@@ -123,21 +123,25 @@ class Hermes(Averaged):
             return PrunedUplink(pruning, inner)
         return PrunedUplink(PrunedNoise.of(pruning, self.uplinks.noise.made(self.descent).local), inner)
 
-    def parts(self, model: Model, rounds: Mapping[str, LocalRound], moment: Moment) -> Mapping[str, Mask]:
+    def parts(
+        self, model: Model, rounds: Mapping[str, RoundEstimate], round_context: RoundContext
+    ) -> Mapping[str, Mask]:
         """Give every device what is left of its part; at first as much as it can train in time."""
-        return self.freezing.parts(_OwnChannels(model.weights), rounds, moment).masks
+        return self.freezing.parts(_OwnChannels(model.weights), rounds, round_context).masks
 
-    def combine(self, model: Model, contributions: Contributions, moment: Moment) -> Model:
+    def combine(self, model: Model, updates: ClientUpdates, round_context: RoundContext) -> Model:
         """Average the new values where they are to be averaged."""
-        averaged = Averaged.combine(self, model, contributions, moment)
+        averaged = AveragingStrategy.combine(self, model, updates, round_context)
         if self.aggregation is Aggregation.HOLDERS:
             return averaged
-        return replace(averaged, weights=_undisputed(model, averaged.weights, contributions))
+        return replace(averaged, weights=_undisputed(model, averaged.weights, updates))
 
-    def explain(self, model: Model, participants: Sequence[Participant], moment: Moment) -> Mapping[str, float]:
+    def explain(
+        self, model: Model, participants: Sequence[Participant], round_context: RoundContext
+    ) -> Mapping[str, float]:
         """Return what the freezing planner has to say about its plan; nothing where nothing is planned."""
-        rounds = self._rounds(model, participants, moment)
-        return self.freezing.parts(_OwnChannels(model.weights), rounds, moment).figures
+        rounds = self._rounds(model, participants, round_context)
+        return self.freezing.parts(_OwnChannels(model.weights), rounds, round_context).figures
 
     def extract(self, model: Model, fraction: float, seed: int) -> Mask:
         """Return the channels of the largest magnitude."""
@@ -151,14 +155,14 @@ class _OwnChannels:
     weights: Weights
 
     def masks(
-        self, rounds: Mapping[str, LocalRound], moment: Moment, trained: Collection[str] | None = None
+        self, rounds: Mapping[str, RoundEstimate], round_context: RoundContext, trained: Collection[str] | None = None
     ) -> dict[str, Mask]:
         """Return the channels of each device, with these layers trained; a device that none fit is left out."""
         costs: dict[int, Cost] = {}
         found = {device: self._of(one, trained, costs) for device, one in rounds.items()}
         return {device: mask for device, mask in found.items() if mask is not None}
 
-    def _of(self, one: LocalRound, trained: Collection[str] | None, costs: dict[int, Cost]) -> Mask | None:
+    def _of(self, one: RoundEstimate, trained: Collection[str] | None, costs: dict[int, Cost]) -> Mask | None:
         own = one.participant.mask
         if own is not None:
             part = Mask.of(own.graph, trained=trained, kept=own.kept)
@@ -169,9 +173,9 @@ class _OwnChannels:
             return None
 
 
-def _undisputed(model: Model, averaged: Weights, contributions: Contributions) -> Weights:
+def _undisputed(model: Model, averaged: Weights, updates: ClientUpdates) -> Weights:
     """Return averaged weights, with those of the model where several but not all that took part trained them."""
-    masks = [trained_part(one).mask for one in contributions if one.result.samples and one.trust]
+    masks = [trained_part(one).mask for one in updates if one.result.samples and one.trust]
     if not masks:
         return averaged
     weights = dict(averaged)

@@ -33,23 +33,23 @@ import numpy as np
 from edgefl.local_rules import Descent
 from edgefl.local_rules.descent import Schedule
 from edgefl.masks import Array, BoolArray, Mask, gather
-from edgefl.model_graph import Role
-from edgefl.strategies.averaged import Each
-from edgefl.strategies.averages import Averaging, Weighing, average
-from edgefl.strategies.composed import Composed
+from edgefl.model_graph import TensorRole
+from edgefl.strategies.aggregation import AggregationSettings, UpdateWeighting, average
+from edgefl.strategies.averaging_strategy import MappedUpdates
+from edgefl.strategies.composable_strategy import ComposableStrategy
 from edgefl.strategies.freezing import Freezing
-from edgefl.strategies.personalising import Personalising
-from edgefl.strategies.strategy import Contribution, Contributions, Model, Moment
+from edgefl.strategies.personalisation import Personalisation
+from edgefl.strategies.strategy import ClientUpdate, ClientUpdates, Model, RoundContext
+from edgefl.strategies.update_checks import values_of
 from edgefl.strategies.uplinks import Sent, UplinkChoice
-from edgefl.strategies.uploads import values_of
 from edgefl.strategies.widths import Width, Widths
 from edgefl.values import PositiveCount, check_fields
 
-__all__ = ["Heterofl", "trained_rows"]
+__all__ = ["HeteroFL", "trained_rows"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heterofl(Composed):
+class HeteroFL(ComposableStrategy):
     """Federated averaging of parts in a few widths."""
 
     name: ClassVar[str] = "heterofl"
@@ -68,25 +68,25 @@ class Heterofl(Composed):
     and devices that send values: where they send less, it cannot be seen which rows were trained, and all count."""
     freezing: Freezing = field(default_factory=Freezing)
     uplinks: UplinkChoice = field(default_factory=UplinkChoice)
-    averaging: Averaging = field(default_factory=lambda: Averaging(weighing=Weighing.EQUAL))
-    personal: Personalising = field(default_factory=Personalising)
+    averaging: AggregationSettings = field(default_factory=lambda: AggregationSettings(weighing=UpdateWeighting.EQUAL))
+    personal: Personalisation = field(default_factory=Personalisation)
     assumed_samples: PositiveCount = 1000
 
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def combine(self, model: Model, contributions: Contributions, moment: Moment) -> Model:
+    def combine(self, model: Model, updates: ClientUpdates, round_context: RoundContext) -> Model:
         """Average rows of the head over those that trained them, and statistics over those that have the most."""
-        statistics = {tensor.name for tensor in model.graph.tensors if tensor.role is Role.STATISTIC}
-        widest = max((c.mask.cost.parameters for c in contributions), default=0) if statistics else 0
+        statistics = {tensor.name for tensor in model.graph.tensors if tensor.role is TensorRole.STATISTIC}
+        widest = max((c.mask.cost.parameters for c in updates), default=0) if statistics else 0
 
-        def counted(contribution: Contribution) -> Contribution:
-            found = self.uplink.values(contribution)
+        def counted(update: ClientUpdate) -> ClientUpdate:
+            found = self.uplink.values(update)
             if found.mask.cost.parameters < widest:
                 found = replace(found, tensors={n: p for n, p in found.tensors.items() if n not in statistics})
             return _with_trained_rows(found) if self.masked_head and self.uplinks.sent is Sent.VALUES else found
 
-        return replace(model, weights=average(self.averaging, model, Each(counted, contributions)))
+        return replace(model, weights=average(self.averaging, model, MappedUpdates(counted, updates)))
 
 
 def trained_rows(given: Array, new: Array, steps: int) -> BoolArray:
@@ -101,15 +101,15 @@ def trained_rows(given: Array, new: Array, steps: int) -> BoolArray:
     return flags
 
 
-def _with_trained_rows(contribution: Contribution) -> Contribution:
+def _with_trained_rows(update: ClientUpdate) -> ClientUpdate:
     """Return the contribution with a mask that holds those rows of the head alone that were trained."""
-    mask, layer_of = contribution.mask, contribution.mask.graph.layer_of
-    heads = [name for name in contribution.tensors if mask.graph.tensor[name].role is Role.HEAD]
+    mask, layer_of = update.mask, update.mask.graph.layer_of
+    heads = [name for name in update.tensors if mask.graph.tensor[name].role is TensorRole.HEAD]
     rows: dict[str, BoolArray] = {}
     for name in heads:
         if len(mask.shapes[name]) > 1:  # a bias goes with its weights
-            given, new = gather(mask, contribution.base, [name])[name], values_of(contribution.tensors[name])
-            found = trained_rows(given, new, contribution.result.steps)
+            given, new = gather(mask, update.base, [name])[name], values_of(update.tensors[name])
+            found = trained_rows(given, new, update.result.steps)
             rows[layer_of[name]] = rows.get(layer_of[name], False) | found
     held = dict(mask.held)
     for name in heads:
@@ -117,4 +117,4 @@ def _with_trained_rows(contribution: Contribution) -> Contribution:
         if flags is not None and not flags.all():
             shape = mask.shapes[name]
             held[name] = mask.held.get(name, True) & np.broadcast_to(flags.reshape(-1, *[1] * (len(shape) - 1)), shape)
-    return replace(contribution, mask=Mask(mask.graph, mask.trained, mask.kept, held)) if held else contribution
+    return replace(update, mask=Mask(mask.graph, mask.trained, mask.kept, held)) if held else update

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from edgefl.errors import MaskError
 from edgefl.local_rules.channel_pruning import magnitudes
-from edgefl.local_rules.shedding import removal_order, shed
+from edgefl.local_rules.channel_removal import removal_order, shed
 from edgefl.masks import Mask, Weights, full_mask, gather
 from edgefl.strategies.strategy import Model
 

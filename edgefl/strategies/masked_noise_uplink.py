@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from edgefl.local_rules import Descent, MaskedNoise, rebuild
 from edgefl.local_rules.descent import Positive
 from edgefl.local_rules.masked_noise import Masking, MaskKind
-from edgefl.strategies.strategy import Contribution
+from edgefl.strategies.strategy import ClientUpdate
 from edgefl.strategies.uplink import check_bits, settings_for, updated
 from edgefl.values import RuleSettings, check_fields
 from edgefl.wire import Bits, Payload
@@ -51,19 +51,19 @@ class MaskedNoiseUplink:
         """Masked noise."""
         return settings_for(self.local)
 
-    def check(self, contribution: Contribution) -> None:
+    def check(self, update: ClientUpdate) -> None:
         """Refuse anything but bits of matrices and kernels, and new values of the rest."""
-        check_bits(contribution)
+        check_bits(update)
 
-    def values(self, contribution: Contribution) -> Contribution:
+    def values(self, update: ClientUpdate) -> ClientUpdate:
         """Add the masked noise to what the device was given."""
-        mask, seed = contribution.mask, contribution.seed
+        mask, seed = update.mask, update.seed
         kind, bound = self.local.masks, self.local.noise_bound
         tensors: dict[str, Payload] = {}
-        for name, payload in contribution.tensors.items():
+        for name, payload in update.tensors.items():
             if isinstance(payload, Bits):
                 noise = rebuild(payload, seed, name, masks=kind, bound=bound, held=mask.held.get(name))
-                tensors[name] = updated(contribution, name, noise)
+                tensors[name] = updated(update, name, noise)
             else:
                 tensors[name] = payload
-        return replace(contribution, tensors=tensors)
+        return replace(update, tensors=tensors)

@@ -16,9 +16,9 @@ import numpy as np
 
 from edgefl.masks import Array, Box, boxes, changes
 from edgefl.model_graph import TensorSpec
-from edgefl.strategies.averaging import applied
-from edgefl.strategies.strategy import Contributions, Model
-from edgefl.strategies.uploads import base_of, sum_dtype, values_of
+from edgefl.strategies.running_mean import applied
+from edgefl.strategies.strategy import ClientUpdates, Model
+from edgefl.strategies.update_checks import base_of, sum_dtype, values_of
 
 __all__ = ["Middle", "combined", "median", "trimmed_mean"]
 
@@ -59,14 +59,14 @@ class _Block:
         return math.prod(self.shape)
 
 
-def combined(model: Model, contributions: Contributions, middle: Middle, memory: int) -> dict[str, Array]:
+def combined(model: Model, updates: ClientUpdates, middle: Middle, memory: int) -> dict[str, Array]:
     """Return every tensor of the next model: each coordinate moved by the middle of its holders' changes.
 
     `memory` is how many bytes the values that are sorted may take; what a single coordinate needs is always taken.
     """
     moved: dict[str, Array] = {}
-    for blocks in _passes(model, memory // max(len(contributions), 1)):
-        _move(model, contributions, blocks, middle, moved)
+    for blocks in _passes(model, memory // max(len(updates), 1)):
+        _move(model, updates, blocks, middle, moved)
     weights = model.weights
     return {t.name: applied(t, weights[t.name], moved.pop(t.name)) for t in model.graph.tensors}
 
@@ -89,10 +89,10 @@ def _passes(model: Model, memory: int) -> Iterator[Sequence[_Block]]:
 
 
 def _move(
-    model: Model, contributions: Contributions, blocks: Sequence[_Block], middle: Middle, moved: dict[str, Array]
+    model: Model, updates: ClientUpdates, blocks: Sequence[_Block], middle: Middle, moved: dict[str, Array]
 ) -> None:
     """Write the middle of the changes of some blocks to where they belong."""
-    stacks = _gathered(model, contributions, blocks)
+    stacks = _gathered(model, updates, blocks)
     for block, stack in zip(blocks, stacks, strict=True):
         name = block.tensor.name
         if name not in moved:
@@ -100,24 +100,24 @@ def _move(
         moved[name][block.box] = _middles(stack.reshape(len(stack), -1), middle).reshape(block.shape)
 
 
-def _gathered(model: Model, contributions: Contributions, blocks: Sequence[_Block]) -> list[Array]:
+def _gathered(model: Model, updates: ClientUpdates, blocks: Sequence[_Block]) -> list[Array]:
     """Return for each block the changes of all contributions, one after another; infinity where one holds nothing."""
-    count = max(len(contributions), 1)
+    count = max(len(updates), 1)
     stacks = [np.full((count, *block.shape), np.inf, sum_dtype(block.tensor)) for block in blocks]
-    for number, contribution in enumerate(contributions):
-        contribution.mask.check_model(model.graph)
-        if contribution.result.samples == 0 or contribution.trust == 0:
+    for number, update in enumerate(updates):
+        update.mask.check_model(model.graph)
+        if update.result.samples == 0 or update.trust == 0:
             continue
         for block, stack in zip(blocks, stacks, strict=True):
             name = block.tensor.name
-            if name in contribution.tensors:
-                base = base_of(block.tensor, contribution.base, model.weights)
-                new = values_of(contribution.tensors[name])
+            if name in update.tensors:
+                base = base_of(block.tensor, update.base, model.weights)
+                new = values_of(update.tensors[name])
                 into = stack[number, ...]
-                found = changes(contribution.mask, name, new, base, into, absent=np.inf, box=block.box)
+                found = changes(update.mask, name, new, base, into, absent=np.inf, box=block.box)
                 for place, change in found:
                     np.copyto(place, change)
-        del contribution  # or it would be in memory together with the next one
+        del update  # or it would be in memory together with the next one
     return stacks
 
 

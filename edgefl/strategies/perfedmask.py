@@ -19,15 +19,15 @@ from typing import ClassVar
 
 from edgefl.local_rules import Descent
 from edgefl.local_rules.descent import Schedule
-from edgefl.strategies.averages import Averaging
-from edgefl.strategies.composed import Composed
+from edgefl.strategies.aggregation import AggregationSettings
+from edgefl.strategies.composable_strategy import ComposableStrategy
 from edgefl.strategies.freezing import Freezing, Frozen
-from edgefl.strategies.personalising import Personalising
+from edgefl.strategies.personalisation import Personalisation
 from edgefl.strategies.uplinks import UplinkChoice
 from edgefl.strategies.widths import Width, Widths
 from edgefl.values import PositiveCount, check_fields
 
-__all__ = ["Perfedmask", "authors_descent"]
+__all__ = ["PerFedMask", "authors_descent"]
 
 
 def authors_descent() -> Descent:
@@ -36,7 +36,7 @@ def authors_descent() -> Descent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Perfedmask(Composed):
+class PerFedMask(ComposableStrategy):
     """Federated averaging of planned layers, then fine-tuning."""
 
     name: ClassVar[str] = "perfedmask"
@@ -44,8 +44,8 @@ class Perfedmask(Composed):
     widths: Widths = field(default_factory=lambda: Widths(width=Width.FULL))
     freezing: Freezing = field(default_factory=lambda: Freezing(frozen=Frozen.PLANNED))
     uplinks: UplinkChoice = field(default_factory=UplinkChoice)
-    averaging: Averaging = field(default_factory=Averaging)
-    personal: Personalising = field(default_factory=lambda: Personalising(fine_tune_epochs=5))
+    averaging: AggregationSettings = field(default_factory=AggregationSettings)
+    personal: Personalisation = field(default_factory=lambda: Personalisation(fine_tune_epochs=5))
     assumed_samples: PositiveCount = 1000
 
     def __post_init__(self) -> None:

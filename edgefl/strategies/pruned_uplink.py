@@ -11,11 +11,11 @@ import numpy as np
 
 from edgefl.errors import WireFormatError
 from edgefl.local_rules import ChannelPruning, PrunedNoise
-from edgefl.local_rules.shedding import step_of
+from edgefl.local_rules.channel_removal import step_of
 from edgefl.local_rules.submodel_channels import without
 from edgefl.masks import Mask
 from edgefl.model_graph import cost_of
-from edgefl.strategies.strategy import Contribution
+from edgefl.strategies.strategy import ClientUpdate
 from edgefl.strategies.uplink import Uplink, settings_for
 from edgefl.values import RuleSettings
 
@@ -35,25 +35,25 @@ class PrunedUplink:
         """The rule that prunes."""
         return settings_for(self.pruning)
 
-    def check(self, contribution: Contribution) -> None:
+    def check(self, update: ClientUpdate) -> None:
         """Refuse a mask that pruning cannot have made, and tensors that are not those of its widths."""
-        check_shrunk(contribution, self.pruning.target, self.pruning.multiple)
-        self.inner.check(trained_part(contribution))
+        check_shrunk(update, self.pruning.target, self.pruning.multiple)
+        self.inner.check(trained_part(update))
 
-    def values(self, contribution: Contribution) -> Contribution:
+    def values(self, update: ClientUpdate) -> ClientUpdate:
         """Return the new values of the channels that are left."""
-        return self.inner.values(trained_part(contribution))
+        return self.inner.values(trained_part(update))
 
 
-def trained_part(contribution: Contribution) -> Contribution:
+def trained_part(update: ClientUpdate) -> ClientUpdate:
     """Return a contribution whose mask is the part that was trained, as if it had been given so."""
-    left = contribution.next_mask
-    return contribution if left is None else replace(contribution, mask=left, next_mask=None)
+    left = update.next_mask
+    return update if left is None else replace(update, mask=left, next_mask=None)
 
 
-def check_shrunk(contribution: Contribution, target: float, multiple: int = 1) -> None:
+def check_shrunk(update: ClientUpdate, target: float, multiple: int = 1) -> None:
     """Refuse a new mask unless it is the given one without some channels, and pruning had reason to go so far."""
-    given, found = contribution.mask, contribution.next_mask
+    given, found = update.mask, update.next_mask
     if found is None:
         return
     for name, kept in found.kept.items():

@@ -2,57 +2,57 @@
 
 from collections.abc import Mapping
 
-from edgefl.strategies.compressed import (
+from edgefl.strategies.compression_baselines import (
     DriveAverage,
     EdenAverage,
     RandomSubsampling,
-    Signsgd,
-    TerngradAverage,
-    TopkAverage,
+    SignSGD,
+    TernGradAverage,
+    TopKAverage,
 )
 from edgefl.strategies.ditto import Ditto
-from edgefl.strategies.fedavg import Fedavg
-from edgefl.strategies.fedbabu import Fedbabu
-from edgefl.strategies.fedmap import Fedmap
-from edgefl.strategies.fedmrn import Fedmrn
-from edgefl.strategies.fednova import Fednova
-from edgefl.strategies.fedpm import Fedpm
-from edgefl.strategies.fedprox import Fedprox
-from edgefl.strategies.fedrolex import Fedrolex
-from edgefl.strategies.fedspa import Fedspa
-from edgefl.strategies.fjord import Fjord
+from edgefl.strategies.fedavg import FedAvg
+from edgefl.strategies.fedbabu import FedBABU
+from edgefl.strategies.fedmap import FedMAP
+from edgefl.strategies.fedmrn import FedMRN
+from edgefl.strategies.fednova import FedNova
+from edgefl.strategies.fedpm import FedPM
+from edgefl.strategies.fedprox import FedProx
+from edgefl.strategies.fedrolex import FedRolex
+from edgefl.strategies.fedspa import FedSpa
+from edgefl.strategies.fjord import FjORD
 from edgefl.strategies.hermes import Hermes
-from edgefl.strategies.heterofl import Heterofl
-from edgefl.strategies.local import Local
-from edgefl.strategies.outside import is_outside, outside_strategy
-from edgefl.strategies.perfedmask import Perfedmask
+from edgefl.strategies.heterofl import HeteroFL
+from edgefl.strategies.local_only import LocalOnly
+from edgefl.strategies.perfedmask import PerFedMask
 from edgefl.strategies.strategy import Strategy
+from edgefl.strategies.user_strategies import is_user_strategy, user_strategy
 from edgefl.values import Setting, chosen
 
 __all__ = ["STRATEGIES", "strategy_of"]
 
 _STRATEGIES: tuple[type[Strategy], ...] = (
-    Fedavg,
+    FedAvg,
     Hermes,
-    Fedspa,
-    Fedmap,
-    Fedmrn,
-    Fedpm,
-    Signsgd,
-    TopkAverage,
-    TerngradAverage,
+    FedSpa,
+    FedMAP,
+    FedMRN,
+    FedPM,
+    SignSGD,
+    TopKAverage,
+    TernGradAverage,
     DriveAverage,
     EdenAverage,
     RandomSubsampling,
-    Local,
+    LocalOnly,
     Ditto,
-    Fedprox,
-    Fednova,
-    Heterofl,
-    Fedrolex,
-    Fjord,
-    Perfedmask,
-    Fedbabu,
+    FedProx,
+    FedNova,
+    HeteroFL,
+    FedRolex,
+    FjORD,
+    PerFedMask,
+    FedBABU,
 )
 STRATEGIES: Mapping[str, type[Strategy]] = {strategy.name: strategy for strategy in _STRATEGIES}
 """The strategies that come with EdgeFL, by the names that a federation calls them."""
@@ -63,5 +63,5 @@ def strategy_of(name: str, settings: Mapping[str, Setting]) -> Strategy:
 
     A name with a colon is that of a class elsewhere, `package.module:Class`, which is imported.
     """
-    known = {name: outside_strategy(name)} if is_outside(name) else STRATEGIES
+    known = {name: user_strategy(name)} if is_user_strategy(name) else STRATEGIES
     return chosen("strategy", known, name, settings)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from edgefl.local_rules import SampledMasks
 from edgefl.local_rules.sampled_masks import random_weights
-from edgefl.strategies.strategy import Contribution
+from edgefl.strategies.strategy import ClientUpdate
 from edgefl.strategies.uplink import check_bits, settings_for
 from edgefl.values import RuleSettings
 from edgefl.wire import Bits, Dense, Payload
@@ -23,17 +23,17 @@ class SampledMaskUplink:
         """Sampled masks."""
         return settings_for(self.local)
 
-    def check(self, contribution: Contribution) -> None:
+    def check(self, update: ClientUpdate) -> None:
         """Refuse anything but bits of matrices and kernels, and new values of the rest."""
-        check_bits(contribution)
+        check_bits(update)
 
-    def values(self, contribution: Contribution) -> Contribution:
+    def values(self, update: ClientUpdate) -> ClientUpdate:
         """Return the device's own model: the random weights that it kept."""
         seed, gain = self.local.weight_seed, self.local.weight_gain
         tensors: dict[str, Payload] = {}
-        for name, payload in contribution.tensors.items():
+        for name, payload in update.tensors.items():
             if isinstance(payload, Bits):
-                tensors[name] = Dense(random_weights(contribution.mask, name, seed, gain) * payload.to_bool())
+                tensors[name] = Dense(random_weights(update.mask, name, seed, gain) * payload.to_bool())
             else:
                 tensors[name] = payload
-        return replace(contribution, tensors=tensors)
+        return replace(update, tensors=tensors)

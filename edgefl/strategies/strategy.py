@@ -14,7 +14,7 @@ from edgefl.model_graph import ModelGraph
 from edgefl.values import Budget, DeviceProfile, LocalResult, LocalWork, Prediction, RuleSettings
 from edgefl.wire import Payload
 
-__all__ = ["Contribution", "Contributions", "Model", "Moment", "Order", "Participant", "Strategy"]
+__all__ = ["ClientUpdate", "ClientUpdates", "Model", "RoundContext", "PlannedTask", "Participant", "Strategy"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +29,7 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class RoundContext:
     """Where in a federation we are."""
 
     round: int
@@ -55,7 +55,7 @@ class Participant:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Order:
+class PlannedTask:
     """What one device shall do."""
 
     mask: Mask
@@ -75,7 +75,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Contribution:
+class ClientUpdate:
     """What one device sent back. Its tensors came from a stranger: `Strategy.check` looks at them first."""
 
     device_id: str
@@ -95,7 +95,7 @@ class Contribution:
     """A factor of its weight in an average, 0 to 1: less than 1 where it started from an old model."""
 
 
-class Contributions(Protocol):
+class ClientUpdates(Protocol):
     """The contributions of a round, in an order that is always the same; a list is one.
 
     Each is loaded when its turn comes, and may be forgotten after it; its arrays live as long as somebody has them.
@@ -106,7 +106,7 @@ class Contributions(Protocol):
         """Return how many there are."""
         ...
 
-    def __iter__(self) -> Iterator[Contribution]:
+    def __iter__(self) -> Iterator[ClientUpdate]:
         """Begin with the first one again."""
         ...
 
@@ -120,23 +120,27 @@ class Strategy(Protocol):
         """Return the model before the first round."""
         ...
 
-    def plan(self, model: Model, participants: Sequence[Participant], moment: Moment) -> Mapping[str, Order]:
+    def plan(
+        self, model: Model, participants: Sequence[Participant], round_context: RoundContext
+    ) -> Mapping[str, PlannedTask]:
         """Return an order by device id; a device that is left out can do nothing useful."""
         ...
 
-    def check(self, contribution: Contribution) -> None:
+    def check(self, update: ClientUpdate) -> None:
         """Raise a `WireFormatError` unless the tensors are what the order asked for: names, codecs, shapes, dtypes."""
         ...
 
-    def movement(self, contribution: Contribution) -> float:
+    def movement(self, update: ClientUpdate) -> float:
         """Return the Euclidean norm of the change that the contribution makes to the part it was given."""
         ...
 
-    def combine(self, model: Model, contributions: Contributions, moment: Moment) -> Model:
+    def combine(self, model: Model, updates: ClientUpdates, round_context: RoundContext) -> Model:
         """Return the next model."""
         ...
 
-    def personalise(self, model: Model, participants: Sequence[Participant], moment: Moment) -> Mapping[str, Order]:
+    def personalise(
+        self, model: Model, participants: Sequence[Participant], round_context: RoundContext
+    ) -> Mapping[str, PlannedTask]:
         """Return what devices do with the last model for themselves alone; nothing where there is nothing to do.
 
         Nothing that comes back is combined: `moment.round` is then the number of rounds.

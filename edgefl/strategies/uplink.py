@@ -14,8 +14,8 @@ from edgefl.local_rules import Descent, LocalRule, Sgd
 from edgefl.local_rules.descent import weight_tensors
 from edgefl.local_rules.sgd import Codec
 from edgefl.masks import Array, gather
-from edgefl.strategies.strategy import Contribution
-from edgefl.strategies.uploads import check_mask_kept, check_values, values_of
+from edgefl.strategies.strategy import ClientUpdate
+from edgefl.strategies.update_checks import check_mask_kept, check_values, values_of
 from edgefl.values import RuleSettings, settings_from
 from edgefl.wire import Bits, Dense, Expected
 
@@ -30,11 +30,11 @@ class Uplink(Protocol):
         """The rule that devices train by."""
         ...
 
-    def check(self, contribution: Contribution) -> None:
+    def check(self, client_update: ClientUpdate) -> None:
         """Raise a `WireFormatError` unless the tensors are what the rule sends: names, codecs, shapes, dtypes, size."""
         ...
 
-    def values(self, contribution: Contribution) -> Contribution:
+    def values(self, client_update: ClientUpdate) -> ClientUpdate:
         """Return a checked contribution with the new values of its trained tensors, dense, at the widths of its mask.
 
         The mask is the part that was trained: a smaller one than was given where the rule prunes before it trains.
@@ -47,17 +47,17 @@ def settings_for(rule: LocalRule) -> RuleSettings:
     return RuleSettings(name=rule.name, settings=settings_from(rule))
 
 
-def check_bits(contribution: Contribution) -> None:
+def check_bits(client_update: ClientUpdate) -> None:
     """Refuse anything but bits of the trained matrices and kernels, and new values of the rest."""
-    mask = contribution.mask
-    check_mask_kept(contribution)
+    mask = client_update.mask
+    check_mask_kept(client_update)
     bits = {name: Expected(mask.shapes[name], Bits.codec) for name in weight_tensors(mask)}
-    check_values(mask, contribution.tensors, instead=bits)
+    check_values(mask, client_update.tensors, instead=bits)
 
 
-def updated(contribution: Contribution, tensor: str, update: Array) -> Dense:
+def updated(client_update: ClientUpdate, tensor: str, update: Array) -> Dense:
     """Return new values: what the device was given of a tensor, and its update, which is used up."""
-    given = gather(contribution.mask, contribution.base, [tensor])[tensor]
+    given = gather(client_update.mask, client_update.base, [tensor])[tensor]
     new: Array = np.add(given, update, out=update if update.dtype == given.dtype else None)
     new.flags.writeable = False  # or it would be copied
     return Dense(new)
@@ -80,13 +80,13 @@ class NewValues:
         """The rule."""
         return settings_for(self.made)
 
-    def check(self, contribution: Contribution) -> None:
+    def check(self, client_update: ClientUpdate) -> None:
         """Refuse anything but the new values of what the device was to train."""
-        check_mask_kept(contribution)
-        check_values(contribution.mask, contribution.tensors, self.codec)
+        check_mask_kept(client_update)
+        check_values(client_update.mask, client_update.tensors, self.codec)
 
-    def values(self, contribution: Contribution) -> Contribution:
+    def values(self, client_update: ClientUpdate) -> ClientUpdate:
         """Fill in what a sparse upload left out."""
         if self.codec is Codec.DENSE:
-            return contribution
-        return replace(contribution, tensors={name: Dense(values_of(p)) for name, p in contribution.tensors.items()})
+            return client_update
+        return replace(client_update, tensors={name: Dense(values_of(p)) for name, p in client_update.tensors.items()})

@@ -24,8 +24,8 @@ from edgefl.masks import IndexArray, Mask, kept_width
 from edgefl.model_graph import ChannelGroup, Cost, ModelGraph
 from edgefl.noise import bits, derive
 from edgefl.planning import widest
-from edgefl.strategies.local_round import LocalRound
-from edgefl.strategies.strategy import Moment
+from edgefl.strategies.round_estimate import RoundEstimate
+from edgefl.strategies.strategy import RoundContext
 from edgefl.values import check_fields
 
 __all__ = ["Placement", "Width", "Widths"]
@@ -67,7 +67,7 @@ class Widths:
         levels_of(self.levels)
 
     def masks(
-        self, rounds: Mapping[str, LocalRound], moment: Moment, trained: Collection[str] | None = None
+        self, rounds: Mapping[str, RoundEstimate], round_context: RoundContext, trained: Collection[str] | None = None
     ) -> dict[str, Mask]:
         """Return the channels of each device; a device that none fit is left out.
 
@@ -75,19 +75,21 @@ class Widths:
         """
         sizes = _Sizes(self, trained, {}, {})
         found = {device: sizes.of(one) for device, one in rounds.items()}
-        return {device: self._placed(mask, device, moment) for device, mask in found.items() if mask is not None}
+        return {device: self._placed(mask, device, round_context) for device, mask in found.items() if mask is not None}
 
-    def _placed(self, mask: Mask, device: str, moment: Moment) -> Mask:
+    def _placed(self, mask: Mask, device: str, round_context: RoundContext) -> Mask:
         """Return the mask with channels elsewhere; a mask of the leading ones comes in."""
         if self.placement is Placement.LEADING:
             return mask
-        kept = {group.name: self._channels(group, mask.widths[group.name], device, moment) for group in _cut(mask)}
+        kept = {
+            group.name: self._channels(group, mask.widths[group.name], device, round_context) for group in _cut(mask)
+        }
         return Mask(mask.graph, mask.trained, {**mask.kept, **kept}, {})
 
-    def _channels(self, group: ChannelGroup, width: int, device: str, moment: Moment) -> IndexArray:
+    def _channels(self, group: ChannelGroup, width: int, device: str, round_context: RoundContext) -> IndexArray:
         if self.placement is Placement.ROLLING:
-            return (moment.round + np.arange(width)) % group.width
-        draws = bits(derive(moment.seed, "channels", device, group.name), 0, group.width)
+            return (round_context.round + np.arange(width)) % group.width
+        draws = bits(derive(round_context.seed, "channels", device, group.name), 0, group.width)
         return np.argsort(draws, kind="stable")[:width]
 
 
@@ -100,7 +102,7 @@ class _Sizes:
     costs: MutableMapping[int, Cost]
     leading: MutableMapping[float, Mask]
 
-    def of(self, one: LocalRound) -> Mask | None:
+    def of(self, one: RoundEstimate) -> Mask | None:
         """Return the widest mask of leading channels that fits."""
         if self.widths.width is Width.FIT:
             try:

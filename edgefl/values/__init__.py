@@ -46,7 +46,7 @@ from edgefl.values.quantities import (
     Watts,
 )
 from edgefl.values.records import check_fields, check_order
-from edgefl.values.schema import Kind, document, dumps, from_json, kinds, loads, read, to_json
+from edgefl.values.schema import DocumentKind, document, dumps, from_json, kinds, loads, read, to_json
 from edgefl.values.settings import chosen, settings_from, settings_of
 from edgefl.values.shapes import Shape
 from edgefl.values.telemetry import Energy, Latency, Memory, Telemetry, Thermal, Transfer
@@ -107,7 +107,7 @@ __all__ = [
     "read",
     "document",
     "kinds",
-    "Kind",
+    "DocumentKind",
     "FieldError",
     # values that are chosen by name
     "chosen",

@@ -22,7 +22,7 @@ from edgefl.values.field_error import FieldError, shown
 from edgefl.values.json_text import parse
 from edgefl.values.records import Record
 
-__all__ = ["Kind", "document", "kinds", "to_json", "from_json", "dumps", "loads", "read"]
+__all__ = ["DocumentKind", "document", "kinds", "to_json", "from_json", "dumps", "loads", "read"]
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ _KIND_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class DocumentKind:
     """One kind of document: its name, the version that this EdgeFL reads and writes, and its class."""
 
     name: str
@@ -44,7 +44,7 @@ class Kind:
         return f"edgefl.{self.name}/{self.version}"
 
 
-_kinds: dict[str, Kind] = {}
+_kinds: dict[str, DocumentKind] = {}
 
 
 def document(name: str, *, version: int) -> Callable[[type[T]], type[T]]:
@@ -65,7 +65,7 @@ def document(name: str, *, version: int) -> Callable[[type[T]], type[T]]:
         other = _kinds.get(name)
         if other is not None and _full_name(other.cls) != _full_name(cls):
             raise TypeError(f"two classes claim to be the document {name!r}: {other.cls!r} and {cls!r}")
-        _kinds[name] = Kind(name, version, cls)
+        _kinds[name] = DocumentKind(name, version, cls)
         return cls
 
     return register
@@ -76,7 +76,7 @@ def _full_name(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def kinds() -> Mapping[str, Kind]:
+def kinds() -> Mapping[str, DocumentKind]:
     """Every kind of document that was registered, by its name."""
     return MappingProxyType(_kinds)
 
@@ -114,11 +114,11 @@ def read(text: str | bytes) -> Any:
     return Record(kind.cls).read(body)
 
 
-def _kind_of(cls: type) -> Kind | None:
+def _kind_of(cls: type) -> DocumentKind | None:
     return next((kind for kind in _kinds.values() if kind.cls is cls), None)
 
 
-def _untagged(data: object, *, expected: Kind | None) -> tuple[Kind, dict[str, Any]]:
+def _untagged(data: object, *, expected: DocumentKind | None) -> tuple[DocumentKind, dict[str, Any]]:
     """The kind of a document, and its fields without the tag."""
     if expected is not None and isinstance(data, Mapping) and data.get("schema") == expected.tag:
         return expected, {key: item for key, item in data.items() if key != "schema"}
@@ -138,7 +138,7 @@ def _untagged(data: object, *, expected: Kind | None) -> tuple[Kind, dict[str, A
     return kind, {key: item for key, item in data.items() if key != "schema"}
 
 
-def _matching_kind(name: str, version: int, expected: Kind | None) -> Kind:
+def _matching_kind(name: str, version: int, expected: DocumentKind | None) -> DocumentKind:
     if expected is not None and name != expected.name:
         raise SchemaError(
             f"this document is a '{name}' (field 'schema'), where a '{expected.name}' is needed",

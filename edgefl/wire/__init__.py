@@ -20,8 +20,8 @@ from edgefl.wire.body import (
     MAX_BODY_BYTES,
     WIRE_VERSION,
     Body,
+    BodyKind,
     Expected,
-    Kind,
     Payload,
     check_tensors,
     decode,
@@ -31,14 +31,14 @@ from edgefl.wire.body import (
 from edgefl.wire.counts import Counts
 from edgefl.wire.dense import Dense
 from edgefl.wire.mask_body import decode_mask, encode_mask
-from edgefl.wire.result_body import Report, decode_result, encode_result
+from edgefl.wire.result_body import ResultBody, decode_result, encode_result
 from edgefl.wire.size import WireSize, measure
 from edgefl.wire.slices import Slice
 from edgefl.wire.sparse import Sparse
 
 __all__ = [
     "Body",
-    "Kind",
+    "BodyKind",
     "Expected",
     "Payload",
     "encode",
@@ -52,7 +52,7 @@ __all__ = [
     "Counts",
     "encode_mask",
     "decode_mask",
-    "Report",
+    "ResultBody",
     "encode_result",
     "decode_result",
     "WireSize",

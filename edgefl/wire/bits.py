@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from edgefl.errors import WireFormatError
+from edgefl.wire.body_parts import BodyParts, count_ones
 from edgefl.wire.checks import Packed, check_packed, checked_shape, claim, frozen, refuse
-from edgefl.wire.parts import Parts, count_ones
 
 __all__ = ["Bits"]
 
@@ -46,14 +46,14 @@ class Bits:
         """Return how many entries are True."""
         return count_ones(self.packed)
 
-    def pack(self, name: str, parts: Parts) -> list[Any]:
+    def pack(self, name: str, parts: BodyParts) -> list[Any]:
         """Add the tensor's part and return its entry."""
         check_packed(name, self.packed, math.prod(checked_shape(name, self.shape)))
         parts[name] = self.packed
         return [self.codec, list(self.shape)]
 
     @classmethod
-    def unpack(cls, name: str, entry: list[Any], parts: Parts) -> "Bits":
+    def unpack(cls, name: str, entry: list[Any], parts: BodyParts) -> "Bits":
         """Read the tensor back from its entry and part."""
         if len(entry) != 2:
             raise refuse(name, f"the entry {str(entry)[:80]} is not [codec, shape]")

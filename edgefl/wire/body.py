@@ -27,10 +27,10 @@ from typing import Any
 from edgefl.errors import WireFormatError
 from edgefl.values import FrozenMapping
 from edgefl.wire.bits import Bits
+from edgefl.wire.body_parts import Array, BodyParts, axis_part
 from edgefl.wire.counts import Counts
 from edgefl.wire.dense import Dense
 from edgefl.wire.envelope import MAX_HEADER_BYTES, MAX_PARTS, header_bytes, parse_json, seal, unseal, unseal_known
-from edgefl.wire.parts import Array, Parts, axis_part
 from edgefl.wire.positions import BITMAP, DELTAS
 from edgefl.wire.slices import Slice
 from edgefl.wire.sparse import Sparse
@@ -40,7 +40,7 @@ __all__ = [
     "WIRE_VERSION",
     "Body",
     "Expected",
-    "Kind",
+    "BodyKind",
     "Payload",
     "check_tensors",
     "decode",
@@ -68,7 +68,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _KEYS = {"wire", "kind", "about", "seed", "codecs"}
 
 
-class Kind(StrEnum):
+class BodyKind(StrEnum):
     """What a body is."""
 
     WEIGHTS = "weights"
@@ -80,7 +80,7 @@ class Kind(StrEnum):
 class Body:
     """What travels: tensors by name, and what they are."""
 
-    kind: Kind
+    kind: BodyKind
     tensors: Mapping[str, Payload]
     seed: int | None = None
     about: Mapping[str, str] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class Expected:
 
 def encode(body: Body) -> bytes:
     """Return the bytes of a body. Equal bodies give equal bytes."""
-    parts = Parts()
+    parts = BodyParts()
     codecs: dict[str, list[Any]] = {}
     for name in sorted(body.tensors):
         entry = body.tensors[name].pack(name, parts)
@@ -136,13 +136,13 @@ def encode(body: Body) -> bytes:
 
 def encode_weights(arrays: Mapping[str, Array], about: Mapping[str, str]) -> bytes:
     """Return the bytes of a body of kind `weights` whose tensors are all dense."""
-    return encode(Body(Kind.WEIGHTS, {name: Dense(array) for name, array in arrays.items()}, about=about))
+    return encode(Body(BodyKind.WEIGHTS, {name: Dense(array) for name, array in arrays.items()}, about=about))
 
 
 def decode(
     data: bytes | memoryview,
     *,
-    kind: Kind | None = None,
+    kind: BodyKind | None = None,
     expected: Mapping[str, Expected] | None = None,
     limit: int = MAX_BODY_BYTES,
     intact: bool = False,
@@ -207,7 +207,7 @@ def _checked_text(text: Any) -> dict[str, Any]:
     return text
 
 
-def _tensors(codecs: dict[str, Any], parts: Parts, *, known: bool) -> dict[str, Payload]:
+def _tensors(codecs: dict[str, Any], parts: BodyParts, *, known: bool) -> dict[str, Payload]:
     tensors: dict[str, Payload] = {}
     axes: set[str] = set()
     for name, entry in codecs.items():
@@ -263,12 +263,12 @@ def _unexpected(name: str, what: str, found: object, planned: object) -> WireFor
     )
 
 
-def _kind(kind: Any) -> Kind:
-    if kind not in list(Kind):
+def _kind(kind: Any) -> BodyKind:
+    if kind not in list(BodyKind):
         raise WireFormatError(
-            f"the body is of the unknown kind {str(kind)[:80]!r}", fix=f"Known are {', '.join(Kind)}."
+            f"the body is of the unknown kind {str(kind)[:80]!r}", fix=f"Known are {', '.join(BodyKind)}."
         )
-    return Kind(kind)
+    return BodyKind(kind)
 
 
 def _about(about: Any) -> dict[str, str]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from edgefl.errors import WireFormatError
 from edgefl.model_graph.parts import MAX_AXES, MAX_SIZE
-from edgefl.wire.parts import Array, Parts
+from edgefl.wire.body_parts import Array, BodyParts
 
 __all__ = [
     "Packed",
@@ -44,7 +44,7 @@ def checked_shape(name: str, shape: Any) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def claim(name: str, part: str, parts: Parts, dtype: type[np.generic] | None = None) -> Array:
+def claim(name: str, part: str, parts: BodyParts, dtype: type[np.generic] | None = None) -> Array:
     """Take a one-dimensional part out of the parts that are still unread."""
     found = parts.pop(part, None)
     if found is None:

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from edgefl.errors import WireFormatError
+from edgefl.wire.body_parts import BodyParts, pieces
 from edgefl.wire.checks import Packed, check_packed, checked_shape, claim, frozen, refuse
-from edgefl.wire.parts import Parts, pieces
 
 __all__ = ["Counts"]
 
@@ -56,14 +56,14 @@ class Counts:
             numbers |= flags.astype(np.uint16) << np.uint16(bit)
         return numbers.reshape(self.shape)
 
-    def pack(self, name: str, parts: Parts) -> list[Any]:
+    def pack(self, name: str, parts: BodyParts) -> list[Any]:
         """Add the tensor's part and return its entry."""
         self._check(name)
         parts[name] = self.packed
         return [self.codec, list(self.shape), self.limit]
 
     @classmethod
-    def unpack(cls, name: str, entry: list[Any], parts: Parts) -> "Counts":
+    def unpack(cls, name: str, entry: list[Any], parts: BodyParts) -> "Counts":
         """Read the tensor back from its entry and part."""
         if len(entry) != 3 or type(entry[2]) is not int or not 1 <= entry[2] <= MAX_LIMIT:
             raise refuse(name, f"the entry {str(entry)[:80]} is not [codec, shape, limit up to {MAX_LIMIT}]")

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from edgefl.wire.body_parts import Array, BodyParts
 from edgefl.wire.checks import check_finite, checked_shape, frozen
-from edgefl.wire.parts import Array, Parts
 
 __all__ = ["Dense"]
 
@@ -24,7 +24,7 @@ class Dense:
         """The tensor's shape."""
         return self.array.shape
 
-    def pack(self, name: str, parts: Parts) -> None:
+    def pack(self, name: str, parts: BodyParts) -> None:
         """Add the tensor's part. It needs no further description: the header has its shape."""
         checked_shape(name, self.shape)
         check_finite(name, self.array)

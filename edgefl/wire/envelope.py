@@ -26,7 +26,7 @@ from safetensors import SafetensorError, deserialize
 
 from edgefl.errors import SchemaError, WireFormatError
 from edgefl.values.json_text import parse
-from edgefl.wire.parts import Array, Parts
+from edgefl.wire.body_parts import Array, BodyParts
 
 __all__ = ["DTYPES", "MAX_HEADER_BYTES", "MAX_PARTS", "header_bytes", "parse_json", "seal", "unseal", "unseal_known"]
 
@@ -72,7 +72,7 @@ def seal(text: str, parts: Mapping[str, Array]) -> bytes:
     return b"".join([len(head).to_bytes(8, "little"), head, *(_raw(ready[name]) for name in names)])
 
 
-def unseal(body: bytes, *, intact: bool = False) -> tuple[str, Parts]:
+def unseal(body: bytes, *, intact: bool = False) -> tuple[str, BodyParts]:
     """Return the text and the read-only parts of a body whose digest is right; of an intact one it is not computed."""
     _check_length(body)
     try:
@@ -81,19 +81,19 @@ def unseal(body: bytes, *, intact: bool = False) -> tuple[str, Parts]:
         raise WireFormatError(f"the body is not a sound safetensors file ({error})", fix=_DAMAGED) from None
     if len(found) > MAX_PARTS:
         raise WireFormatError(f"the body has {len(found)} parts", fix=f"Send at most {MAX_PARTS} in one body.")
-    parts = Parts({name: _part(name, part) for name, part in found})
+    parts = BodyParts({name: _part(name, part) for name, part in found})
     digest, _, text = _metadata(body).partition(" ")
     if not intact and digest != _digest(text, parts):
         raise WireFormatError("the body does not match its own digest", fix=_DAMAGED)
     return text, parts
 
 
-def unseal_known(body: memoryview) -> tuple[str, Parts]:
+def unseal_known(body: memoryview) -> tuple[str, BodyParts]:
     """Return the text and the parts of a body that `unseal` has read before: views of it, and no check."""
     start = header_bytes(body)
     header = json.loads(bytes(body[8:start]))
     text: str = header.pop("__metadata__")[_KEY].partition(" ")[2]
-    parts = Parts()
+    parts = BodyParts()
     for name, part in header.items():
         begin, end = part["data_offsets"]
         flat: Array = np.frombuffer(body[start + begin : start + end], DTYPES[part["dtype"]])

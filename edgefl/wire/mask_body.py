@@ -14,7 +14,7 @@ from edgefl.errors import MaskError, WireFormatError
 from edgefl.masks import BoolArray, Mask
 from edgefl.model_graph import ModelGraph
 from edgefl.wire.bits import Bits
-from edgefl.wire.body import MAX_BODY_BYTES, Body, Kind, Payload, decode, encode
+from edgefl.wire.body import MAX_BODY_BYTES, Body, BodyKind, Payload, decode, encode
 
 __all__ = ["HELD", "KEPT", "decode_mask", "encode_mask", "mask_of", "mask_tensors", "trained_layers"]
 
@@ -25,7 +25,7 @@ HELD = "held/"
 def encode_mask(mask: Mask) -> bytes:
     """Return the bytes of a mask."""
     about = {"model": mask.graph.digest, "mask": mask.digest, "trained": "\n".join(sorted(mask.trained))}
-    return encode(Body(Kind.MASK, mask_tensors(mask), about=about))
+    return encode(Body(BodyKind.MASK, mask_tensors(mask), about=about))
 
 
 def mask_tensors(mask: Mask) -> dict[str, Payload]:
@@ -36,7 +36,7 @@ def mask_tensors(mask: Mask) -> dict[str, Payload]:
 
 def decode_mask(data: bytes, graph: ModelGraph, *, limit: int = MAX_BODY_BYTES) -> Mask:
     """Read a mask of the given model from bytes that nobody vouches for."""
-    body = decode(data, kind=Kind.MASK, limit=limit)
+    body = decode(data, kind=BodyKind.MASK, limit=limit)
     if body.about.get("model") != graph.digest:
         raise WireFormatError(
             f"the mask is for the model {body.about.get('model')!r}, not for {graph.name!r} ({graph.digest})",

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from edgefl.wire.body_parts import count_ones
 from edgefl.wire.checks import Packed, check_packed, refuse
-from edgefl.wire.parts import count_ones
 
 __all__ = ["BITMAP", "DELTAS", "check_positions", "encode_positions", "indices_of"]
 

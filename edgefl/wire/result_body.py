@@ -16,14 +16,14 @@ from edgefl.errors import SchemaError, WireFormatError
 from edgefl.masks import Mask
 from edgefl.model_graph import ModelGraph
 from edgefl.values import LocalResult, dumps, loads
-from edgefl.wire.body import MAX_BODY_BYTES, Body, Kind, Payload, decode, encode
+from edgefl.wire.body import MAX_BODY_BYTES, Body, BodyKind, Payload, decode, encode
 from edgefl.wire.mask_body import HELD, KEPT, mask_of, mask_tensors
 
-__all__ = ["Report", "decode_result", "encode_result"]
+__all__ = ["ResultBody", "decode_result", "encode_result"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Report:
+class ResultBody:
     """What a device sends after a round."""
 
     result: LocalResult
@@ -35,7 +35,7 @@ class Report:
     seed: int | None = None
 
 
-def encode_result(report: Report, graph: ModelGraph) -> bytes:
+def encode_result(report: ResultBody, graph: ModelGraph) -> bytes:
     """Return the bytes of a report."""
     about = {"result": dumps(report.result), "model": graph.digest, "mask": report.mask}
     tensors = dict(report.tensors)
@@ -44,17 +44,17 @@ def encode_result(report: Report, graph: ModelGraph) -> bytes:
         about["next_mask"] = report.next_mask.digest
         about["trained"] = "\n".join(sorted(report.next_mask.trained))
         tensors |= mask_tensors(report.next_mask)
-    return encode(Body(Kind.UPDATE, tensors, seed=report.seed, about=about))
+    return encode(Body(BodyKind.UPDATE, tensors, seed=report.seed, about=about))
 
 
 def decode_result(
     data: bytes | memoryview, graph: ModelGraph, *, limit: int = MAX_BODY_BYTES, known: LocalResult | None = None
-) -> Report:
+) -> ResultBody:
     """Read a report from bytes that nobody vouches for. The tensors are those of a rule: who knows it checks them.
 
     `known` is the result in a body that was read before: nothing is looked at again, see `decode`.
     """
-    body = decode(data, kind=Kind.UPDATE, limit=limit, known=known is not None)
+    body = decode(data, kind=BodyKind.UPDATE, limit=limit, known=known is not None)
     if body.about.get("model") != graph.digest:
         raise WireFormatError(
             f"the result is of the model {body.about.get('model')!r}, not of {graph.name!r} ({graph.digest})",
@@ -67,8 +67,8 @@ def decode_result(
         raise WireFormatError("the result has parts of a mask that it does not name", fix="Name it as next_mask.")
     next_mask = None
     if "next_mask" in body.about:
-        next_mask = mask_of(Body(Kind.MASK, bits, about=body.about), graph, body.about["next_mask"])
-    return Report(result, body.about.get("mask", ""), tensors, next_mask, body.seed)
+        next_mask = mask_of(Body(BodyKind.MASK, bits, about=body.about), graph, body.about["next_mask"])
+    return ResultBody(result, body.about.get("mask", ""), tensors, next_mask, body.seed)
 
 
 def _result(text: str) -> LocalResult:

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from edgefl.errors import WireFormatError
 from edgefl.masks import Mask
+from edgefl.wire.body_parts import Array, BodyParts, axis_part
 from edgefl.wire.checks import Packed, check_finite, check_packed, checked_shape, claim, frozen, refuse
-from edgefl.wire.parts import Array, Parts, axis_part
 
 __all__ = ["Slice"]
 
@@ -67,7 +67,7 @@ class Slice:
         dense[np.ix_(*self.kept())] = self.values
         return dense
 
-    def pack(self, name: str, parts: Parts) -> list[Any]:
+    def pack(self, name: str, parts: BodyParts) -> list[Any]:
         """Add the tensor's parts, sharing equal axes with other tensors, and return its entry."""
         numbers = [None if axis is None else parts.share_axis(axis) for axis in self.axes]
         self._check(name, [None if number is None else parts.ones(number) for number in numbers])
@@ -75,7 +75,7 @@ class Slice:
         return [self.codec, list(self.shape), numbers]
 
     @classmethod
-    def unpack(cls, name: str, entry: list[Any], parts: Parts) -> "Slice":
+    def unpack(cls, name: str, entry: list[Any], parts: BodyParts) -> "Slice":
         """Read the tensor back from its entry and parts."""
         if len(entry) != 3 or not isinstance(entry[2], list):
             raise refuse(name, f"the entry {str(entry)[:80]} is not [codec, shape, axes]")
@@ -115,7 +115,7 @@ def _marks(selector: slice | npt.NDArray[np.int64], size: int) -> Packed | None:
     return np.packbits(flags, bitorder="little")
 
 
-def _axis(name: str, number: Any, parts: Parts) -> Packed | None:
+def _axis(name: str, number: Any, parts: BodyParts) -> Packed | None:
     if number is None:
         return None
     if type(number) is not int or number < 0 or axis_part(number) not in parts:

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from edgefl.errors import WireFormatError
+from edgefl.wire.body_parts import Array, BodyParts
 from edgefl.wire.checks import Packed, check_finite, checked_shape, claim, frozen, refuse
-from edgefl.wire.parts import Array, Parts
 from edgefl.wire.positions import check_positions, encode_positions, indices_of
 
 __all__ = ["Sparse"]
@@ -75,7 +75,7 @@ class Sparse:
         dense[self.indices()] = self.values
         return dense.reshape(self.shape)
 
-    def pack(self, name: str, parts: Parts) -> list[Any]:
+    def pack(self, name: str, parts: BodyParts) -> list[Any]:
         """Add the tensor's parts and return its entry."""
         self._check(name)
         parts[name] = self.values
@@ -83,7 +83,7 @@ class Sparse:
         return [self.form, list(self.shape)]
 
     @classmethod
-    def unpack(cls, name: str, entry: list[Any], parts: Parts) -> "Sparse":
+    def unpack(cls, name: str, entry: list[Any], parts: BodyParts) -> "Sparse":
         """Read the tensor back from its entry and parts."""
         if len(entry) != 2:
             raise refuse(name, f"the entry {str(entry)[:80]} is not [form, shape]")

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from edgefl.errors import ExportError
 from export.executorch.arithmetic import product
-from export.executorch.strided import Pair, Window, interleaved, patches, strided, swapped
+from export.executorch.strided import Pair, PatchWindow, interleaved, patches, strided, swapped
 
 __all__ = ["convolution", "convolution_backward"]
 
@@ -92,7 +92,7 @@ def _phase(g: Tensor, weight: Tensor, rows: list[Pair], columns: list[Pair], gro
     left = strided(weight, (groups, each, area, inside), (inside * each * area, area, 1, each * area))
     if taps != list(range(area)):
         left = left.index_select(2, torch.tensor(taps))
-    window = Window(
+    window = PatchWindow(
         kernel=(len(rows), len(columns)),
         out=reach,
         start=(rows[0][1], columns[0][1]),
@@ -107,7 +107,7 @@ def _step(taps: list[Pair]) -> int:
 
 
 def _columns(x: Tensor, weight: Tensor, geometry: Geometry, out: Pair) -> Tensor:
-    window = Window(
+    window = PatchWindow(
         kernel=(weight.shape[2], weight.shape[3]),
         out=out,
         start=(-geometry.padding[0], -geometry.padding[1]),

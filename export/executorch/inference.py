@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from edgefl.errors import EdgeFLError, ExportError
 from edgefl.masks import Mask, Weights
 from edgefl.values import Digest
-from export.executorch.blame import first_line, where
 from export.executorch.folding import fold_batch_norms
-from export.executorch.quiet import quiet
+from export.executorch.quiet_output import quiet
+from export.executorch.source_modules import first_line, where
 from export.executorch.submodel import submodel
 from export.executorch.toolchain import compile_delegated, quantised
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from edgefl.errors import ExportError
 from export.executorch.arithmetic import step
-from export.executorch.strided import Pair, Window, interleaved, patches, strided
+from export.executorch.strided import Pair, PatchWindow, interleaved, patches, strided
 
 __all__ = [
     "adaptive_average_pool",
@@ -82,7 +82,7 @@ def _window(
     padding: Sequence[int],
     dilation: Sequence[int],
     ceil_mode: bool,
-) -> Window:
+) -> PatchWindow:
     if x.dim() != 4:
         raise ExportError(
             f"a pool of a tensor with {x.dim()} axes cannot be trained by ExecuTorch",
@@ -95,14 +95,14 @@ def _window(
         places = (math.ceil(room / s) if ceil_mode else room // s) + 1
         # With ceil mode the last window must still begin inside the image or the padding before it.
         out.append(places - 1 if ceil_mode and (places - 1) * s >= size + p else places)
-    return Window(_pair(kernel), _pair(out), (-padding[0], -padding[1]), _pair(stride), _pair(dilation))
+    return PatchWindow(_pair(kernel), _pair(out), (-padding[0], -padding[1]), _pair(stride), _pair(dilation))
 
 
 def _pair(sizes: Sequence[int]) -> Pair:
     return (sizes[0], sizes[-1])
 
 
-def _taps(x: Tensor, window: Window) -> list[Tensor]:
+def _taps(x: Tensor, window: PatchWindow) -> list[Tensor]:
     """Return one image for each tap of the windows, N x C x out."""
     (top, bottom), (left, right) = window.margins(0, x.shape[2]), window.margins(1, x.shape[3])
     if top or bottom or left or right:
@@ -117,7 +117,7 @@ def _taps(x: Tensor, window: Window) -> list[Tensor]:
     ]
 
 
-def _spread(shares: list[Tensor], window: Window, size: Pair) -> Tensor:
+def _spread(shares: list[Tensor], window: PatchWindow, size: Pair) -> Tensor:
     """Add what each tap of the windows got to the pixel it was taken from."""
     reach = (math.ceil(size[0] / window.stride[0]), math.ceil(size[1] / window.stride[1]))
     count, channels = shares[0].shape[:2]
@@ -126,7 +126,7 @@ def _spread(shares: list[Tensor], window: Window, size: Pair) -> Tensor:
         places = [window.start[axis] + tap[axis] * window.dilation[axis] for axis in (0, 1)]
         phase = (places[0] % window.stride[0], places[1] % window.stride[1])
         shift = (-(places[0] // window.stride[0]), -(places[1] // window.stride[1]))
-        moved = patches(share, Window((1, 1), reach, shift)).reshape(channels, count, *reach)
+        moved = patches(share, PatchWindow((1, 1), reach, shift)).reshape(channels, count, *reach)
         phases[phase] = phases[phase] + moved if phase in phases else moved
     empty = shares[0].new_zeros((channels, count, *reach))
     every = itertools.product(range(window.stride[0]), range(window.stride[1]))
@@ -201,7 +201,9 @@ def _swapped_strides(x: Tensor) -> tuple[int, ...]:
     return second, first, *rest
 
 
-def _weights(x: Tensor, window: Window, padding: Sequence[int], count_include_pad: bool, divisor: int | None) -> Any:
+def _weights(
+    x: Tensor, window: PatchWindow, padding: Sequence[int], count_include_pad: bool, divisor: int | None
+) -> Any:
     """Return what every sum is multiplied with: a number, or one for each place where windows reach outside."""
     if divisor:
         return 1.0 / divisor

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import torch
 
 from edgefl.errors import ExportError
-from export.executorch.quiet import quiet
+from export.executorch.quiet_output import quiet
 from export.executorch.training import TrainingProgram
 
 __all__ = ["Runner", "run_step"]

@@ -15,19 +15,19 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from edgefl.artifacts.cut import GRADIENT
 from edgefl.errors import EdgeFLError, ExportError
-from export.executorch.blame import first_line
+from export.executorch.copy_elimination import tidied
 from export.executorch.lowering import decompositions
-from export.executorch.tidying import tidied
+from export.executorch.source_modules import first_line
 from export.losses import LABEL_MASK, Loss
 from export.training_graph import NEW
 
-__all__ = ["Step", "trace_step"]
+__all__ = ["TracedStep", "trace_step"]
 
 Results = dict[str, Tensor]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class TracedStep:
     """A traced training step, with the names of what goes in and comes out."""
 
     graph: fx.GraphModule
@@ -36,7 +36,7 @@ class Step:
     outputs: tuple[str, ...]
 
 
-def trace_step(model: nn.Module, example: Tensor, names: Sequence[str], trained: set[str], loss: Loss) -> Step:
+def trace_step(model: nn.Module, example: Tensor, names: Sequence[str], trained: set[str], loss: Loss) -> TracedStep:
     """Trace a training step of a model whose tensors, called `names`, are inputs; `trained` ones get gradients."""
     stored = dict(model.named_parameters()) | dict(model.named_buffers())
     inputs = {"x": example.contiguous()} | _targets(model, example, loss) | {n: stored[n].detach() for n in names}
@@ -62,7 +62,7 @@ def trace_step(model: nn.Module, example: Tensor, names: Sequence[str], trained:
             fix="Remove control flow that depends on data from its forward method, and take widths from shapes.",
         ) from error
     kept = _changed(graph, outputs)
-    return Step(graph, examples, tuple(inputs), kept)
+    return TracedStep(graph, examples, tuple(inputs), kept)
 
 
 def _results(model: nn.Module, given: Results, names: Sequence[str], trained: set[str], loss: Loss) -> Results:

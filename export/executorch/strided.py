@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["Pair", "Window", "contiguous_strides", "interleaved", "patches", "strided", "swapped"]
+__all__ = ["Pair", "PatchWindow", "contiguous_strides", "interleaved", "patches", "strided", "swapped"]
 
 aten = torch.ops.aten
 
@@ -39,7 +39,7 @@ def swapped(x: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class PatchWindow:
     """Where patches lie on an image: patch (p, q) has its tap (i, j) at start + stride * (p, q) + dilation * (i, j)."""
 
     kernel: Pair
@@ -56,7 +56,7 @@ class Window:
         return max(0, -self.start[axis]), max(0, last - size + 1)
 
 
-def patches(x: Tensor, window: Window, *, groups: int | None = None, fill: float = 0.0) -> Tensor:
+def patches(x: Tensor, window: PatchWindow, *, groups: int | None = None, fill: float = 0.0) -> Tensor:
     """Return the patches of N x C x H x W images: channels, kernel, N, out. What lies outside an image is `fill`.
 
     With `groups` the channels are divided and the taps come first within a group: groups, kernel, C/groups, N, out.

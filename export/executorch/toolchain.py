@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, fx, nn
 
 from edgefl.errors import EdgeFLError, ExportError, MissingDependencyError
-from export.executorch.blame import first_line
-from export.executorch.quiet import quiet
+from export.executorch.quiet_output import quiet
+from export.executorch.source_modules import first_line
 
 __all__ = ["compile_delegated", "compile_portable", "quantised"]
 

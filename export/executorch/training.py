@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from edgefl.errors import ExportError
 from edgefl.masks import Mask
 from edgefl.values import Digest
-from export.executorch.blame import is_random, refuse_random, where
-from export.executorch.quiet import quiet
+from export.executorch.quiet_output import quiet
+from export.executorch.source_modules import is_random, refuse_random, where
 from export.executorch.step import trace_step
 from export.executorch.submodel import submodel
 from export.executorch.toolchain import compile_portable
@@ -41,8 +41,8 @@ class TrainingProgram:
 def training_program(model: nn.Module, example: Tensor, mask: Mask, loss: Loss = Loss.CROSS_ENTROPY) -> TrainingProgram:
     """Compile the training step of a mask's submodel; the example batch tells the shape of x.
 
-    The mask is one of the graph that `export.describe` makes of the model. The weights are inputs, so the program holds
-    none, and does not depend on which channels the mask keeps, only on how many.
+    The mask is one of the graph that `export.describe_graph` makes of the model. The weights are inputs, so the program
+    holds none, and does not depend on which channels the mask keeps, only on how many.
     """
     small = submodel(model, mask).train()
     refuse_random(small)

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from export.axes import Constant
+from export.axes import ConstantFactor
+from export.ops.pool_window import check_rank, windows_of
 from export.ops.reductions import mean
-from export.ops.windows import check_rank, windows_of
 from export.trace import Trace, Value
 
 __all__ = ["OPERATIONS"]
@@ -75,7 +75,7 @@ def _matrix(size: int, ranges: Sequence[tuple[int, int]], divisors: Sequence[int
 
 def _averaged(t: Trace, x: Value, matrices: Sequence[Matrix]) -> Value:
     name = _multiplied(t, x.name, matrices)
-    out = t.value(name, (*x.axes[:2], *((Constant(matrix.shape[1]),) for matrix in matrices)), x)
+    out = t.value(name, (*x.axes[:2], *((ConstantFactor(matrix.shape[1]),) for matrix in matrices)), x)
 
     def backward(gradients: Sequence[str | None]) -> None:
         factors = [_repeats(matrix) for matrix in matrices]

@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from edgefl.errors import ExportError
-from export.axes import Axis, Constant, split, unify
+from export.axes import Axis, ConstantFactor, split, unify
+from export.ops.conv_window import ConvWindow, channels_first, pair, shifted_taps, transposed_window, window_of
 from export.ops.depthwise import depthwise
 from export.ops.patches import by_patches, is_small
-from export.ops.window import Window, channels_first, pair, shifted_taps, transposed_window, window_of
 from export.trace import Trace, Value
 
 __all__ = ["OPERATIONS"]
@@ -41,14 +41,14 @@ def conv2d(
     is_depthwise = groups == x.shape[1] == weight.shape[0] and groups > 1
     if is_depthwise:
         unify(weight.axes[0], x.axes[1])
-        unify(weight.axes[1], (Constant(1),))
+        unify(weight.axes[1], (ConstantFactor(1),))
     else:
         _agree(x, weight, groups)
     for place in (2, 3):
-        unify(weight.axes[place], (Constant(weight.shape[place]),))
+        unify(weight.axes[place], (ConstantFactor(weight.shape[place]),))
     if bias is not None:
         unify(bias.axes[0], weight.axes[0])
-    axes = (x.axes[0], weight.axes[0], (Constant(window.outside[0]),), (Constant(window.outside[1]),))
+    axes = (x.axes[0], weight.axes[0], (ConstantFactor(window.outside[0]),), (ConstantFactor(window.outside[1]),))
     if is_depthwise:
         return _finish(t, x, weight, bias, axes, window, *depthwise(t, x, weight, window))
     if t.training and groups == 1 and is_small(x, window):
@@ -77,11 +77,11 @@ def conv_transpose2d(
         )
     unify(weight.axes[0], x.axes[1])
     for place in (2, 3):
-        unify(weight.axes[place], (Constant(weight.shape[place]),))
+        unify(weight.axes[place], (ConstantFactor(weight.shape[place]),))
     if bias is not None:
         unify(bias.axes[0], weight.axes[1])
     window = transposed_window(x, weight, pair(stride), pair(padding), pair(output_padding), pair(dilation))
-    axes = (x.axes[0], weight.axes[1], (Constant(window.inside[0]),), (Constant(window.inside[1]),))
+    axes = (x.axes[0], weight.axes[1], (ConstantFactor(window.inside[0]),), (ConstantFactor(window.inside[1]),))
     attributes = window.attributes(output_padding=list(pair(output_padding)))
     name = t.emit.one("ConvTranspose", x.name, weight.name, *([bias.name] if bias else []), **attributes)
 
@@ -103,7 +103,7 @@ def _finish(
     weight: Value,
     bias: Value | None,
     axes: tuple[Axis, ...],
-    window: Window,
+    window: ConvWindow,
     name: str,
     step: Step,
     biased: bool = False,
@@ -129,13 +129,13 @@ def _agree(x: Value, weight: Value, groups: int) -> None:
     if groups == 1:
         unify(weight.axes[1], x.axes[1])
         return
-    count = Constant(groups)
+    count = ConstantFactor(groups)
     unify(x.axes[1], (count, *weight.axes[1]))
     inner = split([weight.axes[0]], [groups, weight.shape[0] // groups])
     unify(weight.axes[0], (count, *inner[1]))
 
 
-def _backward(t: Trace, x: Value, weight: Value, window: Window, groups: int, axes: tuple[Axis, ...]) -> Step:
+def _backward(t: Trace, x: Value, weight: Value, window: ConvWindow, groups: int, axes: tuple[Axis, ...]) -> Step:
     def step(grad: str) -> None:
         if x.trains:
             attributes = window.attributes(group=groups, output_padding=window.output_padding)
@@ -156,10 +156,10 @@ def _pointwise_weight_gradient(t: Trace, grad: str, x: Value, weight: Value, axe
     return t.reshape(product, weight.axes[:2], weight.axes)
 
 
-def _weight_gradient(t: Trace, grad: str, x: Value, weight: Value, window: Window, axes: tuple[Axis, ...]) -> str:
+def _weight_gradient(t: Trace, grad: str, x: Value, weight: Value, window: ConvWindow, axes: tuple[Axis, ...]) -> str:
     rows = channels_first(t, grad, axes)
     slices = shifted_taps(t, x, window)
-    taps = (Constant(window.kernel[0] * window.kernel[1]),)
+    taps = (ConstantFactor(window.kernel[0] * window.kernel[1]),)
     many: Axis = (*x.axes[0], *axes[2], *axes[3])
     flat = [t.reshape(piece, (x.axes[1], x.axes[0], axes[2], axes[3]), (x.axes[1], many)) for piece in slices]
     if x.shape[1] <= FEW_CHANNELS:
@@ -174,11 +174,11 @@ def _weight_gradient(t: Trace, grad: str, x: Value, weight: Value, window: Windo
     return t.reshape(product, (weight.axes[0], weight.axes[1], taps), weight.axes)
 
 
-def _grouped_weight_gradient(t: Trace, grad: str, x: Value, weight: Value, window: Window, groups: int) -> str:
+def _grouped_weight_gradient(t: Trace, grad: str, x: Value, weight: Value, window: ConvWindow, groups: int) -> str:
     """Return the gradient of a grouped convolution's weight: a batched product, one batch a group, for every tap."""
-    outside = ((Constant(window.outside[0]),), (Constant(window.outside[1]),))
+    outside = ((ConstantFactor(window.outside[0]),), (ConstantFactor(window.outside[1]),))
     many: Axis = (*x.axes[0], *outside[0], *outside[1])
-    count: Axis = (Constant(groups),)
+    count: Axis = (ConstantFactor(groups),)
     inside, written = weight.axes[1], split([weight.axes[0]], [groups, weight.shape[0] // groups])[1]
     turned = t.emit.one("Transpose", grad, perm=[1, 0, 2, 3])
     rows = t.reshape(turned, (weight.axes[0], x.axes[0], *outside), (count, written, many))
@@ -188,7 +188,7 @@ def _grouped_weight_gradient(t: Trace, grad: str, x: Value, weight: Value, windo
         products.append(t.emit.one("MatMul", rows, t.emit.one("Transpose", columns, perm=[0, 2, 1])))
     last = t.emit.integers(3)
     stacked = t.emit.one("Concat", *(t.emit.one("Unsqueeze", product, last) for product in products), axis=3)
-    return t.reshape(stacked, (count, written, inside, (Constant(len(products)),)), weight.axes)
+    return t.reshape(stacked, (count, written, inside, (ConstantFactor(len(products)),)), weight.axes)
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {

@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable, Sequence
 
 from edgefl.artifacts.bake import DEPTHWISE
-from export.axes import Constant
-from export.ops.window import Window, padded, tap_slice
+from export.axes import ConstantFactor
+from export.ops.conv_window import ConvWindow, padded, tap_slice
 from export.trace import Trace, Value
 
 __all__ = ["depthwise"]
@@ -19,7 +19,7 @@ __all__ = ["depthwise"]
 Step = Callable[[str], None]
 
 
-def _depthwise_input_gradient(t: Trace, grad: str, weights: Sequence[str], window: Window) -> str:
+def _depthwise_input_gradient(t: Trace, grad: str, weights: Sequence[str], window: ConvWindow) -> str:
     """Give every input position its share: the flipped kernel over the gradient, spread out by the stride."""
     spread = _spread(t, grad, window)
     reach = [step * (taps - 1) for step, taps in zip(window.dilation, window.kernel, strict=True)]
@@ -36,13 +36,13 @@ def _depthwise_input_gradient(t: Trace, grad: str, weights: Sequence[str], windo
     return t.emit.one("Sum", *shares) if len(shares) > 1 else shares[0]
 
 
-def depthwise(t: Trace, x: Value, weight: Value, window: Window) -> tuple[str, Step]:
+def depthwise(t: Trace, x: Value, weight: Value, window: ConvWindow) -> tuple[str, Step]:
     """Emit a depthwise convolution without its bias; return its output and its backward step."""
     taps = list(window.taps())
     around = padded(t, x, window)
     pieces = [tap_slice(t, around, window, tap) for tap in taps]
     # [channels, 1, taps]: a slice of one tap then broadcasts over the positions.
-    flat = t.reshape(weight.name, weight.axes, (weight.axes[0], (), (Constant(len(taps)),)))
+    flat = t.reshape(weight.name, weight.axes, (weight.axes[0], (), (ConstantFactor(len(taps)),)))
     weights = (
         t.emit.node("Split", [flat], outputs=len(taps), axis=2, num_outputs=len(taps)) if len(taps) > 1 else (flat,)
     )
@@ -62,7 +62,7 @@ def depthwise(t: Trace, x: Value, weight: Value, window: Window) -> tuple[str, S
     return name, step
 
 
-def _spread(t: Trace, grad: str, window: Window) -> str:
+def _spread(t: Trace, grad: str, window: ConvWindow) -> str:
     """Put zeros between the entries of a gradient, as many as the stride skipped."""
     for place, stride, size in zip((2, 3), window.stride, window.outside, strict=True):
         if stride > 1:

@@ -11,7 +11,7 @@ from typing import Any
 
 from onnx import TensorProto
 
-from export.axes import Axis, Channels, Concat, Constant, axis_size, freeze, resolve, unify
+from export.axes import Axis, ChannelFactor, ConcatFactor, ConstantFactor, axis_size, freeze, resolve, unify
 from export.ops.per_channel import filled, scale_and_shift
 from export.trace import Trace, Value
 
@@ -61,13 +61,13 @@ def group_norm(
 def _keep_divisible(axis: Axis, number: int) -> None:
     """Make the size of an axis a multiple of a number in every submodel. Channels that cannot be are never cut."""
     factors = resolve(axis)
-    number //= math.gcd(number, math.prod(factor.size for factor in factors if isinstance(factor, Constant)))
+    number //= math.gcd(number, math.prod(factor.size for factor in factors if isinstance(factor, ConstantFactor)))
     for factor in factors:
-        if isinstance(factor, Channels):
+        if isinstance(factor, ChannelFactor):
             share = math.gcd(number, factor.size)
             factor.multiple_of = math.lcm(factor.multiple_of, share)
             number //= share
-        elif isinstance(factor, Concat) and all(axis_size(part) % number == 0 for part in factor.parts):
+        elif isinstance(factor, ConcatFactor) and all(axis_size(part) % number == 0 for part in factor.parts):
             for part in factor.parts:
                 _keep_divisible(part, number)
             number = 1

@@ -25,8 +25,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from export.axes import Axis, Constant
-from export.ops.window import Window, channels_first
+from export.axes import Axis, ConstantFactor
+from export.ops.conv_window import ConvWindow, channels_first
 from export.trace import Trace, Value
 
 __all__ = ["by_patches", "is_small"]
@@ -42,14 +42,14 @@ Table = npt.NDArray[np.int64]
 """Which position is read, at every position of another map and for every tap; the one after the last is nothing."""
 
 
-def is_small(x: Value, window: Window) -> bool:
+def is_small(x: Value, window: ConvWindow) -> bool:
     """Whether a convolution is faster by patches."""
     positions, taps = math.prod(window.outside), math.prod(window.kernel)
     return positions <= SMALL and positions * taps <= MOST_READS and x.shape[1] > SHORT_TAP and taps > 1
 
 
 def by_patches(
-    t: Trace, x: Value, weight: Value, bias: Value | None, window: Window, axes: tuple[Axis, ...]
+    t: Trace, x: Value, weight: Value, bias: Value | None, window: ConvWindow, axes: tuple[Axis, ...]
 ) -> tuple[str, Callable[[str], None]]:
     """Return a convolution, and what emits its gradients.
 
@@ -73,7 +73,7 @@ def by_patches(
     return name, step
 
 
-def _input_gradient(t: Trace, grad: str, x: Value, weight: Value, window: Window, read: Table) -> str:
+def _input_gradient(t: Trace, grad: str, x: Value, weight: Value, window: ConvWindow, read: Table) -> str:
     """Return the gradient of the input: patches of the output's.
 
     With strides, or where the output is smaller, most of their taps would be nothing.
@@ -85,7 +85,7 @@ def _input_gradient(t: Trace, grad: str, x: Value, weight: Value, window: Window
     return _as_images(t, t.emit.one("Gemm", rows, flat), x.axes[:2], window.inside)
 
 
-def _read_by_taps(window: Window) -> Table:
+def _read_by_taps(window: ConvWindow) -> Table:
     """Return what taps read of the input, at every position of the output."""
     height, width = window.inside
     table = np.full((*window.outside, *window.kernel), height * width)
@@ -115,7 +115,7 @@ def _patches(t: Trace, images: str, table: str) -> str:
 def _as_images(t: Trace, rows: str, axes: tuple[Axis, ...], size: tuple[int, int]) -> str:
     """Return rows of channels, one for every position of every sample, as images."""
     samples, channels = axes
-    by_position = t.emit.one("Reshape", rows, t.shape([samples, (Constant(size[0] * size[1]),), channels]))
+    by_position = t.emit.one("Reshape", rows, t.shape([samples, (ConstantFactor(size[0] * size[1]),), channels]))
     return t.emit.one("Reshape", _turned(t, by_position), t.emit.integers(0, 0, *size))
 
 

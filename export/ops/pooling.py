@@ -20,10 +20,10 @@ import numpy as np
 from onnx import TensorProto
 
 from edgefl.errors import ExportError
-from export.axes import Constant
+from export.axes import ConstantFactor
 from export.ops.activations import relu
 from export.ops.per_channel import filled
-from export.ops.windows import Windows, check_rank, windows_of
+from export.ops.pool_window import PoolWindow, check_rank, windows_of
 from export.trace import Trace, Value
 
 __all__ = ["OPERATIONS"]
@@ -48,7 +48,7 @@ def _max_pool(dimensions: int) -> Callable[..., Value]:
     return max_pool
 
 
-def _largest(t: Trace, x: Value, windows: Sequence[Windows]) -> Value:
+def _largest(t: Trace, x: Value, windows: Sequence[PoolWindow]) -> Value:
     if t.training and x in t.rectified:
         return relu(t, _largest(t, t.rectified[x], windows))
     shape = {
@@ -58,7 +58,7 @@ def _largest(t: Trace, x: Value, windows: Sequence[Windows]) -> Value:
     }
     dilations = [w.dilation for w in windows]
     name = t.emit.one("MaxPool", x.name, dilations=dilations, **shape)
-    out = t.value(name, (*x.axes[:2], *((Constant(w.count),) for w in windows)), x)
+    out = t.value(name, (*x.axes[:2], *((ConstantFactor(w.count),) for w in windows)), x)
 
     def backward(gradients: Sequence[str | None]) -> None:
         grad, whole = str(gradients[0]), t.emit.one("Shape", x.name)
@@ -79,7 +79,7 @@ def _largest(t: Trace, x: Value, windows: Sequence[Windows]) -> Value:
     return out
 
 
-def _first_places(t: Trace, x: Value, largest: str, rows: Windows, columns: Windows) -> str:
+def _first_places(t: Trace, x: Value, largest: str, rows: PoolWindow, columns: PoolWindow) -> str:
     """Return where the first maximum of every window is, as MaxPool would.
 
     Every entry gets a number that is smaller the later it comes in its window, 0 at the last; what is not a maximum

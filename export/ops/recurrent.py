@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgefl.errors import ExportError
-from export.axes import Axis, Constant, unify
+from export.axes import Axis, ConstantFactor, unify
 from export.constants import settles, whole
 from export.emitter import Emitter
-from export.ops.parts import cat, select, stack
+from export.ops.concat_and_slice import cat, select, stack
 from export.ops.recurrent_cells import CELLS, Cell
 from export.ops.shapes import permute, squeeze, unsqueeze
 from export.trace import Trace, Value
@@ -95,7 +95,7 @@ def _refuse(kind: str, x: Value, parameters: Sequence[Value], has_biases: bool, 
 
 def _agree(cell: Cell, weights: Weights, hidden: Axis) -> None:
     unify(hidden, weights.hidden)
-    gates: Axis = (Constant(cell.gates), *hidden)
+    gates: Axis = (ConstantFactor(cell.gates), *hidden)
     for value in (weights.by_input, weights.by_hidden, weights.input_bias, weights.hidden_bias):
         if value is not None:
             unify(value.axes[0], gates)
@@ -107,7 +107,7 @@ def _one_direction(
     """Return the outputs of all steps, and the last states."""
     unify(weights.by_input.axes[1], x.axes[2])
     steps, batch, hidden = x.axes[0], x.axes[1], weights.hidden
-    gates: Axis = (Constant(cell.gates), *hidden)
+    gates: Axis = (ConstantFactor(cell.gates), *hidden)
     rows = t.reshape(x.name, x.axes, ((*steps, *batch), x.axes[2]))
     bias = _outer_bias(t, cell, weights)
     share = t.emit.one("Gemm", rows, weights.by_input.name, *([bias] if bias else []), transB=1)
@@ -173,7 +173,7 @@ class _Loop:
         for state, grad in zip(self.begin, names, strict=False):
             t.add_gradient(state, grad)
         kept = names[cell.states :]
-        gates: Axis = (Constant(cell.gates), *hidden)
+        gates: Axis = (ConstantFactor(cell.gates), *hidden)
         by_hidden = self._flat(kept[0], gates)
         by_input = self._flat(cell.input_gradient(t.emit, kept, slopes), gates)
         self._weight_gradients(by_input, by_hidden, self._flat(before[0], hidden))

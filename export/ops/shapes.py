@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from edgefl.errors import ExportError
-from export.axes import Axis, Batch, Concat, Constant, axis_size, freeze, resolve, split, unify
+from export.axes import Axis, BatchFactor, ConcatFactor, ConstantFactor, axis_size, freeze, resolve, split, unify
 from export.ops.arithmetic import reduced
 from export.trace import Trace, Value
 
@@ -159,7 +159,7 @@ def flip(t: Trace, x: Value, dims: Sequence[int]) -> Value:
 
 def refuse_batch(axis: Axis, done: str) -> None:
     """Refuse what would treat the samples of a batch differently."""
-    if any(isinstance(factor, Batch) for factor in resolve(axis)):
+    if any(isinstance(factor, BatchFactor) for factor in resolve(axis)):
         raise ExportError(
             f"the batch is {done}", fix="Treat every sample alike; take parts of samples before they are batched."
         )
@@ -176,7 +176,7 @@ def expand(t: Trace, x: Value, sizes: Sequence[int], implicit: bool = False) -> 
     axes: list[Axis] = []
     for axis, size in zip(old, sizes, strict=True):
         repeated = axis_size(axis) == 1 and size not in (-1, 1)
-        axes.append(((Batch(batch),) if size == batch else (Constant(size),)) if repeated else axis)
+        axes.append(((BatchFactor(batch),) if size == batch else (ConstantFactor(size),)) if repeated else axis)
     return _expanded(t, x, axes)
 
 
@@ -225,7 +225,7 @@ def pad(t: Trace, x: Value, pads: Sequence[int], mode: str = "constant", value: 
         refuse_batch(x.axes[place], "padded")
     axes: list[Axis] = list(x.axes)
     for place in padded:
-        axes[place] = (Concat(((Constant(lows[place]),), axes[place], (Constant(highs[place]),))),)
+        axes[place] = (ConcatFactor(((ConstantFactor(lows[place]),), axes[place], (ConstantFactor(highs[place]),))),)
     integers = t.emit.integers
     amounts = integers(*(lows[place] for place in padded), *(highs[place] for place in padded))
     filling = t.emit.constant(value or 0.0)

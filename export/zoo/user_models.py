@@ -12,7 +12,7 @@ from types import ModuleType
 from torch import nn
 
 from edgefl.errors import ExportError
-from edgefl.import_path import current_folder_importable
+from edgefl.user_code import current_folder_importable
 from export.zoo.seeding import seeded
 
 __all__ = ["load_factory"]

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from edgefl.bench.measuring import Finish, Pace, measured, noise_notes, source_notes
+from edgefl.bench.measurements import Finish, MeasuringTime, measured, noise_notes, source_notes
 from edgefl.bench.race import Racer, race, starting
 from edgefl.bench.spread import Times
 from edgefl.errors import EdgeFLError
@@ -33,7 +33,7 @@ def test_turns_are_interleaved_and_the_warm_up_is_thrown_away() -> None:
 
 def test_who_works_is_measured_and_who_cannot_start_is_named_with_the_reason() -> None:
     commands = {mode: [STUB, mode] for mode in ("works", "blocked", "refuses", "dies")}
-    found, missing = measured(commands, Pace(turns=3, warm_up=1, energy_seconds=0.01))
+    found, missing = measured(commands, MeasuringTime(turns=3, warm_up=1, energy_seconds=0.01))
     assert list(found) == ["works"]
     assert "'torch' cannot be imported" in missing["blocked"]
     assert missing["refuses"] == "the file is bad. Give another."
@@ -75,4 +75,4 @@ def test_a_ratio_that_means_little_is_pointed_out_but_not_that_of_a_baseline_to_
 )
 def test_a_pace_that_measures_nothing_is_refused(changes: dict[str, int], said: str) -> None:
     with pytest.raises(EdgeFLError, match=said):
-        Pace(**({"turns": 3} | changes))
+        MeasuringTime(**({"turns": 3} | changes))

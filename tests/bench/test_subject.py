@@ -9,13 +9,13 @@ import pytest
 from device_runtime.profiler.cases import Sample
 from edgefl.artifacts.bundle import TRAIN
 from edgefl.artifacts.submodel import make_submodel
-from edgefl.bench.infer import InferOrder
+from edgefl.bench.infer import InferRequest
+from edgefl.bench.inference_files import FORMS, InferenceFiles, make_parts, sparse_mask
 from edgefl.bench.load.model import perceptron_bundle
-from edgefl.bench.measuring import Pace
-from edgefl.bench.parts import FORMS, Parts, make_parts, sparse_mask
+from edgefl.bench.measurements import MeasuringTime
 from edgefl.bench.plan import fleet_of, mobilenet_blocks, plan_report
 from edgefl.bench.subject import Subject, open_subject
-from edgefl.bench.train import TrainOrder
+from edgefl.bench.train import TrainRequest
 from edgefl.errors import EdgeFLError
 from edgefl.masks import full_mask, leading_channels
 from edgefl.wire import encode_mask
@@ -34,7 +34,7 @@ def subject(no_torch: None) -> Subject:
     return open_subject(None, str(BUNDLE))
 
 
-def parts_of(subject: Subject, folder: Path, engines: tuple[str, ...] = ("onnx", "executorch")) -> Parts:
+def parts_of(subject: Subject, folder: Path, engines: tuple[str, ...] = ("onnx", "executorch")) -> InferenceFiles:
     mask, exported = sparse_mask(subject, 0.4, 8)
     manifest = subject.bundle.manifest
     samples = Sample(tuple(manifest.input_shape), manifest.input_dtype.value, manifest.outputs).batch(4).x
@@ -107,15 +107,15 @@ def test_a_model_is_named_once(model: str | None, bundle: str | None) -> None:
 
 
 def test_orders_refuse_what_does_not_exist() -> None:
-    pace = Pace(turns=2)
+    pace = MeasuringTime(turns=2)
     with pytest.raises(EdgeFLError, match="no engine 'tflite'"):
-        InferOrder(pace, engines=("tflite",))
+        InferRequest(pace, engines=("tflite",))
     with pytest.raises(EdgeFLError, match="no form 'sparser'"):
-        InferOrder(pace, forms=("sparser",))
+        InferRequest(pace, forms=("sparser",))
     with pytest.raises(EdgeFLError, match="no part 'tail'"):
-        TrainOrder(pace, parts=("tail",))
+        TrainRequest(pace, parts=("tail",))
     with pytest.raises(EdgeFLError, match="batch sizes"):
-        TrainOrder(pace, batches=(0,))
+        TrainRequest(pace, batches=(0,))
 
 
 def test_the_model_under_load_is_a_bundle_like_any_other() -> None:

@@ -9,7 +9,7 @@ import safetensors.numpy
 from edgefl.cli.main import main
 from edgefl.masks import leading_channels
 from edgefl.values import Budget, dumps
-from edgefl.wire import Body, Dense, Kind, encode, encode_mask
+from edgefl.wire import Body, BodyKind, Dense, encode, encode_mask
 from examples.networks import cnn4
 from tests.values.samples import PLAN
 
@@ -69,7 +69,7 @@ def test_a_model_graph_is_told_in_words(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_standard_input_is_read_for_a_dash(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    data = encode(Body(Kind.WEIGHTS, {"w": Dense(np.zeros(2, np.float32))}))
+    data = encode(Body(BodyKind.WEIGHTS, {"w": Dense(np.zeros(2, np.float32))}))
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
     assert "standard input: weights body" in shown(capsys, "-")
 
@@ -78,7 +78,7 @@ def test_what_a_file_says_cannot_clear_the_screen_or_forge_rows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     about = {"note": "\x1b[2J\x9b1A", "model\n  digest": "sha256:0\r"}
-    body = Body(Kind.WEIGHTS, {"w": Dense(np.zeros(2, np.float32))}, about=about)
+    body = Body(BodyKind.WEIGHTS, {"w": Dense(np.zeros(2, np.float32))}, about=about)
     (tmp_path / "a\x1b[2Jb").write_bytes(encode(body))
     text = shown(capsys, str(tmp_path / "a\x1b[2Jb"))
     assert r"\x1b[2J\x9b1A" in text

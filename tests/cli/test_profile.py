@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from device_runtime.profiler import Order
+from device_runtime.profiler import ProfileRequest
 from edgefl.cli.main import main
 from edgefl.values import DeviceProfile, loads
 from tests.device_runtime.federation import BUNDLE
@@ -68,7 +68,9 @@ def test_a_place_that_cannot_be_written_to_is_refused_before_measuring(
 def test_a_terminal_gets_a_bar_that_is_gone_at_the_end(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def measured(order: Order, progress: Callable[[str, float], None], note: Callable[[str], None]) -> DeviceProfile:
+    def measured(
+        order: ProfileRequest, progress: Callable[[str, float], None], note: Callable[[str], None]
+    ) -> DeviceProfile:
         progress("steps", 0.5)
         note("It was noisy.")
         return PROFILE

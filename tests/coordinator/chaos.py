@@ -27,14 +27,14 @@ from pathlib import Path
 
 import numpy as np
 
-from coordinator.context import Context
-from coordinator.federation_settings import FederationSettings, Limits, Rounds, Selection
-from coordinator.federations import Verb, create, move, new_key
-from coordinator.server import serve
-from coordinator.server_settings import ServerSettings
+from coordinator.federations.lifecycle import Verb, create, move, new_key
+from coordinator.http.server import serve
+from coordinator.http.server_settings import ServerSettings
+from coordinator.rounds.context import Context
 from coordinator.storage.open import open_blobs, open_store
 from coordinator.storage.records import FederationState
 from edgefl.artifacts.bundle import pack_bundle
+from edgefl.federation.settings import FederationSettings, RoundSettings, SelectionSettings, UploadLimits
 from edgefl.masks import Weights
 from edgefl.wire import Dense, decode_result
 from tests.coordinator.postgresql import free_port, postgresql
@@ -62,9 +62,9 @@ def one_run(seed: int, folder: Path, database: str, workers: int) -> Run:
     settings = FederationSettings(
         name=NAME,
         seed=seed,
-        rounds=Rounds(count=ROUNDS, deadline=20, at_least=chance.randint(1, DEVICES)),
-        selection=Selection(devices=DEVICES, wait_for=DEVICES),
-        limits=Limits(most_movement=None),
+        rounds=RoundSettings(count=ROUNDS, deadline=20, at_least=chance.randint(1, DEVICES)),
+        selection=SelectionSettings(devices=DEVICES, wait_for=DEVICES),
+        limits=UploadLimits(most_movement=None),
     )
     create(context, settings, pack_bundle(bundle()))
     _, key = new_key(context, NAME)
@@ -190,7 +190,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    _FORKS.set_forkserver_preload(["coordinator.server", "tests.coordinator.simulated_device"])
+    _FORKS.set_forkserver_preload(["coordinator.http.server", "tests.coordinator.simulated_device"])
     begun, kills, promised, failures = time.monotonic(), 0, 0, 0
     for number in range(args.runs):
         with tempfile.TemporaryDirectory() as folder, databases(args.workers) as url:

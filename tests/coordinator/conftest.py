@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.intake import Intake
+from coordinator.rounds.uploads import UploadQueue
 from tests.coordinator.fleet import Clock, make_context
 from tests.coordinator.stage import Stage
 
@@ -14,7 +14,7 @@ from tests.coordinator.stage import Stage
 def stage(tmp_path: Path) -> Iterator[Stage]:
     clock = Clock()
     context = make_context(tmp_path, clock)
-    intake = Intake(context)
+    intake = UploadQueue(context)
     intake.start()
     yield Stage(context, clock, intake)
     intake.stop()

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from coordinator.context import Context
-from coordinator.federation_settings import FederationSettings, Limits, Rounds, Selection
-from coordinator.federations import Verb, create, move, new_key
+from coordinator.federations.lifecycle import Verb, create, move, new_key
+from coordinator.federations.tokens import hash_of
+from coordinator.rounds.context import Context
 from coordinator.storage.open import open_blobs, open_store
 from coordinator.storage.records import Device, Federation
 from coordinator.storage.store import Admission
-from coordinator.tokens import hash_of
 from edgefl.artifacts.bundle import pack_bundle
-from edgefl.model_graph import ModelGraph, Role
+from edgefl.federation.settings import FederationSettings, RoundSettings, SelectionSettings, UploadLimits
+from edgefl.model_graph import ModelGraph, TensorRole
 from edgefl.values import ClientPlan, LocalResult, dumps
-from edgefl.wire import Dense, Kind, Report, decode, decode_mask, decode_result, encode_result
+from edgefl.wire import BodyKind, Dense, ResultBody, decode, decode_mask, decode_result, encode_result
 from tests.device_runtime.federation import bundle
 from tests.values.samples import PROFILE, TELEMETRY
 
@@ -48,9 +48,9 @@ def settings_of(**changes: Any) -> FederationSettings:
     fields: dict[str, Any] = {
         "name": "digits",
         "seed": 7,
-        "rounds": Rounds(count=3, deadline=60, at_least=1),
-        "selection": Selection(devices=2),
-        "limits": Limits(most_movement=None),
+        "rounds": RoundSettings(count=3, deadline=60, at_least=1),
+        "selection": SelectionSettings(devices=2),
+        "limits": UploadLimits(most_movement=None),
     }
     return FederationSettings(**(fields | changes))
 
@@ -87,10 +87,12 @@ def update_of(
 ) -> bytes:
     """Return the update of a device that adds a number to every trained parameter."""
     mask = decode_mask(mask_body, graph)
-    arrays = decode(weights_body, kind=Kind.WEIGHTS).arrays
+    arrays = decode(weights_body, kind=BodyKind.WEIGHTS).arrays
     tensors = {}
     for name in mask.trained_tensors:
-        step = np.zeros((), arrays[name].dtype) if graph.tensor[name].role is Role.STATISTIC else np.float32(shift)
+        step = (
+            np.zeros((), arrays[name].dtype) if graph.tensor[name].role is TensorRole.STATISTIC else np.float32(shift)
+        )
         tensors[name] = Dense((arrays[name] + step).astype(arrays[name].dtype))
     result = LocalResult(
         task_id=plan.task_id,
@@ -101,7 +103,7 @@ def update_of(
         loss=1.0,
         telemetry=TELEMETRY,
     )
-    return encode_result(Report(result, plan.mask, tensors), graph)
+    return encode_result(ResultBody(result, plan.mask, tensors), graph)
 
 
 def tuned(plan: ClientPlan, before: float, after: float) -> bytes:
@@ -117,7 +119,7 @@ def tuned(plan: ClientPlan, before: float, after: float) -> bytes:
         metrics={"accuracy_before": before},
         telemetry=TELEMETRY,
     )
-    return encode_result(Report(result, plan.mask, {}), bundle().graph)
+    return encode_result(ResultBody(result, plan.mask, {}), bundle().graph)
 
 
 def answer(

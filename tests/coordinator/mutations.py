@@ -24,8 +24,8 @@ import httpx
 import numpy as np
 import sqlalchemy
 
-from coordinator.server_settings import ServerLimits
-from edgefl.wire import Kind, decode
+from coordinator.http.server_settings import ServerLimits
+from edgefl.wire import BodyKind, decode
 from edgefl.wire.envelope import header_bytes, seal
 from tests.coordinator.http.site import Site, serving
 
@@ -72,7 +72,7 @@ def _opened(body: bytes) -> tuple[dict[str, Any], Parts]:
     length = int.from_bytes(body[:8], "little")
     header = json.loads(body[8 : 8 + length])
     text = json.loads(header["__metadata__"]["edgefl"].partition(" ")[2])
-    return text, decode(body, kind=Kind.UPDATE).arrays
+    return text, decode(body, kind=BodyKind.UPDATE).arrays
 
 
 def _change_tensor(text: dict[str, Any], parts: Parts, chance: random.Random) -> None:

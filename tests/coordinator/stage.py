@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from coordinator.context import Context
-from coordinator.handout import next_answer
-from coordinator.intake import Intake
-from coordinator.rounds import Rounds
+from coordinator.polling.poll_response import next_response
+from coordinator.rounds.context import Context
+from coordinator.rounds.state_machine import RoundStateMachine
+from coordinator.rounds.uploads import UploadQueue
 from coordinator.storage.records import Device, Federation
 from edgefl.values import Assignment, ClientPlan, Outcome, loads
 from tests.coordinator.fleet import Clock, answer, enrol, running
@@ -18,7 +18,7 @@ __all__ = ["Stage", "assignment", "until"]
 
 
 def assignment(context: Context, device: Device) -> Assignment:
-    return loads(Assignment, next_answer(context, device).body)
+    return loads(Assignment, next_response(context, device).body)
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Stage:
 
     context: Context
     clock: Clock
-    intake: Intake
+    intake: UploadQueue
     federation: Federation | None = None
 
     def begin(self, devices: int = 2, **changes: Any) -> list[Device]:
@@ -40,7 +40,7 @@ class Stage:
         for _ in range(moves):
             federation = self.context.store.federation(self.federation.id)
             assert federation is not None
-            wait = Rounds(self.context, federation).advance()
+            wait = RoundStateMachine(self.context, federation).advance()
         return wait
 
     def plan(self, device: Device) -> ClientPlan:

@@ -13,7 +13,7 @@ import pytest
 from edgefl.masks import Array, full_mask
 from edgefl.planning import predict
 from edgefl.values import DeviceProfile
-from edgefl.wire import Kind, decode
+from edgefl.wire import BodyKind, decode
 from tests.cli.running_coordinator import coordinator, joining
 from tests.device_runtime.federation import BUNDLE, bundle
 from tests.values.samples import PROFILE
@@ -99,7 +99,7 @@ def federate(folder: Path) -> dict[str, Any]:
 
 
 def weights_of(data: bytes) -> dict[str, Array]:
-    return decode(data, kind=Kind.WEIGHTS).arrays
+    return decode(data, kind=BodyKind.WEIGHTS).arrays
 
 
 @pytest.mark.slow

@@ -6,20 +6,20 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from coordinator.federation_settings import Buffering, Mode, StrategyChoice
-from coordinator.federations import Verb, change_deadline, existing, move
-from coordinator.joining import join_line, qr_code
+from coordinator.federations.join_codes import join_line, qr_code
+from coordinator.federations.lifecycle import Verb, change_deadline, existing, move
+from coordinator.http.error_handlers import ProblemError
+from coordinator.http.routes.live_events import _View
 from coordinator.page.charts import Charts
-from coordinator.page.fleet import COLUMNS, Fleet, row_of
-from coordinator.problems import ProblemError
-from coordinator.rounds import Rounds
-from coordinator.routes.live import _View
+from coordinator.page.device_rows import COLUMNS, DeviceRows, row_of
+from coordinator.rounds.state_machine import RoundStateMachine
 from coordinator.storage.tables import rounds as rounds_table
+from edgefl.federation.settings import BufferingSettings, FederationMode, StrategyChoice
 from edgefl.values import Reason, Refusal, dumps
 from tests.coordinator.stage import Stage
 
 
-def rows(stage: Stage, fleet: Fleet, *uploading: str) -> dict[str, dict[str, Any]]:
+def rows(stage: Stage, fleet: DeviceRows, *uploading: str) -> dict[str, dict[str, Any]]:
     assert stage.federation is not None
     fleet.look(existing(stage.context, stage.federation.id), uploading)
     return {device: dict(zip(COLUMNS, row, strict=True)) for device, row in fleet.rows.items()}
@@ -31,7 +31,7 @@ def hand_out(stage: Stage) -> None:
 
 def test_a_device_goes_from_idle_over_asked_training_and_uploading_to_idle_again(stage: Stage) -> None:
     devices = stage.begin(2)
-    fleet = Fleet(stage.context, "digits")
+    fleet = DeviceRows(stage.context, "digits")
     assert {row["state"] for row in rows(stage, fleet).values()} == {"idle"}
     stage.advance()
     assert {row["state"] for row in rows(stage, fleet).values()} == {"asked"}
@@ -60,7 +60,7 @@ def test_a_refusal_says_why_until_the_next_task(stage: Stage) -> None:
     plan = stage.plan(devices[0])
     said = dumps(Refusal(reason=Reason.TEMPERATURE, message="<b>81</b> degrees"))
     stage.context.store.refuse(plan.task_id, "device-0", said, stage.clock.time)
-    fleet = Fleet(stage.context, "digits")
+    fleet = DeviceRows(stage.context, "digits")
     row = rows(stage, fleet)["device-0"]
     assert (row["state"], row["why"]) == ("refused", "temperature: <b>81</b> degrees")
 
@@ -71,7 +71,7 @@ def test_who_is_not_heard_of_is_gone_but_not_while_it_trains(stage: Stage) -> No
     stage.plan(devices[0])
     hand_out(stage)
     stage.clock.time += 1000
-    fleet = Fleet(stage.context, "digits")
+    fleet = DeviceRows(stage.context, "digits")
     seen = rows(stage, fleet)
     assert (seen["device-0"]["state"], seen["device-1"]["state"]) == ("training", "gone")
     assert seen["device-1"]["why"] == "it has not fetched its task"
@@ -80,7 +80,7 @@ def test_who_is_not_heard_of_is_gone_but_not_while_it_trains(stage: Stage) -> No
 def test_a_look_returns_what_is_new_and_a_revoked_device_is_gone(stage: Stage) -> None:
     stage.begin(3)
     assert stage.federation is not None
-    fleet = Fleet(stage.context, "digits")
+    fleet = DeviceRows(stage.context, "digits")
     first, gone = fleet.look(stage.federation, ())
     assert (len(first), gone) == (3, [])
     assert fleet.look(stage.federation, ()) == ([], [])
@@ -235,7 +235,7 @@ def ends(charts: Charts) -> dict[str, list[int]]:
 
 
 def test_in_buffered_mode_everybody_who_is_at_work_counts(stage: Stage) -> None:
-    devices = stage.begin(4, mode=Mode.BUFFERED, buffering=Buffering(size=2, at_once=4))
+    devices = stage.begin(4, mode=FederationMode.BUFFERED, buffering=BufferingSettings(size=2, at_once=4))
     stage.advance()
     for device in devices[:2]:
         stage.do(device)
@@ -249,7 +249,7 @@ def test_a_deadline_that_changes_while_a_round_is_planned_is_not_lost(stage: Sta
     stage.begin(2)
     planned_for = existing(stage.context, "digits")
     change_deadline(stage.context, "digits", 600.0)
-    Rounds(stage.context, planned_for).advance()
+    RoundStateMachine(stage.context, planned_for).advance()
     assert stage.context.store.latest_round("digits") is None  # it would have the old one, and is not opened
     stage.advance()
     assert stage.round.deadline_at == stage.clock.time + 600

@@ -10,20 +10,28 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coordinator.evaluation import Evaluator
-from coordinator.federation_settings import Buffering, Caps, Evaluation, Limits, Mode, Selection, StrategyChoice
-from coordinator.federation_settings import Rounds as RoundSettings
-from coordinator.federations import Verb, move, overview
-from coordinator.intake import Intake, refuse
-from coordinator.problems import ProblemError
-from coordinator.rounds import Rounds
+from coordinator.federations.lifecycle import Verb, move, overview
+from coordinator.http.error_handlers import ProblemError
+from coordinator.rounds.evaluation import Evaluator
+from coordinator.rounds.state_machine import RoundStateMachine
+from coordinator.rounds.uploads import UploadQueue, refuse
 from coordinator.storage.blobs import Spooled
 from coordinator.storage.records import Device, FederationState, RoundState, TaskState
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import DataError, WireFormatError
+from edgefl.federation.settings import (
+    BudgetCaps,
+    BufferingSettings,
+    EvaluationSettings,
+    FederationMode,
+    SelectionSettings,
+    StrategyChoice,
+    UploadLimits,
+)
+from edgefl.federation.settings import RoundSettings as RoundSettings
 from edgefl.local_rules.submodel_channels import prunable_groups
 from edgefl.masks import full_mask
-from edgefl.model_graph import Role
+from edgefl.model_graph import TensorRole
 from edgefl.values import LARGEST_INTEGER, LocalWork, Outcome, Reason, Refusal
 from edgefl.wire import Counts, Dense, decode, decode_result, encode_result
 from tests.coordinator.fleet import Clock, answer, enrol, make_context, tuned
@@ -41,7 +49,7 @@ def test_a_round_closes_with_enough_updates_and_averages_them_by_samples(stage: 
     assert stage.state == RoundState.DONE
     before = bundle_weights(bundle())
     for name, array in stage.weights(0).items():
-        if bundle().graph.tensor[name].role is not Role.STATISTIC:
+        if bundle().graph.tensor[name].role is not TensorRole.STATISTIC:
             np.testing.assert_allclose(array, before[name] + 2.0, rtol=1e-6, atol=1e-6)
     report = json.loads(stage.round.report)
     assert (report["updates"], report["samples"]) == (2, 40)
@@ -166,7 +174,7 @@ def test_a_device_of_an_earlier_attempt_still_counts(stage: Stage) -> None:
 
 
 def test_a_round_of_refusals_asks_others_at_once(stage: Stage) -> None:
-    devices = stage.begin(3, selection=Selection(devices=1))
+    devices = stage.begin(3, selection=SelectionSettings(devices=1))
     stage.advance()
     busy = next(device for device in devices if stage.has_task(device))
     refusal = Refusal(reason=Reason.POWER, message="not on mains power")
@@ -177,7 +185,7 @@ def test_a_round_of_refusals_asks_others_at_once(stage: Stage) -> None:
 
 
 def test_a_device_that_refused_is_asked_again_only_after_the_deadline(stage: Stage) -> None:
-    (one,) = stage.begin(1, selection=Selection(devices=1))
+    (one,) = stage.begin(1, selection=SelectionSettings(devices=1))
     stage.advance()
     refusal = Refusal(reason=Reason.DATA, message="no data")
     refuse(stage.context, one, stage.plan(one).task_id, refusal)
@@ -213,7 +221,7 @@ def test_after_too_many_deadlines_it_pauses_for_the_operator_and_resumed_gets_on
 
 
 def test_the_operator_is_told_what_it_waits_for(stage: Stage) -> None:
-    stage.begin(1, selection=Selection(devices=2, wait_for=2))
+    stage.begin(1, selection=SelectionSettings(devices=2, wait_for=2))
     stage.advance()
     assert stage.federation is not None
     waiting = stage.context.store.federation(stage.federation.id)
@@ -240,7 +248,7 @@ def test_a_profile_that_claims_the_impossible_stops_nobody_else(stage: Stage) ->
 
 
 def test_evaluation_that_fails_is_told_and_stops_no_round(stage: Stage) -> None:
-    devices = stage.begin(evaluation=Evaluation(data="digits"))
+    devices = stage.begin(evaluation=EvaluationSettings(data="digits"))
     stage.advance()
     for device in devices:
         stage.do(device)
@@ -250,13 +258,13 @@ def test_evaluation_that_fails_is_told_and_stops_no_round(stage: Stage) -> None:
     def fail(weights: object) -> Any:
         raise DataError("the data are gone", fix="Bring them back.")
 
-    Rounds(stage.context, stage.federation, fail).advance()
+    RoundStateMachine(stage.context, stage.federation, fail).advance()
     assert stage.state == RoundState.DONE
     assert "the data are gone" in json.loads(stage.round.report)["evaluation_error"]
 
 
 def test_counts_do_not_lift_the_limit_of_movement(stage: Stage) -> None:
-    one, two = stage.begin(limits=Limits(most_movement=10.0))
+    one, two = stage.begin(limits=UploadLimits(most_movement=10.0))
     stage.advance()
     plan = stage.plan(one)
     report = decode_result(answer(stage.context, plan, 0.001), bundle().graph)
@@ -272,7 +280,7 @@ def test_counts_do_not_lift_the_limit_of_movement(stage: Stage) -> None:
 
 
 def test_it_waits_for_devices_and_does_not_open_an_empty_round(stage: Stage) -> None:
-    stage.begin(1, selection=Selection(devices=2, wait_for=2))
+    stage.begin(1, selection=SelectionSettings(devices=2, wait_for=2))
     assert stage.advance() > 0
     assert stage.round is None
 
@@ -287,7 +295,7 @@ def test_a_device_that_was_not_heard_of_lately_is_not_asked(stage: Stage) -> Non
 
 
 def test_over_selection_asks_more_and_expires_the_slowest(stage: Stage) -> None:
-    devices = stage.begin(3, selection=Selection(devices=2, over_select=1.5))
+    devices = stage.begin(3, selection=SelectionSettings(devices=2, over_select=1.5))
     stage.advance()
     plans = [stage.plan(device) for device in devices]
     for device, plan in zip(devices[:2], plans[:2], strict=True):
@@ -313,10 +321,10 @@ def test_the_same_seed_gives_the_same_model_whoever_answers_first(tmp_path: Path
         folder = tmp_path / str(run)
         folder.mkdir()
         context = make_context(folder, Clock())
-        intake = Intake(context)
+        intake = UploadQueue(context)
         intake.start()
         stage = Stage(context, Clock(), intake)
-        devices = stage.begin(3, selection=Selection(devices=3))
+        devices = stage.begin(3, selection=SelectionSettings(devices=3))
         for _ in range(3):
             stage.advance()
             for one in order:
@@ -357,7 +365,7 @@ def test_aborted_it_gives_no_more_tasks(stage: Stage) -> None:
 
 
 def test_an_update_that_moves_the_model_too_far_is_refused_and_the_task_stays_open(stage: Stage) -> None:
-    one, _ = stage.begin(limits=Limits(most_movement=1.0))
+    one, _ = stage.begin(limits=UploadLimits(most_movement=1.0))
     stage.advance()
     with pytest.raises(Exception, match="moves the model"):
         stage.do(one, shift=1000.0)
@@ -381,14 +389,14 @@ def test_updates_are_forgotten_once_their_round_is_done_and_models_are_not(stage
 
 
 def test_the_global_model_is_evaluated_on_the_coordinators_data(stage: Stage) -> None:
-    devices = stage.begin(evaluation=Evaluation(data="digits"))
+    devices = stage.begin(evaluation=EvaluationSettings(data="digits"))
     stage.advance()
     for device in devices:
         stage.do(device, shift=0.0)
     stage.advance()
     assert stage.federation is not None
-    evaluator = Evaluator(bundle(), Evaluation(data="digits"))
-    Rounds(stage.context, stage.federation, evaluator.score).advance()
+    evaluator = Evaluator(bundle(), EvaluationSettings(data="digits"))
+    RoundStateMachine(stage.context, stage.federation, evaluator.score).advance()
     report = json.loads(stage.round.report)
     assert 0 <= report["accuracy"] <= 1
     assert report["test_samples"] > 100
@@ -414,9 +422,9 @@ class TestBuffered:
     """Nobody waits for anybody."""
 
     def begin(self, stage: Stage, devices: int = 3, **changes: Any) -> list[Device]:
-        buffering = Buffering(**({"size": 2, "at_once": 3} | changes))
+        buffering = BufferingSettings(**({"size": 2, "at_once": 3} | changes))
         rounds = RoundSettings(count=3, deadline=60, at_least=1)
-        return stage.begin(devices, mode=Mode.BUFFERED, buffering=buffering, rounds=rounds)
+        return stage.begin(devices, mode=FederationMode.BUFFERED, buffering=buffering, rounds=rounds)
 
     def test_a_full_buffer_makes_a_model_and_the_slow_device_counts_in_the_next_with_less_weight(
         self, stage: Stage
@@ -480,8 +488,8 @@ class TestBuffered:
     def test_devices_at_work_can_deliver_although_none_is_free(self, stage: Stage) -> None:
         devices = stage.begin(
             4,
-            mode=Mode.BUFFERED,
-            buffering=Buffering(size=2, at_once=4),
+            mode=FederationMode.BUFFERED,
+            buffering=BufferingSettings(size=2, at_once=4),
             rounds=RoundSettings(count=3, deadline=60, at_least=2),
         )
         stage.advance()
@@ -539,7 +547,7 @@ def test_after_the_last_round_every_device_makes_the_model_its_own(stage: Stage)
 
 def test_a_device_that_was_slower_than_predicted_gets_a_smaller_part(stage: Stage) -> None:
     slow = RoundSettings(count=8, deadline=5)
-    one, *_ = stage.begin(1, rounds=slow, selection=Selection(devices=1), work=LocalWork(epochs=8))
+    one, *_ = stage.begin(1, rounds=slow, selection=SelectionSettings(devices=1), work=LocalWork(epochs=8))
     sizes = []
     for number in range(8):
         stage.advance()
@@ -555,8 +563,10 @@ def test_a_device_that_was_slower_than_predicted_gets_a_smaller_part(stage: Stag
 
 
 def test_plans_that_do_not_adapt_stay_as_they_are(stage: Stage) -> None:
-    fixed = Caps(adapt=False)
-    one, *_ = stage.begin(1, rounds=RoundSettings(count=3, deadline=2), selection=Selection(devices=1), budget=fixed)
+    fixed = BudgetCaps(adapt=False)
+    one, *_ = stage.begin(
+        1, rounds=RoundSettings(count=3, deadline=2), selection=SelectionSettings(devices=1), budget=fixed
+    )
     masks = set()
     for _ in range(3):
         stage.advance()
@@ -621,8 +631,8 @@ def test_buffered_tasks_do_not_count_in_the_round_after_the_last(stage: Stage) -
     devices = stage.begin(
         3,
         strategy=TUNING,
-        mode=Mode.BUFFERED,
-        buffering=Buffering(size=1, at_once=3),
+        mode=FederationMode.BUFFERED,
+        buffering=BufferingSettings(size=1, at_once=3),
         rounds=RoundSettings(count=1, deadline=60),
     )
     stage.advance()
@@ -639,7 +649,7 @@ def test_buffered_tasks_do_not_count_in_the_round_after_the_last(stage: Stage) -
 
 
 def test_a_device_that_nothing_was_left_for_is_tried_again(stage: Stage) -> None:
-    one, *_ = stage.begin(1, rounds=RoundSettings(count=3, deadline=60), selection=Selection(devices=1))
+    one, *_ = stage.begin(1, rounds=RoundSettings(count=3, deadline=60), selection=SelectionSettings(devices=1))
     for _ in range(9):
         stage.context.corrections.note_refusal(one.id, Reason.DEADLINE, 1800)
     half_life = 1800.0
@@ -649,7 +659,7 @@ def test_a_device_that_nothing_was_left_for_is_tried_again(stage: Stage) -> None
 
 
 def test_what_cannot_be_noted_costs_no_update(stage: Stage) -> None:
-    one, *_ = stage.begin(1, selection=Selection(devices=1))
+    one, *_ = stage.begin(1, selection=SelectionSettings(devices=1))
     stage.context.store.correct({one.id: '{"schema": "edgefl.correction/99"}'})
     stage.advance()
     assert stage.do(one) is Outcome.ACCEPTED
@@ -661,7 +671,7 @@ def test_a_device_that_learned_a_mask_has_the_part_that_it_had(stage: Stage) -> 
         name="fedmap",
         settings={"granularity": "channel", "capacities": "0.25", "mask_rounds": 1, "weight_rounds": 1},
     )
-    one, *_ = stage.begin(1, strategy=fedmap, selection=Selection(devices=1))
+    one, *_ = stage.begin(1, strategy=fedmap, selection=SelectionSettings(devices=1))
     stage.advance()
     groups = prunable_groups(full_mask(bundle().graph))
     counts = {f"m/{group.name}": Counts.of(np.ones(group.width, np.int64), 1) for group in groups}

@@ -5,14 +5,14 @@ from collections.abc import Collection
 
 import pytest
 
-from coordinator import tidying
-from coordinator.context import Context
-from coordinator.driver import Driver
-from coordinator.federation_settings import Rounds as RoundSettings
-from coordinator.federations import Verb, move
-from coordinator.rounds import Rounds
+from coordinator.federations.lifecycle import Verb, move
+from coordinator.rounds import garbage_collection
+from coordinator.rounds.context import Context
+from coordinator.rounds.driver import Driver
+from coordinator.rounds.garbage_collection import GarbageCollector, tidy
+from coordinator.rounds.state_machine import RoundStateMachine
 from coordinator.storage.records import Device
-from coordinator.tidying import Tidying, tidy
+from edgefl.federation.settings import RoundSettings as RoundSettings
 from tests.coordinator.stage import Stage, until
 
 
@@ -36,7 +36,7 @@ def _advance(stage: Stage, asked: list[str]) -> None:
     assert stage.federation is not None
     federation = stage.context.store.federation(stage.federation.id)
     assert federation is not None
-    Rounds(stage.context, federation, tidy=asked.append).advance()
+    RoundStateMachine(stage.context, federation, tidy=asked.append).advance()
 
 
 def kept(context: Context, digests: Collection[str]) -> int:
@@ -44,7 +44,7 @@ def kept(context: Context, digests: Collection[str]) -> int:
 
 
 def test_it_is_done_in_steps_and_goes_on_after_a_stop(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tidying, "_AT_ONCE", 1)
+    monkeypatch.setattr(garbage_collection, "_AT_ONCE", 1)
     updates = untidied(stage)
     assert stage.federation is not None
     assert len(updates) > 1
@@ -68,7 +68,7 @@ def test_a_failure_after_one_federation_keeps_none_from_the_next(stage: Stage, m
         return latest_round(federation)
 
     monkeypatch.setattr(stage.context.store, "latest_round", failing)
-    thread = Tidying(stage.context)
+    thread = GarbageCollector(stage.context)
     thread.start()
     thread.ask("broken")
     thread.ask(stage.federation.id)

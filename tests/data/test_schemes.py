@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgefl.data import Samples, Scheme, partition
-from edgefl.data.schemes.dealing import apportion
+from edgefl.data.schemes.apportionment import apportion
 from edgefl.errors import DataError
 from tests.data.labelled import balanced, labelled, samples_of
 

@@ -33,7 +33,7 @@ from device_runtime.agent.faults import Fault, FaultyTransport
 from device_runtime.agent.home import Home
 from device_runtime.agent.in_process import InProcessTransport
 from device_runtime.agent.transport import HttpTransport, UnreachableError
-from device_runtime.checkpoint import Progress, save_checkpoint
+from device_runtime.checkpoint import TrainingProgress, save_checkpoint
 from edgefl.local_rules import State
 from edgefl.masks import Mask, random_channels
 from edgefl.values import LocalWork, RuleSettings
@@ -139,7 +139,7 @@ def _agent(home: Path, log: Path, url: str, seed: int) -> None:
     def note(text: str) -> None:
         os.write(descriptor, f"{text}\n".encode())
 
-    def saving(path: Path, progress: Progress, state: State) -> None:
+    def saving(path: Path, progress: TrainingProgress, state: State) -> None:
         save_checkpoint(path, progress, state)
         note(f"saved {progress.task_id} {progress.epochs}")
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from device_runtime.engines import Threads, open_engine
+from device_runtime.engines import ThreadSettings, open_engine
 from device_runtime.local_data import LocalData
-from device_runtime.trainer import Task, Trainer
+from device_runtime.trainer import Trainer, TrainingTask
 from edgefl.artifacts.bundle import INFER, Bundle, read_bundle
 from edgefl.artifacts.submodel import bundle_weights, make_submodel
 from edgefl.data import Dataset, load
@@ -44,12 +44,12 @@ def plan_of(mask: Mask, **changes: Any) -> ClientPlan:
     return ClientPlan(**(fields | changes))
 
 
-def task_of(mask: Mask | None = None, **changes: Any) -> Task:
+def task_of(mask: Mask | None = None, **changes: Any) -> TrainingTask:
     mask = full_mask(bundle().graph) if mask is None else mask
     submodel = make_submodel(bundle(), mask)
     plan = plan_of(mask, graph=digest_of(submodel.training_graph), **changes)
     weights = gather(mask, bundle_weights(bundle()))
-    return Task(plan, mask, weights, submodel.training_graph, bundle().files[INFER], down_bytes=1000)
+    return TrainingTask(plan, mask, weights, submodel.training_graph, bundle().files[INFER], down_bytes=1000)
 
 
 def local_data(samples: int = 400) -> LocalData:
@@ -61,4 +61,4 @@ def local_data(samples: int = 400) -> LocalData:
 
 def trainer(folder: Path, data: LocalData | None = None, **changes: Any) -> Trainer:
     data = local_data() if data is None else data
-    return Trainer(open_engine("onnx", Threads(1)), data, folder, threads=1, device_id="pi-1", **changes)
+    return Trainer(open_engine("onnx", ThreadSettings(1)), data, folder, threads=1, device_id="pi-1", **changes)

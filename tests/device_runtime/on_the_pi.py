@@ -18,16 +18,16 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from device_runtime.engines import Threads, open_engine
+from device_runtime.engines import ThreadSettings, open_engine
 from device_runtime.local_data import LocalData
 from device_runtime.telemetry import machine
-from device_runtime.trainer import Task, Trainer
+from device_runtime.trainer import Trainer, TrainingTask
 from edgefl import noise
 from edgefl.data import load
 from edgefl.masks import Array
 from edgefl.model_graph import ModelGraph
 from edgefl.values import ClientPlan, loads
-from edgefl.wire import Kind, decode, decode_mask
+from edgefl.wire import BodyKind, decode, decode_mask
 
 PACKAGES = ("numpy", "onnxruntime", "safetensors")
 """What a device has from elsewhere."""
@@ -56,10 +56,10 @@ def carry_out(tasks: Path, results: Path) -> None:
         _carry_out(read_task(folder), data, results / folder.name)
 
 
-def _carry_out(task: Task, data: LocalData, result: Path) -> None:
+def _carry_out(task: TrainingTask, data: LocalData, result: Path) -> None:
     losses: list[float] = []
     trainer = Trainer(
-        open_engine("onnx", Threads(1)),
+        open_engine("onnx", ThreadSettings(1)),
         data,
         result,
         threads=1,
@@ -78,11 +78,11 @@ def _carry_out(task: Task, data: LocalData, result: Path) -> None:
     (result / "facts.json").write_text(json.dumps(asdict(facts)))
 
 
-def read_task(folder: Path) -> Task:
+def read_task(folder: Path) -> TrainingTask:
     """Return the task of a folder."""
     graph = loads(ModelGraph, (folder / "model_graph.json").read_bytes())
-    body = decode((folder / "weights").read_bytes(), kind=Kind.WEIGHTS)
-    return Task(
+    body = decode((folder / "weights").read_bytes(), kind=BodyKind.WEIGHTS)
+    return TrainingTask(
         loads(ClientPlan, (folder / "plan.json").read_bytes()),
         decode_mask((folder / "mask").read_bytes(), graph),
         body.arrays,

@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 import pytest
 
-from device_runtime.agent.agent import Agent, Settings
+from device_runtime.agent.agent import Agent, AgentSettings
 from device_runtime.agent.backoff import Backoff
 from device_runtime.agent.client import CoordinatorClient, RejectedError, UnknownDeviceError
 from device_runtime.agent.clock import Clock
@@ -26,8 +26,8 @@ from device_runtime.agent.in_process import InProcessTransport
 from device_runtime.agent.policy import Conditions, Policy, parse_hours
 from device_runtime.agent.transport import Reply, Request, Transport, UnreachableError
 from device_runtime.local_data import LocalData
-from device_runtime.personal import load_personal
-from edgefl.artifacts.store import write_whole
+from device_runtime.personal_model import load_personal
+from edgefl.artifacts.artifact_store import write_whole
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.data import Dataset, Samples
 from edgefl.errors import EdgeFLError
@@ -127,7 +127,7 @@ def test_a_device_says_that_it_is_back_and_once_that_it_waits(tmp_path: Path) ->
 
     coordinator, said = Idle(), list[str]()
     tasks(coordinator, some_masks(1), work=QUICK, rounds=2)
-    agent = joined(tmp_path, coordinator, say=said.append, settings=Settings(least_wait=0))
+    agent = joined(tmp_path, coordinator, say=said.append, settings=AgentSettings(least_wait=0))
     agent.run(threading.Event())
     assert said[:3] == [f"joined http://here as {DEVICE}", "waiting for a task", "task task-1 of round 2"]
     said.clear()
@@ -218,7 +218,7 @@ def test_the_cache_keeps_to_its_limit(tmp_path: Path) -> None:
     coordinator = Coordinator()
     tasks(coordinator, some_masks(4), work=LocalWork(epochs=1, batch_size=64, most_steps=1))
     limit = 80_000
-    joined(tmp_path, coordinator, settings=Settings(cache_bytes=limit)).run(threading.Event())
+    joined(tmp_path, coordinator, settings=AgentSettings(cache_bytes=limit)).run(threading.Event())
     assert len(coordinator.results) == 4
     kept = sum(path.stat().st_size for path in (tmp_path / "cache" / "content").glob("??/*"))
     assert 0 < kept <= limit
@@ -227,7 +227,7 @@ def test_the_cache_keeps_to_its_limit(tmp_path: Path) -> None:
 def refusal_of(tmp_path: Path, conditions: Conditions | None = None, policy: Policy | None = None, **plan: Any) -> Any:
     coordinator = Coordinator()
     tasks(coordinator, some_masks(1), **({"work": QUICK} | plan))
-    settings = Settings(policy=policy or Policy(), least_wait=0.0, after_objection=0.0)
+    settings = AgentSettings(policy=policy or Policy(), least_wait=0.0, after_objection=0.0)
     agent = joined(tmp_path, coordinator, settings=settings, conditions=lambda: conditions or Conditions(NOON))
     agent.run(threading.Event())
     assert not coordinator.results
@@ -257,7 +257,7 @@ def test_what_the_owner_forbids_is_refused_with_its_reason(
 def test_a_device_that_may_not_work_does_not_burn_through_a_rounds_tasks(tmp_path: Path) -> None:
     coordinator = Coordinator()
     tasks(coordinator, some_masks(2), work=QUICK)
-    settings = Settings(policy=Policy(mains_only=True))
+    settings = AgentSettings(policy=Policy(mains_only=True))
     agent = joined(tmp_path, coordinator, settings=settings, conditions=lambda: Conditions(NOON, plugged=False))
     assert [agent.turn(threading.Event()) for _ in range(2)] == [0.0, 60.0]
     assert set(coordinator.refusals) == {"task-1"}
@@ -271,7 +271,7 @@ def test_what_the_owner_allows_is_done(tmp_path: Path) -> None:
     )
     conditions = Conditions(NOON, plugged=True, celsius=50)
     Home(tmp_path).save_usage(Usage("2026-04-30", joules=1e6, traffic_bytes=10**12))
-    agent = joined(tmp_path, coordinator, settings=Settings(policy=policy), conditions=lambda: conditions)
+    agent = joined(tmp_path, coordinator, settings=AgentSettings(policy=policy), conditions=lambda: conditions)
     agent.run(threading.Event())
     assert len(coordinator.results) == 1
 
@@ -279,7 +279,7 @@ def test_what_the_owner_allows_is_done(tmp_path: Path) -> None:
 def test_a_day_without_bytes_left_is_a_day_without_polls(tmp_path: Path) -> None:
     coordinator = Coordinator()
     Home(tmp_path).save_usage(Usage("2026-05-01", traffic_bytes=1000))
-    agent = joined(tmp_path, coordinator, settings=Settings(policy=Policy(bytes_a_day=1000)))
+    agent = joined(tmp_path, coordinator, settings=AgentSettings(policy=Policy(bytes_a_day=1000)))
     assert agent.turn(threading.Event()) == 600.0
     assert len(coordinator.requests) == 1  # joining
 
@@ -466,7 +466,7 @@ class FullDisk:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
         self.names = names
-        for module in ("device_runtime.agent.home", "device_runtime.personal"):
+        for module in ("device_runtime.agent.home", "device_runtime.personal_model"):
             monkeypatch.setattr(f"{module}.write_whole", self.write)
 
     def write(self, path: Path, data: bytes, **settings: Any) -> None:
@@ -504,7 +504,7 @@ def test_what_a_proxy_says_is_not_what_the_coordinator_says(status: int, tmp_pat
         place,
         CoordinatorClient(InProcessTransport(answer)),
         lambda name: trainer(place.checkpoints, DATA, progress=lambda done, total, loss: steps.append(done)),
-        settings=Settings(least_wait=0.0),
+        settings=AgentSettings(least_wait=0.0),
         backoff=Backoff(0.001, 0.002),
     )
     with pytest.raises(UnreachableError):
@@ -562,13 +562,13 @@ def test_bytes_that_are_never_what_their_digest_says_are_given_up(tmp_path: Path
 def test_an_artifact_beyond_every_limit_is_not_taken(tmp_path: Path) -> None:
     coordinator = Coordinator()
     plan = coordinator.offer(full_mask(bundle().graph), weights=coordinator.keep(bytes(300_000)), work=QUICK)
-    joined(tmp_path, coordinator, settings=Settings(cache_bytes=200_000, least_wait=0.0)).run(threading.Event())
+    joined(tmp_path, coordinator, settings=AgentSettings(cache_bytes=200_000, least_wait=0.0)).run(threading.Event())
     assert "larger than 200,000 bytes" in coordinator.refusals[plan.task_id].message
     assert sum(path.stat().st_size for path in (tmp_path / "cache").rglob("*") if path.is_file()) <= 200_000
 
 
 def test_the_owner_is_heard_while_the_device_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("device_runtime.agent.work._LOOK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("device_runtime.agent.task_runner._LOOK_AGAIN_SECONDS", 0.0)
     coordinator = Coordinator()
     tasks(coordinator, some_masks(1), work=LocalWork(epochs=9, batch_size=32))
     plugged, steps = [True], []
@@ -580,7 +580,7 @@ def test_the_owner_is_heard_while_the_device_trains(tmp_path: Path, monkeypatch:
     agent = joined(
         tmp_path,
         coordinator,
-        settings=Settings(policy=Policy(mains_only=True), least_wait=0.0, after_objection=0.0, most_tasks=1),
+        settings=AgentSettings(policy=Policy(mains_only=True), least_wait=0.0, after_objection=0.0, most_tasks=1),
         conditions=lambda: Conditions(NOON, plugged=plugged[0]),
         progress=progress,
     )
@@ -593,7 +593,7 @@ def test_the_owner_is_heard_while_the_device_trains(tmp_path: Path, monkeypatch:
 
 def test_an_eager_coordinator_is_not_asked_all_the_time(tmp_path: Path) -> None:
     coordinator = Coordinator()
-    agent = joined(tmp_path, coordinator, settings=Settings(least_wait=1.5))
+    agent = joined(tmp_path, coordinator, settings=AgentSettings(least_wait=1.5))
     coordinator._next = lambda: Reply(200, {}, dumps(Assignment(retry_seconds=0)).encode())  # type: ignore[method-assign]
     assert agent.turn(threading.Event()) == 1.5
 
@@ -604,7 +604,7 @@ def test_who_keeps_no_connection_open_comes_back_when_the_receipt_says(
 ) -> None:
     coordinator = Coordinator(retry_seconds=7.5)
     tasks(coordinator, some_masks(1), work=QUICK)
-    agent = joined(tmp_path, coordinator, settings=Settings(wait_seconds=patience))
+    agent = joined(tmp_path, coordinator, settings=AgentSettings(wait_seconds=patience))
     assert agent.turn(threading.Event()) == 0.0
     assert agent.turn(threading.Event()) == pause
 
@@ -617,7 +617,7 @@ def test_data_of_another_shape_are_refused_as_such(tmp_path: Path) -> None:
     data = LocalData.whole(Dataset("small", samples, Samples(features[:0], samples.labels[:0]), 10))
     place = Home(tmp_path)
     client = CoordinatorClient(InProcessTransport(coordinator.answer))
-    agent = Agent(place, client, lambda name: trainer(place.checkpoints, data), settings=Settings(least_wait=0.0))
+    agent = Agent(place, client, lambda name: trainer(place.checkpoints, data), settings=AgentSettings(least_wait=0.0))
     agent.enrol("http://here", PROFILE, KEY)
     agent.run(threading.Event())
     assert coordinator.refusals["task-1"].reason is Reason.DATA

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from device_runtime.checkpoint import load_checkpoint
-from device_runtime.trainer import Task
+from device_runtime.trainer import TrainingTask
 from edgefl.local_rules import State
 from edgefl.values import LocalWork, Provenance, RuleSettings, dumps
-from edgefl.wire import Bits, Body, Dense, Kind, Report, decode_result, encode, encode_mask
+from edgefl.wire import Bits, Body, BodyKind, Dense, ResultBody, decode_result, encode, encode_mask
 from tests.device_runtime.emulated_pi import emulated_pi, made_once, why_not
 from tests.device_runtime.federation import bundle, digits, task_of
 from tests.device_runtime.on_the_pi import PACKAGES, Facts, carry_out, read_facts
@@ -40,7 +40,7 @@ class Side:
     def facts(self, rule: str) -> Facts:
         return read_facts(self.folder / rule)
 
-    def report(self, rule: str) -> Report:
+    def report(self, rule: str) -> ResultBody:
         return decode_result((self.folder / rule / "report").read_bytes(), bundle().graph)
 
     def state(self, rule: str) -> State:
@@ -50,10 +50,10 @@ class Side:
         return known[1]
 
 
-def write_task(task: Task, folder: Path) -> None:
+def write_task(task: TrainingTask, folder: Path) -> None:
     """Write what a device would download."""
     assert task.inference is not None
-    weights = Body(Kind.WEIGHTS, {name: Dense(array) for name, array in task.weights.items()})
+    weights = Body(BodyKind.WEIGHTS, {name: Dense(array) for name, array in task.weights.items()})
     contents = {
         "plan.json": dumps(task.plan).encode(),
         "model_graph.json": dumps(task.mask.graph).encode(),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from device_runtime.engines import installed_engines
-from device_runtime.profiler import Order, measure
+from device_runtime.profiler import ProfileRequest, measure
 from device_runtime.profiler.programs import program_cases
 from device_runtime.profiler.reference import MODELS
 from device_runtime.telemetry import usable_cores
@@ -22,7 +22,7 @@ from tests.device_runtime.federation import BUNDLE, bundle
 
 def test_a_device_is_measured_with_its_own_model(tmp_path: Path) -> None:
     told: list[tuple[str, float]] = []
-    order = Order(engine="onnx", threads=1, bundles=[BUNDLE], seconds=4, folder=tmp_path / "to come")
+    order = ProfileRequest(engine="onnx", threads=1, bundles=[BUNDLE], seconds=4, folder=tmp_path / "to come")
     profile = measure(order, lambda what, share: told.append((what, share)))
     assert loads(DeviceProfile, dumps(profile)) == profile
     assert profile.engine.startswith("onnxruntime")
@@ -39,7 +39,7 @@ def test_a_device_is_measured_with_its_own_model(tmp_path: Path) -> None:
 
 
 def test_predictions_grow_with_the_model_and_exceed_what_python_takes() -> None:
-    profile = measure(Order(engine="onnx", threads=1, bundles=[BUNDLE], seconds=4))
+    profile = measure(ProfileRequest(engine="onnx", threads=1, bundles=[BUNDLE], seconds=4))
     whole, narrow = (predict(profile, leading_channels(bundle().graph, f).cost, batch=32) for f in (1.0, 0.25))
     assert whole.round_seconds is not None
     assert narrow.round_seconds is not None
@@ -50,7 +50,7 @@ def test_predictions_grow_with_the_model_and_exceed_what_python_takes() -> None:
 
 
 def test_without_a_model_the_built_in_ones_are_measured() -> None:
-    profile = measure(Order(engine="onnx", seconds=12))
+    profile = measure(ProfileRequest(engine="onnx", seconds=12))
     assert profile.threads == usable_cores()
     measured_on = profile.cost.measured_on or ""
     assert measured_on.startswith("built-in ")
@@ -61,7 +61,7 @@ def test_a_device_without_onnx_is_told_what_was_not_measured(monkeypatch: pytest
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "onnx" else find_spec(name))
     notes: list[str] = []
-    profile = measure(Order(engine="onnx", threads=1, bundles=[BUNDLE], seconds=4), note=notes.append)
+    profile = measure(ProfileRequest(engine="onnx", threads=1, bundles=[BUNDLE], seconds=4), note=notes.append)
     assert any("install onnx" in note for note in notes)
     cost = profile.cost
     assert cost.forward_seconds_per_multiply_add == cost.backward_seconds_per_multiply_add
@@ -70,7 +70,7 @@ def test_a_device_without_onnx_is_told_what_was_not_measured(monkeypatch: pytest
 @pytest.mark.parametrize("changes", [{"seconds": 0.0}, {"seconds": float("nan")}, {"threads": 0}, {"threads": -2}])
 def test_an_order_that_measures_nothing_is_refused(changes: dict[str, float]) -> None:
     with pytest.raises(EdgeFLError, match="measure nothing") as caught:
-        measure(Order(**changes))  # type: ignore[arg-type]
+        measure(ProfileRequest(**changes))  # type: ignore[arg-type]
     assert "at least 3 seconds and 1 thread" in caught.value.fix
 
 
@@ -78,7 +78,7 @@ def test_an_engine_that_is_not_here_is_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert installed_engines() == ()
     with pytest.raises(MissingDependencyError, match=r"onnxruntime.*edgefl-toolkit\[device\]"):
-        measure(Order())
+        measure(ProfileRequest())
 
 
 def test_executorch_needs_programs_and_says_how_to_get_them(tmp_path: Path) -> None:
@@ -104,6 +104,6 @@ def test_executorch_is_measured_with_the_programs_that_were_exported(tmp_path: P
         words = ["export", "--model", "mlp", "--keep", keep, "--batch", batch, "--format", "executorch", "--train"]
         assert main([*words, "--no-check", "--out", str(folder)]) == 0
         folders.append(folder)
-    profile = measure(Order(engine="executorch", threads=1, bundles=folders, seconds=20))
+    profile = measure(ProfileRequest(engine="executorch", threads=1, bundles=folders, seconds=20))
     assert profile.engine.startswith("executorch")
     assert (profile.cost.measured_on, profile.cost.measurements) == ("mlp", 4)

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from device_runtime.engines import Engine, Threads, open_engine
+from device_runtime.engines import Engine, ThreadSettings, open_engine
+from device_runtime.profiler.case_selection import cases_of, cut_graph, fitting_batch, programs_of
 from device_runtime.profiler.cases import Case, Sample, Trial, load_step
-from device_runtime.profiler.choice import cases_of, cut_graph, fitting_batch, programs_of
 from device_runtime.profiler.timing import CROWDED, FEWEST_TURNS, Timed, Timing, time_cases, waited_seconds
 from edgefl.artifacts.bundle import TRAIN
 from edgefl.local_rules import Batch, StepResult
@@ -18,7 +18,7 @@ from tests.device_runtime.federation import bundle
 
 @pytest.fixture
 def engine() -> Engine:
-    return open_engine("onnx", Threads(1))
+    return open_engine("onnx", ThreadSettings(1))
 
 
 @pytest.fixture

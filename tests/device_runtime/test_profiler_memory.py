@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from device_runtime.engines import Threads
-from device_runtime.profiler.cases import Case, Program
-from device_runtime.profiler.choice import cases_of, programs_of
+from device_runtime.engines import ThreadSettings
+from device_runtime.profiler.case_selection import cases_of, programs_of
+from device_runtime.profiler.cases import Case, CaseProgram
 from device_runtime.profiler.memory import peak_in_fresh_process, peaks_of, telling_cases
 from device_runtime.profiler.memory_probe import read_case, write_case
 from tests.device_runtime.federation import bundle
 
-ONE = Threads(1)
+ONE = ThreadSettings(1)
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def cases() -> list[Case]:
 
 def test_a_case_survives_the_way_to_another_process(cases: list[Case], tmp_path: Path) -> None:
     case = cases[-1]
-    write_case(tmp_path, case, "onnx", Threads(2, spinning=True))
+    write_case(tmp_path, case, "onnx", ThreadSettings(2, spinning=True))
     again, engine = read_case(tmp_path)
     assert again.mask.digest == case.mask.digest
     assert (again.batch, again.program.data, again.program.sample) == (
@@ -46,7 +46,7 @@ def test_a_larger_step_has_a_higher_peak(cases: list[Case]) -> None:
 
 def test_a_case_whose_process_dies_is_left_out(cases: list[Case]) -> None:
     good = cases[:2]
-    broken = Case(Program("broken", b"no graph", good[0].program.sample), good[0].mask, 1024)
+    broken = Case(CaseProgram("broken", b"no graph", good[0].program.sample), good[0].mask, 1024)
     found = peaks_of([*good, broken], engine="onnx", threads=ONE, seconds=30.0)
     assert found.fresh
     assert set(found.of) == set(good)

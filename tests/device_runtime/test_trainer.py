@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from device_runtime.checkpoint import Progress, load_checkpoint, save_checkpoint
+from device_runtime.checkpoint import TrainingProgress, load_checkpoint, save_checkpoint
 from device_runtime.refusal import RefusalError
 from device_runtime.trainer import Finished, StoppedError
 from edgefl.artifacts.submodel import bundle_weights
@@ -170,10 +170,10 @@ def test_a_limit_on_steps_ends_the_round_in_whichever_epoch_it_is_reached(tmp_pa
 def test_a_checkpoint_holds_the_times_of_any_number_of_steps(tmp_path: Path) -> None:
     state = State(full_mask(bundle().graph), {"w": np.ones(3, np.float32)}, {}, 50_000)
     times = tuple(0.001 * number for number in range(50_000))
-    save_checkpoint(tmp_path / "c", Progress("task", 2, 0.5, times), state)
+    save_checkpoint(tmp_path / "c", TrainingProgress("task", 2, 0.5, times), state)
     found = load_checkpoint(tmp_path / "c", "task", bundle().graph)
     assert found is not None
-    assert found[0] == Progress("task", 2, 0.5, times)
+    assert found[0] == TrainingProgress("task", 2, 0.5, times)
     assert found[1].steps == 50_000
 
 

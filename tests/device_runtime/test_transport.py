@@ -13,8 +13,8 @@ from device_runtime.agent.client import CoordinatorClient, RejectedError
 from device_runtime.agent.transport import BODY, GarbledError, HttpTransport, Reply, Request, UnreachableError
 from edgefl.values import Assignment, Outcome, Receipt, digest_of, dumps
 from edgefl.wire import encode_weights
-from edgefl.wire.planes import CODINGS as PLANES
-from edgefl.wire.planes import pack, unpack
+from edgefl.wire.byte_shuffle import CODINGS as PLANES
+from edgefl.wire.byte_shuffle import pack, unpack
 from tests.device_runtime.coordinator import Coordinator
 from tests.device_runtime.http_coordinator import Asked, serving, serving_http
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from coordinator.app import make_app
-from coordinator.context import Context
+from coordinator.federations.telemetry_table import COLUMNS
+from coordinator.http.app import make_app
+from coordinator.rounds.context import Context
 from coordinator.storage.open import open_blobs, open_store
-from coordinator.telemetry_table import COLUMNS
 from edgefl.simulation.known_classes import FLEETS, KNOWN_CLASSES
 from edgefl.strategies import STRATEGIES, Strategy
 from edgefl.values import Assignment, ClientPlan, Energy, Latency, Memory, Outcome, Reason, Thermal, Transfer

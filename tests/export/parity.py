@@ -14,7 +14,7 @@ from torch import nn
 from edgefl.artifacts.cut import GRADIENT
 from edgefl.masks import Mask, gather
 from edgefl.model_graph import ModelGraph
-from export.describe import describe
+from export.describe_graph import describe
 from export.parity import random_part
 from export.training_graph import training_graph
 

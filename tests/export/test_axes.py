@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from edgefl.errors import ExportError
 from export.axes import (
     Axis,
-    Batch,
-    Channels,
-    Concat,
-    Constant,
+    BatchFactor,
+    ChannelFactor,
+    ConcatFactor,
+    ConstantFactor,
     axis_size,
     bind,
     freeze,
@@ -35,7 +35,7 @@ class Cut:
 
     def __init__(self, seed: int) -> None:
         self._generator = np.random.default_rng(seed)
-        self._masks: dict[Channels, Kept] = {}
+        self._masks: dict[ChannelFactor, Kept] = {}
 
     def of(self, axis: Axis) -> Kept:
         """Which indices of an axis are kept: the definition that the code under test must agree with."""
@@ -47,10 +47,10 @@ class Cut:
     def of_all(self, axes: Iterable[Axis]) -> Kept:
         return self.of(tuple(factor for axis in axes for factor in axis))
 
-    def _factor(self, factor: Constant | Batch | Channels | Concat) -> Kept:
-        if isinstance(factor, Concat):
+    def _factor(self, factor: ConstantFactor | BatchFactor | ChannelFactor | ConcatFactor) -> Kept:
+        if isinstance(factor, ConcatFactor):
             return np.concatenate([self.of(part) for part in factor.parts])
-        if not isinstance(factor, Channels):
+        if not isinstance(factor, ChannelFactor):
             return np.ones(factor.size, bool)
         if factor.bound is not None:
             return self.of(factor.bound)
@@ -72,16 +72,16 @@ def by_spans(axis: Axis, cut: Cut) -> Kept:
     return kept
 
 
-def free(*axes: Axis) -> list[Channels]:
+def free(*axes: Axis) -> list[ChannelFactor]:
     """The channels of some axes that can still be cut, each once."""
-    found: dict[Channels, None] = {}
+    found: dict[ChannelFactor, None] = {}
 
     def look(axis: Axis) -> None:
         for factor in resolve(axis):
-            if isinstance(factor, Concat):
+            if isinstance(factor, ConcatFactor):
                 for part in factor.parts:
                     look(part)
-            elif isinstance(factor, Channels):
+            elif isinstance(factor, ChannelFactor):
                 found[factor] = None
 
     for axis in axes:
@@ -94,27 +94,27 @@ SIZES = st.integers(1, 5)
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> list[Channels]:
+def worlds(draw: st.DrawFn) -> list[ChannelFactor]:
     """A few channels, single ones and ones in multiples among them."""
     result = []
     for _ in range(draw(st.integers(1, 4))):
         multiple = draw(st.sampled_from([1, 1, 1, 2]))
-        result.append(Channels(draw(SIZES) * multiple, multiple_of=multiple))
+        result.append(ChannelFactor(draw(SIZES) * multiple, multiple_of=multiple))
     return result
 
 
 @st.composite
-def axes_of(draw: st.DrawFn, world: Sequence[Channels], depth: int = 2) -> Axis:
+def axes_of(draw: st.DrawFn, world: Sequence[ChannelFactor], depth: int = 2) -> Axis:
     """A product of a few factors; concatenations hold products again."""
-    factors: list[Constant | Channels | Concat] = []
+    factors: list[ConstantFactor | ChannelFactor | ConcatFactor] = []
     for _ in range(draw(st.integers(0, 3 if depth else 2))):
         kind = draw(st.sampled_from(["constant", "channels", "channels", "concat"]))
         if kind == "constant":
-            factors.append(Constant(draw(SIZES)))
+            factors.append(ConstantFactor(draw(SIZES)))
         elif kind == "channels" or depth == 0:
             factors.append(draw(st.sampled_from(world)))
         else:
-            factors.append(Concat(tuple(draw(st.lists(axes_of(world, depth - 1), min_size=1, max_size=3)))))
+            factors.append(ConcatFactor(tuple(draw(st.lists(axes_of(world, depth - 1), min_size=1, max_size=3)))))
     while axis_size(tuple(factors)) > LARGEST:
         factors.pop()
     return tuple(factors)
@@ -147,13 +147,13 @@ def test_unified_axes_keep_the_same_indices_whatever_is_cut(data: st.DataObject)
     world = data.draw(worlds())
     one = data.draw(axes_of(world))
     sizes = data.draw(factorings(axis_size(one)))
-    other: Axis = tuple(Constant(size) if data.draw(st.booleans()) else Channels(size) for size in sizes)
+    other: Axis = tuple(ConstantFactor(size) if data.draw(st.booleans()) else ChannelFactor(size) for size in sizes)
     if data.draw(st.booleans()):
         # Some of the other side is of the same channels: they must not be bound twice.
         same = [c for c in world if axis_size(one) % c.size == 0]
         if same:
             shared = data.draw(st.sampled_from(same))
-            other = (shared, Channels(axis_size(one) // shared.size))
+            other = (shared, ChannelFactor(axis_size(one) // shared.size))
     unify(one, other)
     for seed in range(3):
         cut = Cut(seed)
@@ -165,9 +165,9 @@ def test_unified_axes_keep_the_same_indices_whatever_is_cut(data: st.DataObject)
 def test_concatenations_of_different_parts_can_be_unified(data: st.DataObject) -> None:
     world = data.draw(worlds())
     parts = tuple(data.draw(st.lists(axes_of(world, 1), min_size=1, max_size=4)))
-    one: Axis = (Concat(parts),)
+    one: Axis = (ConcatFactor(parts),)
     edges = sorted({0, axis_size(one), *data.draw(st.lists(st.integers(0, axis_size(one)), max_size=3))})
-    other: Axis = (Concat(tuple((Channels(b - a),) for a, b in itertools.pairwise(edges))),)
+    other: Axis = (ConcatFactor(tuple((ChannelFactor(b - a),) for a, b in itertools.pairwise(edges))),)
     unify(one, other)
     for seed in range(3):
         cut = Cut(seed)
@@ -181,7 +181,7 @@ def test_a_chain_of_unifications_stays_consistent(data: st.DataObject) -> None:
     for _ in range(4):
         one = data.draw(axes_of(world, 1))
         sizes = data.draw(factorings(axis_size(one)))
-        fresh = [Channels(size) for size in sizes]
+        fresh = [ChannelFactor(size) for size in sizes]
         pairs.append((one, tuple(fresh)))
         unify(one, tuple(fresh))
         world = [*world, *fresh]
@@ -232,7 +232,7 @@ def test_spans_cut_a_tensor_as_its_factors_say(data: st.DataObject) -> None:
 def test_widths_are_known_through_the_parameters_they_come_from(data: st.DataObject) -> None:
     weights: dict[str, Axis] = {}
     for name in "abc":
-        channels = Channels(data.draw(SIZES) * data.draw(SIZES) * data.draw(SIZES), (name, 0, 1))
+        channels = ChannelFactor(data.draw(SIZES) * data.draw(SIZES) * data.draw(SIZES), (name, 0, 1))
         weights[name] = (channels,)
     for name, axis in weights.items():
         sizes = data.draw(factorings(axis_size(axis)))
@@ -250,102 +250,102 @@ def test_widths_are_known_through_the_parameters_they_come_from(data: st.DataObj
 
 
 def test_the_channels_before_a_flatten_can_still_be_cut() -> None:
-    channels, weight = Channels(16, ("conv", 0, 1)), Channels(144, ("fc", 1, 1))
-    unify((weight,), (channels, Constant(3), Constant(3)))
-    assert resolve((weight,)) == (channels, Constant(9))
-    other = Channels(144)
-    unify((channels, Constant(9)), (other,))
-    assert resolve((other,)) == (channels, Constant(9))
+    channels, weight = ChannelFactor(16, ("conv", 0, 1)), ChannelFactor(144, ("fc", 1, 1))
+    unify((weight,), (channels, ConstantFactor(3), ConstantFactor(3)))
+    assert resolve((weight,)) == (channels, ConstantFactor(9))
+    other = ChannelFactor(144)
+    unify((channels, ConstantFactor(9)), (other,))
+    assert resolve((other,)) == (channels, ConstantFactor(9))
 
 
 def test_the_gates_of_an_lstm_are_stacks_of_its_hidden_channels() -> None:
-    hidden, gates = Channels(8, ("hh", 1, 1)), Channels(32, ("hh", 0, 1))
-    unify((gates,), (Constant(4), hidden))
+    hidden, gates = ChannelFactor(8, ("hh", 1, 1)), ChannelFactor(32, ("hh", 0, 1))
+    unify((gates,), (ConstantFactor(4), hidden))
     [(found, span)] = list(spans("hh", 0, (gates,)))
     assert found is hidden
     assert (span.offset, span.repeat, span.stacks, span.stride) == (0, 1, 4, 8)
 
 
 def test_two_equal_halves_are_a_product_of_two() -> None:
-    hidden = Channels(4)
-    assert resolve((Concat(((hidden,), (hidden,))),)) == (Constant(2), hidden)
-    first, second = Channels(4), Channels(4)
-    unify((Concat(((first,), (second,))),), (Constant(2), hidden))
+    hidden = ChannelFactor(4)
+    assert resolve((ConcatFactor(((hidden,), (hidden,))),)) == (ConstantFactor(2), hidden)
+    first, second = ChannelFactor(4), ChannelFactor(4)
+    unify((ConcatFactor(((first,), (second,))),), (ConstantFactor(2), hidden))
     assert free((first,), (second,)) == free((hidden,))
 
 
 def test_thirds_of_a_stacked_axis_keep_their_channels() -> None:
-    width = Channels(16)
-    stacked = (Constant(3), width)
+    width = ChannelFactor(16)
+    stacked = (ConstantFactor(3), width)
     assert [segment(stacked, at, at + 16) for at in (0, 16, 32)] == [(width,)] * 3
-    assert segment(stacked, 16, 48) == (Constant(2), width)
+    assert segment(stacked, 16, 48) == (ConstantFactor(2), width)
     assert free(stacked) == [width]
-    assert segment(stacked, 8, 24) == (Constant(16),)
+    assert segment(stacked, 8, 24) == (ConstantFactor(16),)
     assert free(stacked) == []
 
 
 def test_parts_of_a_concatenation_keep_their_channels() -> None:
-    one, two, three = Channels(4), Channels(6), Channels(5)
-    concat: Axis = (Concat(((one,), (two, Constant(2)), (three,))),)
-    assert segment(concat, 4, 16) == (two, Constant(2))
-    assert segment(concat, 4, 21) == (Concat(((two, Constant(2)), (three,))),)
-    assert segment(concat, 0, 6) == (Concat(((one,), (Constant(2),))),)
+    one, two, three = ChannelFactor(4), ChannelFactor(6), ChannelFactor(5)
+    concat: Axis = (ConcatFactor(((one,), (two, ConstantFactor(2)), (three,))),)
+    assert segment(concat, 4, 16) == (two, ConstantFactor(2))
+    assert segment(concat, 4, 21) == (ConcatFactor(((two, ConstantFactor(2)), (three,))),)
+    assert segment(concat, 0, 6) == (ConcatFactor(((one,), (ConstantFactor(2),))),)
     assert free(concat) == [one, three], "only the part that was cut through is constant"
 
 
 def test_a_permuted_layout_makes_channels_constant_rather_than_wrong() -> None:
-    inner = Channels(8)
-    unify((Constant(2), inner), (inner, Constant(2)))
+    inner = ChannelFactor(8)
+    unify((ConstantFactor(2), inner), (inner, ConstantFactor(2)))
     assert free((inner,)) == []
 
 
 def test_a_product_of_two_kinds_of_channels_is_never_cut_in_a_tensor() -> None:
-    one, two, apart = Channels(4), Channels(6), Channels(3)
-    axis: Axis = (Concat(((one, two), (apart,))),)
+    one, two, apart = ChannelFactor(4), ChannelFactor(6), ChannelFactor(3)
+    axis: Axis = (ConcatFactor(((one, two), (apart,))),)
     assert [channels for channels, _ in spans("w", 0, axis)] == [apart]
     assert free(axis) == [apart]
 
 
 def test_a_multiple_is_passed_on_to_the_channels_inside() -> None:
-    outer = Channels(24, multiple_of=4)
+    outer = ChannelFactor(24, multiple_of=4)
     inner = split([(outer,)], [2, 12])[1]
     assert [channels.multiple_of for channels in free(inner)] == [2]
-    whole = Channels(12, multiple_of=3)
-    other = Channels(12, multiple_of=2)
+    whole = ChannelFactor(12, multiple_of=3)
+    other = ChannelFactor(12, multiple_of=2)
     unify((whole,), (other,))
     assert [channels.multiple_of for channels in free((other,))] == [6]
 
 
 def test_a_multiple_of_a_whole_concatenation_makes_its_parts_constant() -> None:
-    one, two = Channels(4), Channels(4)
-    bind(Channels(8, multiple_of=2), (Concat(((one,), (two,))),))
+    one, two = ChannelFactor(4), ChannelFactor(4)
+    bind(ChannelFactor(8, multiple_of=2), (ConcatFactor(((one,), (two,))),))
     assert free((one,), (two,)) == []
 
 
 def test_a_bound_channel_is_unified_when_it_is_bound_again() -> None:
-    one, two, three = Channels(6), Channels(6), Channels(3)
+    one, two, three = ChannelFactor(6), ChannelFactor(6), ChannelFactor(3)
     bind(one, (two,))
-    bind(one, (Constant(2), three))
-    assert resolve((two,)) == (Constant(2), three)
+    bind(one, (ConstantFactor(2), three))
+    assert resolve((two,)) == (ConstantFactor(2), three)
 
 
 def test_the_batch_stays_whole() -> None:
-    batch, channels = Batch(5), Channels(8)
-    assert split([(batch,), (channels,)], [20, 2])[0] == (batch, Constant(4))
+    batch, channels = BatchFactor(5), ChannelFactor(8)
+    assert split([(batch,), (channels,)], [20, 2])[0] == (batch, ConstantFactor(4))
     with pytest.raises(ExportError, match=r"the batch \(6\).*cannot be divided into 3|would become part"):
-        split([(Batch(6),), (Constant(4),)], [3, 8])
+        split([(BatchFactor(6),), (ConstantFactor(4),)], [3, 8])
     with pytest.raises(ExportError, match=r"constant size \(5\) meets .*the batch|the batch \(5\) meets"):
-        unify((batch,), (Constant(5),))
+        unify((batch,), (ConstantFactor(5),))
     with pytest.raises(ExportError, match="would grow with the batch"):
-        list(spans("w", 0, (batch, Constant(2))))
+        list(spans("w", 0, (batch, ConstantFactor(2))))
     with pytest.raises(ExportError, match="would become part of a constant size"):
         freeze((channels, batch))
 
 
 def test_sizes_that_differ_are_refused() -> None:
     with pytest.raises(ExportError, match=r"an axis of 4 meets an axis of 5\. Check the shapes"):
-        unify((Channels(4),), (Constant(5),))
+        unify((ChannelFactor(4),), (ConstantFactor(5),))
     with pytest.raises(ExportError, match="4 channels meet an axis of 6"):
-        bind(Channels(4), (Constant(6),))
+        bind(ChannelFactor(4), (ConstantFactor(6),))
     with pytest.raises(ExportError, match=r"12 entries cannot be arranged as \[5, 2\]"):
-        split([(Constant(12),)], [5, 2])
+        split([(ConstantFactor(12),)], [5, 2])

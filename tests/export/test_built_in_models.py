@@ -9,9 +9,9 @@ import pytest
 
 import edgefl.simulation
 from edgefl.artifacts.bundle import Bundle, write_bundle
-from edgefl.simulation.built_in import BUILT_IN, built_in_bundle
+from edgefl.simulation.built_in_models import BUILT_IN, built_in_bundle
 from export.bundle import make_bundle
-from export.source import open_source
+from export.model_source import open_source
 from export.zoo import block_of
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from device_runtime.engines import Threads, installed_engines, open_engine
+from device_runtime.engines import ThreadSettings, installed_engines, open_engine
 from device_runtime.refusal import RefusalError
-from device_runtime.trainer import Finished, Task, Trainer
+from device_runtime.trainer import Finished, Trainer, TrainingTask
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import EdgeFLError, ExportError, MaskError
 from edgefl.local_rules import Batch
@@ -42,9 +42,9 @@ def program() -> bytes:
 
 def trained(engine: str, graph: bytes | None, folder: Path, **work: Any) -> Finished:
     task = task_of(mask(), work=LocalWork(**({"epochs": 3, "batch_size": BATCH} | work)))
-    task = Task(task.plan, task.mask, task.weights, task.graph if graph is None else graph)
+    task = TrainingTask(task.plan, task.mask, task.weights, task.graph if graph is None else graph)
     data = local_data(400)  # 360 of them to train with: nine whole batches
-    return Trainer(open_engine(engine, Threads(1)), data, folder, threads=1, device_id="pi-1").run(task)
+    return Trainer(open_engine(engine, ThreadSettings(1)), data, folder, threads=1, device_id="pi-1").run(task)
 
 
 def test_both_engines_train_the_same_model(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_batch_of_another_size_is_refused(tmp_path: Path) -> None:
 
 
 def test_weights_of_another_width_are_refused() -> None:
-    step = open_engine("executorch", Threads(1)).train_step(program(), mask())
+    step = open_engine("executorch", ThreadSettings(1)).train_step(program(), mask())
     whole = bundle_weights(bundle())
     with pytest.raises(MaskError, match="was compiled for"):
         step(whole, Batch(np.zeros((BATCH, 1, 8, 8), np.float32), np.zeros(BATCH, np.int64)))
@@ -71,15 +71,15 @@ def test_weights_of_another_width_are_refused() -> None:
 
 def test_bytes_that_are_no_program_are_refused() -> None:
     with pytest.raises(ExportError, match="cannot load the program"):
-        open_engine("executorch", Threads(1)).train_step(b"no program at all" * 10, mask())
+        open_engine("executorch", ThreadSettings(1)).train_step(b"no program at all" * 10, mask())
 
 
 def test_predictions_are_those_of_the_onnx_engine() -> None:
     weights = bundle_weights(bundle())
     pte = inference_program(model(), torch.zeros(1, 1, 8, 8), mask(), weights).pte
     x = np.random.default_rng(0).standard_normal((5, 1, 8, 8)).astype(np.float32)
-    found = open_engine("executorch", Threads(1)).predictor(pte)({}, x)
-    onnx = open_engine("onnx", Threads(1)).predictor(bundle().files["infer.onnx"])
+    found = open_engine("executorch", ThreadSettings(1)).predictor(pte)({}, x)
+    onnx = open_engine("onnx", ThreadSettings(1)).predictor(bundle().files["infer.onnx"])
     expected = onnx(gather(mask(), weights), x)
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
 

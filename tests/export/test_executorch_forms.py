@@ -6,8 +6,8 @@ from torch import Tensor, nn
 
 from edgefl.artifacts.cut import GRADIENT
 from edgefl.errors import ExportError
-from export.executorch.quiet import quiet
-from export.executorch.step import Step, trace_step
+from export.executorch.quiet_output import quiet
+from export.executorch.step import TracedStep, trace_step
 from export.losses import LABEL_MASK, Loss
 from export.training_graph import NEW
 
@@ -29,13 +29,13 @@ def ready(model: nn.Module, x: Tensor) -> nn.Module:
     return model.train()
 
 
-def traced(model: nn.Module, x: Tensor, trained: set[str] | None = None, loss: Loss = Loss.CROSS_ENTROPY) -> Step:
+def traced(model: nn.Module, x: Tensor, trained: set[str] | None = None, loss: Loss = Loss.CROSS_ENTROPY) -> TracedStep:
     names = [*dict(model.named_parameters()), *dict(model.named_buffers())]
     with quiet():
         return trace_step(model, x, names, set(dict(model.named_parameters())) if trained is None else trained, loss)
 
 
-def run(step: Step, model: nn.Module, **given: Tensor) -> dict[str, Tensor]:
+def run(step: TracedStep, model: nn.Module, **given: Tensor) -> dict[str, Tensor]:
     tensors = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()} | given
     return dict(zip(step.outputs, step.graph(*(tensors[name] for name in step.inputs)), strict=True))
 

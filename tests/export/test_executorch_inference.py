@@ -10,10 +10,10 @@ from torch import nn
 from edgefl.errors import ExportError
 from edgefl.masks import Mask
 from edgefl.model_graph import ModelGraph
-from export.describe import describe
+from export.describe_graph import describe
 from export.executorch import Runner, inference_program, submodel
 from export.executorch.folding import fold_batch_norms
-from export.executorch.quiet import quiet
+from export.executorch.quiet_output import quiet
 from export.walk import walk
 from export.zoo.seeding import seeded
 from tests.export.parity import random_mask

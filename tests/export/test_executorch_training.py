@@ -18,10 +18,10 @@ from edgefl.errors import ExportError
 from edgefl.masks import Mask, gather
 from edgefl.model_graph import ModelGraph
 from edgefl.values import digest_of
-from export.describe import describe
+from export.describe_graph import describe
 from export.executorch import Runner, TrainingProgram, run_step, submodel, training_program
-from export.executorch.blame import is_random, refuse_random
-from export.executorch.quiet import quiet
+from export.executorch.quiet_output import quiet
+from export.executorch.source_modules import is_random, refuse_random
 from export.executorch.step import trace_step
 from export.losses import Loss
 from export.training_graph import NEW

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from edgefl.masks import leading_channels
-from edgefl.strategies import Heterofl, Model, Moment, Participant
+from edgefl.strategies import HeteroFL, Model, Participant, RoundContext
 from edgefl.values import Budget, LocalWork
-from export.describe import describe
+from export.describe_graph import describe
 from export.walk import walk
 from export.zoo import ZOO, build
 from tests.values.samples import PROFILE
@@ -20,8 +20,8 @@ def test_half_of_the_devices_narrow_gives_the_published_average(name: str, weak:
     narrow = leading_channels(graph, weak).cost.parameters
     budgets = {"strong": graph.parameters, "weak": narrow}
     devices = [Participant(device, PROFILE, Budget(trainable_parameters=size)) for device, size in budgets.items()]
-    moment = Moment(round=0, rounds=1, seed=0, work=LocalWork(epochs=1, batch_size=32))
-    orders = Heterofl().plan(Model(graph, {}), devices, moment)
+    round_context = RoundContext(round=0, rounds=1, seed=0, work=LocalWork(epochs=1, batch_size=32))
+    orders = HeteroFL().plan(Model(graph, {}), devices, round_context)
     assert orders["weak"].mask.cost.parameters == narrow
     mean = sum(order.mask.cost.parameters for order in orders.values()) / 2
     assert mean == pytest.approx(published, abs=500)

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from device_runtime.engines import Threads, open_engine
+from device_runtime.engines import ThreadSettings, open_engine
 from device_runtime.local_data import LocalData
-from device_runtime.trainer import Task, Trainer
+from device_runtime.trainer import Trainer, TrainingTask
 from edgefl.artifacts.bundle import INFER
 from edgefl.artifacts.submodel import bundle_weights, make_submodel
 from edgefl.data import Dataset, Samples
@@ -34,9 +34,9 @@ def test_rows_of_the_head_for_other_classes_are_not_trained(tmp_path: Path) -> N
     mask = full_mask(bundle.graph)
     submodel, weights = make_submodel(bundle, mask), bundle_weights(bundle)
     plan = replace(plan_of(mask), graph=digest_of(submodel.training_graph))
-    engine = open_engine("onnx", Threads(1))
+    engine = open_engine("onnx", ThreadSettings(1))
     trainer = Trainer(engine, data, tmp_path, threads=1, device_id="pi-1")
-    after = trainer.run(Task(plan, mask, weights, submodel.training_graph, bundle.files[INFER])).weights
+    after = trainer.run(TrainingTask(plan, mask, weights, submodel.training_graph, bundle.files[INFER])).weights
     changed = np.any(after["9.weight"] != weights["9.weight"], axis=1)
     assert changed.tolist() == [True, True] + 8 * [False]
     assert after["9.bias"][:2].tolist() != weights["9.bias"][:2].tolist()

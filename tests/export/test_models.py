@@ -15,11 +15,11 @@ from torch import nn
 
 from edgefl.masks import Mask, full_mask
 from examples.outside_model import Outsider
-from export.descent import distance, follow, plan_walk
-from export.engines import Arrays, ExecuTorchEngine, OnnxEngine, Step
+from export.descent_walk import distance, follow, plan_walk
+from export.engines import Arrays, ExecuTorchParityEngine, OnnxParityEngine, Step
 from export.executorch import submodel
+from export.model_source import open_source
 from export.parity import TOLERANCE, compare, off_the_edge, random_part, reference, state_of
-from export.source import open_source
 from export.zoo import ZOO, build
 from export.zoo.char_lstm import CharLSTM
 from export.zoo.mlp import mlp
@@ -62,7 +62,7 @@ class Subject:
             source = open_source(name)
             model, self.example = source.model, source.example
         self.model = off_the_edge(model).train()
-        self.engine = OnnxEngine(self.model, self.example, threads=1)
+        self.engine = OnnxParityEngine(self.model, self.example, threads=1)
         self.weights = state_of(self.model)
 
     def assert_matches(self, mask: Mask, step: Step, seed: int) -> None:
@@ -108,7 +108,7 @@ def test_executorch_matches_at_a_random_mask_with_frozen_layers() -> None:
     given = subject("small perceptron")
     mask = random_part(given.engine.graph, np.random.default_rng(0), frozen=0.5)
     assert len(mask.trained) < len(full_mask(mask.graph).trained)
-    engine = ExecuTorchEngine(given.model, torch.zeros(BATCH, *given.example.shape[1:]))
+    engine = ExecuTorchParityEngine(given.model, torch.zeros(BATCH, *given.example.shape[1:]))
     given.assert_matches(mask, engine.step(mask), seed=1)
 
 

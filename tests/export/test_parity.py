@@ -9,7 +9,7 @@ from torch import nn
 
 from edgefl.artifacts.cut import GRADIENT
 from edgefl.masks import full_mask
-from export.describe import describe
+from export.describe_graph import describe
 from export.engines import onnx_step
 from export.parity import Reference, check_parity, compare, random_part, reference
 from export.training_graph import training_graph

@@ -10,14 +10,14 @@ import onnx
 import pytest
 
 import device_runtime.profiler
-from device_runtime.profiler.choice import programs_of
+from device_runtime.profiler.case_selection import programs_of
 from device_runtime.profiler.reference import MODELS, reference_bundles
 from edgefl.artifacts.bundle import GRAPH, TRAIN, Bundle, read_bundle, write_bundle
 from edgefl.artifacts.cut import GRADIENT, cut
 from edgefl.masks import Mask
 from edgefl.values import digest_of
 from export.bundle import make_bundle
-from export.source import open_source
+from export.model_source import open_source
 from export.zoo import block_of
 
 FOLDER = Path(device_runtime.profiler.__file__).parent / "graphs"

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from edgefl.local_rules import Batch, Part, Update
+from edgefl.local_rules import Batch, TrainingInput, Update
 from edgefl.local_rules.channel_pruning import ChannelPruning
 from edgefl.local_rules.descent import Descent
 from edgefl.local_rules.group_lasso import group_lasso, group_lasso_gradient
@@ -130,7 +130,7 @@ class Hermes:
         return {name: array.detach() for name, array in w.items()}
 
 
-def one_round(rule: ChannelPruning, part: Part, run: Any, data: list[Batch]) -> Update:
+def one_round(rule: ChannelPruning, part: TrainingInput, run: Any, data: list[Batch]) -> Update:
     state = rule.begin(part)
     for batch in data:
         rule.step(part, state, batch, run)
@@ -150,7 +150,7 @@ def test_rounds_of_pruning_and_training_equal_the_algorithm() -> None:
     for number in range(ROUNDS):
         data = batches(STEPS * ROUNDS)[number * STEPS : (number + 1) * STEPS]
         accuracy = 0.4 if number == 0 else 0.8
-        part = Part(mask, gather(mask, whole), seed=1, accuracy=lambda weights, a=accuracy: a)  # type: ignore[misc]
+        part = TrainingInput(mask, gather(mask, whole), seed=1, accuracy=lambda weights, a=accuracy: a)  # type: ignore[misc]
         update = one_round(rule, part, TorchStep(model), data)
         w = theirs.update(w, data, accuracy)
         mask = update.mask
@@ -196,7 +196,7 @@ def test_the_shrunk_model_runs_on_the_same_graph() -> None:
 
     mask, whole, shares = full_mask(exported.graph), exported.weights(), []
     for _ in range(4):
-        part = Part(mask, gather(mask, whole), seed=1, accuracy=accuracy)
+        part = TrainingInput(mask, gather(mask, whole), seed=1, accuracy=accuracy)
         update = one_round(ChannelPruning(descent=Descent(learning_rate=0.01)), part, run, data)
         mask, whole = update.mask, scatter(update.mask, update.weights, whole)
         shares.append(update.metrics["kept_fraction"])

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from edgefl.local_rules import Batch, Part, State, Update
+from edgefl.local_rules import Batch, State, TrainingInput, Update
 from edgefl.local_rules.mask_generation import Gradient
 from edgefl.local_rules.probabilistic_masks import Granularity, ProbabilisticMasks, extract
 from edgefl.masks import full_mask, gather
@@ -77,7 +77,7 @@ def phase(
     return s, mask_generation(now, len(data), shrink=False)[1]
 
 
-def one_round(rule: ProbabilisticMasks, part: Part, run: Any, data: list[Batch]) -> tuple[State, Update]:
+def one_round(rule: ProbabilisticMasks, part: TrainingInput, run: Any, data: list[Batch]) -> tuple[State, Update]:
     state = rule.begin(part)
     for batch in data:
         rule.step(part, state, batch, run)
@@ -95,7 +95,7 @@ def test_twenty_steps_equal_the_algorithm(gradient: Gradient) -> None:
     model, found = network(), exported()
     mask, weights = full_mask(found.graph), found.weights()
     extras = probabilities({name: mask.shapes[name] for name in NAMES})
-    part = Part(mask, weights, SEED, steps=STEPS, extras=extras)
+    part = TrainingInput(mask, weights, SEED, steps=STEPS, extras=extras)
     rule = ProbabilisticMasks(learning_rate=RATE, capacity=GAMMA, gradient=gradient)
     state, update = one_round(rule, part, TorchStep(model), batches(STEPS))
     x = {name: torch.from_numpy(array.copy()) for name, array in weights.items()}
@@ -111,7 +111,7 @@ def test_twenty_steps_equal_the_algorithm(gradient: Gradient) -> None:
 def test_the_mask_phase_runs_on_the_exported_graph() -> None:
     found = exported()
     mask = full_mask(found.graph)
-    part = Part(mask, found.weights(), SEED, extras=probabilities({name: mask.shapes[name] for name in NAMES}))
+    part = TrainingInput(mask, found.weights(), SEED, extras=probabilities({name: mask.shapes[name] for name in NAMES}))
     rule = ProbabilisticMasks(learning_rate=RATE, capacity=GAMMA)
     ours, sent = one_round(rule, part, OnnxStep(found), batches(5))
     theirs, expected = one_round(rule, part, TorchStep(network()), batches(5))
@@ -131,7 +131,7 @@ def test_masks_of_channels_run_smaller_models_on_the_same_graph() -> None:
 
     shapes = {group.name: (group.width,) for group in cnn.graph.groups}
     extras = {f"p/{name}": np.full(shape, 0.7, np.float32) for name, shape in shapes.items()}
-    part = Part(mask, cnn.weights(), SEED, extras=extras)
+    part = TrainingInput(mask, cnn.weights(), SEED, extras=extras)
     rule = ProbabilisticMasks(learning_rate=5.0, capacity=0.25, granularity=Granularity.CHANNEL)
     generator = np.random.default_rng(0)
     data = [Batch(generator.standard_normal((4, 1, 28, 28)).astype(np.float32), generator.integers(0, 10, 4))] * 3

@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import nn
 
-from edgefl.local_rules import Batch, Part, Update
+from edgefl.local_rules import Batch, TrainingInput, Update
 from edgefl.local_rules.descent import Descent
 from edgefl.local_rules.erk import erk_counts, erk_mask
 from edgefl.local_rules.prune_regrow import PruneRegrow
 from edgefl.masks import Mask, full_mask, gather
-from edgefl.model_graph import ModelGraph, Role
+from edgefl.model_graph import ModelGraph, TensorRole
 from edgefl.wire import Dense, Sparse
-from export.describe import describe
+from export.describe_graph import describe
 from export.walk import walk
 from export.zoo import ZOO, build
 from tests.export.local_rules.engines import OnnxStep, TorchStep, batches, exported, network
@@ -65,7 +65,7 @@ def client(model: nn.Module, w: Tensors, m: Tensors, data: list[Batch], last: Ba
     return u, masks
 
 
-def one_round(rule: PruneRegrow, part: Part, run: Any, data: list[Batch], last: Batch) -> Update:
+def one_round(rule: PruneRegrow, part: TrainingInput, run: Any, data: list[Batch], last: Batch) -> Update:
     state = rule.begin(part)
     for batch in data:
         rule.step(part, state, batch, run)
@@ -79,7 +79,7 @@ def sent(update: Update, name: str) -> np.ndarray:
 
 
 def tensor_masks(mask: Mask) -> Tensors:
-    ones = {t.name: torch.ones(t.shape) for t in mask.graph.tensors if t.role is not Role.STATISTIC}
+    ones = {t.name: torch.ones(t.shape) for t in mask.graph.tensors if t.role is not TensorRole.STATISTIC}
     return ones | {name: torch.from_numpy(where.astype(np.float32)) for name, where in mask.held.items()}
 
 
@@ -93,7 +93,7 @@ def test_rounds_of_training_and_exchange_equal_the_algorithms() -> None:
     exchanged = []
     for t in range(ROUNDS):
         data = batches(ROUNDS * (STEPS + 1))[t * (STEPS + 1) : (t + 1) * (STEPS + 1)]
-        part = Part(mask, gather(mask, whole), seed=0, round=t, rounds=ROUNDS)
+        part = TrainingInput(mask, gather(mask, whole), seed=0, round=t, rounds=ROUNDS)
         update = one_round(rule, part, TorchStep(model), data[:-1], data[-1])
         u, m = client(model, w, m, data[:-1], data[-1], t)
         for name in u:
@@ -112,7 +112,7 @@ def test_rounds_of_training_and_exchange_equal_the_algorithms() -> None:
 def test_a_sparse_model_trains_on_the_exported_graph() -> None:
     found = exported()
     mask = erk_mask(full_mask(found.graph), 0.5, seed=6)
-    part = Part(mask, gather(mask, found.weights()), seed=0, round=0, rounds=3)
+    part = TrainingInput(mask, gather(mask, found.weights()), seed=0, round=0, rounds=3)
     data = batches(STEPS + 1)
     rule = PruneRegrow(descent=Descent(learning_rate=RATE, weight_decay=DECAY, momentum=0.9))
     ours = one_round(rule, part, OnnxStep(found), data[:-1], data[-1])
@@ -145,7 +145,7 @@ def test_erk_at_half_density_costs_the_flops_of_the_paper(name: str, dense: floa
     biases = sum(
         tensor.size * max(mask.graph.tensor[other].uses for other in mask.graph.layer[layer].tensors)
         for tensor in mask.graph.tensors
-        if tensor.role in (Role.BIAS, Role.HEAD) and len(tensor.shape) == 1
+        if tensor.role in (TensorRole.BIAS, TensorRole.HEAD) and len(tensor.shape) == 1
         for layer in [mask.graph.layer_of[tensor.name]]
     )
 

@@ -20,7 +20,7 @@ from torch.nn import functional
 from edgefl.masks import Mask, gather
 from edgefl.model_graph import ChannelGroup, ModelGraph, Span
 from examples.outside_model import Outsider
-from export.describe import describe
+from export.describe_graph import describe
 from export.walk import walk
 from export.zoo import ZOO, build
 from tests.export.parity import resized

@@ -9,7 +9,7 @@ from torch import nn
 
 from edgefl.artifacts.cut import GRADIENT, cut
 from edgefl.errors import ExportError, MaskError
-from export.describe import describe
+from export.describe_graph import describe
 from export.losses import Loss
 from export.training_graph import training_graph
 from export.zoo import build

@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from edgefl.local_rules import Batch, LocalRule, Part, State, StepResult, Update, trained_parameters
+from edgefl.local_rules import Batch, LocalRule, State, StepResult, TrainingInput, Update, trained_parameters
 from edgefl.masks import Mask, Weights, gather
-from edgefl.model_graph import GraphBuilder, ModelGraph, Role
+from edgefl.model_graph import GraphBuilder, ModelGraph, TensorRole
 
 
 class Quadratic:
     """Half the squared distance of all trained weights from a wave that the batch moves; the exact gradient."""
 
     def __init__(self, graph: ModelGraph, trained: tuple[str, ...] | None = None) -> None:
-        parameters = tuple(t.name for t in graph.tensors if t.role is not Role.STATISTIC)
+        parameters = tuple(t.name for t in graph.tensors if t.role is not TensorRole.STATISTIC)
         self.graph, self.trained = graph, parameters if trained is None else trained
         self.shapes_seen: list[dict[str, tuple[int, ...]]] = []
 
@@ -23,7 +23,9 @@ class Quadratic:
         gradients = {name: weights[name] - self._wave(weights[name].shape, batch) for name in self.trained}
         loss = sum(0.5 * float(np.square(gradient).sum(dtype=np.float64)) for gradient in gradients.values())
         statistics = {
-            t.name: weights[t.name] + np.float32(batch.x[0]) for t in self.graph.tensors if t.role is Role.STATISTIC
+            t.name: weights[t.name] + np.float32(batch.x[0])
+            for t in self.graph.tensors
+            if t.role is TensorRole.STATISTIC
         }
         return StepResult(loss, np.ones(batch.x.size, np.bool_), gradients, statistics)
 
@@ -32,7 +34,7 @@ class Quadratic:
         return np.sin(places + np.float32(batch.x[0]))
 
 
-def memory_of_a_round(rule: LocalRule, part: Part) -> int:
+def memory_of_a_round(rule: LocalRule, part: TrainingInput) -> int:
     """The most bytes that a round takes with an engine that needs nothing but the gradients it returns."""
 
     def run(weights: Weights, batch: Batch) -> StepResult:
@@ -70,12 +72,12 @@ def random_weights(graph: ModelGraph, seed: int) -> dict[str, Any]:
     return {tensor.name: generator.normal(size=tensor.shape).astype(np.float32) for tensor in graph.tensors}
 
 
-def part_of(mask: Mask, seed: int, **others: Any) -> Part:
+def part_of(mask: Mask, seed: int, **others: Any) -> TrainingInput:
     """The submodel of a mask with random weights."""
-    return Part(mask, gather(mask, random_weights(mask.graph, seed)), seed, **others)
+    return TrainingInput(mask, gather(mask, random_weights(mask.graph, seed)), seed, **others)
 
 
-def train(rule: LocalRule, part: Part, run: Quadratic, steps: int) -> tuple[State, Update]:
+def train(rule: LocalRule, part: TrainingInput, run: Quadratic, steps: int) -> tuple[State, Update]:
     """A whole round."""
     state = rule.begin(part)
     for number in range(steps):
@@ -93,7 +95,7 @@ def saved(state: State) -> State:
     )
 
 
-def assert_resumes(rule: LocalRule, part: Part, run: Quadratic, *, steps: int, stop: int) -> None:
+def assert_resumes(rule: LocalRule, part: TrainingInput, run: Quadratic, *, steps: int, stop: int) -> None:
     """A round that is stopped after some steps and resumed ends like one that is not stopped."""
     _, whole = train(rule, part, run, steps)
     state = rule.begin(part)
@@ -117,7 +119,7 @@ def assert_same(one: Update, other: Update) -> None:
             assert np.array_equal(getattr(payload, field, 0), getattr(twin, field, 0))
 
 
-def assert_frozen_stay(part: Part, update: Update) -> None:
+def assert_frozen_stay(part: TrainingInput, update: Update) -> None:
     """Frozen tensors are those of the part, cut to the new widths where channels went."""
     frozen = set(part.mask.graph.tensor) - set(part.mask.trained_tensors)
     assert not frozen & set(update.tensors)

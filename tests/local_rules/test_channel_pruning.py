@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgefl.local_rules import Part
-from edgefl.local_rules.channel_pruning import ChannelPruning, Scope, pruned
+from edgefl.local_rules import TrainingInput
+from edgefl.local_rules.channel_pruning import ChannelPruning, PruningScope, pruned
 from edgefl.local_rules.descent import Descent
 from edgefl.local_rules.group_lasso import group_lasso, group_lasso_gradient
 from edgefl.local_rules.submodel_channels import prunable_groups
@@ -27,7 +27,7 @@ from tests.local_rules.quadratic import (
     train,
     wide_model,
 )
-from tests.strategies import masked_models
+from tests.random_models import masked_models
 
 
 def perceptron() -> ModelGraph:
@@ -86,7 +86,7 @@ def test_the_model_scope_compares_groups_by_the_mean_of_their_squares() -> None:
     weights = {tensor.name: np.ones(tensor.shape, np.float32) for tensor in mask.graph.tensors}
     weights["a.weight"] *= 0.9
     # A unit of a has the squares 10 * 0.81 + 4 over 14 weights, a unit of b 4 + 2 over 6: more in all, less each.
-    model = pruned(mask, weights, rate=0.3, target=0.01, scope=Scope.MODEL)
+    model = pruned(mask, weights, rate=0.3, target=0.01, scope=PruningScope.MODEL)
     assert (model.widths["a"], model.widths["b"]) == (2, 4)
     group = pruned(mask, weights, rate=0.3, target=0.01)
     assert (group.widths["a"], group.widths["b"]) == (3, 3)
@@ -106,7 +106,7 @@ def test_running_statistics_of_trained_norms_follow_and_those_of_frozen_ones_sta
 
 @pytest.mark.parametrize(("accuracy", "left"), [(0.5, 4), (0.51, 3), (None, 4)])
 def test_a_device_prunes_only_when_it_is_accurate_enough(accuracy: float | None, left: int) -> None:
-    part = Part(
+    part = TrainingInput(
         full_mask(perceptron()),
         perceptron_weights(),
         seed=1,
@@ -119,7 +119,7 @@ def test_a_device_prunes_only_when_it_is_accurate_enough(accuracy: float | None,
 
 
 def test_the_engine_gets_the_pruned_size_and_the_update_names_the_new_mask() -> None:
-    part = Part(full_mask(perceptron()), perceptron_weights(), seed=1, accuracy=accuracy_of(0.9))
+    part = TrainingInput(full_mask(perceptron()), perceptron_weights(), seed=1, accuracy=accuracy_of(0.9))
     run = Quadratic(part.mask.graph)
     rule = ChannelPruning(rate=0.25, lasso=0.001)
     _, update = train(rule, part, run, 3)
@@ -135,7 +135,7 @@ def test_the_engine_gets_the_pruned_size_and_the_update_names_the_new_mask() -> 
 
 
 def test_a_device_without_validation_data_trains_all_the_same() -> None:
-    part = Part(full_mask(perceptron()), perceptron_weights(), seed=1)
+    part = TrainingInput(full_mask(perceptron()), perceptron_weights(), seed=1)
     _, update = train(ChannelPruning(), part, Quadratic(part.mask.graph), 1)
     assert "accuracy_before_pruning" not in update.metrics
     assert not np.array_equal(update.weights["hidden.weight"], part.weights["hidden.weight"])
@@ -158,9 +158,9 @@ def test_columns_of_a_flattened_channel_are_one_group_of_the_penalty() -> None:
     assert group_lasso(mask, weights, ("head.weight",)) == pytest.approx(np.sqrt(29) + 5 + 2)
 
 
-@given(masked_models(), st.integers(0, 99), st.sampled_from(list(Scope)), st.floats(0.05, 1), st.floats(0.01, 1))
+@given(masked_models(), st.integers(0, 99), st.sampled_from(list(PruningScope)), st.floats(0.05, 1), st.floats(0.01, 1))
 def test_masks_only_shrink_and_end_at_the_target(
-    found: tuple[ModelGraph, Mask], seed: int, scope: Scope, rate: float, target: float
+    found: tuple[ModelGraph, Mask], seed: int, scope: PruningScope, rate: float, target: float
 ) -> None:
     graph, mask = found
     part = part_of(mask, seed, accuracy=accuracy_of(1.0))
@@ -200,7 +200,7 @@ def test_a_resumed_round_ends_like_an_uninterrupted_one(found: tuple[ModelGraph,
 
 
 def test_the_proximal_term_pulls_to_what_was_sent_of_the_channels_that_are_left() -> None:
-    part = Part(full_mask(perceptron()), perceptron_weights(), seed=1, accuracy=accuracy_of(0.9))
+    part = TrainingInput(full_mask(perceptron()), perceptron_weights(), seed=1, accuracy=accuracy_of(0.9))
     rule = ChannelPruning(descent=Descent(learning_rate=1.0, proximal=0.5), rate=0.25, lasso=0.0)
     run = Quadratic(part.mask.graph, trained=("hidden.bias",))
     state = rule.begin(part)

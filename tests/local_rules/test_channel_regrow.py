@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgefl.local_rules import ChannelRegrow, Descent, Part, rule_of
+from edgefl.local_rules import ChannelRegrow, Descent, TrainingInput, rule_of
 from edgefl.local_rules.channel_regrow import exchanged, random_kept
-from edgefl.local_rules.prune_regrow import Method
+from edgefl.local_rules.prune_regrow import RegrowMethod
 from edgefl.local_rules.submodel_channels import prunable_groups
 from edgefl.masks import Mask, full_mask, gather
 from edgefl.model_graph import GraphBuilder, ModelGraph
 from edgefl.values import RuleSettings, settings_from
 from edgefl.wire import Dense
 from tests.local_rules.quadratic import Quadratic, assert_resumes, part_of, random_weights, train
-from tests.strategies import masked_models
+from tests.random_models import masked_models
 
 
 def perceptron(units: int = 8, *, norm_groups: int = 1) -> ModelGraph:
@@ -73,7 +73,7 @@ def test_draws_are_even_and_follow_the_seed() -> None:
 
 def test_the_update_is_what_the_old_channels_lost_and_new_ones_are_zero() -> None:
     mask = Mask.of(perceptron(), kept={"hidden": [1, 2, 4, 7]})
-    part = Part(mask, gather(mask, sized([9, 3, 1, 9, 4, 9, 9, 2])), seed=5, round=0, rounds=9)
+    part = TrainingInput(mask, gather(mask, sized([9, 3, 1, 9, 4, 9, 9, 2])), seed=5, round=0, rounds=9)
     run = Quadratic(mask.graph)
     state, update = train(ChannelRegrow(descent=Descent(learning_rate=0.01)), part, run, 2)
     for name, payload in update.tensors.items():
@@ -91,8 +91,8 @@ def test_the_update_is_what_the_old_channels_lost_and_new_ones_are_zero() -> Non
     assert update.metrics["density"] == 0.5
 
 
-@pytest.mark.parametrize(("method", "number"), [(Method.STATIC, 0), (Method.DYNAMIC, 4)])
-def test_a_static_mask_and_that_of_the_last_round_stay(method: Method, number: int) -> None:
+@pytest.mark.parametrize(("method", "number"), [(RegrowMethod.STATIC, 0), (RegrowMethod.DYNAMIC, 4)])
+def test_a_static_mask_and_that_of_the_last_round_stay(method: RegrowMethod, number: int) -> None:
     mask = Mask.of(perceptron(), kept={"hidden": [1, 2, 4, 7]})
     part = part_of(mask, 0, round=number, rounds=5)
     state, update = train(ChannelRegrow(method=method), part, Quadratic(mask.graph), 1)
@@ -129,5 +129,5 @@ def test_a_resumed_round_ends_like_an_uninterrupted_one(found: tuple[ModelGraph,
 
 
 def test_settings_make_the_same_rule_on_the_device() -> None:
-    rule = ChannelRegrow(method=Method.STATIC, initial_rate=0.25)
+    rule = ChannelRegrow(method=RegrowMethod.STATIC, initial_rate=0.25)
     assert rule_of(RuleSettings(name="channel_regrow", settings=settings_from(rule))) == rule

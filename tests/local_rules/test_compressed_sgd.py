@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgefl.local_rules import CompressedSgd, Descent, Part, Sgd
+from edgefl.local_rules import CompressedSgd, Descent, Sgd, TrainingInput
 from edgefl.local_rules.compressed_sgd import Compression
 from edgefl.local_rules.compression import (
     Drive,
@@ -20,9 +20,9 @@ from edgefl.local_rules.compression import (
 from edgefl.local_rules.descent import weight_tensors
 from edgefl.masks import Mask, full_mask
 from edgefl.model_graph import ModelGraph
-from edgefl.wire import Body, Dense, Kind, decode, encode
+from edgefl.wire import Body, BodyKind, Dense, decode, encode
 from tests.local_rules.quadratic import Quadratic, assert_frozen_stay, assert_resumes, part_of, train
-from tests.strategies import masked_models
+from tests.random_models import masked_models
 
 
 @given(masked_models(), st.sampled_from(Compression), st.integers(0, 2**64 - 1))
@@ -30,11 +30,11 @@ def test_the_coordinator_expands_what_the_device_compressed(
     model: tuple[ModelGraph, Mask], compression: Compression, seed: int
 ) -> None:
     graph, mask = model
-    part = Part(mask, part_of(mask, 1).weights, seed)
+    part = TrainingInput(mask, part_of(mask, 1).weights, seed)
     rule = CompressedSgd(compressor=compression, kept=1.0, descent=Descent(momentum=0.5))
     _, update = train(rule, part, Quadratic(graph), 3)
     assert_frozen_stay(part, update)
-    arrived = decode(encode(Body(Kind.UPDATE, update.tensors, seed))).tensors
+    arrived = decode(encode(Body(BodyKind.UPDATE, update.tensors, seed))).tensors
     plain = train(Sgd(descent=Descent(momentum=0.5)), part, Quadratic(graph), 3)[1]
     assert all(np.array_equal(update.weights[name], array) for name, array in plain.weights.items())
     expanded = rule.expand(mask, arrived, seed)

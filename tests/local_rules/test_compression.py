@@ -23,7 +23,7 @@ from edgefl.local_rules.compression import (
 )
 from edgefl.local_rules.compression.hadamard import LARGEST, blocks_of, rotate, rotate_back, rotated_size
 from edgefl.noise import bits, derive
-from edgefl.wire import Bits, Body, Dense, Kind, Payload, Sparse, check_tensors, decode, encode, measure
+from edgefl.wire import Bits, Body, BodyKind, Dense, Payload, Sparse, check_tensors, decode, encode, measure
 
 COMPRESSORS: list[Compressor] = [
     StochasticSign(),
@@ -49,7 +49,7 @@ def normal(*shape: int, seed: int = 0) -> np.ndarray:
 
 
 def wired(payloads: Mapping[str, Payload]) -> Mapping[str, Payload]:
-    return decode(encode(Body(Kind.UPDATE, payloads))).tensors
+    return decode(encode(Body(BodyKind.UPDATE, payloads))).tensors
 
 
 def passed(compressor: Compressor, update: np.ndarray, seed: int = 1) -> np.ndarray:
@@ -59,7 +59,7 @@ def passed(compressor: Compressor, update: np.ndarray, seed: int = 1) -> np.ndar
 
 
 def data_bits(compressor: Compressor, update: np.ndarray) -> int:
-    sizes = measure(encode(Body(Kind.UPDATE, compressor.compress("a", update, 1)))).tensor_bytes
+    sizes = measure(encode(Body(BodyKind.UPDATE, compressor.compress("a", update, 1)))).tensor_bytes
     return 8 * sum(sizes.values())
 
 

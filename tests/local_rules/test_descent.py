@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from edgefl.errors import SchemaError
-from edgefl.local_rules import Batch, Descent, Part, Sgd, StepResult
-from edgefl.local_rules.descent import BLOCK, Pace, Schedule, weight_tensors
+from edgefl.local_rules import Batch, Descent, Sgd, StepResult, TrainingInput
+from edgefl.local_rules.descent import BLOCK, Schedule, ScheduleUnit, weight_tensors
 from edgefl.masks import Mask, Weights, full_mask
 from edgefl.model_graph import GraphBuilder, ModelGraph
 from tests.local_rules.quadratic import nth_batch, part_of
@@ -37,7 +37,7 @@ def moved(
 ) -> list[float]:
     """The weights of a line after some steps."""
     mask = mask or full_mask(line(len(start)))
-    part = Part(mask, {"head.weight": np.array([start], np.float32)}, seed=0)
+    part = TrainingInput(mask, {"head.weight": np.array([start], np.float32)}, seed=0)
     rule = Sgd(descent=descent)
     state = rule.begin(part)
     run = Given(*({"head.weight": np.array([gradient], np.float32)} for gradient in gradients))
@@ -49,7 +49,7 @@ def moved(
 
 def rates(descent: Descent, rounds: int, steps: int = 1) -> list[float]:
     part = part_of(full_mask(line(1)), 0, rounds=rounds, steps=steps)
-    each = [Part(part.mask, part.weights, 0, round=r, rounds=rounds, steps=steps) for r in range(rounds)]
+    each = [TrainingInput(part.mask, part.weights, 0, round=r, rounds=rounds, steps=steps) for r in range(rounds)]
     return [descent.rate(one, step) for one in each for step in range(steps)]
 
 
@@ -64,7 +64,7 @@ def test_drops_may_be_anywhere() -> None:
 
 
 def test_a_schedule_by_step_counts_the_steps_of_all_rounds() -> None:
-    descent = Descent(learning_rate=1.0, schedule=Schedule.STEP_DECAY, schedule_by=Pace.STEP)
+    descent = Descent(learning_rate=1.0, schedule=Schedule.STEP_DECAY, schedule_by=ScheduleUnit.STEP)
     assert rates(descent, 2, steps=4) == pytest.approx([1, 1, 1, 1, 0.1, 0.1, 0.01, 0.01])
     assert rates(descent, 1, steps=4) == pytest.approx([1, 1, 0.1, 0.01])
 
@@ -122,7 +122,7 @@ def test_weights_and_gradients_may_come_in_any_order_of_memory() -> None:
     build = GraphBuilder("square", channels=3)
     build.linear("head", build.input, 3, bias=False, head=True)
     start, gradient = (np.arange(9, dtype=np.float32).reshape(3, 3).T * factor for factor in (1, 2))
-    part = Part(full_mask(build.finish()), {"head.weight": start}, seed=0)
+    part = TrainingInput(full_mask(build.finish()), {"head.weight": start}, seed=0)
     rule = Sgd(descent=Descent(learning_rate=0.5))
     state = rule.begin(part)
     rule.step(part, state, nth_batch(0), Given({"head.weight": gradient}))
@@ -135,7 +135,7 @@ def test_weights_and_gradients_may_come_in_any_order_of_memory() -> None:
 def test_gradients_are_read_and_not_changed() -> None:
     mask = full_mask(line(2))
     gradient = np.array([[30, 40]], np.float32)
-    part = Part(mask, {"head.weight": np.ones((1, 2), np.float32)}, seed=0)
+    part = TrainingInput(mask, {"head.weight": np.ones((1, 2), np.float32)}, seed=0)
     rule = Sgd(descent=Descent(clip_norm=1.0, momentum=0.9, weight_decay=0.1, proximal=0.1, nesterov=True))
     result = rule.step(part, rule.begin(part), nth_batch(0), Given({"head.weight": gradient}))
     assert result.gradients["head.weight"] is gradient
@@ -143,7 +143,7 @@ def test_gradients_are_read_and_not_changed() -> None:
 
 
 def test_a_tensor_without_a_gradient_stays() -> None:
-    part = Part(full_mask(line(1)), {"head.weight": np.ones((1, 1), np.float32)}, seed=0)
+    part = TrainingInput(full_mask(line(1)), {"head.weight": np.ones((1, 1), np.float32)}, seed=0)
     rule = Sgd(descent=Descent(weight_decay=0.5))
     state = rule.begin(part)
     rule.step(part, state, nth_batch(0), Given({}))

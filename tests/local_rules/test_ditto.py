@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgefl.local_rules import Batch, Descent, Ditto, Part, Sgd, StepResult, rule_of, settings_of
+from edgefl.local_rules import Batch, Descent, DittoRule, Sgd, StepResult, TrainingInput, rule_of, settings_of
 from edgefl.local_rules.rule import trained_parameters
 from edgefl.masks import Mask, Weights, full_mask, gather
-from edgefl.model_graph import ModelGraph, Role
+from edgefl.model_graph import ModelGraph, TensorRole
 from edgefl.values import RuleSettings
 from edgefl.wire import Dense
 from tests.local_rules.quadratic import Quadratic, assert_resumes, nth_batch, part_of, random_weights, train
-from tests.strategies import masked_models
+from tests.random_models import masked_models
 
 
-def slow_own(rule: Ditto, part: Part, own: Weights, steps: int) -> dict[str, Any]:
+def slow_own(rule: DittoRule, part: TrainingInput, own: Weights, steps: int) -> dict[str, Any]:
     """v of Algorithm 1, entry by entry in double precision; what the mask does not hold or train stays."""
     v = {name: array.astype(np.float64) for name, array in own.items()}
     rate = rule.own_rate or rule.descent.learning_rate
@@ -30,7 +30,7 @@ def slow_own(rule: Ditto, part: Part, own: Weights, steps: int) -> dict[str, Any
                     pulled = rule.pull * (v[name][place] - float(part.weights[name][place]))
                     v[name][place] -= rate * (float(result.gradients[name][place]) + pulled)
         for name in part.mask.trained_tensors:
-            if part.mask.graph.tensor[name].role is Role.STATISTIC:
+            if part.mask.graph.tensor[name].role is TensorRole.STATISTIC:
                 held = part.mask.held.get(name, np.True_)
                 v[name] = np.where(held, result.statistics[name], v[name])
     return v
@@ -42,7 +42,7 @@ def test_both_models_follow_algorithm_1(model: tuple[ModelGraph, Mask], pull: fl
     graph, mask = model
     own = gather(mask, random_weights(graph, 7))
     part = part_of(mask, 1, own=lambda: own)
-    rule = Ditto(descent=Descent(learning_rate=0.05), pull=pull, own_rate=own_rate)
+    rule = DittoRule(descent=Descent(learning_rate=0.05), pull=pull, own_rate=own_rate)
     _, update = train(rule, part, Quadratic(graph), 3)
     for name, array in slow_own(rule, part, own, 3).items():
         assert np.allclose(update.weights[name], array, rtol=1e-4, atol=1e-5), name
@@ -57,7 +57,7 @@ def test_both_models_follow_algorithm_1(model: tuple[ModelGraph, Mask], pull: fl
 
 def test_in_the_first_round_the_own_model_begins_as_the_global_one(small: ModelGraph) -> None:
     part = part_of(full_mask(small), 1)
-    rule = Ditto(pull=0.7)
+    rule = DittoRule(pull=0.7)
     _, update = train(rule, part, Quadratic(small), 2)
     for name, array in slow_own(rule, part, part.weights, 2).items():
         assert np.allclose(update.weights[name], array, rtol=1e-4, atol=1e-5), name
@@ -67,10 +67,10 @@ def test_momentum_and_a_proximal_term_are_each_models_own(small: ModelGraph) -> 
     """Without a pull, from the same start, both models are the same; momentum does not go from one to the other."""
     part = part_of(full_mask(small), 1)
     descent = Descent(learning_rate=0.05, momentum=0.9, weight_decay=1e-3)
-    _, update = train(Ditto(descent=descent, pull=0.0), part, Quadratic(small), 4)
+    _, update = train(DittoRule(descent=descent, pull=0.0), part, Quadratic(small), 4)
     _, plain = train(Sgd(descent=descent), part, Quadratic(small), 4)
     assert all(np.array_equal(array, plain.weights[name]) for name, array in update.weights.items())
-    pulled = Ditto(descent=Descent(learning_rate=0.05, proximal=0.5), pull=0.0)
+    pulled = DittoRule(descent=Descent(learning_rate=0.05, proximal=0.5), pull=0.0)
     _, update = train(pulled, part, Quadratic(small), 4)
     _, plain = train(Sgd(descent=Descent(learning_rate=0.05)), part, Quadratic(small), 4)
     assert all(np.array_equal(array, plain.weights[name]) for name, array in update.weights.items())
@@ -86,7 +86,7 @@ def test_a_step_runs_the_engine_twice_and_returns_the_global_loss(small: ModelGr
         losses.append(result.loss)
         return result
 
-    rule = Ditto()
+    rule = DittoRule()
     state = rule.begin(part)
     result = rule.step(part, state, nth_batch(0), run)
     assert state.steps == 1
@@ -99,13 +99,13 @@ def test_a_step_runs_the_engine_twice_and_returns_the_global_loss(small: ModelGr
 def test_a_round_goes_on_after_a_crash(model: tuple[ModelGraph, Mask], stop: int, momentum: float) -> None:
     own = gather(model[1], random_weights(model[0], 7))
     part = part_of(model[1], 2, steps=3, own=lambda: own)
-    rule = Ditto(descent=Descent(momentum=momentum))
+    rule = DittoRule(descent=Descent(momentum=momentum))
     assert_resumes(rule, part, Quadratic(model[0]), steps=3, stop=stop)
 
 
 def test_settings_make_the_rule() -> None:
     made = rule_of(RuleSettings(name="ditto", settings={"pull": 0.1, "own_rate": 0.01, "learning_rate": 0.3}))
-    assert made == Ditto(descent=Descent(learning_rate=0.3), pull=0.1, own_rate=0.01)
-    assert {"pull", "own_rate", "momentum"} <= settings_of(Ditto).keys()
+    assert made == DittoRule(descent=Descent(learning_rate=0.3), pull=0.1, own_rate=0.01)
+    assert {"pull", "own_rate", "momentum"} <= settings_of(DittoRule).keys()
     with pytest.raises(Exception, match="0 or more"):
         rule_of(RuleSettings(name="ditto", settings={"pull": -1}))

@@ -12,7 +12,7 @@ from edgefl.local_rules.erk import erk_counts, erk_densities, erk_mask, maskable
 from edgefl.masks import Mask, full_mask
 from edgefl.model_graph import GraphBuilder, ModelGraph, cost_of
 from edgefl.noise import bits, derive
-from tests.strategies import masked_models
+from tests.random_models import masked_models
 
 
 def two_layers() -> ModelGraph:

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from edgefl.errors import MaskError
 from edgefl.local_rules import FineTune, Sgd
-from edgefl.local_rules.fine_tune import Head
+from edgefl.local_rules.fine_tune import HeadTreatment
 from edgefl.masks import Mask, full_mask
 from edgefl.model_graph import ModelGraph
 from tests.local_rules.quadratic import Quadratic, assert_resumes, part_of, train
-from tests.strategies import masked_models
+from tests.random_models import masked_models
 
 HEAD = {"head.weight", "head.bias"}
 
@@ -30,20 +30,20 @@ def test_the_head_is_trained_frozen_or_alone(small: ModelGraph) -> None:
     mask = full_mask(small)
     everything = set(small.tensor)
     assert changed(FineTune(), mask) == everything
-    assert changed(FineTune(head=Head.FREEZE), mask) == everything - HEAD
-    assert changed(FineTune(head=Head.HEAD_ONLY), mask) == HEAD
+    assert changed(FineTune(head=HeadTreatment.FREEZE), mask) == everything - HEAD
+    assert changed(FineTune(head=HeadTreatment.HEAD_ONLY), mask) == HEAD
 
 
 def test_layers_that_the_mask_freezes_stay_frozen(small: ModelGraph) -> None:
     mask = Mask.of(small, trained=["conv2", "head"])
     assert changed(FineTune(), mask) == {"conv2.weight", "conv2.bias"} | HEAD
-    assert changed(FineTune(head=Head.HEAD_ONLY), mask) == HEAD
+    assert changed(FineTune(head=HeadTreatment.HEAD_ONLY), mask) == HEAD
 
 
 def test_tuning_nothing_is_refused(small: ModelGraph) -> None:
     part = part_of(Mask.of(small, trained=["head"]), 1)
     with pytest.raises(MaskError, match="leaves no layer to train"):
-        FineTune(head=Head.FREEZE).begin(part)
+        FineTune(head=HeadTreatment.FREEZE).begin(part)
 
 
 @given(masked_models())

@@ -8,7 +8,7 @@ from edgefl.local_rules import LocalTraining, Sgd
 from edgefl.masks import Mask, gather
 from edgefl.model_graph import ModelGraph
 from tests.local_rules.quadratic import Quadratic, assert_resumes, part_of, random_weights, train
-from tests.strategies import masked_models
+from tests.random_models import masked_models
 
 
 @settings(max_examples=30)

@@ -13,7 +13,7 @@ from edgefl.local_rules.submodel_channels import prunable_groups
 from edgefl.masks import Mask, full_mask
 from edgefl.model_graph import GraphBuilder, ModelGraph
 from edgefl.noise import derive, unit
-from tests.strategies import masked_models
+from tests.random_models import masked_models
 
 SEED = 20
 

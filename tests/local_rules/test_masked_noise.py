@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgefl.errors import WireFormatError
-from edgefl.local_rules import Batch, Descent, MaskedNoise, Part, State, StepResult, noise_of, rebuild
+from edgefl.local_rules import Batch, Descent, MaskedNoise, State, StepResult, TrainingInput, noise_of, rebuild
 from edgefl.local_rules.descent import BLOCK, weight_tensors
 from edgefl.local_rules.masked_noise import FloatArray, Masking, MaskKind
 from edgefl.masks import Mask, Weights, full_mask
 from edgefl.model_graph import GraphBuilder, ModelGraph
-from edgefl.wire import Bits, Body, Dense, Kind, decode, encode, measure
+from edgefl.wire import Bits, Body, BodyKind, Dense, decode, encode, measure
 from tests.local_rules.quadratic import Quadratic, assert_frozen_stay, assert_resumes, nth_batch, part_of, train
-from tests.strategies import masked_models
+from tests.random_models import masked_models
 
 ENTRIES = 3 * BLOCK + 5
 KINDS = list(MaskKind)
@@ -36,7 +36,7 @@ class Watched:
         return self.run(weights, batch)
 
 
-def state_with_ratio(rule: MaskedNoise, part: Part, ratio: float) -> State:
+def state_with_ratio(rule: MaskedNoise, part: TrainingInput, ratio: float) -> State:
     """A state in which every update is so many times its noise."""
     state = rule.begin(part)
     state.memory["update:head.weight"][...] = np.float32(ratio) * state.memory["noise:head.weight"]
@@ -47,7 +47,7 @@ def forward(rule: MaskedNoise, ratio: float, *, step: int, steps: int) -> FloatA
     """What multiplies the noise in the forward pass of one step."""
     graph = wide()
     zero = {"head.weight": np.zeros((1, ENTRIES), np.float32)}
-    part = Part(full_mask(graph), zero, seed=7, steps=steps)
+    part = TrainingInput(full_mask(graph), zero, seed=7, steps=steps)
     state = state_with_ratio(rule, part, ratio)
     state.steps = step - 1
     run = Watched(graph)
@@ -85,7 +85,7 @@ def test_the_share_of_masked_weights_grows_with_the_steps(kind: MaskKind) -> Non
 
 
 def test_an_update_is_clipped_in_the_forward_pass_alone() -> None:
-    part = Part(full_mask(wide()), {"head.weight": np.zeros((1, ENTRIES), np.float32)}, seed=1, steps=1000)
+    part = TrainingInput(full_mask(wide()), {"head.weight": np.zeros((1, ENTRIES), np.float32)}, seed=1, steps=1000)
     rule, run = MaskedNoise(descent=Descent(learning_rate=1e-6)), Watched(wide())
     state = state_with_ratio(rule, part, 30.0)
     before = state.memory["update:head.weight"].copy()
@@ -112,12 +112,12 @@ def test_the_coordinator_rebuilds_the_update_bit_for_bit(
     model: tuple[ModelGraph, Mask], kind: MaskKind, seed: int
 ) -> None:
     graph, mask = model
-    part = Part(mask, part_of(mask, 1).weights, seed, steps=3)
+    part = TrainingInput(mask, part_of(mask, 1).weights, seed, steps=3)
     before = {name: array.copy() for name, array in part.weights.items()}
     state, update = train(MaskedNoise(masks=kind), part, Quadratic(graph), 3)
     assert all(np.array_equal(part.weights[name], array) for name, array in before.items())
     assert_frozen_stay(part, update)
-    arrived = decode(encode(Body(Kind.UPDATE, update.tensors, seed))).tensors
+    arrived = decode(encode(Body(BodyKind.UPDATE, update.tensors, seed))).tensors
     assert set(arrived) == set(mask.trained_tensors)
     for name, payload in arrived.items():
         if name in weight_tensors(mask):
@@ -173,9 +173,9 @@ def test_bounds_are_the_papers_unless_they_are_given() -> None:
 
 
 def test_a_weight_is_one_bit_on_the_wire() -> None:
-    part = Part(full_mask(wide()), {"head.weight": np.zeros((1, ENTRIES), np.float32)}, seed=1)
+    part = TrainingInput(full_mask(wide()), {"head.weight": np.zeros((1, ENTRIES), np.float32)}, seed=1)
     _, update = train(MaskedNoise(), part, Quadratic(part.mask.graph), 1)
-    size = measure(encode(Body(Kind.UPDATE, update.tensors, part.seed)))
+    size = measure(encode(Body(BodyKind.UPDATE, update.tensors, part.seed)))
     assert size.tensor_bytes == {"head.weight": -(-ENTRIES // 8)}
     bits = update.tensors["head.weight"]
     assert isinstance(bits, Bits)

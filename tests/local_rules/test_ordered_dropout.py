@@ -25,7 +25,7 @@ from tests.local_rules.quadratic import (
     train,
 )
 from tests.masks.test_slicing import kept_coordinates
-from tests.strategies import masked_models, model_graphs
+from tests.random_models import masked_models, model_graphs
 
 MOVING = Descent(learning_rate=0.1, momentum=0.9, weight_decay=0.01)
 

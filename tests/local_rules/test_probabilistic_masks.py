@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgefl.errors import MaskError, WireFormatError
-from edgefl.local_rules import Batch, Part, StepResult
+from edgefl.local_rules import Batch, StepResult, TrainingInput
 from edgefl.local_rules.erk import maskable_tensors
 from edgefl.local_rules.mask_generation import Gradient, generate, logit, sigmoid, slopes
 from edgefl.local_rules.maskable_channels import MaskableChannels
@@ -16,9 +16,9 @@ from edgefl.local_rules.maskable_weights import MaskableWeights
 from edgefl.local_rules.probabilistic_masks import Extraction, Granularity, ProbabilisticMasks, extract
 from edgefl.local_rules.submodel_channels import prunable_groups
 from edgefl.masks import Mask, Weights, freeze, full_mask, gather
-from edgefl.model_graph import GraphBuilder, ModelGraph, Role
+from edgefl.model_graph import GraphBuilder, ModelGraph, TensorRole
 from edgefl.noise import derive
-from edgefl.wire import Body, Counts, Kind, decode, encode
+from edgefl.wire import Body, BodyKind, Counts, decode, encode
 from tests.local_rules.quadratic import (
     Quadratic,
     assert_resumes,
@@ -29,7 +29,7 @@ from tests.local_rules.quadratic import (
     train,
     wide_model,
 )
-from tests.strategies import masked_models
+from tests.random_models import masked_models
 
 
 def three_layers() -> ModelGraph:
@@ -44,7 +44,7 @@ def names_of(mask: Mask, granularity: Granularity) -> dict[str, tuple[int, ...]]
     return {group.name: (mask.widths[group.name],) for group in prunable_groups(mask)}
 
 
-def part_with(mask: Mask, granularity: Granularity, seed: int, p: float | None = None, **others: Any) -> Part:
+def part_with(mask: Mask, granularity: Granularity, seed: int, p: float | None = None, **others: Any) -> TrainingInput:
     generator = np.random.default_rng(seed)
     extras = {
         f"p/{name}": (generator.random(shape) if p is None else np.full(shape, p)).astype(np.float32)
@@ -74,7 +74,7 @@ def test_a_step_moves_s_down_its_gradient() -> None:
 def test_counts_are_sent_and_read_back() -> None:
     part = part_with(full_mask(three_layers()), Granularity.WEIGHT, 3)
     _, update = train(ProbabilisticMasks(capacity=0.3), part, Quadratic(part.mask.graph), 2)
-    body = decode(encode(Body(Kind.UPDATE, update.tensors)))
+    body = decode(encode(Body(BodyKind.UPDATE, update.tensors)))
     numbers = {name: payload.to_array() for name, payload in body.tensors.items() if isinstance(payload, Counts)}
     assert set(numbers) == {"m/a.weight", "m/b.weight", "m/head.weight"}
     top = max(int(array.max()) for array in numbers.values())
@@ -131,7 +131,7 @@ class Product:
     """A loss that is no sum over single weights: half the square of the sum of sines of all of them."""
 
     def __init__(self, graph: ModelGraph) -> None:
-        self.names = [tensor.name for tensor in graph.tensors if tensor.role is not Role.STATISTIC]
+        self.names = [tensor.name for tensor in graph.tensors if tensor.role is not TensorRole.STATISTIC]
 
     def loss(self, weights: Weights) -> float:
         return 0.5 * sum(float(np.sin(weights[name].astype(np.float64)).sum()) for name in self.names) ** 2
@@ -170,7 +170,7 @@ def switched(mask: Mask, weights: Weights, switches: dict[str, Any]) -> dict[str
     result = {name: array.astype(np.float64) for name, array in weights.items()}
     for group in mask.graph.groups:
         for span in group.spans if group.name in switches else ():
-            if mask.graph.tensor[span.tensor].role is Role.STATISTIC:
+            if mask.graph.tensor[span.tensor].role is TensorRole.STATISTIC:
                 continue
             selected = np.arange(mask.graph.tensor[span.tensor].shape[span.axis])
             selected = selected[mask.selectors[span.tensor][span.axis]].tolist()
@@ -212,7 +212,7 @@ def test_each_step_draws_anew_and_the_seed_decides() -> None:
     rule = ProbabilisticMasks(capacity=0.5, learning_rate=1e-9)
     for seed in (1, 1, 2):
         state = rule.begin(part)
-        again = Part(part.mask, part.weights, seed, extras=part.extras)
+        again = TrainingInput(part.mask, part.weights, seed, extras=part.extras)
         for number in range(3):
             rule.step(again, state, nth_batch(number), run)
     assert seen[:3] == seen[3:6]

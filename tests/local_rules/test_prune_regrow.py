@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgefl.local_rules import Batch, Part, StepResult
+from edgefl.local_rules import Batch, StepResult, TrainingInput
 from edgefl.local_rules.descent import Descent
 from edgefl.local_rules.erk import erk_mask
-from edgefl.local_rules.prune_regrow import Method, PruneRegrow, next_held, prune_rate
+from edgefl.local_rules.prune_regrow import PruneRegrow, RegrowMethod, next_held, prune_rate
 from edgefl.masks import Mask, Weights, freeze, full_mask
 from edgefl.model_graph import GraphBuilder, ModelGraph
 from edgefl.wire import Dense, Sparse
@@ -22,7 +22,7 @@ from tests.local_rules.quadratic import (
     train,
     wide_model,
 )
-from tests.strategies import masked_models
+from tests.random_models import masked_models
 
 WEIGHTS = np.array([[0.5, -0.1, 0], [0.3, 0, -0.7]], np.float32)
 HELD = np.array([[1, 1, 0], [1, 0, 1]], np.bool_)
@@ -62,7 +62,7 @@ def test_the_prune_rate_falls_as_a_cosine_to_zero() -> None:
 
 def test_the_update_is_what_the_weights_of_the_old_mask_lost() -> None:
     mask = Mask.of(row(2), held={"head.weight": HELD})
-    part = Part(mask, {"head.weight": WEIGHTS}, seed=0, round=0, rounds=3)
+    part = TrainingInput(mask, {"head.weight": WEIGHTS}, seed=0, round=0, rounds=3)
     rule = PruneRegrow(descent=Descent(learning_rate=0.1))
     state, update = train(rule, part, Quadratic(mask.graph), 2)
     payload = update.tensors["head.weight"]
@@ -82,7 +82,7 @@ def test_the_update_is_what_the_weights_of_the_old_mask_lost() -> None:
 
 def test_the_last_batch_decides_what_comes() -> None:
     mask = Mask.of(row(2), held={"head.weight": HELD})
-    part = Part(mask, {"head.weight": WEIGHTS}, seed=0, round=0, rounds=3)
+    part = TrainingInput(mask, {"head.weight": WEIGHTS}, seed=0, round=0, rounds=3)
     rule = PruneRegrow()
     state = rule.begin(part)
     update = rule.finish(part, state, nth_batch(4), Quadratic(mask.graph))
@@ -92,9 +92,9 @@ def test_the_last_batch_decides_what_comes() -> None:
 
 def test_a_static_mask_never_changes_and_needs_no_gradient_in_the_end() -> None:
     mask = Mask.of(row(2), held={"head.weight": HELD})
-    part = Part(mask, {"head.weight": WEIGHTS}, seed=0, round=0, rounds=3)
+    part = TrainingInput(mask, {"head.weight": WEIGHTS}, seed=0, round=0, rounds=3)
     run = Quadratic(mask.graph)
-    _, update = train(PruneRegrow(method=Method.STATIC), part, run, 2)
+    _, update = train(PruneRegrow(method=RegrowMethod.STATIC), part, run, 2)
     assert len(run.shapes_seen) == 2
     assert update.mask.digest == mask.digest
     assert update.metrics["exchanged_weights"] == 0
@@ -102,7 +102,7 @@ def test_a_static_mask_never_changes_and_needs_no_gradient_in_the_end() -> None:
 
 def test_the_last_round_leaves_the_mask_as_it_is() -> None:
     mask = Mask.of(row(2), held={"head.weight": HELD})
-    part = Part(mask, {"head.weight": WEIGHTS}, seed=0, round=2, rounds=3)
+    part = TrainingInput(mask, {"head.weight": WEIGHTS}, seed=0, round=2, rounds=3)
     _, update = train(PruneRegrow(), part, Quadratic(mask.graph), 1)
     assert update.mask.digest == mask.digest
 
@@ -148,7 +148,7 @@ def test_a_resumed_round_ends_like_an_uninterrupted_one(found: tuple[ModelGraph,
 
 def test_gradients_of_weights_that_are_not_held_change_nothing() -> None:
     mask = Mask.of(row(2), held={"head.weight": HELD})
-    part = Part(mask, {"head.weight": WEIGHTS}, seed=0, rounds=3)
+    part = TrainingInput(mask, {"head.weight": WEIGHTS}, seed=0, rounds=3)
     quiet, loud = Quadratic(mask.graph), Quadratic(mask.graph)
 
     def shouting(weights: Weights, batch: Batch) -> StepResult:
@@ -165,8 +165,8 @@ def test_gradients_of_weights_that_are_not_held_change_nothing() -> None:
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
-@pytest.mark.parametrize("method", list(Method))
-def test_the_memory_that_a_planner_is_told_is_what_a_round_takes(momentum: float, method: Method) -> None:
+@pytest.mark.parametrize("method", list(RegrowMethod))
+def test_the_memory_that_a_planner_is_told_is_what_a_round_takes(momentum: float, method: RegrowMethod) -> None:
     mask = erk_mask(full_mask(wide_model()), 0.5, seed=0)
     rule = PruneRegrow(descent=Descent(momentum=momentum), method=method)
     peak = memory_of_a_round(rule, part_of(mask, 0, rounds=2))

@@ -13,9 +13,9 @@ from edgefl.local_rules import (
     ChannelPruning,
     Descent,
     MaskedNoise,
-    Part,
     PrunedNoise,
     StepResult,
+    TrainingInput,
     rebuild,
     rule_of,
     trained_parameters,
@@ -26,10 +26,10 @@ from edgefl.local_rules.masked_noise import MaskKind
 from edgefl.masks import Mask, Weights, full_mask, gather
 from edgefl.model_graph import ModelGraph
 from edgefl.values import RuleSettings, settings_from
-from edgefl.wire import Bits, Body, Dense, Kind, decode, encode, measure
+from edgefl.wire import Bits, Body, BodyKind, Dense, decode, encode, measure
 from tests.local_rules.quadratic import Quadratic, assert_frozen_stay, assert_resumes, nth_batch, part_of, train
 from tests.local_rules.test_channel_pruning import accuracy_of, perceptron, perceptron_weights
-from tests.strategies import masked_models
+from tests.random_models import masked_models
 
 GOOD = accuracy_of(0.9)
 
@@ -65,7 +65,7 @@ def test_without_a_penalty_a_pruned_part_trains_as_if_it_had_come_at_that_size(
     assert_frozen_stay(part, update)
 
 
-def _whole(part: Part) -> dict[str, Any]:
+def _whole(part: TrainingInput) -> dict[str, Any]:
     whole = {t.name: np.zeros(t.shape, np.float32) for t in part.mask.graph.tensors}
     for name, array in part.weights.items():
         whole[name][part.mask.index(name)] = array
@@ -77,10 +77,10 @@ def test_the_coordinator_rebuilds_the_update_from_the_new_mask(
     found: tuple[ModelGraph, Mask], kind: MaskKind, seed: int
 ) -> None:
     graph, mask = found
-    part = Part(mask, part_of(mask, 1).weights, seed, steps=2, accuracy=GOOD)
+    part = TrainingInput(mask, part_of(mask, 1).weights, seed, steps=2, accuracy=GOOD)
     _, update = train(PrunedNoise(masks=kind, rate=0.5, target=0.1), part, Quadratic(graph), 2)
     base = gather(update.mask, _whole(part))
-    arrived = decode(encode(Body(Kind.UPDATE, update.tensors, seed))).tensors
+    arrived = decode(encode(Body(BodyKind.UPDATE, update.tensors, seed))).tensors
     assert set(arrived) == set(update.mask.trained_tensors)
     for name, payload in arrived.items():
         assert payload.shape == update.mask.shapes[name]
@@ -100,7 +100,7 @@ def test_a_resumed_round_ends_like_an_uninterrupted_one(found: tuple[ModelGraph,
 
 
 def test_the_penalty_moves_the_update_at_the_weights_of_the_forward_pass() -> None:
-    part = Part(full_mask(perceptron()), perceptron_weights(), seed=3, steps=2, accuracy=GOOD)
+    part = TrainingInput(full_mask(perceptron()), perceptron_weights(), seed=3, steps=2, accuracy=GOOD)
     seen: dict[str, Any] = {}
 
     def flat(weights: Weights, batch: Batch) -> StepResult:
@@ -119,7 +119,7 @@ def test_the_penalty_moves_the_update_at_the_weights_of_the_forward_pass() -> No
 
 
 def test_metrics_tell_of_both() -> None:
-    part = Part(full_mask(perceptron()), perceptron_weights(), seed=3, accuracy=GOOD)
+    part = TrainingInput(full_mask(perceptron()), perceptron_weights(), seed=3, accuracy=GOOD)
     _, update = train(PrunedNoise(rate=0.25, lasso=0.001), part, Quadratic(part.mask.graph), 1)
     assert update.metrics["pruned_channels"] == 1
     assert update.metrics["kept_fraction"] == 17 / 22
@@ -131,16 +131,16 @@ def test_metrics_tell_of_both() -> None:
 @pytest.mark.parametrize("accuracy", [0.5, None])
 def test_a_device_that_may_not_prune_sends_bits_of_what_it_was_given(accuracy: float | None) -> None:
     check = None if accuracy is None else accuracy_of(accuracy)
-    part = Part(full_mask(perceptron()), perceptron_weights(), seed=3, accuracy=check)
+    part = TrainingInput(full_mask(perceptron()), perceptron_weights(), seed=3, accuracy=check)
     _, update = train(PrunedNoise(), part, Quadratic(part.mask.graph), 1)
     assert update.mask is part.mask
     assert update.tensors["hidden.weight"].shape == (4, 2)
 
 
 def test_a_weight_that_is_left_is_one_bit_on_the_wire() -> None:
-    part = Part(full_mask(perceptron()), perceptron_weights(), seed=3, accuracy=GOOD)
+    part = TrainingInput(full_mask(perceptron()), perceptron_weights(), seed=3, accuracy=GOOD)
     _, update = train(PrunedNoise(rate=0.5), part, Quadratic(part.mask.graph), 1)
-    size = measure(encode(Body(Kind.UPDATE, update.tensors, part.seed)))
+    size = measure(encode(Body(BodyKind.UPDATE, update.tensors, part.seed)))
     # Two hidden units: 2 x 2 and 2 x 2 weights in a byte each; biases of 2 and 2 in full.
     assert size.tensor_bytes == {"hidden.weight": 1, "hidden.bias": 8, "head.weight": 1, "head.bias": 8}
 

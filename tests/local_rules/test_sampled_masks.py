@@ -8,28 +8,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgefl.errors import MaskError, WireFormatError
-from edgefl.local_rules import Batch, Descent, Part, SampledMasks, Sgd, StepResult
+from edgefl.local_rules import Batch, Descent, SampledMasks, Sgd, StepResult, TrainingInput
 from edgefl.local_rules.descent import weight_tensors
 from edgefl.local_rules.mask_generation import sigmoid
 from edgefl.local_rules.sampled_masks import drawn, random_weights
 from edgefl.masks import Array, Mask, Weights, full_mask, gather
 from edgefl.model_graph import GraphBuilder, ModelGraph
 from edgefl.noise import bits, derive, unit
-from edgefl.wire import Bits, Body, Dense, Kind, decode, encode
+from edgefl.wire import Bits, Body, BodyKind, Dense, decode, encode
 from tests.local_rules.quadratic import Quadratic, assert_frozen_stay, assert_resumes, nth_batch, part_of, train
-from tests.strategies import masked_models
+from tests.random_models import masked_models
 
 SEED = 2**64 - 3
 
 
-def with_probabilities(part: Part, p: float | None = None) -> Part:
+def with_probabilities(part: TrainingInput, p: float | None = None) -> TrainingInput:
     """A part with the extras that the rule reads: one probability for all entries, or random ones."""
     generator = np.random.default_rng(5)
     extras: dict[str, Array] = {}
     for name in weight_tensors(part.mask):
         shape = part.mask.shapes[name]
         extras[f"p/{name}"] = (generator.random(shape) if p is None else np.full(shape, p)).astype(np.float32)
-    return Part(part.mask, part.weights, part.seed, steps=part.steps, extras=extras)
+    return TrainingInput(part.mask, part.weights, part.seed, steps=part.steps, extras=extras)
 
 
 def slow_weight(graph: ModelGraph, tensor: str, index: tuple[int, ...], seed: int, gain: float) -> float:
@@ -95,7 +95,7 @@ def one_weight() -> ModelGraph:
 def test_scores_move_as_adam_says_by_hand() -> None:
     """One weight, given gradients: the formulas of the rule's docstring and of Adam, in plain numbers."""
     mask = full_mask(one_weight())
-    part = Part(
+    part = TrainingInput(
         mask,
         {"head.weight": np.zeros((1, 1), np.float32), "head.bias": np.zeros(1, np.float32)},
         SEED,
@@ -137,13 +137,13 @@ def test_scores_move_as_adam_says_by_hand() -> None:
 @given(masked_models(), st.integers(0, 2**64 - 1))
 def test_bits_are_the_devices_own_model_and_nothing_else_changes(model: tuple[ModelGraph, Mask], seed: int) -> None:
     graph, mask = model
-    part = with_probabilities(Part(mask, part_of(mask, 1).weights, seed, steps=3))
+    part = with_probabilities(TrainingInput(mask, part_of(mask, 1).weights, seed, steps=3))
     rule = SampledMasks(weight_seed=3, weight_gain=1.5)
     before = {name: array.copy() for name, array in part.weights.items()}
     _, update = train(rule, part, Quadratic(graph), 3)
     assert all(np.array_equal(part.weights[name], array) for name, array in before.items())
     assert_frozen_stay(part, update)
-    arrived = decode(encode(Body(Kind.UPDATE, update.tensors, seed))).tensors
+    arrived = decode(encode(Body(BodyKind.UPDATE, update.tensors, seed))).tensors
     assert set(arrived) == set(mask.trained_tensors)
     for name, payload in arrived.items():
         if name in weight_tensors(mask):
@@ -180,7 +180,7 @@ def test_weights_that_help_become_probable() -> None:
     mask = full_mask(graph)
     w = random_weights(mask, "head.weight", 0, math.e)
     good = np.arange(64).reshape(1, 64) % 2 == 0
-    part = with_probabilities(Part(mask, {"head.weight": np.zeros_like(w)}, 4, steps=60), 0.5)
+    part = with_probabilities(TrainingInput(mask, {"head.weight": np.zeros_like(w)}, 4, steps=60), 0.5)
 
     def run(weights: Weights, batch: Batch) -> StepResult:
         goal = np.where(good, w, -w)
@@ -209,4 +209,4 @@ def test_wrong_probabilities_are_refused(small: ModelGraph) -> None:
     wrong = {**part.extras, "p/conv1.weight": np.full((2, 1, 3, 3), 1.5, np.float32)}
     for extras, message in ((fewer, "was sent probabilities of conv2.weight"), (wrong, "not all from 0 to 1")):
         with pytest.raises(MaskError, match=message):
-            SampledMasks().begin(Part(part.mask, part.weights, 1, extras=extras))
+            SampledMasks().begin(TrainingInput(part.mask, part.weights, 1, extras=extras))

@@ -6,20 +6,20 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgefl.local_rules import Descent, Part, Sgd, trained_parameters
+from edgefl.local_rules import Descent, Sgd, TrainingInput, trained_parameters
 from edgefl.local_rules.sgd import Codec
 from edgefl.masks import Mask
-from edgefl.model_graph import ModelGraph, Role
-from edgefl.wire import Body, Dense, Kind, Sparse, decode, encode
+from edgefl.model_graph import ModelGraph, TensorRole
+from edgefl.wire import Body, BodyKind, Dense, Sparse, decode, encode
 from tests.local_rules.quadratic import Quadratic, assert_frozen_stay, assert_resumes, part_of, train
-from tests.strategies import masked_models
+from tests.random_models import masked_models
 
 EVERYTHING = Descent(learning_rate=0.1, momentum=0.9, nesterov=True, weight_decay=0.01, proximal=0.1, clip_norm=5.0)
 
 
 def sent(tensors: Any) -> dict[str, Any]:
     """What arrives, as whole tensors."""
-    payloads = decode(encode(Body(Kind.UPDATE, tensors))).tensors
+    payloads = decode(encode(Body(BodyKind.UPDATE, tensors))).tensors
     arrived = {}
     for name, payload in payloads.items():
         assert isinstance(payload, Dense | Sparse)
@@ -60,7 +60,7 @@ def test_statistics_of_trained_norms_are_the_engines_and_those_of_frozen_norms_s
     graph, mask = model
     part = part_of(mask, 3)
     _, update = train(Sgd(), part, Quadratic(graph), 2)
-    for name in (tensor.name for tensor in graph.tensors if tensor.role is Role.STATISTIC):
+    for name in (tensor.name for tensor in graph.tensors if tensor.role is TensorRole.STATISTIC):
         held = mask.held.get(name, True) if name in mask.trained_tensors else False
         expected = np.where(held, part.weights[name] + np.float32(1) + np.float32(2), part.weights[name])
         assert np.array_equal(update.weights[name], expected)  # the engine adds 1, then 2
@@ -80,5 +80,5 @@ def test_only_held_weights_are_sent_where_a_mask_has_holes(small: ModelGraph) ->
 
 def test_the_last_learning_rate_is_reported(small: ModelGraph) -> None:
     rule = Sgd(descent=Descent(learning_rate=0.25))
-    part = Part(Mask.of(small), part_of(Mask.of(small), 1).weights, seed=1)
+    part = TrainingInput(Mask.of(small), part_of(Mask.of(small), 1).weights, seed=1)
     assert train(rule, part, Quadratic(small), 1)[1].metrics == {"learning_rate": 0.25}

@@ -4,12 +4,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgefl.local_rules.shedding import removal_order, shed, shed_until
+from edgefl.local_rules.channel_removal import removal_order, shed, shed_until
 from edgefl.local_rules.submodel_channels import channel_positions, narrow, prunable_groups, squared_norms, without
 from edgefl.masks import Mask, gather
-from edgefl.model_graph import GraphBuilder, ModelGraph, Role
+from edgefl.model_graph import GraphBuilder, ModelGraph, TensorRole
 from tests.local_rules.quadratic import random_weights
-from tests.strategies import masked_models
+from tests.random_models import masked_models
 
 
 def narrower(mask: Mask, seed: int) -> Mask:
@@ -61,7 +61,7 @@ def test_norms_are_those_of_all_weights_of_a_channel(found: tuple[ModelGraph, Ma
             expected = count = 0.0
             for span in group.spans:
                 tensor = graph.tensor[span.tensor]
-                if tensor.role in (Role.WEIGHT, Role.HEAD) and len(tensor.shape) > 1:
+                if tensor.role in (TensorRole.WEIGHT, TensorRole.HEAD) and len(tensor.shape) > 1:
                     rows = channel_positions(alone, group, span)[number]
                     taken = gather(mask, whole)[span.tensor].take(rows, axis=span.axis)
                     expected, count = expected + float(np.square(taken, dtype=np.float64).sum()), count + taken.size

@@ -7,7 +7,7 @@ from edgefl.errors import MaskError
 from edgefl.masks import Mask, full_mask, gather, holders, overlap, scatter, union
 from edgefl.model_graph import ModelGraph
 from examples.networks import cnn4
-from tests.strategies import masks, model_graphs, numbered
+from tests.random_models import masks, model_graphs, numbered
 
 
 @st.composite

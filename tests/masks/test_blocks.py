@@ -10,7 +10,7 @@ from edgefl.masks import Array, Box, Mask, boxes, changes, gather, leading_chann
 from edgefl.model_graph import ModelGraph
 from examples.networks import cnn4, preresnet18
 from tests.masks.test_slicing import held_coordinates
-from tests.strategies import masked_models, numbered
+from tests.random_models import masked_models, numbered
 
 
 def spread(mask: Mask, name: str, part: Array, base: Array, box: Box | None = None, fill: float = 0.0) -> Array:

@@ -15,7 +15,7 @@ from edgefl.errors import MaskError
 from edgefl.masks import Mask, freeze, full_mask, kept_width, leading_channels, random_channels
 from edgefl.model_graph import ModelGraph
 from examples.networks import cnn4
-from tests.strategies import masked_models
+from tests.random_models import masked_models
 
 GOLDEN_DIGEST = "sha256:8a70cc8c0672fdbfbabe77146879576ea8adb6e58def83d13263ee9cbda43bfc"
 

@@ -11,7 +11,7 @@ from edgefl.errors import MaskError
 from edgefl.masks import Mask, add_at, full_mask, gather, leading_channels, scatter
 from edgefl.model_graph import GraphBuilder, ModelGraph
 from examples.networks import cnn4
-from tests.strategies import masked_models, numbered
+from tests.random_models import masked_models, numbered
 
 
 def channel_of(graph: ModelGraph, tensor: str, axis: int, index: int) -> tuple[str, int] | None:

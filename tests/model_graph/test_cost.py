@@ -8,9 +8,9 @@ from hypothesis import given
 
 from edgefl.errors import MaskError
 from edgefl.masks import Mask
-from edgefl.model_graph import GraphBuilder, Layer, ModelGraph, Role, TensorSpec, Term, cost_of
+from edgefl.model_graph import GraphBuilder, Layer, ModelGraph, TensorRole, TensorSpec, Term, cost_of
 from examples.networks import cnn4, preresnet18
-from tests.strategies import masked_models
+from tests.random_models import masked_models
 
 
 def chain() -> ModelGraph:
@@ -97,7 +97,7 @@ def test_products_of_activations_have_two_gradients() -> None:
 def test_a_product_with_one_trained_side_has_one_gradient_and_remembers_the_other() -> None:
     graph = ModelGraph(
         "attention",
-        (TensorSpec("q", (3, 3), Role.WEIGHT, 1), TensorSpec("k", (3, 3), Role.WEIGHT, 1)),
+        (TensorSpec("q", (3, 3), TensorRole.WEIGHT, 1), TensorSpec("k", (3, 3), TensorRole.WEIGHT, 1)),
         (
             Layer("q", "linear", "q", ("q",), (), (Term(10),)),
             Layer("k", "linear", "k", ("k",), (), (Term(1000),)),
@@ -141,7 +141,7 @@ def test_cost_counts_what_the_mask_holds(case: tuple[ModelGraph, Mask]) -> None:
         t.name: int(mask.held[t.name].sum()) if t.name in mask.held else _size(mask.shapes[t.name])
         for t in graph.tensors
     }
-    parameters = [t.name for t in graph.tensors if t.role is not Role.STATISTIC]
+    parameters = [t.name for t in graph.tensors if t.role is not TensorRole.STATISTIC]
     assert mask.cost.parameters == sum(held[name] for name in parameters)
     trained = [name for name in parameters if name in mask.trained_tensors]
     assert mask.cost.trained_parameters == sum(held[name] for name in trained)

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 
 from edgefl.errors import EdgeFLError, MaskError
-from edgefl.model_graph import ChannelGroup, Layer, ModelGraph, Role, Span, TensorSpec, Term
+from edgefl.model_graph import ChannelGroup, Layer, ModelGraph, Span, TensorRole, TensorSpec, Term
 from edgefl.values import dumps, loads
 from examples.networks import character_lstm, cnn4, preresnet18
-from tests.strategies import model_graphs
+from tests.random_models import model_graphs
 
 
 def small(**changes: Any) -> ModelGraph:
     """Two linear layers, 3 -> 4 -> 2."""
     fields: dict[str, Any] = {
         "name": "small",
-        "tensors": (TensorSpec("a", (4, 3), Role.WEIGHT, 1), TensorSpec("b", (2, 4), Role.HEAD, 1)),
+        "tensors": (TensorSpec("a", (4, 3), TensorRole.WEIGHT, 1), TensorSpec("b", (2, 4), TensorRole.HEAD, 1)),
         "layers": (Layer("first", "linear", "first", ("a",)), Layer("head", "linear", "head", ("b",), ("first",))),
         "groups": (ChannelGroup("hidden", 4, (Span("a", 0), Span("b", 1))),),
     }
@@ -25,9 +25,9 @@ def small(**changes: Any) -> ModelGraph:
 
 def test_published_parameter_counts_are_reproduced() -> None:
     graph = cnn4()
-    by_role = {role: sum(t.size for t in graph.tensors if t.role is role) for role in Role}
-    assert by_role[Role.WEIGHT] + by_role[Role.HEAD] == 389_920
-    assert by_role[Role.NORM] == 960
+    by_role = {role: sum(t.size for t in graph.tensors if t.role is role) for role in TensorRole}
+    assert by_role[TensorRole.WEIGHT] + by_role[TensorRole.HEAD] == 389_920
+    assert by_role[TensorRole.NORM] == 960
     assert preresnet18().parameters == 11_172_170
     head = preresnet18().layer["head"].tensors
     assert preresnet18().parameters - sum(preresnet18().tensor[name].size for name in head) == 11_167_040
@@ -74,8 +74,8 @@ def test_the_digest_notices_every_change() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"tensors": (TensorSpec("a", (4, 3), Role.WEIGHT),)}, "'b' is not both described and owned"),
-        ({"tensors": (TensorSpec("a", (4, 3), Role.WEIGHT),) * 2}, "listed twice"),
+        ({"tensors": (TensorSpec("a", (4, 3), TensorRole.WEIGHT),)}, "'b' is not both described and owned"),
+        ({"tensors": (TensorSpec("a", (4, 3), TensorRole.WEIGHT),) * 2}, "listed twice"),
         ({"layers": (Layer("first", "x", "1", ("a",), ("head",)), Layer("head", "x", "2", ("b",)))}, "come before"),
         ({"layers": (Layer("first", "x", "1", ("a",)), Layer("first", "x", "1", ("b",)))}, "listed twice"),
         (
@@ -111,12 +111,12 @@ def test_json_that_is_no_graph_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: TensorSpec("a", (4, 0), Role.WEIGHT), r"shape\[1\]"),
-        (lambda: TensorSpec("a", (2**16, 2**16), Role.WEIGHT), "too many entries"),
-        (lambda: TensorSpec("a\nb", (4,), Role.WEIGHT), "name"),
-        (lambda: TensorSpec("a", (4,), Role.WEIGHT, -1), "uses"),
+        (lambda: TensorSpec("a", (4, 0), TensorRole.WEIGHT), r"shape\[1\]"),
+        (lambda: TensorSpec("a", (2**16, 2**16), TensorRole.WEIGHT), "too many entries"),
+        (lambda: TensorSpec("a\nb", (4,), TensorRole.WEIGHT), "name"),
+        (lambda: TensorSpec("a", (4,), TensorRole.WEIGHT, -1), "uses"),
         (lambda: Span("a", 0, repeat=0), "repeat"),
-        (lambda: TensorSpec("a", (2**53 - 1,) * 400, Role.WEIGHT), "400 axes"),
+        (lambda: TensorSpec("a", (2**53 - 1,) * 400, TensorRole.WEIGHT), "400 axes"),
         (lambda: small(groups=(ChannelGroup("hidden", 1, (Span("a", 0, stacks=2**30),)),)), "too many stacks"),
         (lambda: ChannelGroup("a", 0, ()), "width"),
         (lambda: Term(-1), "coefficient"),
@@ -129,6 +129,6 @@ def test_values_that_cannot_be_are_refused_by_name(make: Callable[[], object], m
 
 
 def test_a_name_that_the_wire_keeps_for_itself_is_refused() -> None:
-    tensors = (TensorSpec("a#at", (4, 3), Role.WEIGHT, 1), TensorSpec("b", (2, 4), Role.HEAD, 1))
+    tensors = (TensorSpec("a#at", (4, 3), TensorRole.WEIGHT, 1), TensorSpec("b", (2, 4), TensorRole.HEAD, 1))
     with pytest.raises(MaskError, match="'#' is kept"):
         small(tensors=tensors)

@@ -12,7 +12,7 @@ import pytest
 from edgefl.errors import MaskError, SchemaError
 from edgefl.masks import Mask
 from edgefl.model_graph import cost_of
-from edgefl.planning import FreezingDevice, Method, freezing_blocks, freezing_plan
+from edgefl.planning import FreezingDevice, PlanningMethod, freezing_blocks, freezing_plan
 from edgefl.planning.freezing.bias import bias_of
 from edgefl.values import Budget
 from examples.networks import cnn4, preresnet18
@@ -57,14 +57,14 @@ def test_every_row_of_table_6_has_the_bias_of_the_paper(name: str) -> None:
     assert 4 * bias_of(trained, np.full(3, 1 / 3)) == pytest.approx(float(bias))
 
 
-@pytest.mark.parametrize("method", [Method.AUTO, Method.EXACT, Method.APPROXIMATE])
+@pytest.mark.parametrize("method", [PlanningMethod.AUTO, PlanningMethod.EXACT, PlanningMethod.APPROXIMATE])
 @pytest.mark.parametrize("budgets", TABLE_6)
-def test_the_planner_chooses_as_table_6_does(budgets: tuple[int, ...], method: Method) -> None:
+def test_the_planner_chooses_as_table_6_does(budgets: tuple[int, ...], method: PlanningMethod) -> None:
     plan = freezing_plan(UNITS, fleet(budgets), method=method, tolerance=0)
     assert plan.bias == pytest.approx(float(TABLE_6[budgets]))
     assert plan.unused == 0
     assert plan.lower_bound <= plan.bias + 1e-9
-    if method is not Method.APPROXIMATE:
+    if method is not PlanningMethod.APPROXIMATE:
         assert plan.gap == pytest.approx(0)
 
 
@@ -108,8 +108,8 @@ def test_samples_weigh() -> None:
 
 
 def test_many_equal_devices_are_one_with_all_their_samples() -> None:
-    many = freezing_plan(blocks(3, 2, 2), fleet([7, 7, 4, 4], [5, 5, 2, 2]), method=Method.EXACT)
-    few = freezing_plan(blocks(3, 2, 2), fleet([7, 4], [10, 4]), method=Method.EXACT)
+    many = freezing_plan(blocks(3, 2, 2), fleet([7, 7, 4, 4], [5, 5, 2, 2]), method=PlanningMethod.EXACT)
+    few = freezing_plan(blocks(3, 2, 2), fleet([7, 4], [10, 4]), method=PlanningMethod.EXACT)
     assert many.bias <= few.bias + 1e-9  # the one can be divided, the other cannot
 
 
@@ -195,8 +195,8 @@ def timed_fleet(seconds: list[float], *, peak: int | None = None) -> list[Freezi
     ]
 
 
-@pytest.mark.parametrize("method", list(Method))
-def test_no_device_is_over_its_time_by_the_true_prediction(method: Method) -> None:
+@pytest.mark.parametrize("method", list(PlanningMethod))
+def test_no_device_is_over_its_time_by_the_true_prediction(method: PlanningMethod) -> None:
     graph = preresnet18()
     whole = cost_of(graph, None, [layer for block in freezing_blocks(graph) for layer in block.layers])
     most = timed_fleet([1.0])[0].use(whole)
@@ -299,8 +299,8 @@ def test_devices_of_next_to_no_samples_prove_nothing() -> None:
     generator = np.random.default_rng(1)
     shares = generator.choice(np.linspace(0.1, 1, 50), 3000)
     budgets = [int(share * sum(block.size for block in model)) for share in shares]
-    equal = freezing_plan(model, fleet(budgets), method=Method.SEQUENTIAL)
+    equal = freezing_plan(model, fleet(budgets), method=PlanningMethod.SEQUENTIAL)
     for lightest in (1, 30):
         samples = [lightest, *(1000 * generator.integers(50, 1000, 2999)).tolist()]
-        light = freezing_plan(model, fleet(budgets, samples), method=Method.SEQUENTIAL)
+        light = freezing_plan(model, fleet(budgets, samples), method=PlanningMethod.SEQUENTIAL)
         assert light.lower_bound == pytest.approx(equal.lower_bound, rel=0.05)

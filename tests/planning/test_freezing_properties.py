@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 
 from edgefl.errors import MaskError
 from edgefl.model_graph import ModelGraph, cost_of
-from edgefl.planning import FreezingDevice, Method, freezing_blocks, freezing_plan
+from edgefl.planning import FreezingDevice, PlanningMethod, freezing_blocks, freezing_plan
 from edgefl.planning.freezing.approximate import good_plan
 from edgefl.planning.freezing.bias import bias_of
+from edgefl.planning.freezing.candidate_plan import CandidatePlan
+from edgefl.planning.freezing.candidate_sets import best_sums, every_set
 from edgefl.planning.freezing.exact import best_plan
-from edgefl.planning.freezing.found import Found
-from edgefl.planning.freezing.pool import best_sums, every_set
 from edgefl.planning.freezing.problem import Problem
 from edgefl.planning.freezing.relaxation import lower_bound
-from edgefl.planning.freezing.tolls import Tolls
+from edgefl.planning.freezing.set_costs import SetCosts
 from edgefl.values import Budget
 from tests.planning.fleets import SmallFleet, blocks, fleet
-from tests.strategies import model_graphs
+from tests.random_models import model_graphs
 from tests.values.samples import PROFILE
 
 MOST_PLANS = 4000
@@ -40,7 +40,7 @@ def small_fleets(draw: st.DrawFn) -> SmallFleet:
     return found
 
 
-def check(problem: Problem, found: Found, least: float) -> None:
+def check(problem: Problem, found: CandidatePlan, least: float) -> None:
     assert found.bias == pytest.approx(bias_of(problem.pool[found.chosen], problem.weights), abs=1e-9)
     assert found.bias >= least - 1e-9
     assert found.bound <= least + 1e-6
@@ -93,7 +93,7 @@ def test_the_planner_is_never_worse_than_chance_order_or_sca(
         best = freezing_plan(blocks(*sizes), ours, seed=seed)
     except MaskError:
         assume(False)
-    for method in (Method.RANDOM, Method.SEQUENTIAL, Method.SCA):
+    for method in (PlanningMethod.RANDOM, PlanningMethod.SEQUENTIAL, PlanningMethod.SCA):
         other = freezing_plan(blocks(*sizes), ours, method=method, seed=seed)
         assert best.bias <= other.bias + 1e-6 * best.dimension
         assert best.lower_bound <= other.bias + 1e-6 * best.dimension
@@ -103,7 +103,7 @@ def test_the_planner_is_never_worse_than_chance_order_or_sca(
 @given(model_graphs(), st.data())
 def test_costs_of_sets_are_never_below_the_truth(graph: ModelGraph, data: st.DataObject) -> None:
     found = freezing_blocks(graph)
-    tolls = Tolls.of(graph, found)
+    tolls = SetCosts.of(graph, found)
     sets = every_set(len(found))
     quantities = tolls.quantities(sets)
     row = data.draw(st.integers(0, len(sets) - 1))

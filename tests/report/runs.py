@@ -4,9 +4,9 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from edgefl.charts.parts import LayerPart, Part
+from edgefl.charts.device_parts import DevicePart, LayerPart
 from edgefl.simulation import DeviceClass, FederationSettings
-from edgefl.simulation.request import Request
+from edgefl.simulation.request import SimulationRequest
 from edgefl.simulation.results import DeviceRound, Fate, PersonalResult, RoundResult, Score
 from edgefl.simulation.run_folder import FleetRow, Run
 from edgefl.simulation.summary import summary_of
@@ -43,9 +43,9 @@ def task(device: str, number: int, fate: Fate = Fate.ARRIVED) -> DeviceRound:
     )
 
 
-def part(device: str, *, frozen: tuple[str, ...] = ()) -> Part:
+def part(device: str, *, frozen: tuple[str, ...] = ()) -> DevicePart:
     layers = tuple(LayerPart(name, name not in frozen, 0.5) for name in ("conv1", "conv2", "head"))
-    return Part(device, 0.5, 0.25, layers, {"conv1": "1100", "conv2": "10101010"})
+    return DevicePart(device, 0.5, 0.25, layers, {"conv1": "1100", "conv2": "10101010"})
 
 
 def tiny_run(*, names: tuple[str, ...] = NAMES, rounds: int = 3, done: bool = True, path: str = "runs/tiny") -> Run:
@@ -66,7 +66,7 @@ def tiny_run(*, names: tuple[str, ...] = NAMES, rounds: int = 3, done: bool = Tr
     personal = PersonalResult(
         dict.fromkeys(names, 0.6), dict.fromkeys(names, 0.8), dict.fromkeys(names, 0.5), (), seconds=1.0
     )
-    request = Request(
+    request = SimulationRequest(
         model="digits_cnn",
         devices=len(names),
         classes=(PI, PHONE),

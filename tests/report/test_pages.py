@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from edgefl.charts.library import OWN_FILES, own_file, plotly_js, style_ids
+from edgefl.charts.plotly_files import OWN_FILES, own_file, plotly_js, style_ids
 from edgefl.errors import MissingDependencyError
 from edgefl.report import comparison_of, comparison_page, run_page
 from edgefl.report.devices import device_rows

@@ -6,8 +6,16 @@ from functools import cache
 from typing import Any
 
 from edgefl.artifacts.bundle import pack_bundle
-from edgefl.simulation import Crew, DeviceClass, Federation, FederationSettings, FleetDevice, crew_of, fleet_of
-from edgefl.simulation.jobs import Examination, Marks, Outcome, Training
+from edgefl.simulation import (
+    DeviceClass,
+    Executor,
+    FederationSettings,
+    FleetDevice,
+    SimulatedFederation,
+    fleet_of,
+    open_executor,
+)
+from edgefl.simulation.jobs import EvaluationJob, Tally, TrainingJob, TrainingOutcome
 from edgefl.strategies import strategy_of
 from edgefl.values import Budget, LocalWork, Setting
 from tests.device_runtime.federation import bundle, digits
@@ -27,15 +35,15 @@ def fleet() -> tuple[FleetDevice, ...]:
 class Witness:
     """Passes jobs on, and remembers them."""
 
-    crew: Crew
-    seen: list[tuple[Training, Outcome]] = field(default_factory=list)
+    crew: Executor
+    seen: list[tuple[TrainingJob, TrainingOutcome]] = field(default_factory=list)
 
-    def train(self, jobs: Sequence[Training]) -> Iterator[Outcome]:
+    def train(self, jobs: Sequence[TrainingJob]) -> Iterator[TrainingOutcome]:
         for job, outcome in zip(jobs, self.crew.train(jobs), strict=True):
             self.seen.append((job, outcome))
             yield outcome
 
-    def examine(self, jobs: Sequence[Examination]) -> Iterator[Marks]:
+    def examine(self, jobs: Sequence[EvaluationJob]) -> Iterator[Tally]:
         return self.crew.examine(jobs)
 
     def close(self) -> None:
@@ -44,13 +52,15 @@ class Witness:
 
 @cache
 def witness() -> Witness:
-    return Witness(crew_of(pack_bundle(bundle()), fleet()))
+    return Witness(open_executor(pack_bundle(bundle()), fleet()))
 
 
-def federation(strategy: dict[str, Setting] | None = None, *, workers: int | None = None, **changes: Any) -> Federation:
+def federation(
+    strategy: dict[str, Setting] | None = None, *, workers: int | None = None, **changes: Any
+) -> SimulatedFederation:
     """A federation whose devices are in this process and watched, unless workers are asked for."""
     witness().seen.clear()
     crew = witness() if workers is None else None
     settings = FederationSettings(**(SETTINGS | changes))
     made = strategy_of("fedavg", FEDAVG if strategy is None else strategy)
-    return Federation(bundle(), fleet(), made, settings, workers=workers or 1, crew=crew)
+    return SimulatedFederation(bundle(), fleet(), made, settings, workers=workers or 1, crew=crew)

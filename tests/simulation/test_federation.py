@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from device_runtime.engines import Threads, open_engine
+from device_runtime.engines import ThreadSettings, open_engine
 from edgefl import noise
 from edgefl.artifacts.bundle import INFER
 from edgefl.artifacts.submodel import bundle_weights, training_graph
-from edgefl.local_rules import Part, rule_of
+from edgefl.local_rules import TrainingInput, rule_of
 from edgefl.masks import Array, Mask, gather
-from edgefl.simulation import Federation, FederationSettings, FleetDevice, RoundResult
+from edgefl.simulation import FederationSettings, FleetDevice, RoundResult, SimulatedFederation
 from edgefl.strategies import strategy_of
 from edgefl.values import ClientPlan, Digest, LocalWork, RuleSettings, loads
 from edgefl.wire import decode_mask, decode_result
@@ -20,7 +20,7 @@ from tests.device_runtime.federation import bundle
 from tests.simulation.fleets import FEDAVG, SETTINGS, federation, fleet, witness
 
 
-def weights_of(made: Federation) -> dict[str, bytes]:
+def weights_of(made: SimulatedFederation) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in made.model.weights.items()}
 
 
@@ -88,8 +88,8 @@ def slow_round(weights: Mapping[str, Array], parts: Mapping[str, Mask], number: 
 def slow_training(device: FleetDevice, mask: Mask, weights: dict[str, Array], number: int) -> Mapping[str, Array]:
     seed = noise.derive(SETTINGS["seed"], "task", number, device.device_id)
     rule = rule_of(RuleSettings(name="sgd", settings=FEDAVG))
-    step = open_engine("onnx", Threads(1)).train_step(training_graph(bundle(), mask), mask)
-    part = Part(mask, weights, seed)
+    step = open_engine("onnx", ThreadSettings(1)).train_step(training_graph(bundle(), mask), mask)
+    part = TrainingInput(mask, weights, seed)
     state = rule.begin(part)
     for batch in device.data.epoch(seed, 0, SETTINGS["work"].batch_size):
         rule.step(part, state, batch, step)
@@ -143,7 +143,7 @@ def test_devices_are_judged_by_their_own_samples_before_and_after_tuning() -> No
     made = federation(FEDAVG | {"fine_tune_epochs": 3}, rounds=3, per_round=6)
     list(made.rounds())
     personal = made.personalise()
-    predict = open_engine("onnx", Threads(1)).predictor(bundle().files[INFER])
+    predict = open_engine("onnx", ThreadSettings(1)).predictor(bundle().files[INFER])
     for device in fleet():
         x, y = device.data.dataset.batch(device.test, device.test_part)
         mask = made._standing[device.device_id].mask
@@ -169,7 +169,7 @@ def test_without_tuning_a_device_has_what_it_trained_last_or_the_global_model() 
 def test_a_device_that_learns_a_mask_counts_by_its_capacity_and_keeps_what_it_has() -> None:
     fedmap = strategy_of("fedmap", {"granularity": "channel", "mask_rounds": 1, "weight_rounds": 1})
     settings = FederationSettings(**(SETTINGS | {"rounds": 3, "per_round": 6}))
-    made = Federation(bundle(), fleet(), fedmap, settings, crew=witness())
+    made = SimulatedFederation(bundle(), fleet(), fedmap, settings, crew=witness())
     rounds, had = [], []
     for result in made.rounds():
         rounds.append(result)
@@ -218,7 +218,7 @@ def test_a_device_that_makes_fewer_passes_than_asked_says_so() -> None:
     tired = replace(fleet()[0], kind=replace(fleet()[0].kind, most_epochs=1))
     settings = FederationSettings(rounds=1, per_round=6, work=LocalWork(epochs=3, batch_size=32))
     strategy = strategy_of("fedavg", FEDAVG)
-    with Federation(bundle(), (tired, *fleet()[1:]), strategy, settings) as made:
+    with SimulatedFederation(bundle(), (tired, *fleet()[1:]), strategy, settings) as made:
         (result,) = made.rounds()
     for one, device in zip(result.devices, sorted(fleet(), key=lambda device: device.device_id), strict=True):
         epochs = 1 if device.device_id == tired.device_id else 3
@@ -227,7 +227,7 @@ def test_a_device_that_makes_fewer_passes_than_asked_says_so() -> None:
 
 def test_a_federation_may_start_from_other_weights_than_the_bundles() -> None:
     zeros = {name: np.zeros_like(array) for name, array in bundle_weights(bundle()).items()}
-    with Federation(bundle(), fleet(), strategy_of("local", {}), FederationSettings(), weights=zeros) as made:
+    with SimulatedFederation(bundle(), fleet(), strategy_of("local", {}), FederationSettings(), weights=zeros) as made:
         assert all(not array.any() for array in made.model.weights.values())
 
 
@@ -236,7 +236,7 @@ def test_devices_that_keep_a_model_of_their_own_go_on_with_it() -> None:
     losses = {}
     for workers in (1, 2):
         strategy = strategy_of("local", {"learning_rate": 0.1})
-        with Federation(bundle(), fleet(), strategy, settings, workers=workers) as made:
+        with SimulatedFederation(bundle(), fleet(), strategy, settings, workers=workers) as made:
             losses[workers] = [[one.loss for one in result.devices] for result in made.rounds()]
             assert made.personalise().mean_after != made.personalise().mean_before
     assert losses[1] == losses[2]

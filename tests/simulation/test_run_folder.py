@@ -3,15 +3,15 @@
 from pathlib import Path
 
 from edgefl.artifacts.bundle import pack_bundle
-from edgefl.simulation import FederationSettings, crew_of
-from edgefl.simulation.built_in import built_in_bundle
-from edgefl.simulation.request import Request, resources
+from edgefl.simulation import FederationSettings, open_executor
+from edgefl.simulation.built_in_models import built_in_bundle
+from edgefl.simulation.request import SimulationRequest, simulation_inputs
 from edgefl.simulation.run_folder import RunFolder, read_run
 from edgefl.simulation.simulate import simulate
 
 
 def test_parts_are_those_of_the_rounds_though_devices_tune_others_in_the_end(tmp_path: Path) -> None:
-    request = Request(
+    request = SimulationRequest(
         model="digits_mlp",
         devices=2,
         samples=60,
@@ -20,9 +20,9 @@ def test_parts_are_those_of_the_rounds_though_devices_tune_others_in_the_end(tmp
         federation=FederationSettings(rounds=1, per_round=2),
     )
     bundle = built_in_bundle("digits_mlp")
-    found = resources(request, bundle)
+    found = simulation_inputs(request, bundle)
     folder = RunFolder(tmp_path / "run", request, bundle, found.fleet)
-    simulate(request, bundle, found, crew_of(pack_bundle(bundle), found.fleet, 1), folder)
+    simulate(request, bundle, found, open_executor(pack_bundle(bundle), found.fleet, 1), folder)
     run = read_run(tmp_path / "run")
     assert run.personal is not None
     assert len(run.personal.devices) == len(run.parts) == 2

@@ -9,9 +9,9 @@ import pytest
 
 from edgefl.errors import DataError, EdgeFLError
 from edgefl.masks import full_mask
-from edgefl.simulation import DeviceClass, Fate, Federation, FederationSettings, FleetDevice, fleet_of
-from edgefl.simulation.availability import Always, Availability, Sessions, Trace, read_trace
-from edgefl.simulation.timeline import spent
+from edgefl.simulation import DeviceClass, Fate, FederationSettings, FleetDevice, SimulatedFederation, fleet_of
+from edgefl.simulation.availability import Always, Availability, AvailabilityTrace, Sessions, read_trace
+from edgefl.simulation.task_time import spent
 from edgefl.strategies import strategy_of
 from tests.device_runtime.federation import bundle, digits
 from tests.simulation.fleets import FEDAVG, SETTINGS, fleet
@@ -31,9 +31,9 @@ def device(kind: DeviceClass = BASE) -> FleetDevice:
 
 def federation(
     devices: tuple[FleetDevice, ...], availability: Availability | None = None, **changes: Any
-) -> Federation:
+) -> SimulatedFederation:
     settings = FederationSettings(**(SETTINGS | {"rounds": 3, "per_round": 3} | changes))
-    return Federation(bundle(), devices, strategy_of("fedavg", FEDAVG), settings, availability=availability)
+    return SimulatedFederation(bundle(), devices, strategy_of("fedavg", FEDAVG), settings, availability=availability)
 
 
 def test_a_task_takes_its_transfers_and_its_steps_and_their_energy() -> None:
@@ -136,7 +136,7 @@ def test_devices_that_fail_send_nothing_and_are_asked_less_often() -> None:
 
 def test_a_device_that_leaves_before_it_is_done_is_lost() -> None:
     one = device()
-    trace = Trace({one.device_id: [(100.0, 101.0), (200.0, 1e6)]})
+    trace = AvailabilityTrace({one.device_id: [(100.0, 101.0), (200.0, 1e6)]})
     with federation((one,), availability=trace) as made:
         first, second, _ = made.rounds()
     assert (first.began_at, first.devices[0].fate) == (100.0, Fate.LOST)
@@ -146,7 +146,7 @@ def test_a_device_that_leaves_before_it_is_done_is_lost() -> None:
 def test_a_trace_that_ends_before_the_federation_is_an_error() -> None:
     one = device()
     with (
-        federation((one,), availability=Trace({one.device_id: [(0.0, 1.0)]})) as made,
+        federation((one,), availability=AvailabilityTrace({one.device_id: [(0.0, 1.0)]})) as made,
         pytest.raises(EdgeFLError, match="none comes any more"),
     ):
         list(made.rounds())

@@ -29,8 +29,8 @@ from edgefl.values import (
     quantity_in_words,
     seconds_in_words,
 )
+from tests.values.random_values import documents
 from tests.values.samples import BUDGET, PLAN, PROFILE, RESULT
-from tests.values.strategies import documents
 
 
 @pytest.mark.parametrize(

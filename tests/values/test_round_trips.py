@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from edgefl.values import dumps, from_json, loads, read, to_json
+from tests.values.random_values import documents
 from tests.values.samples import SAMPLES
-from tests.values.strategies import documents
 
 quick = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 

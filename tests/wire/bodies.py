@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from edgefl.wire import Bits, Body, Counts, Dense, Kind, Payload, Slice, Sparse
+from edgefl.wire import Bits, Body, BodyKind, Counts, Dense, Payload, Slice, Sparse
 
 SHAPES = arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=9)
 NAMES = st.text(st.characters(exclude_characters="#", exclude_categories=["C", "Z"]), min_size=1, max_size=20).filter(
@@ -71,7 +71,7 @@ PAYLOADS = {"dense": dense(), "bits": bits(), "counts": counts(), "sparse": spar
 def bodies(draw: st.DrawFn, payloads: "st.SearchStrategy[Any] | None" = None) -> Body:
     payload = st.one_of(*PAYLOADS.values()) if payloads is None else payloads
     return Body(
-        draw(st.sampled_from(Kind)),
+        draw(st.sampled_from(BodyKind)),
         draw(st.dictionaries(NAMES, payload, max_size=5)),
         draw(st.none() | st.integers(0, 2**64 - 1)),
         draw(st.dictionaries(st.text(max_size=9), st.text(st.characters(exclude_categories=["Cs"])), max_size=3)),

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from edgefl.errors import WireFormatError
 from edgefl.masks import full_mask
-from edgefl.wire import Bits, Body, Dense, Expected, Kind, Sparse, decode, decode_mask, encode, encode_mask, measure
-from edgefl.wire import parts as wire_parts
+from edgefl.wire import Bits, Body, BodyKind, Dense, Expected, Sparse, decode, decode_mask, encode, encode_mask, measure
+from edgefl.wire import body_parts as wire_parts
 from edgefl.wire.envelope import DTYPES, MAX_HEADER_BYTES, MAX_PARTS, header_bytes, seal
 from examples.networks import cnn4
 
 BODY = Body(
-    Kind.UPDATE,
+    BodyKind.UPDATE,
     {"w": Dense(np.arange(4, dtype=np.float32)), "m": Bits.of(np.array([[True, False, True]]))},
     seed=5,
     about={"task": "t1"},
@@ -70,7 +70,7 @@ def test_bytes_are_counted_as_sent() -> None:
 def test_the_bytes_do_not_depend_on_dict_order(names: list[str], keys: list[str]) -> None:
     def body(names: list[str], keys: list[str]) -> Body:
         tensors = {name: Dense(np.full(3, ord(name), np.float32)) for name in names}
-        return Body(Kind.UPDATE, tensors, about={key: key for key in keys})
+        return Body(BodyKind.UPDATE, tensors, about={key: key for key in keys})
 
     assert encode(body(names, keys)) == encode(body(["a", "b", "c"], ["x", "y"]))
 
@@ -90,7 +90,7 @@ def test_a_known_body_is_read_without_a_copy_and_says_the_same() -> None:
 def test_a_body_that_is_not_what_was_expected_is_refused() -> None:
     data = encode(BODY)
     plan = {"w": Expected((4,), "dense", "float32"), "m": Expected((1, 3), "bits")}
-    assert decode(data, kind=Kind.UPDATE, expected=plan).seed == 5
+    assert decode(data, kind=BodyKind.UPDATE, expected=plan).seed == 5
     with pytest.raises(WireFormatError, match=r"'w' has shape \(4,\), and the plan says \(5,\)"):
         decode(data, expected=plan | {"w": Expected((5,))})
     with pytest.raises(WireFormatError, match="'m' has codec bits, and the plan says dense"):
@@ -102,7 +102,7 @@ def test_a_body_that_is_not_what_was_expected_is_refused() -> None:
     with pytest.raises(WireFormatError, match="'m' is not expected"):
         decode(data, expected={"w": Expected((4,))})
     with pytest.raises(WireFormatError, match="kind 'update'"):
-        decode(data, kind=Kind.MASK)
+        decode(data, kind=BodyKind.MASK)
 
 
 def test_a_body_above_the_limit_is_refused_before_it_is_read() -> None:
@@ -114,7 +114,7 @@ def test_a_body_above_the_limit_is_refused_before_it_is_read() -> None:
 
 def test_a_huge_claimed_tensor_costs_nothing_and_is_refused_by_its_shape() -> None:
     huge = Sparse.at((2**31 - 1,), np.array([5]), np.ones(1, np.float32))
-    data = encode(Body(Kind.UPDATE, {"w": huge}))
+    data = encode(Body(BodyKind.UPDATE, {"w": huge}))
     assert len(data) < 500
     with pytest.raises(WireFormatError, match="the plan says"):
         decode(data, expected={"w": Expected((10,))})
@@ -152,7 +152,7 @@ def test_of_an_intact_body_all_but_the_digest_is_checked() -> None:
 
 
 def test_exchanged_parts_are_noticed_by_the_digest() -> None:
-    body = Body(Kind.UPDATE, {name: Dense(np.full(2, i, np.float32)) for i, name in enumerate("ab")})
+    body = Body(BodyKind.UPDATE, {name: Dense(np.full(2, i, np.float32)) for i, name in enumerate("ab")})
 
     def exchange(header: dict[str, dict[str, object]]) -> dict[str, dict[str, object]]:
         header["a"]["data_offsets"], header["b"]["data_offsets"] = (
@@ -242,7 +242,7 @@ def test_plain_safetensors_files_are_told_apart() -> None:
 
 def test_dtypes_that_numpy_or_java_lack_are_refused() -> None:
     with pytest.raises(WireFormatError, match="complex64"):
-        encode(Body(Kind.WEIGHTS, {"w": Dense(np.zeros(3, np.complex64))}))
+        encode(Body(BodyKind.WEIGHTS, {"w": Dense(np.zeros(3, np.complex64))}))
     with pytest.raises(WireFormatError, match="dtype U16"):
         decode(safetensors.numpy.save({"w": np.zeros(3, np.uint16)}, {"edgefl": "x"}))
 
@@ -250,14 +250,14 @@ def test_dtypes_that_numpy_or_java_lack_are_refused() -> None:
 @pytest.mark.parametrize("name", ["", "a#b", "a\nb", "x" * 257, "__metadata__", "\ud800"])
 def test_names_that_cannot_travel_are_refused(name: str) -> None:
     with pytest.raises(WireFormatError, match="cannot name a tensor"):
-        encode(Body(Kind.WEIGHTS, {name: Dense(np.zeros(1, np.float32))}))
+        encode(Body(BodyKind.WEIGHTS, {name: Dense(np.zeros(1, np.float32))}))
 
 
 def test_a_seed_beyond_64_bits_is_refused() -> None:
     for seed in (2**64, -1, True, 5.0):
         with pytest.raises(WireFormatError, match="seed"):
-            Body(Kind.WEIGHTS, {}, seed=seed)  # type: ignore[arg-type]
-    assert decode(encode(Body(Kind.WEIGHTS, {}, seed=2**64 - 1))).seed == 2**64 - 1
+            Body(BodyKind.WEIGHTS, {}, seed=seed)  # type: ignore[arg-type]
+    assert decode(encode(Body(BodyKind.WEIGHTS, {}, seed=2**64 - 1))).seed == 2**64 - 1
 
 
 @pytest.mark.parametrize(
@@ -265,17 +265,17 @@ def test_a_seed_beyond_64_bits_is_refused() -> None:
 )
 def test_what_could_not_be_read_again_is_never_written(about: Any) -> None:
     with pytest.raises(WireFormatError, match="about itself"):
-        Body(Kind.WEIGHTS, {}, about=about)
+        Body(BodyKind.WEIGHTS, {}, about=about)
 
 
 def test_bodies_beyond_the_bounds_are_never_written() -> None:
     with pytest.raises(WireFormatError, match="unknown kind 'gossip'"):
         Body("gossip", {})  # type: ignore[arg-type]
     with pytest.raises(WireFormatError, match="at most 16"):
-        encode(Body(Kind.WEIGHTS, {"w": Dense(np.zeros((1,) * 17, np.float32))}))
+        encode(Body(BodyKind.WEIGHTS, {"w": Dense(np.zeros((1,) * 17, np.float32))}))
     many = {f"{i}": Dense(np.zeros(0, np.float32)) for i in range(MAX_PARTS + 1)}
     with pytest.raises(WireFormatError, match="8193 parts"):
-        encode(Body(Kind.WEIGHTS, many))
+        encode(Body(BodyKind.WEIGHTS, many))
     with pytest.raises(WireFormatError, match="8193 parts"):
         decode(seal('{"kind":"update","wire":1}', {name: payload.array for name, payload in many.items()}))
 
@@ -283,7 +283,7 @@ def test_bodies_beyond_the_bounds_are_never_written() -> None:
 def test_a_header_above_its_limit_is_neither_written_nor_read() -> None:
     names = [f"{i:04}" + "x" * 250 for i in range(4000)]
     with pytest.raises(WireFormatError, match="header of"):
-        encode(Body(Kind.WEIGHTS, {name: Dense(np.zeros(0, np.float32)) for name in names}))
+        encode(Body(BodyKind.WEIGHTS, {name: Dense(np.zeros(0, np.float32)) for name in names}))
     data = seal('{"kind":"update","wire":1}', {name: np.zeros(0, np.float32) for name in names})
     with pytest.raises(WireFormatError, match="header claims"):
         decode(data)
@@ -341,4 +341,4 @@ def test_masks_that_do_not_fit_are_refused() -> None:
     ]
     for tensors, message in cases:
         with pytest.raises(WireFormatError, match=message):
-            decode_mask(encode(Body(Kind.MASK, tensors, about=about)), cnn4())
+            decode_mask(encode(Body(BodyKind.MASK, tensors, about=about)), cnn4())

@@ -10,10 +10,10 @@ from hypothesis.extra import numpy as arrays
 
 from edgefl.errors import WireFormatError
 from edgefl.masks import gather, random_channels
-from edgefl.wire import Bits, Body, Counts, Dense, Kind, Slice, Sparse, decode, encode, measure
+from edgefl.wire import Bits, Body, BodyKind, Counts, Dense, Slice, Sparse, decode, encode, measure
 from edgefl.wire.envelope import seal
 from examples.networks import cnn4
-from tests.strategies import numbered
+from tests.random_models import numbered
 from tests.wire.bodies import NAMES, PAYLOADS, bodies, everything
 
 
@@ -54,8 +54,8 @@ def test_positions_of_a_huge_tensor_come_back(chosen: set[int]) -> None:
     payload = Sparse.at((2**31 - 1,), indices, np.ones(indices.size, np.float32))
     assert payload.form == "deltas"
     assert np.array_equal(payload.indices(), indices)
-    assert everything(decode(encode(Body(Kind.UPDATE, {"x": payload})))) == everything(
-        Body(Kind.UPDATE, {"x": payload})
+    assert everything(decode(encode(Body(BodyKind.UPDATE, {"x": payload})))) == everything(
+        Body(BodyKind.UPDATE, {"x": payload})
     )
 
 
@@ -73,7 +73,7 @@ def test_long_positions_are_read_in_pieces_exactly() -> None:
         payload = Sparse.at((1_000_000,), indices, np.ones(indices.size, np.float32))
         assert payload.form == "deltas"
         assert np.array_equal(payload.indices(), indices)
-        assert decode(encode(Body(Kind.UPDATE, {"x": payload}))).tensors["x"].shape == (1_000_000,)
+        assert decode(encode(Body(BodyKind.UPDATE, {"x": payload}))).tensors["x"].shape == (1_000_000,)
 
 
 def test_positions_take_the_smaller_form() -> None:
@@ -90,7 +90,7 @@ def test_a_slice_of_a_mask_carries_its_places() -> None:
     mask = random_channels(cnn4(), 0.5, np.random.default_rng(0))
     weights = numbered(mask.graph)
     part = gather(mask, weights)
-    body = Body(Kind.UPDATE, {name: Slice.of(mask, name, array) for name, array in part.items()})
+    body = Body(BodyKind.UPDATE, {name: Slice.of(mask, name, array) for name, array in part.items()})
     data = encode(body)
     for name, payload in decode(data).tensors.items():
         assert isinstance(payload, Slice)
@@ -107,7 +107,7 @@ def test_values_that_are_not_finite_are_refused_on_both_sides() -> None:
         array[2999] = bad
         for payload in (Dense(array), Sparse.where(array), Slice((3000,), (None,), array)):
             with pytest.raises(WireFormatError, match=r"not finite.*learning rate"):
-                encode(Body(Kind.UPDATE, {"x": payload}))
+                encode(Body(BodyKind.UPDATE, {"x": payload}))
         with pytest.raises(WireFormatError, match="not finite"):
             decode(seal('{"kind":"update","wire":1}', {"x": array}))
 
@@ -194,13 +194,13 @@ def test_payloads_do_not_change_with_the_callers_arrays() -> None:
 
 @given(NAMES)
 def test_any_printable_name_travels(name: str) -> None:
-    body = Body(Kind.WEIGHTS, {name: Dense(np.zeros(2, np.float32))})
+    body = Body(BodyKind.WEIGHTS, {name: Dense(np.zeros(2, np.float32))})
     assert list(decode(encode(body)).tensors) == [name]
 
 
 def test_big_endian_arrays_travel_as_little_endian_ones() -> None:
     array = np.arange(3, dtype=">f4")
-    payload = decode(encode(Body(Kind.WEIGHTS, {"w": Dense(array)}))).tensors["w"]
+    payload = decode(encode(Body(BodyKind.WEIGHTS, {"w": Dense(array)}))).tensors["w"]
     assert isinstance(payload, Dense)
     assert payload.array.dtype.str == "<f4"
     assert payload.array.tolist() == [0, 1, 2]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from edgefl.masks import Mask
-from edgefl.wire import Bits, Body, Counts, Dense, Kind, Slice, Sparse, decode, decode_mask, encode, encode_mask
+from edgefl.wire import Bits, Body, BodyKind, Counts, Dense, Slice, Sparse, decode, decode_mask, encode, encode_mask
 from examples.networks import cnn4
 from tests.wire.bodies import everything
 
@@ -29,7 +29,7 @@ def golden_update() -> Body:
     rows = np.packbits([True, False, True, True], bitorder="little")
     columns = np.packbits([False, True, True], bitorder="little")
     return Body(
-        Kind.UPDATE,
+        BodyKind.UPDATE,
         {
             "dense": Dense(ramp(2, 3)),
             "dense.half": Dense(ramp(4).astype(np.float16)),

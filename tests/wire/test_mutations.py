@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from edgefl.errors import WireFormatError
-from edgefl.wire import Bits, Body, Counts, Dense, Kind, Slice, Sparse, decode, encode
+from edgefl.wire import Bits, Body, BodyKind, Counts, Dense, Slice, Sparse, decode, encode
 from edgefl.wire.envelope import seal, unseal
 from tests.wire.bodies import everything
 
@@ -45,8 +45,13 @@ def originals() -> list[Body]:
         Slice((200, 200), (axis, axis), numbers[: kept * kept].reshape(kept, kept)),
         Slice((200, 200), (None, axis), numbers[: 200 * kept].reshape(200, kept)),
     ]
-    bodies = [Body(Kind.UPDATE, {"tensor": payload}, seed=i, about={"task": "7"}) for i, payload in enumerate(one_each)]
-    return [*bodies, Body(Kind.UPDATE, {f"tensor{i}": payload for i, payload in enumerate(one_each)}, seed=2**64 - 1)]
+    bodies = [
+        Body(BodyKind.UPDATE, {"tensor": payload}, seed=i, about={"task": "7"}) for i, payload in enumerate(one_each)
+    ]
+    return [
+        *bodies,
+        Body(BodyKind.UPDATE, {f"tensor{i}": payload for i, payload in enumerate(one_each)}, seed=2**64 - 1),
+    ]
 
 
 def flip_bits(data: bytes, chance: random.Random) -> bytes:
@@ -182,7 +187,7 @@ def test_sound_bodies_decode_in_little_memory() -> None:
     try:
         many = {f"layer{i}.weight": Bits.of(np.ones(2000, np.bool_)) for i in range(1000)}
         few = {f"layer{i}.weight": Dense(np.ones(9, np.float32)) for i in range(1000)}
-        for body in [*originals(), Body(Kind.UPDATE, many), Body(Kind.UPDATE, few)]:
+        for body in [*originals(), Body(BodyKind.UPDATE, many), Body(BodyKind.UPDATE, few)]:
             assert decode_in_little_memory(encode(body), len(body.tensors)) is not None
     finally:
         tracemalloc.stop()

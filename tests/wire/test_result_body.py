@@ -6,19 +6,19 @@ import pytest
 from edgefl.errors import WireFormatError
 from edgefl.masks import Mask, full_mask, leading_channels
 from edgefl.values import dumps
-from edgefl.wire import Body, Dense, Kind, Payload, Report, Sparse, decode_result, encode, encode_result
+from edgefl.wire import Body, BodyKind, Dense, Payload, ResultBody, Sparse, decode_result, encode, encode_result
 from examples.networks import character_lstm, cnn4
 from tests.values.samples import RESULT
 
 GRAPH = cnn4()
 
 
-def report(next_mask: Mask | None = None) -> Report:
+def report(next_mask: Mask | None = None) -> ResultBody:
     tensors: dict[str, Payload] = {
         "head.weight": Dense(np.ones((10, 256), np.float32)),
         "x": Sparse.where(np.eye(3, dtype=np.float32)),
     }
-    return Report(RESULT, full_mask(GRAPH).digest, tensors, next_mask, seed=7)
+    return ResultBody(RESULT, full_mask(GRAPH).digest, tensors, next_mask, seed=7)
 
 
 @pytest.mark.parametrize("changed", [False, True])
@@ -59,7 +59,7 @@ def test_a_result_of_another_model_is_refused() -> None:
 def test_a_report_that_is_no_result_is_refused() -> None:
     about = {"result": "{}", "model": GRAPH.digest, "mask": ""}
     with pytest.raises(WireFormatError, match="the report of the result is wrong"):
-        decode_result(encode(Body(Kind.UPDATE, {}, about=about)), GRAPH)
+        decode_result(encode(Body(BodyKind.UPDATE, {}, about=about)), GRAPH)
 
 
 def test_bits_of_a_mask_without_its_name_are_refused() -> None:
@@ -68,4 +68,4 @@ def test_bits_of_a_mask_without_its_name_are_refused() -> None:
     about = {"result": dumps(RESULT), "model": GRAPH.digest, "mask": ""}
     tensors = {"kept/block1.conv": Dense(np.ones(3, np.uint8))}
     with pytest.raises(WireFormatError, match="does not name"):
-        decode_result(encode(Body(Kind.UPDATE, tensors, about=about)), GRAPH)
+        decode_result(encode(Body(BodyKind.UPDATE, tensors, about=about)), GRAPH)

@@ -1,4 +1,4 @@
-"""What Alembic runs for every command: the steps, on the connection that `coordinator.storage.schema` opened."""
+"""What Alembic runs for every command: the steps, on the connection that `coordinator.storage.migrate` opened."""
 
 from alembic import context
 

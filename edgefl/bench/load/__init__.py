@@ -4,5 +4,5 @@ model.py        the model of the federation: small, made without torch
 connection.py   one device's HTTP connection
 device.py       one device: polls, comes back when told to, uploads
 figures.py      what was seen, as a report
-run.py          all of it together; the server is `edgefl.serving_process`
+run.py          all of it together; the server is `edgefl.coordinator_process`
 """

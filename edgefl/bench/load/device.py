@@ -17,10 +17,10 @@ import numpy as np
 from edgefl.bench.load.connection import Connection
 from edgefl.masks import full_mask
 from edgefl.model_graph import ModelGraph
-from edgefl.strategies.traffic import USUAL_RESULT
-from edgefl.wire import Dense, Report, encode_result
+from edgefl.strategies.transfer_sizes import USUAL_RESULT
+from edgefl.wire import Dense, ResultBody, encode_result
 
-__all__ = ["Behaviour", "Device", "Figures", "Load"]
+__all__ = ["Behaviour", "LoadDevice", "Figures", "Load"]
 
 FIRST_LOOK = 10
 """Updates of a round after which the server's memory is looked at first."""
@@ -80,7 +80,7 @@ class Load:
         result = replace(
             USUAL_RESULT, task_id=plan["task_id"], device_id=plan["device_id"], round=plan["round"], samples=100
         )
-        body = encode_result(Report(result, plan["mask"], self._tensors), self._graph)
+        body = encode_result(ResultBody(result, plan["mask"], self._tensors), self._graph)
         self.update_bytes = len(body)
         return body
 
@@ -95,7 +95,7 @@ class Load:
 
 
 @dataclass
-class Device:
+class LoadDevice:
     """One simulated device."""
 
     connection: Connection

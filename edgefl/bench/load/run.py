@@ -11,14 +11,14 @@ from typing import Any
 
 from edgefl.artifacts.bundle import Bundle, write_bundle
 from edgefl.bench.load.connection import Connection
-from edgefl.bench.load.device import Behaviour, Device, Load
+from edgefl.bench.load.device import Behaviour, Load, LoadDevice
 from edgefl.bench.load.figures import load_notes, load_rows
 from edgefl.bench.load.model import perceptron_bundle
-from edgefl.bench.made_up import strong_device
-from edgefl.bench.report import Report, busy_note, load_now
+from edgefl.bench.report import BenchReport, busy_note, load_now
+from edgefl.bench.strong_device import strong_device
 from edgefl.bench.subject import lacking
+from edgefl.coordinator_process import CoordinatorProcess, running_coordinator
 from edgefl.errors import EdgeFLError
-from edgefl.serving_process import Server, running_server
 from edgefl.values import Enrolled, Enrolment, dumps, loads
 
 __all__ = ["join_all", "load_report", "served"]
@@ -58,7 +58,7 @@ def load_report(
     database: str | None = None,
     bundle: Bundle | None = None,
     progress: Callable[[str], None] = lambda step: None,
-) -> Report:
+) -> BenchReport:
     """Load a coordinator of its own with simulated devices."""
     for name, value in (("devices", behaviour.devices), ("rounds", behaviour.rounds), ("workers", workers)):
         if value < 1:
@@ -85,18 +85,18 @@ def load_report(
     }
     notes = ["devices are simulated in one process beside the server, and share its cores"]
     rows = load_rows(load, rounds)
-    return Report("coordinator", setting, rows, notes=[*notes, *load_notes(load.figures), *busy_note(others)])
+    return BenchReport("coordinator", setting, rows, notes=[*notes, *load_notes(load.figures), *busy_note(others)])
 
 
 @contextlib.contextmanager
 def served(
     behaviour: Behaviour, model: Bundle, folder: Path, workers: int = 1, database: str | None = None
-) -> Iterator[tuple[Load, Server]]:
+) -> Iterator[tuple[Load, CoordinatorProcess]]:
     """Serve a federation that opens its first round when all these devices are there, its state in `folder/state`."""
     write_bundle(model, folder / "model.zip")
     file = folder / "federation.toml"
     file.write_text(_federation(behaviour), encoding="utf-8")
-    with running_server(file, folder / "state", workers=workers, database=database) as server:
+    with running_coordinator(file, folder / "state", workers=workers, database=database) as server:
         yield Load(model.graph, behaviour, server.resident_bytes), server
 
 
@@ -115,7 +115,7 @@ def _event_loop() -> Callable[..., list[dict[str, Any]]]:
     return uvloop.run
 
 
-async def _whole(load: Load, server: Server) -> list[dict[str, Any]]:
+async def _whole(load: Load, server: CoordinatorProcess) -> list[dict[str, Any]]:
     """Join, run until the federation is over, and return the coordinator's records of its rounds."""
     fleet = await join_all(load, server, load.behaviour.devices)
     before, own = server.processor_seconds(), time.process_time()
@@ -131,13 +131,13 @@ async def _whole(load: Load, server: Server) -> list[dict[str, Any]]:
     return found
 
 
-async def join_all(load: Load, server: Server, count: int) -> list[Device]:
+async def join_all(load: Load, server: CoordinatorProcess, count: int) -> list[LoadDevice]:
     """Let so many devices join, a few at a time."""
     gate = asyncio.Semaphore(_JOINING_AT_ONCE)
     return await asyncio.gather(*(_joined(load, server, at, gate) for at in range(count)))
 
 
-async def _joined(load: Load, server: Server, number: int, gate: asyncio.Semaphore) -> Device:
+async def _joined(load: Load, server: CoordinatorProcess, number: int, gate: asyncio.Semaphore) -> LoadDevice:
     asked = Enrolment(
         enrolment_id=f"enrolment-{number}", profile=strong_device(), software="load", name=f"device-{number:05d}"
     )
@@ -146,4 +146,4 @@ async def _joined(load: Load, server: Server, number: int, gate: asyncio.Semapho
         status, body = await connection.send("POST", "/v1/devices", server.join_key, dumps(asked).encode())
     if status not in (200, 201):
         raise EdgeFLError(f"a device could not join: {status} {body[:200]!r}", fix="Try fewer devices.")
-    return Device(connection, loads(Enrolled, body).token, load)
+    return LoadDevice(connection, loads(Enrolled, body).token, load)

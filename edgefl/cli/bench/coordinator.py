@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgefl.cli.bench.options import add_output
-from edgefl.cli.bench.show import Columns, Progress, picture_file, show
+from edgefl.cli.bench.show import BenchProgress, Columns, picture_file, show
 
 if TYPE_CHECKING:
     from edgefl.cli.bench.picture import Bar
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     from edgefl.bench.load.device import Behaviour
     from edgefl.bench.load.run import load_report
 
-    plot, progress = picture_file(args), Progress()
+    plot, progress = picture_file(args), BenchProgress()
     behaviour = Behaviour(
         devices=args.devices,
         rounds=args.rounds,

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgefl.cli.bench.options import add_model, add_output, add_pace, numbers, pace_of, subject_of, words
-from edgefl.cli.bench.show import Columns, Progress, picture_file, ratio_in_words, show, tail_of
+from edgefl.cli.bench.show import BenchProgress, Columns, picture_file, ratio_in_words, show, tail_of
 from edgefl.errors import EdgeFLError
 
 if TYPE_CHECKING:
-    from edgefl.bench.infer import InferOrder
-    from edgefl.bench.report import Report
+    from edgefl.bench.infer import InferRequest
+    from edgefl.bench.report import BenchReport
     from edgefl.cli.bench.picture import Bar
 
 __all__ = ["add_parser"]
@@ -57,7 +57,7 @@ def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 
 def run(args: argparse.Namespace) -> int:
     """Measure and print."""
-    plot, progress = picture_file(args), Progress()
+    plot, progress = picture_file(args), BenchProgress()
     try:
         report = _measured(args, progress)
     finally:
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     return show(report, columns, as_json=args.json, plot=plot)
 
 
-def _measured(args: argparse.Namespace, progress: Progress) -> "Report":
+def _measured(args: argparse.Namespace, progress: BenchProgress) -> "BenchReport":
     from edgefl.bench.infer import infer_files, infer_model
 
     order = _order(args, progress)
@@ -85,14 +85,14 @@ def _measured(args: argparse.Namespace, progress: Progress) -> "Report":
     return infer_files([Path(file) for file in args.file], order, shape)
 
 
-def _order(args: argparse.Namespace, progress: Progress) -> "InferOrder":
-    from edgefl.bench.infer import InferOrder
-    from edgefl.bench.parts import FORMS
+def _order(args: argparse.Namespace, progress: BenchProgress) -> "InferRequest":
+    from edgefl.bench.infer import InferRequest
+    from edgefl.bench.inference_files import FORMS
     from edgefl.data import load
 
     if args.keep is not None and not 0 < args.keep <= 1:
         raise EdgeFLError(f"--keep is {args.keep:g}", fix="Give a share of the parameters above 0 and at most 1.")
-    return InferOrder(
+    return InferRequest(
         pace_of(args),
         engines=words(args.engine),
         forms=FORMS if args.form is None else words(args.form),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from edgefl.errors import EdgeFLError
 
 if TYPE_CHECKING:
-    from edgefl.bench.measuring import Pace
+    from edgefl.bench.measurements import MeasuringTime
     from edgefl.bench.subject import Subject
 
 __all__ = ["add_model", "add_output", "add_pace", "numbers", "pace_of", "subject_of", "words"]
@@ -46,13 +46,13 @@ def add_pace(parser: argparse.ArgumentParser, turns: int) -> None:
     )
 
 
-def pace_of(args: argparse.Namespace) -> "Pace":
+def pace_of(args: argparse.Namespace) -> "MeasuringTime":
     """Return how long to measure."""
     from device_runtime.telemetry import usable_cores
-    from edgefl.bench.measuring import Pace
+    from edgefl.bench.measurements import MeasuringTime
 
     threads = usable_cores() if args.threads is None else args.threads
-    return Pace(turns=args.turns, warm_up=args.warm_up, threads=threads, energy_seconds=args.energy_seconds)
+    return MeasuringTime(turns=args.turns, warm_up=args.warm_up, threads=threads, energy_seconds=args.energy_seconds)
 
 
 def add_output(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:

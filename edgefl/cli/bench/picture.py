@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgefl.data.plot import plot_format
+from edgefl.data.partition_plot import plot_format
 from edgefl.errors import EdgeFLError, MissingDependencyError
 from edgefl.values import printable
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from edgefl.cli.bench.options import add_model, add_output, numbers, subject_of, words
-from edgefl.cli.bench.show import Columns, Progress, picture_file, show
+from edgefl.cli.bench.show import BenchProgress, Columns, picture_file, show
 
 if TYPE_CHECKING:
     from edgefl.cli.bench.picture import Bar
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     from edgefl.bench.plan import MOBILENET, mobilenet_blocks, plan_report
     from edgefl.planning import freezing_blocks
 
-    plot, progress = picture_file(args), Progress()
+    plot, progress = picture_file(args), BenchProgress()
     if args.model is None and args.bundle is None:
         name, blocks = MOBILENET, mobilenet_blocks()
     else:

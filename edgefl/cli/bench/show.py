@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from edgefl.bench.report import Report
+    from edgefl.bench.report import BenchReport
     from edgefl.cli.bench.picture import Bar
 
-__all__ = ["Columns", "Progress", "picture_file", "ratio_in_words", "show", "tail_of"]
+__all__ = ["Columns", "BenchProgress", "picture_file", "ratio_in_words", "show", "tail_of"]
 
 _WIDTH = 60
 
@@ -30,7 +30,7 @@ class Columns:
     """What the bars show."""
 
 
-class Progress:
+class BenchProgress:
     """One line on stderr that says what is done now."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ def picture_file(args: argparse.Namespace) -> Path | None:
     return check_plot(Path(args.plot))
 
 
-def show(report: "Report", columns: Columns, *, as_json: bool, plot: Path | None) -> int:
+def show(report: "BenchReport", columns: Columns, *, as_json: bool, plot: Path | None) -> int:
     """Print a report, and draw it; return the exit code, which is 1 if nothing could be measured."""
     if as_json:
         print(json.dumps(report.as_json(), indent=2, ensure_ascii=False))
@@ -70,7 +70,7 @@ def show(report: "Report", columns: Columns, *, as_json: bool, plot: Path | None
     return 0 if report.rows else 1
 
 
-def _print(report: "Report", columns: Columns) -> None:
+def _print(report: "BenchReport", columns: Columns) -> None:
     from edgefl.cli.fed.tables import table
     from edgefl.values.words import printable
 

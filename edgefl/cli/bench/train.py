@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from edgefl.cli.bench.options import add_model, add_output, add_pace, numbers, pace_of, subject_of, words
-from edgefl.cli.bench.show import Columns, Progress, picture_file, ratio_in_words, show, tail_of
+from edgefl.cli.bench.show import BenchProgress, Columns, picture_file, ratio_in_words, show, tail_of
 
 if TYPE_CHECKING:
     from edgefl.cli.bench.picture import Bar
@@ -48,10 +48,10 @@ def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 
 def run(args: argparse.Namespace) -> int:
     """Measure and print."""
-    from edgefl.bench.train import TrainOrder, train_model
+    from edgefl.bench.train import TrainRequest, train_model
 
-    plot, progress = picture_file(args), Progress()
-    order = TrainOrder(
+    plot, progress = picture_file(args), BenchProgress()
+    order = TrainRequest(
         pace_of(args),
         engines=words(args.engine),
         batches=numbers(args.batch, "--batch"),

@@ -21,7 +21,7 @@ from edgefl.errors import EdgeFLError, MissingDependencyError
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["Api", "UnreachableError", "add_connection", "add_coordinator", "connect", "model_of", "path_of"]
+__all__ = ["Api", "CoordinatorUnreachableError", "add_connection", "add_coordinator", "connect", "model_of", "path_of"]
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 DEFAULT_STATE = "~/.edgefl/coordinator"
@@ -33,7 +33,7 @@ _IDLE_SECONDS = 120.0
 """How long nothing may arrive; checking a large bundle takes its time."""
 
 
-class UnreachableError(EdgeFLError):
+class CoordinatorUnreachableError(EdgeFLError):
     """No whole answer came; another time one may."""
 
 
@@ -177,7 +177,9 @@ class Api:
                 fix = "Give the certificate that signed the coordinator's with --certificate, and the name it is for."
             else:
                 fix = "Is it running (edgefl serve), and is that its address? Give it with --url or EDGEFL_URL."
-            raise UnreachableError(f"the coordinator at {self.url} cannot be reached: {said}", fix=fix) from None
+            raise CoordinatorUnreachableError(
+                f"the coordinator at {self.url} cannot be reached: {said}", fix=fix
+            ) from None
 
 
 def _host(url: str) -> str:

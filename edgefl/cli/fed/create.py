@@ -27,7 +27,7 @@ def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 
 def run(args: argparse.Namespace) -> int:
     """Check the file, send the bundle, then the settings."""
-    from coordinator.federation_file import read_federation_file
+    from coordinator.federations.federation_file import read_federation_file
     from edgefl.values import to_json
 
     file = read_federation_file(Path(args.file))

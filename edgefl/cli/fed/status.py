@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from edgefl.cli.fed.action import add_action
-from edgefl.cli.fed.api import Api, UnreachableError, connect, path_of
+from edgefl.cli.fed.api import Api, CoordinatorUnreachableError, connect, path_of
 from edgefl.cli.fed.tables import accuracy_of, ago, percent, print_json
 from edgefl.errors import EdgeFLError
 
@@ -59,7 +59,7 @@ def _watch(api: Api, path: str, told: dict[str, Any]) -> dict[str, Any]:
             time.sleep(_EVERY_SECONDS)
             try:
                 told = api.get(path)
-            except UnreachableError:
+            except CoordinatorUnreachableError:
                 line.show(f"{_bar(told)} the coordinator does not answer; waiting for it")
     finally:
         line.clear()

@@ -2,7 +2,7 @@
 
 import argparse
 
-from edgefl.cli.fed import create, deadline, devices, downloads, keys, listing, moves, rounds, status
+from edgefl.cli.fed import create, deadline, devices, downloads, keys, list_federations, rounds, start_and_stop, status
 
 __all__ = ["add_parser"]
 
@@ -29,5 +29,5 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for verb in (create, moves, deadline, listing, status, rounds, devices, downloads, keys):
+    for verb in (create, start_and_stop, deadline, list_federations, status, rounds, devices, downloads, keys):
         verb.add_parser(actions)

@@ -14,7 +14,7 @@ import numpy as np
 
 from edgefl.data.archives import damaged, read_file, reading
 from edgefl.data.dataset import Dataset
-from edgefl.data.formats.fifth import every_fifth
+from edgefl.data.formats.every_fifth import every_fifth
 from edgefl.data.normalisation import Normalisation
 from edgefl.data.samples import Samples, frozen
 from edgefl.data.sources import Source

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from edgefl.data.archives import damaged, read_members, reading
 from edgefl.data.dataset import MOST_CLASSES, Dataset
-from edgefl.data.formats.fifth import every_fifth
+from edgefl.data.formats.every_fifth import every_fifth
 from edgefl.data.normalisation import Normalisation
 from edgefl.data.samples import Samples, frozen
 from edgefl.errors import DataError

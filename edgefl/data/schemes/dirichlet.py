@@ -8,7 +8,7 @@ tries the best draw is repaired instead, so that this ends for every alpha.
 import numpy as np
 from numpy.typing import NDArray
 
-from edgefl.data.schemes.dealing import apportion, deal
+from edgefl.data.schemes.apportionment import apportion, deal
 from edgefl.errors import DataError
 
 __all__ = ["dirichlet", "sensible_minimum", "LEAST_ALPHA", "MOST_ALPHA"]

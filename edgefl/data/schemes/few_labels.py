@@ -8,7 +8,7 @@ labels have as equally many holders as can be, where a rare label has no more ho
 import numpy as np
 from numpy.typing import NDArray
 
-from edgefl.data.schemes.dealing import apportion, deal
+from edgefl.data.schemes.apportionment import apportion, deal
 from edgefl.errors import DataError
 
 __all__ = ["few_labels"]

@@ -17,7 +17,7 @@ of one size. With any other number of clients no such ring exists and the rate c
 import numpy as np
 from numpy.typing import NDArray
 
-from edgefl.data.schemes.dealing import deal
+from edgefl.data.schemes.apportionment import deal
 from edgefl.errors import DataError
 
 __all__ = ["two_class"]

@@ -21,7 +21,7 @@ import numpy as np
 
 from edgefl.local_rules.compression.compressor import FloatArray, checked, dense_in
 from edgefl.local_rules.compression.top_k import kept_of
-from edgefl.local_rules.selection import lowest
+from edgefl.local_rules.ranking import lowest
 from edgefl.masks import Array, BoolArray
 from edgefl.noise import bits, derive
 from edgefl.wire import Dense, Expected, Payload

@@ -14,7 +14,7 @@ import numpy as np
 
 from edgefl.errors import WireFormatError
 from edgefl.local_rules.compression.compressor import FloatArray, checked, sparse_in
-from edgefl.local_rules.selection import highest
+from edgefl.local_rules.ranking import highest
 from edgefl.masks import Array
 from edgefl.wire import Expected, Payload, Sparse
 

@@ -18,6 +18,14 @@ found.py         a plan and what is known about it
 
 from edgefl.planning.freezing.blocks import Block, freezing_blocks
 from edgefl.planning.freezing.device import FreezingDevice
-from edgefl.planning.freezing.plan import FreezingPart, FreezingPlan, Method, freezing_plan
+from edgefl.planning.freezing.plan import FreezingPart, FreezingPlan, PlanningMethod, freezing_plan
 
-__all__ = ["Block", "FreezingDevice", "FreezingPart", "FreezingPlan", "Method", "freezing_blocks", "freezing_plan"]
+__all__ = [
+    "Block",
+    "FreezingDevice",
+    "FreezingPart",
+    "FreezingPlan",
+    "PlanningMethod",
+    "freezing_blocks",
+    "freezing_plan",
+]

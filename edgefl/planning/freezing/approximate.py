@@ -16,15 +16,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from edgefl.planning.freezing.at_random import random_plan
 from edgefl.planning.freezing.bias import Reals, bias_of
+from edgefl.planning.freezing.candidate_plan import CandidatePlan
+from edgefl.planning.freezing.candidate_sets import MOST_BLOCKS, Integers
 from edgefl.planning.freezing.cover import covered
-from edgefl.planning.freezing.found import Found
-from edgefl.planning.freezing.pool import MOST_BLOCKS, Integers
 from edgefl.planning.freezing.problem import Problem
+from edgefl.planning.freezing.random_baseline import random_plan
 from edgefl.planning.freezing.relaxation import lower_bound
 from edgefl.planning.freezing.search import improved, thinned
-from edgefl.planning.freezing.sequential import sequential_plan
+from edgefl.planning.freezing.sequential_baseline import sequential_plan
 
 __all__ = ["good_plan"]
 
@@ -46,7 +46,7 @@ _SAME = 1e-6
 """Biases that differ by less, in units of d, are equal: a bound is no more exact."""
 
 
-def good_plan(problem: Problem, seed: int) -> Found:
+def good_plan(problem: Problem, seed: int) -> CandidatePlan:
     """Return a plan of low bias and a bound that no plan is below."""
     generator = np.random.default_rng([seed, 2])
     choices = thinned(problem, generator, max(_LEAST_TRIED, _MOST_TRIED // len(problem.families)))
@@ -64,7 +64,7 @@ def good_plan(problem: Problem, seed: int) -> Found:
     bias = bias_of(problem.pool[best], problem.weights)
     if bias - bound > _SAME + 0.01 * bias and len(problem.families) <= _SMALL and len(problem.blocks) <= MOST_BLOCKS:
         bound = max(bound, lower_bound(problem, pieces=2, nodes=_NODES))
-    return Found(best, bias, min(bias, bound))
+    return CandidatePlan(best, bias, min(bias, bound))
 
 
 def _key(problem: Problem, chosen: Integers) -> tuple[float, int]:

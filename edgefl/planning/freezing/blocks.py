@@ -7,7 +7,7 @@ model is trained, and does not count in the model's dimension.
 from dataclasses import dataclass
 
 from edgefl.errors import MaskError
-from edgefl.model_graph import ModelGraph, Role
+from edgefl.model_graph import ModelGraph, TensorRole
 
 __all__ = ["Block", "freezing_blocks"]
 
@@ -39,9 +39,9 @@ def freezing_blocks(graph: ModelGraph) -> tuple[Block, ...]:
 
 
 def _is_head(graph: ModelGraph, layer: str) -> bool:
-    return any(graph.tensor[name].role is Role.HEAD for name in graph.layer[layer].tensors)
+    return any(graph.tensor[name].role is TensorRole.HEAD for name in graph.layer[layer].tensors)
 
 
 def _size(graph: ModelGraph, layer: str) -> int:
     tensors = (graph.tensor[name] for name in graph.layer[layer].tensors)
-    return sum(tensor.size for tensor in tensors if tensor.role is not Role.STATISTIC)
+    return sum(tensor.size for tensor in tensors if tensor.role is not TensorRole.STATISTIC)

@@ -7,9 +7,9 @@ program that says whether the fleet can cover the model at all.
 import numpy as np
 
 from edgefl.planning.freezing.bias import Flags
-from edgefl.planning.freezing.pool import Integers
+from edgefl.planning.freezing.candidate_sets import Integers
 from edgefl.planning.freezing.problem import Problem, UncoveredError
-from edgefl.planning.freezing.solver import Program
+from edgefl.planning.freezing.solver import LinearProgram
 
 __all__ = ["covered"]
 
@@ -48,7 +48,7 @@ def _give(problem: Problem, chosen: Integers, counts: Integers, missing: Integer
 
 def _program(problem: Problem, chosen: Integers) -> Integers:
     """Choose how many devices of each family train which set so that all blocks are covered."""
-    program = Program()
+    program = LinearProgram()
     lists = [_useful(problem.pool[family.choices]) for family in problem.families]
     counts = [
         program.variables(rows.size, high=family.devices.size, whole=True)

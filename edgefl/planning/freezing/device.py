@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from edgefl.errors import SchemaError
 from edgefl.model_graph import Cost
-from edgefl.planning.prediction import predict
+from edgefl.planning.cost_model import predict
 from edgefl.values import Budget, DeviceProfile
 
 __all__ = ["FreezingDevice"]

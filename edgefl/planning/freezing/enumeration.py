@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgefl.planning.freezing.bias import Reals
-from edgefl.planning.freezing.found import Found
-from edgefl.planning.freezing.pool import Integers
+from edgefl.planning.freezing.candidate_plan import CandidatePlan
+from edgefl.planning.freezing.candidate_sets import Integers
 from edgefl.planning.freezing.problem import Problem
 
 __all__ = ["best_of_all"]
@@ -41,7 +41,7 @@ class _Best:
     ways: tuple[int, ...] | None = None
 
 
-def best_of_all(problem: Problem, known: Found, *, most_plans: int) -> Found | None:
+def best_of_all(problem: Problem, known: CandidatePlan, *, most_plans: int) -> CandidatePlan | None:
     """Return the best plan among the families' choices, or None where there are too many plans to look at."""
     members = [_interchangeable(problem, family.devices) for family in problem.families]
     counts = [
@@ -63,7 +63,7 @@ def best_of_all(problem: Problem, known: Found, *, most_plans: int) -> Found | N
     for one, way in zip(classes, best.ways or (), strict=False):
         chosen[one.devices] = one.rows[way]
     bound = best.bias if problem.lists_all else min(best.bias, known.bound)
-    return Found(chosen, best.bias, bound, tied=problem.lists_all)
+    return CandidatePlan(chosen, best.bias, bound, tied=problem.lists_all)
 
 
 def _interchangeable(problem: Problem, devices: Integers) -> list[Integers]:

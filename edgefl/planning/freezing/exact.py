@@ -15,12 +15,12 @@ from dataclasses import replace
 import numpy as np
 
 from edgefl.planning.freezing.bias import Reals, bias_of
+from edgefl.planning.freezing.candidate_plan import CandidatePlan
+from edgefl.planning.freezing.candidate_sets import Integers
 from edgefl.planning.freezing.enumeration import best_of_all
-from edgefl.planning.freezing.found import Found
-from edgefl.planning.freezing.pool import Integers
 from edgefl.planning.freezing.problem import Problem
 from edgefl.planning.freezing.relaxation import Group, program_of
-from edgefl.planning.freezing.solver import Program
+from edgefl.planning.freezing.solver import LinearProgram
 
 __all__ = ["best_plan", "is_small"]
 
@@ -35,8 +35,8 @@ def is_small(problem: Problem, *, most_sets: int = 200) -> bool:
 
 
 def best_plan(
-    problem: Problem, known: Found, *, nodes: int = 20_000, gap: float = 0.0, most_plans: int = 1_000_000
-) -> Found:
+    problem: Problem, known: CandidatePlan, *, nodes: int = 20_000, gap: float = 0.0, most_plans: int = 1_000_000
+) -> CandidatePlan:
     """Return the plan of least bias and, of those, of least unused budget; `gap` allows a relative distance to it."""
     found = best_of_all(problem, known, most_plans=most_plans)
     if found is not None:
@@ -55,7 +55,7 @@ def best_plan(
     return _least_unused(problem, groups, best, nodes)
 
 
-def _program_below(problem: Problem, groups: list[Group], bias: float) -> tuple[Program, list[Integers]]:
+def _program_below(problem: Problem, groups: list[Group], bias: float) -> tuple[LinearProgram, list[Integers]]:
     """Return the exact program, limited to plans of at most this bias."""
     program, shares = program_of(problem, groups, whole=True)
     _order_twins(program, groups, shares)
@@ -63,7 +63,7 @@ def _program_below(problem: Problem, groups: list[Group], bias: float) -> tuple[
     return program, shares
 
 
-def _least_unused(problem: Problem, groups: list[Group], best: Found, nodes: int) -> Found:
+def _least_unused(problem: Problem, groups: list[Group], best: CandidatePlan, nodes: int) -> CandidatePlan:
     """Return the plan that leaves least unused among those of this bias."""
     program, shares = _program_below(problem, groups, best.bias)
     program.cost = [0.0] * len(program.cost)
@@ -92,7 +92,7 @@ def _devices(problem: Problem) -> list[Group]:
     return groups
 
 
-def _order_twins(program: Program, groups: list[Group], shares: list[Integers]) -> None:
+def _order_twins(program: LinearProgram, groups: list[Group], shares: list[Integers]) -> None:
     """Let each of two interchangeable devices have a set no earlier in the list than the one before it."""
     for (one, x), (other, y) in zip(
         zip(groups, shares, strict=True), zip(groups[1:], shares[1:], strict=True), strict=False
@@ -110,7 +110,7 @@ def _chosen(problem: Problem, groups: list[Group], shares: list[Integers], value
     return chosen
 
 
-def _better(problem: Problem, known: Found, chosen: Integers) -> Found:
+def _better(problem: Problem, known: CandidatePlan, chosen: Integers) -> CandidatePlan:
     """Return the better of two plans; what the solver says of its own is computed again."""
     bias = bias_of(problem.pool[chosen], problem.weights)
     if bias > known.bias + _SAME:

@@ -15,28 +15,28 @@ import numpy as np
 from edgefl.errors import MaskError
 from edgefl.model_graph import Cost, ModelGraph, cost_of
 from edgefl.planning.freezing.approximate import good_plan
-from edgefl.planning.freezing.at_random import random_plan
 from edgefl.planning.freezing.bias import Flags, bias_of, coverage_of
 from edgefl.planning.freezing.blocks import Block, freezing_blocks
+from edgefl.planning.freezing.candidate_plan import CandidatePlan
+from edgefl.planning.freezing.candidate_sets import Integers
 from edgefl.planning.freezing.device import FreezingDevice
 from edgefl.planning.freezing.exact import best_plan, is_small
-from edgefl.planning.freezing.found import Found
-from edgefl.planning.freezing.pool import Integers
 from edgefl.planning.freezing.problem import Problem, UncoveredError, problem_of
+from edgefl.planning.freezing.random_baseline import random_plan
 from edgefl.planning.freezing.relaxation import lower_bound
 from edgefl.planning.freezing.sca import sca_plan
-from edgefl.planning.freezing.sequential import sequential_plan
-from edgefl.planning.freezing.tolls import Tolls
+from edgefl.planning.freezing.sequential_baseline import sequential_plan
+from edgefl.planning.freezing.set_costs import SetCosts
 from edgefl.values import Budget
 
-__all__ = ["FreezingPart", "FreezingPlan", "Method", "freezing_plan"]
+__all__ = ["FreezingPart", "FreezingPlan", "PlanningMethod", "freezing_plan"]
 
 
 _FEW_NODES = 150
 """What takes a solver a second or two."""
 
 
-class Method(StrEnum):
+class PlanningMethod(StrEnum):
     """How to choose."""
 
     AUTO = "auto"
@@ -77,7 +77,7 @@ class FreezingPlan:
     """No plan that obeys the rules has a bias below this."""
     coverage: Mapping[str, float]
     """The share of all samples that trains each block; never 0."""
-    method: Method
+    method: PlanningMethod
 
     @property
     def gap(self) -> float:
@@ -94,7 +94,7 @@ def freezing_plan(
     model: ModelGraph | Sequence[Block],
     devices: Sequence[FreezingDevice],
     *,
-    method: Method | str = Method.AUTO,
+    method: PlanningMethod | str = PlanningMethod.AUTO,
     tolerance: float = 0.05,
     seed: int = 0,
     beyond_budget: bool = False,
@@ -115,13 +115,13 @@ def freezing_plan(
         affordable = tuple(block for block in blocks if block not in extra)
         try:
             problem = _problem(graph, affordable, devices, tolerance, seed)
-            found = _found(problem, Method(method), seed)
+            found = _found(problem, PlanningMethod(method), seed)
         except UncoveredError as error:
             extra += tuple(block for block in affordable if block.name in error.blocks)
             if not beyond_budget or len(extra) == len(blocks):
                 raise
         else:
-            return _finished(graph, problem, found, extra, Method(method))
+            return _finished(graph, problem, found, extra, PlanningMethod(method))
 
 
 def _problem(
@@ -132,31 +132,31 @@ def _problem(
     seed: int,
 ) -> Problem:
     timed = graph is not None and any(device.is_timed for device in devices)
-    tolls = Tolls.of(graph, blocks) if graph is not None and timed else None
+    tolls = SetCosts.of(graph, blocks) if graph is not None and timed else None
     return problem_of(blocks, tolls, devices, tolerance=tolerance, seed=seed)
 
 
-def _found(problem: Problem, method: Method, seed: int) -> Found:
+def _found(problem: Problem, method: PlanningMethod, seed: int) -> CandidatePlan:
     match method:
-        case Method.SCA:
+        case PlanningMethod.SCA:
             return _judged(problem, sca_plan(problem, seed))
-        case Method.RANDOM:
+        case PlanningMethod.RANDOM:
             return _judged(problem, random_plan(problem, seed))
-        case Method.SEQUENTIAL:
+        case PlanningMethod.SEQUENTIAL:
             return _judged(problem, sequential_plan(problem))
     found = good_plan(problem, seed)
-    if method is Method.EXACT:
+    if method is PlanningMethod.EXACT:
         return best_plan(problem, found)
-    return best_plan(problem, found, nodes=_FEW_NODES) if method is Method.AUTO and is_small(problem) else found
+    return best_plan(problem, found, nodes=_FEW_NODES) if method is PlanningMethod.AUTO and is_small(problem) else found
 
 
-def _judged(problem: Problem, chosen: Integers) -> Found:
+def _judged(problem: Problem, chosen: Integers) -> CandidatePlan:
     bias = bias_of(problem.pool[chosen], problem.weights)
-    return Found(chosen, bias, min(bias, lower_bound(problem)))
+    return CandidatePlan(chosen, bias, min(bias, lower_bound(problem)))
 
 
 def _finished(
-    graph: ModelGraph | None, problem: Problem, found: Found, extra: tuple[Block, ...], method: Method
+    graph: ModelGraph | None, problem: Problem, found: CandidatePlan, extra: tuple[Block, ...], method: PlanningMethod
 ) -> FreezingPlan:
     """Give the rows their names. What nobody can afford goes to the strongest device."""
     blocks = (*problem.blocks, *extra)

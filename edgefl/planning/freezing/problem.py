@@ -22,10 +22,10 @@ import numpy as np
 from edgefl.errors import MaskError
 from edgefl.planning.freezing.bias import Flags, Reals
 from edgefl.planning.freezing.blocks import Block
+from edgefl.planning.freezing.candidate_sets import Integers
 from edgefl.planning.freezing.device import FreezingDevice
-from edgefl.planning.freezing.kinds import Kind, Packed, kinds_of
-from edgefl.planning.freezing.pool import Integers
-from edgefl.planning.freezing.tolls import Tolls
+from edgefl.planning.freezing.device_kinds import DeviceKind, Packed, kinds_of
+from edgefl.planning.freezing.set_costs import SetCosts
 
 __all__ = ["Family", "Problem", "UncoveredError", "problem_of"]
 
@@ -113,7 +113,7 @@ class Problem:
 
 def problem_of(
     blocks: tuple[Block, ...],
-    tolls: Tolls | None,
+    tolls: SetCosts | None,
     devices: Sequence[FreezingDevice],
     *,
     tolerance: float,
@@ -146,7 +146,7 @@ def problem_of(
     )
 
 
-def _check_affordable(blocks: tuple[Block, ...], pool: Flags, kinds: Sequence[Kind]) -> None:
+def _check_affordable(blocks: tuple[Block, ...], pool: Flags, kinds: Sequence[DeviceKind]) -> None:
     rows = _indices(np.bitwise_or.reduce([kind.packed for kind in kinds]), len(pool))
     covered = np.logical_or.reduce(pool[rows])
     if not covered.all():
@@ -157,7 +157,7 @@ def _check_affordable(blocks: tuple[Block, ...], pool: Flags, kinds: Sequence[Ki
         )
 
 
-def _families(kinds: Sequence[Kind], kind_of: Integers, weights: Reals, sets: int) -> list[Family]:
+def _families(kinds: Sequence[DeviceKind], kind_of: Integers, weights: Reals, sets: int) -> list[Family]:
     """Put devices together: those that choose among equal sets, then neighbours until the families are few enough."""
     equal: dict[bytes, list[int]] = {}
     for number in np.unique(kind_of):
@@ -181,7 +181,7 @@ def _families(kinds: Sequence[Kind], kind_of: Integers, weights: Reals, sets: in
     return families
 
 
-def _buckets(groups: list[list[int]], kinds: Sequence[Kind], weight: Reals, share: float) -> list[list[int]]:
+def _buckets(groups: list[list[int]], kinds: Sequence[DeviceKind], weight: Reals, share: float) -> list[list[int]]:
     """Divide groups of equal kinds into neighbourhoods of about `share` of all weight that have a set in common."""
     members = [number for group in groups for number in group]
     if len(groups) == 1:

@@ -26,9 +26,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgefl.planning.freezing.bias import Flags, Reals
-from edgefl.planning.freezing.pool import Integers
+from edgefl.planning.freezing.candidate_sets import Integers
 from edgefl.planning.freezing.problem import Family, Problem
-from edgefl.planning.freezing.solver import Program
+from edgefl.planning.freezing.solver import LinearProgram
 
 __all__ = ["Group", "lower_bound", "program_of"]
 
@@ -106,9 +106,9 @@ def _group(problem: Problem, family: Family, most_sets: int) -> Group:
 
 def program_of(
     problem: Problem, groups: list[Group], *, whole: bool = False, pieces: int = 1
-) -> tuple[Program, list[Integers]]:
+) -> tuple[LinearProgram, list[Integers]]:
     """Return the program, and for each group the variables that say which of its sets it has."""
-    program = Program()
+    program = LinearProgram()
     sure = np.sum([group.weight * group.forced for group in groups], axis=0)
     least = np.maximum(sure, min(group.lightest for group in groups))
     most = np.sum([group.weight * group.able for group in groups], axis=0)
@@ -131,7 +131,7 @@ def program_of(
 
 
 def _block_rows(
-    program: Program,
+    program: LinearProgram,
     groups: list[Group],
     block: int,
     edges: Reals,
@@ -160,7 +160,7 @@ def _block_rows(
 
 
 def _piece_rows(
-    program: Program,
+    program: LinearProgram,
     groups: list[Group],
     ends: tuple[float, float],
     on: int,
@@ -193,7 +193,7 @@ def _piece_rows(
 
 
 def _listed(
-    program: Program, problem: Problem, group: Group, s: Integers, *, whole: bool
+    program: LinearProgram, problem: Problem, group: Group, s: Integers, *, whole: bool
 ) -> tuple[Integers, list[Integers]]:
     """Add the shares x and the payments z of each set; return x, and the z of the sets with each block."""
     assert group.sets is not None
@@ -206,7 +206,7 @@ def _listed(
     return x, [z[sets[:, block]] for block in range(problem.sizes.size)]
 
 
-def _summed(program: Program, problem: Problem, group: Group, s: Integers) -> list[Integers]:
+def _summed(program: LinearProgram, problem: Problem, group: Group, s: Integers) -> list[Integers]:
     """Bound the sets by their sums of parameters; return for each block what its trainers pay above the least."""
     sizes, family = problem.sizes / problem.dimension, group.family
     least, most = family.least / problem.dimension, family.most / problem.dimension

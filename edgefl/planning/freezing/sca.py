@@ -20,10 +20,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgefl.planning.freezing.bias import Reals
+from edgefl.planning.freezing.candidate_sets import Integers
 from edgefl.planning.freezing.cover import covered
-from edgefl.planning.freezing.pool import Integers
 from edgefl.planning.freezing.problem import Family, Problem
-from edgefl.planning.freezing.solver import Program
+from edgefl.planning.freezing.solver import LinearProgram
 
 __all__ = ["sca_plan"]
 
@@ -72,7 +72,7 @@ def _parties(problem: Problem) -> list[_Party]:
 
 def _step(problem: Problem, parties: list[_Party], before: Reals, penalty: float) -> Reals | None:
     """Solve the program that is convex around the last masks; return the next ones."""
-    program, sizes = Program(), problem.sizes / problem.dimension
+    program, sizes = LinearProgram(), problem.sizes / problem.dimension
     weights = np.array([party.weight for party in parties])
     coverage = np.maximum(weights @ before, 1e-3)
     masks, shares = [], []
@@ -98,7 +98,7 @@ def _step(problem: Problem, parties: list[_Party], before: Reals, penalty: float
 
 
 def _share_rows(
-    program: Program, weight: float, mine: tuple[int, int], column: tuple[Integers, Reals], m: float, s: float
+    program: LinearProgram, weight: float, mine: tuple[int, int], column: tuple[Integers, Reals], m: float, s: float
 ) -> None:
     """Tie a device's share k to its mask m and the block's coverage S = sum of weight * mask."""
     mask, share = mine

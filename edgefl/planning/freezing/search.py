@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgefl.planning.freezing.bias import Flags, Reals
-from edgefl.planning.freezing.pool import Integers
+from edgefl.planning.freezing.candidate_sets import Integers
 from edgefl.planning.freezing.problem import Problem
 
 __all__ = ["improved", "thinned"]

@@ -18,13 +18,13 @@ import numpy as np
 from edgefl.errors import MissingDependencyError
 from edgefl.planning.freezing.bias import Reals
 
-__all__ = ["Answer", "Program"]
+__all__ = ["Solution", "LinearProgram"]
 
 _ONE_AT_A_TIME = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
+class Solution:
     """What the solver found."""
 
     values: Reals | None
@@ -37,7 +37,7 @@ class Answer:
 
 
 @dataclass(slots=True)
-class Program:
+class LinearProgram:
     """A linear program, collected piece by piece: minimise cost @ x within bounds and rows."""
 
     cost: list[float] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Program:
         self._row_low.append(low)
         self._row_high.append(high)
 
-    def solve(self, *, nodes: int | None = None, gap: float = 0.0) -> Answer:
+    def solve(self, *, nodes: int | None = None, gap: float = 0.0) -> Solution:
         """Minimise; with whole variables, look at no more than so many nodes, or stop at a relative gap."""
         try:
             from scipy.optimize import Bounds, LinearConstraint, milp
@@ -92,7 +92,7 @@ class Program:
         bound = result.mip_dual_bound if any(self.whole) else result.fun
         if bound is None or not np.isfinite(bound):
             bound = -np.inf if result.status != 0 else float(result.fun)
-        return Answer(result.x, float(bound), result.status == 0, result.status == 2)
+        return Solution(result.x, float(bound), result.status == 0, result.status == 2)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from edgefl.masks import full_mask
-from edgefl.wire import Kind, decode
+from edgefl.wire import BodyKind, decode
 from tests.cli.running_coordinator import Running, coordinator, joining
 from tests.coordinator.browser.chromium import DESKTOP, PHONE, chromium, looking, sign_in
 from tests.coordinator.browser.hand_driven import HandDriven
@@ -197,7 +197,7 @@ def export_the_model(page: Page, folder: Path) -> None:
     with page.expect_download() as told:
         page.click("dialog [data-export=weights]")
     told.value.save_as(folder / "model.safetensors")
-    weights = decode((folder / "model.safetensors").read_bytes(), kind=Kind.WEIGHTS).arrays
+    weights = decode((folder / "model.safetensors").read_bytes(), kind=BodyKind.WEIGHTS).arrays
     assert {name: array.shape for name, array in weights.items()} == dict(full_mask(bundle().graph).shapes)
 
 

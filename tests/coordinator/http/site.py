@@ -14,18 +14,18 @@ from pathlib import Path
 
 import httpx
 
-from coordinator.app import make_app
-from coordinator.context import Context
-from coordinator.edge import Edge
-from coordinator.federation_settings import Rounds, Selection
-from coordinator.federations import new_key
-from coordinator.server import Server, listen, make_server
-from coordinator.server_settings import ServerLimits, ServerSettings
+from coordinator.federations.lifecycle import new_key
+from coordinator.federations.tokens import OperatorRole, hash_of, new_token
+from coordinator.http.app import make_app
+from coordinator.http.middleware import Services
+from coordinator.http.server import CoordinatorServer, listen, make_server
+from coordinator.http.server_settings import ServerLimits, ServerSettings
+from coordinator.rounds.context import Context
 from coordinator.storage.records import Artifact, Round, Task
-from coordinator.tokens import Role, hash_of, new_token
 from device_runtime.agent.client import CoordinatorClient
 from device_runtime.agent.transport import HttpTransport
 from edgefl.artifacts.submodel import make_submodel
+from edgefl.federation.settings import RoundSettings, SelectionSettings
 from edgefl.masks import full_mask
 from edgefl.values import ClientPlan, dumps, loads
 from edgefl.wire import encode_mask
@@ -43,9 +43,9 @@ class Site:
 
     url: str
     context: Context
-    edge: Edge
-    tokens: Mapping[Role, str]
-    server: Server
+    services: Services
+    tokens: Mapping[OperatorRole, str]
+    server: CoordinatorServer
     thread: threading.Thread
     _clients: list[httpx.Client] = field(default_factory=list)
 
@@ -64,15 +64,15 @@ class Site:
     @property
     def admin_token(self) -> str:
         """What an operator shows."""
-        return self.tokens[Role.ADMIN]
+        return self.tokens[OperatorRole.ADMIN]
 
     def federation(self, name: str = "digits") -> str:
         """Create and start a federation with one device, which sleeps; return a join key."""
         running(
             self.context,
             name=name,
-            selection=Selection(devices=50, wait_for=1000),
-            rounds=Rounds(count=3, deadline=DEADLINE),
+            selection=SelectionSettings(devices=50, wait_for=1000),
+            rounds=RoundSettings(count=3, deadline=DEADLINE),
         )
         self.device(f"asleep-{name}", name)
         return new_key(self.context, name)[1]
@@ -130,7 +130,7 @@ def serving(folder: Path, limits: ServerLimits | None = None, context: Context |
     """Serve until the end of the block."""
     limits = limits or ServerLimits()
     context = context or make_context(folder)
-    tokens = {role: new_token(role) for role in Role}
+    tokens = {role: new_token(role) for role in OperatorRole}
     people = {role: hash_of(token) for role, token in tokens.items()}
     app = make_app(context, people=people, limits=limits, local=True)
     server = make_server(app, ServerSettings(state=folder, port=0, limits=limits))
@@ -140,7 +140,7 @@ def serving(folder: Path, limits: ServerLimits | None = None, context: Context |
         port = sock.getsockname()[1]
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
         thread.start()
-        site = Site(f"http://127.0.0.1:{port}", context, app.state.edge, tokens, server, thread)
+        site = Site(f"http://127.0.0.1:{port}", context, app.state.services, tokens, server, thread)
         try:
             assert started.wait(30)
             yield site

@@ -7,9 +7,9 @@ import httpx
 import numpy as np
 import pytest
 
-from coordinator.library import Recent
+from coordinator.storage.repository import LruCache
 from edgefl.wire import encode_weights
-from edgefl.wire.planes import MOST_BYTES, unpack
+from edgefl.wire.byte_shuffle import MOST_BYTES, unpack
 from tests.coordinator.http.site import Site
 
 TEXT = b"node { op_type: 'Conv' } " * 4000
@@ -193,7 +193,7 @@ def test_packed_artifacts_are_kept_up_to_their_bytes_and_noise_is_not_tried_agai
         made.append(name)
         return bytes(size)
 
-    kept = Recent(100, lambda packed: 10 + len(packed))
+    kept = LruCache(100, lambda packed: 10 + len(packed))
     for name, size in (("a", 40), ("empty", 0), ("a", 40), ("empty", 0), ("b", 30), ("a", 40), ("empty", 0)):
         assert len(kept.get(name, partial(make, name, size))) == size
     assert made == ["a", "empty", "b"]

@@ -9,11 +9,11 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from coordinator.callers import Caller
-from coordinator.federations import new_key
-from coordinator.routes.adding import CALLER, add
-from coordinator.server_settings import ServerLimits
-from coordinator.tokens import Role, new_token
+from coordinator.federations.lifecycle import new_key
+from coordinator.federations.tokens import OperatorRole, new_token
+from coordinator.http.authentication import Caller
+from coordinator.http.routes.registration import CALLER, add
+from coordinator.http.server_settings import ServerLimits
 from tests.coordinator.http.site import Site, serving
 
 DIGEST = "sha256:" + "0" * 64
@@ -63,7 +63,7 @@ def secrets(site: Site) -> dict[str, str]:
         "key": new_key(site.context, "digits")[1],
         "revoked key": revoked_key,
         "unknown": new_token("device"),
-        "viewer": site.tokens[Role.VIEWER],
+        "viewer": site.tokens[OperatorRole.VIEWER],
     }
 
 
@@ -106,7 +106,7 @@ ALLOWED = {
 def test_a_secret_opens_the_routes_of_its_caller_and_no_other(site: Site, secrets: dict[str, str], kind: str) -> None:
     client = site.client(secrets[kind])
     for route in routes(site):
-        site.edge.gate._failures._levels.clear()
+        site.services.gate._failures._levels.clear()
         answer = ask(client, route)
         if kind in ALLOWED[caller_of(route)]:
             assert answer.status_code not in (401, 403), route.path
@@ -118,7 +118,7 @@ def test_a_secret_opens_the_routes_of_its_caller_and_no_other(site: Site, secret
 def test_the_admin_token_is_none_of_a_device(site: Site) -> None:
     for route in routes(site):
         if caller_of(route) in (Caller.JOINER, Caller.DEVICE, Caller.MEMBER):
-            site.edge.gate._failures._levels.clear()
+            site.services.gate._failures._levels.clear()
             assert ask(site.admin, route).status_code == 401
 
 
@@ -143,7 +143,7 @@ def test_a_device_of_another_federation_finds_nothing(site: Site, secrets: dict[
 def test_what_is_no_bearer_token_is_refused(
     site: Site, secrets: dict[str, str], headers: list[tuple[str, str]]
 ) -> None:
-    site.edge.gate._failures._levels.clear()
+    site.services.gate._failures._levels.clear()
     assert site.client().post("/v1/tasks/next", headers=headers).status_code == 401
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from coordinator.connections import LimitedConnection
+from coordinator.http.protocol import LimitedProtocol
 from edgefl.values import Outcome, dumps
 from tests.coordinator.http.site import Site
 from tests.coordinator.stage import until
@@ -43,7 +43,7 @@ def no_room(site: Site) -> Iterator[None]:
     free, taken = asyncio.Event(), threading.Event()
 
     async def take() -> None:
-        async with site.edge.memory.reserved(site.edge.limits.memory_bytes):
+        async with site.services.memory.reserved(site.services.limits.memory_bytes):
             taken.set()
             await free.wait()
 
@@ -65,9 +65,9 @@ def test_an_update_that_waits_for_room_waits_in_the_network(site: Site) -> None:
     with connected(site) as connection:
         with no_room(site):
             connection.sendall(head(f"PUT /v1/tasks/{task_id}/result", token, len(body)) + body)
-            until(lambda: bool(site.edge.memory._queue))
+            until(lambda: bool(site.services.memory._queue))
             (waiting,) = [one for one in site.server.server_state.connections if paused(one)]
-            assert isinstance(waiting, LimitedConnection)
+            assert isinstance(waiting, LimitedProtocol)
             assert len(waiting.cycle.body) <= 8192
         assert Outcome.ACCEPTED.encode() in received(connection, b"}")
     task = site.context.store.task(task_id)
@@ -76,7 +76,7 @@ def test_an_update_that_waits_for_room_waits_in_the_network(site: Site) -> None:
 
 
 def paused(connection: object) -> bool:
-    return isinstance(connection, LimitedConnection) and connection.flow.read_paused
+    return isinstance(connection, LimitedProtocol) and connection.flow.read_paused
 
 
 def test_requests_in_one_piece_are_answered_one_after_the_other(site: Site) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from coordinator.federations import Verb, move, new_key
-from coordinator.tokens import hash_of
+from coordinator.federations.lifecycle import Verb, move, new_key
+from coordinator.federations.tokens import hash_of
 from device_runtime.agent.client import RejectedError, UnknownDeviceError
 from device_runtime.profiler.network import measure_speed
 from edgefl.values import DeviceProfile, Enrolment, LocalResult, Outcome, Reason, Refusal, loads
@@ -207,14 +207,14 @@ def test_a_large_update_goes_through_a_file_and_leaves_none(site: Site, monkeypa
     token = site.device("large-one", "large")
     (task_id,) = site.open_round("large-one", federation="large")
     body = site.update(task_id)
-    monkeypatch.setattr(site.edge, "limits", dataclasses.replace(site.edge.limits, kept_bytes=1000))
+    monkeypatch.setattr(site.services, "limits", dataclasses.replace(site.services.limits, kept_bytes=1000))
     with site.agent(token) as agent:
         assert agent.upload(task_id, body).outcome is Outcome.ACCEPTED
     task = site.context.store.task(task_id)
     assert task is not None
     assert site.context.blobs.get(task.update or "") == body
     assert list((site.context.blobs._spool).iterdir()) == []  # type: ignore[attr-defined]
-    assert site.edge.memory.used == site.edge.spool.used == 0
+    assert site.services.memory.used == site.services.spool.used == 0
 
 
 def test_a_large_body_for_a_task_that_is_not_the_devices_is_not_even_read(site: Site) -> None:
@@ -225,12 +225,12 @@ def test_a_large_body_for_a_task_that_is_not_the_devices_is_not_even_read(site: 
     client = site.client(site.device("flooder"))
     with contextlib.suppress(httpx.WriteError):
         assert client.put("/v1/tasks/nobodys/result", content=endless()).status_code == 404
-    assert site.edge.spool.used == 0
+    assert site.services.spool.used == 0
 
 
 def test_a_device_sends_no_more_than_two_updates_at_once(site: Site) -> None:
     client = site.client(site.device("doubling"))
-    with site.edge.uploads.one("doubling"), site.edge.uploads.one("doubling"):
+    with site.services.uploads.one("doubling"), site.services.uploads.one("doubling"):
         answer = client.put("/v1/tasks/x/result", content=b"x")
         assert answer.status_code == 429
         assert answer.headers["Retry-After"]

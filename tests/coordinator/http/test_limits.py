@@ -13,11 +13,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from coordinator.allowances import Buckets, Budget
-from coordinator.problems import ProblemError
-from coordinator.server_settings import ServerLimits
+from coordinator.http.error_handlers import ProblemError
+from coordinator.http.rate_limits import ByteBudget, TokenBuckets
+from coordinator.http.server_settings import ServerLimits
 from edgefl.values import Outcome, dumps
-from edgefl.wire.planes import MOST_BYTES, pack
+from edgefl.wire.byte_shuffle import MOST_BYTES, pack
 from tests.coordinator.http.site import Site, serving
 from tests.values.samples import PROFILE
 
@@ -254,7 +254,7 @@ def test_speed_is_measured_with_no_more_bytes_than_allowed(client: httpx.Client)
 
 def test_uploads_wait_for_room_in_the_memory_and_then_are_told_to_come_again() -> None:
     async def run() -> list[str]:
-        budget, said = Budget(100, patience=0.2), []
+        budget, said = ByteBudget(100, patience=0.2), []
 
         async def hold(size: int, done: asyncio.Event) -> None:
             async with budget.reserved(size):
@@ -287,17 +287,17 @@ def test_a_packed_upload_takes_about_as_much_room_as_it_needs(tmp_path: Path) ->
         site.federation("packed")
         client = site.client(site.device("packer", "packed"), **{"Content-Encoding": "gzip"})
         (task_id,) = site.open_round("packer", federation="packed")
-        body, kept = gzip.compress(site.update(task_id)), site.edge.limits.kept_bytes
+        body, kept = gzip.compress(site.update(task_id)), site.services.limits.kept_bytes
         assert 4 * len(body) < kept
         most: list[int] = []
-        memory = site.edge.memory
+        memory = site.services.memory
 
-        class Noting(Budget):
+        class Noting(ByteBudget):
             def reserved(self, size: int) -> contextlib._AsyncGeneratorContextManager[None, None]:
                 most.append(size)
                 return memory.reserved(size)
 
-        site.edge.memory = Noting(0, patience=0)
+        site.services.memory = Noting(0, patience=0)
         assert client.put(f"/v1/tasks/{task_id}/result", content=body).status_code == 200
         assert most == [4 * len(body)]
         zeros = gzip.compress(bytes(kept // 2))  # far more than four times what comes
@@ -308,7 +308,7 @@ def test_a_packed_upload_takes_about_as_much_room_as_it_needs(tmp_path: Path) ->
 
 def test_a_bucket_gives_a_burst_and_then_its_rate() -> None:
     now = 0.0
-    buckets = Buckets(rate=2.0, burst=3, most=10, clock=lambda: now)
+    buckets = TokenBuckets(rate=2.0, burst=3, most=10, clock=lambda: now)
     assert [buckets.take("a") for _ in range(4)] == [0, 0, 0, 0.5]
     assert buckets.empty("a")
     assert not buckets.empty("b")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.federations import new_key
-from coordinator.logs import JsonLines, TextLines, configure, without_secrets
-from coordinator.tokens import new_token
+from coordinator.federations.lifecycle import new_key
+from coordinator.federations.tokens import new_token
+from coordinator.observability.logs import JsonLines, TextLines, configure, without_secrets
 from edgefl.values import Enrolment
 from tests.coordinator.http.site import serving
 from tests.values.samples import PROFILE

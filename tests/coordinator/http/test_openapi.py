@@ -20,13 +20,13 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from coordinator import waiting
-from coordinator.callers import Caller
-from coordinator.federations import new_key
-from coordinator.routes.adding import CALLER
-from coordinator.routes.tasks import TENSORS
-from coordinator.server_settings import ServerLimits
-from coordinator.tokens import Role
+from coordinator.federations.lifecycle import new_key
+from coordinator.federations.tokens import OperatorRole
+from coordinator.http.authentication import Caller
+from coordinator.http.routes.registration import CALLER
+from coordinator.http.routes.tasks import TENSORS
+from coordinator.http.server_settings import ServerLimits
+from coordinator.polling import long_poll
 from edgefl.values import from_json, to_json
 from tests.coordinator.http.site import Site, serving
 from tests.values import samples
@@ -59,7 +59,7 @@ def tokens(site: Site) -> dict[str, str]:
         Caller.JOINER: key,
         Caller.DEVICE: token,
         Caller.MEMBER: token,
-        Caller.VIEWER: site.tokens[Role.VIEWER],
+        Caller.VIEWER: site.tokens[OperatorRole.VIEWER],
         Caller.ADMIN: site.admin_token,
     }
 
@@ -82,7 +82,7 @@ def test_whatever_is_asked_the_answer_is_as_described_and_errors_say_what_to_do(
     known: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(waiting, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(long_poll, "LONGEST_WAIT", 0.01)
     api = schemathesis.openapi.from_dict(document)
     api.config.update(base_url=site.url)
     with requests.Session() as session:

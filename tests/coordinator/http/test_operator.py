@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from edgefl.values import to_json
-from edgefl.wire import Kind, decode
+from edgefl.wire import BodyKind, decode
 from tests.coordinator.fleet import settings_of
 from tests.coordinator.http.site import Site
 from tests.device_runtime.federation import BUNDLE
@@ -133,7 +133,7 @@ def test_a_key_needs_nothing_but_its_federation(site: Site) -> None:
 
 def test_the_global_model_is_weights_or_a_model_that_infers(site: Site) -> None:
     weights = site.admin.get("/v1/federations/digits/model")
-    assert decode(weights.content, kind=Kind.WEIGHTS).tensors
+    assert decode(weights.content, kind=BodyKind.WEIGHTS).tensors
     model = site.admin.get("/v1/federations/digits/model?format=onnx")
     onnx.checker.check_model(onnx.load_from_string(model.content))
     assert "digits.onnx" in model.headers["Content-Disposition"]

@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from coordinator.page.files import page_file
-from coordinator.routes.live import Live
-from coordinator.tokens import Role
+from coordinator.federations.tokens import OperatorRole
+from coordinator.http.routes.live_events import Live
+from coordinator.page.static_files import page_file
 from tests.coordinator.http.site import Site, serving
 
 
@@ -76,14 +76,14 @@ def test_nothing_but_the_files_of_the_page_is_found(site: Site, name: str) -> No
 
 def test_a_session_says_what_the_token_is_good_for(site: Site) -> None:
     assert site.admin.get("/v1/session").json()["role"] == "admin"
-    seen = site.client(site.tokens[Role.VIEWER]).get("/v1/session").json()
+    seen = site.client(site.tokens[OperatorRole.VIEWER]).get("/v1/session").json()
     assert (seen["role"], seen["charts"]) == ("viewer", True)
     assert "plotly.js-style-global" in seen["style_ids"]
     assert site.client("edgefl-admin-wrong").get("/v1/session").status_code == 401
 
 
 def test_a_viewer_looks_and_changes_nothing(site: Site) -> None:
-    viewer = site.client(site.tokens[Role.VIEWER])
+    viewer = site.client(site.tokens[OperatorRole.VIEWER])
     assert viewer.get("/v1/federations/digits").status_code == 200
     for method, path, body in (
         ("POST", "/pause", {}),
@@ -103,7 +103,7 @@ def test_a_viewer_looks_and_changes_nothing(site: Site) -> None:
 def test_watching_begins_with_everything_and_goes_on_with_what_changes(site: Site) -> None:
     site.federation("watched")
     token = site.device("pi-1", "watched")
-    with events(site.client(site.tokens[Role.VIEWER]), "watched") as told:
+    with events(site.client(site.tokens[OperatorRole.VIEWER]), "watched") as told:
         kind, everything = next(told)
         assert kind == "snapshot"
         ids = [row[0] for row in everything["fleet"]["rows"]]
@@ -119,7 +119,7 @@ def test_watching_begins_with_everything_and_goes_on_with_what_changes(site: Sit
 
 
 def test_what_is_not_there_cannot_be_watched(site: Site) -> None:
-    viewer = site.client(site.tokens[Role.VIEWER])
+    viewer = site.client(site.tokens[OperatorRole.VIEWER])
     for path in ("none/live", "none/charts", "none/masks", "none/devices/x/page", "digits/devices/x/page"):
         assert viewer.get(f"/v1/federations/{path}").status_code == 404
 
@@ -171,17 +171,17 @@ def test_the_deadline_is_changed_by_the_operator_and_the_file_of_the_federation_
 
 
 def test_who_has_gone_is_forgotten_at_once(site: Site) -> None:
-    viewer = site.client(site.tokens[Role.VIEWER])
+    viewer = site.client(site.tokens[OperatorRole.VIEWER])
     for _ in range(3):
         with events(viewer) as told:
             assert next(told)[0] == "snapshot"
-    eventually(lambda: site.edge.live.watchers == 0)
-    assert site.edge.live._watches == {}
+    eventually(lambda: site.services.live.watchers == 0)
+    assert site.services.live._watches == {}
 
 
 def test_a_watcher_who_comes_while_the_last_one_goes_is_told_what_happens(site: Site) -> None:
     async def story() -> None:
-        live = Live(site.context, site.edge.threads, tuple)
+        live = Live(site.context, site.services.threads, tuple)
         first = await live.events("digits")
         assert (await anext(first)).startswith(b"event: snapshot")
         second = asyncio.ensure_future(live.events("digits"))
@@ -203,7 +203,7 @@ def test_a_look_that_fails_ends_the_connections_so_that_nobody_believes_old_figu
     def broken(*_: object) -> None:
         raise RuntimeError("the database is away")
 
-    with events(site.client(site.tokens[Role.VIEWER])) as told:
+    with events(site.client(site.tokens[OperatorRole.VIEWER])) as told:
         assert next(told)[0] == "snapshot"
         monkeypatch.setattr(type(site.context.store), "pulses", broken)
         assert all(kind in ("beat", "change") for kind, _ in told)  # and then it ends

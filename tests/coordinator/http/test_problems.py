@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from coordinator.problems import ProblemError, as_problem
+from coordinator.http.error_handlers import ProblemError, as_problem
 from coordinator.storage.store import UnavailableError
 from edgefl.errors import EdgeFLError, MaskError, MissingDependencyError, SchemaError, WireFormatError
 from edgefl.values import FieldError

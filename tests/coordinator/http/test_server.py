@@ -12,11 +12,11 @@ from typing import Any
 import httpx
 import pytest
 
-from coordinator.operator_tokens import operator_tokens
-from coordinator.server import listen, serve
-from coordinator.server_settings import ServerSettings, is_loopback
+from coordinator.federations.tokens import OperatorRole, hash_of
+from coordinator.http.operator_tokens import operator_tokens
+from coordinator.http.server import listen, serve
+from coordinator.http.server_settings import ServerSettings, is_loopback
 from coordinator.storage.open import open_store
-from coordinator.tokens import Role, hash_of
 from edgefl.errors import EdgeFLError
 
 
@@ -55,8 +55,8 @@ def test_settings_do_not_show_the_admin_token(folder: Path) -> None:
     assert token not in repr(ServerSettings(state=folder, admin_token=token))
 
 
-@pytest.mark.parametrize("role", list(Role))
-def test_a_token_is_made_once_in_a_file_that_only_its_owner_reads(folder: Path, role: Role) -> None:
+@pytest.mark.parametrize("role", list(OperatorRole))
+def test_a_token_is_made_once_in_a_file_that_only_its_owner_reads(folder: Path, role: OperatorRole) -> None:
     store = open_store(f"sqlite:///{folder / 'db'}")
     settings = ServerSettings(state=folder / "state")
     made = operator_tokens(settings, store)[role]
@@ -72,18 +72,18 @@ def test_a_token_is_made_once_in_a_file_that_only_its_owner_reads(folder: Path, 
 
 def test_a_second_worker_on_one_database_accepts_the_first_ones_token(folder: Path) -> None:
     store = open_store(f"sqlite:///{folder / 'db'}")
-    first = operator_tokens(ServerSettings(state=folder / "one"), store)[Role.ADMIN]
-    second = operator_tokens(ServerSettings(state=folder / "two"), store)[Role.ADMIN]
+    first = operator_tokens(ServerSettings(state=folder / "one"), store)[OperatorRole.ADMIN]
+    second = operator_tokens(ServerSettings(state=folder / "two"), store)[OperatorRole.ADMIN]
     assert second.hash == first.hash
     assert (second.text, second.path) == (None, None)
-    told = operator_tokens(ServerSettings(state=folder / "three", admin_token="b" * 40), store)[Role.ADMIN]
+    told = operator_tokens(ServerSettings(state=folder / "three", admin_token="b" * 40), store)[OperatorRole.ADMIN]
     assert told.hash == hash_of("b" * 40)
     store.close()
 
 
 def test_a_viewer_with_the_admins_token_would_be_an_admin_and_is_refused(folder: Path) -> None:
     store = open_store(f"sqlite:///{folder / 'db'}")
-    admin = operator_tokens(ServerSettings(state=folder / "state"), store)[Role.ADMIN].text
+    admin = operator_tokens(ServerSettings(state=folder / "state"), store)[OperatorRole.ADMIN].text
     with pytest.raises(EdgeFLError, match="the same token"):
         operator_tokens(ServerSettings(state=folder / "state", viewer_token=admin), store)
     store.close()
@@ -116,7 +116,7 @@ def test_it_speaks_tls_to_clients_that_verify_and_creates_what_it_was_given(
     folder: Path, certificate: tuple[Path, Path]
 ) -> None:
     script = (
-        "import sys, pathlib, coordinator.server as s, coordinator.server_settings as t\n"
+        "import sys, pathlib, coordinator.http.server as s, coordinator.http.server_settings as t\n"
         "from tests.coordinator.fleet import settings_of\n"
         "from tests.device_runtime.federation import bundle\n"
         "from edgefl.artifacts.bundle import pack_bundle\n"

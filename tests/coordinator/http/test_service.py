@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from coordinator.app import make_app
+from coordinator.http.app import make_app
 from tests.coordinator.fleet import make_context
 from tests.coordinator.http.site import Site, serving
 
@@ -78,8 +78,8 @@ def test_metrics_count_requests_updates_and_what_federations_do(site: Site) -> N
 def test_two_apps_in_one_process_count_for_themselves(folder: Path, site: Site) -> None:
     other = make_app(make_context(folder), people={})
     site.client().get("/healthz")
-    assert b'route="/healthz"' not in other.state.edge.metrics.text()
-    other.state.edge.context.store.close()
+    assert b'route="/healthz"' not in other.state.services.metrics.text()
+    other.state.services.context.store.close()
 
 
 def test_a_method_that_is_none_makes_no_new_label(site: Site) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from coordinator.federations.telemetry_table import COLUMNS, as_csv, rows
 from coordinator.storage.records import Round, Task, TaskState
-from coordinator.telemetry_table import COLUMNS, as_csv, rows
 from edgefl.values import ClientPlan, LocalResult, Prediction, Reason, Refusal, dumps
 from tests.coordinator.http.site import Site
 from tests.coordinator.stage import until

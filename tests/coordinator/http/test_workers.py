@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 
-from edgefl.serving_process import children
+from edgefl.coordinator_process import children
 from tests.cli.running_coordinator import coordinator, joining, write_federation
 
 

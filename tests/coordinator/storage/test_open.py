@@ -95,7 +95,7 @@ def test_a_database_of_a_newer_version_is_left_alone(new_url: str) -> None:
 def test_workers_that_start_at_once_find_one_database(new_url: str) -> None:
     code = (
         "import sys; from coordinator.storage.open import open_store; import coordinator.storage.sql_store;"
-        "import coordinator.storage.schema; print('ready', flush=True); sys.stdin.readline();"
+        "import coordinator.storage.migrate; print('ready', flush=True); sys.stdin.readline();"
         f"open_store({new_url!r}).close(); print('opened')"
     )
     command = [sys.executable, "-c", code]

@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 from edgefl.artifacts.cut import GRADIENT
-from edgefl.local_rules import Batch, LocalRule, Part, State, StepResult, Update
+from edgefl.local_rules import Batch, LocalRule, State, StepResult, TrainingInput, Update
 from edgefl.masks import Weights
-from edgefl.model_graph import Role
+from edgefl.model_graph import TensorRole
 from export.training_graph import NEW
 from tests.export.parity import Exported
 
@@ -73,7 +73,7 @@ def batches(count: int) -> list[Batch]:
     ]
 
 
-def run_rule(rule: LocalRule, part: Part, step: Any, data: list[Batch]) -> tuple[State, Update]:
+def run_rule(rule: LocalRule, part: TrainingInput, step: Any, data: list[Batch]) -> tuple[State, Update]:
     """A whole round over the given batches."""
     state = rule.begin(part)
     for batch in data:
@@ -81,5 +81,5 @@ def run_rule(rule: LocalRule, part: Part, step: Any, data: list[Batch]) -> tuple
     return state, rule.finish(part, state, data[-1], step)
 
 
-def parameters_of(part: Part) -> list[str]:
-    return [t.name for t in part.mask.graph.tensors if t.role is not Role.STATISTIC]
+def parameters_of(part: TrainingInput) -> list[str]:
+    return [t.name for t in part.mask.graph.tensors if t.role is not TensorRole.STATISTIC]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from edgefl.local_rules import CompressedSgd, Descent, Part
+from edgefl.local_rules import CompressedSgd, Descent, TrainingInput
 from edgefl.local_rules.compressed_sgd import Compression
 from edgefl.masks import full_mask
 from edgefl.noise import bits, derive, unit
@@ -80,7 +80,7 @@ def expected_for(compression: Compression, update: np.ndarray, name: str) -> np.
 @pytest.mark.parametrize("compression", Compression)
 def test_an_update_of_twenty_steps_is_what_the_formula_says(compression: Compression) -> None:
     found, data = exported(), batches(STEPS)
-    part = Part(full_mask(found.graph), found.weights(), seed=SEED, steps=STEPS)
+    part = TrainingInput(full_mask(found.graph), found.weights(), seed=SEED, steps=STEPS)
     rule = CompressedSgd(compressor=compression, kept=0.2, descent=Descent(learning_rate=0.1, momentum=0.9))
     _, update = run_rule(rule, part, TorchStep(network()), data)
     trained = torch_training(data, {"lr": 0.1, "momentum": 0.9})

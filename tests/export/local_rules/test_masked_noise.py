@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from edgefl.local_rules import Batch, Descent, MaskedNoise, Part, rebuild
+from edgefl.local_rules import Batch, Descent, MaskedNoise, TrainingInput, rebuild
 from edgefl.local_rules.masked_noise import Masking, MaskKind
 from edgefl.masks import full_mask, gather, leading_channels
-from edgefl.wire import Bits, Body, Kind, encode, measure
+from edgefl.wire import Bits, Body, BodyKind, encode, measure
 from export.zoo import build
 from tests.export.local_rules.engines import OnnxStep, TorchStep, batches, exported, network, run_rule
 from tests.export.parity import Exported
@@ -40,7 +40,7 @@ def stream(seed: int, *parts: str) -> int:
 class Algorithm1:
     """Lines 11-20 for the tensors that are masked; the others take plain steps."""
 
-    def __init__(self, part: Part, masked: list[str], kind: MaskKind, masking: Masking, bound: float) -> None:
+    def __init__(self, part: TrainingInput, masked: list[str], kind: MaskKind, masking: Masking, bound: float) -> None:
         self.part, self.masked, self.kind, self.masking = part, masked, kind, masking
         self.weights = {name: array.copy() for name, array in part.weights.items()}
         self.noise = {name: self._noise(name, bound) for name in masked}
@@ -112,7 +112,7 @@ class Algorithm1:
 @pytest.mark.parametrize("masking", Masking)
 def test_twenty_steps_equal_algorithm_1_bit_for_bit(kind: MaskKind, masking: Masking) -> None:
     found, run, data = exported(), TorchStep(network()), batches(STEPS)
-    part = Part(full_mask(found.graph), found.weights(), seed=2**63 + 5, steps=STEPS)
+    part = TrainingInput(full_mask(found.graph), found.weights(), seed=2**63 + 5, steps=STEPS)
     rule = MaskedNoise(masks=kind, masking=masking, descent=Descent(learning_rate=RATE))
     paper = Algorithm1(part, ["0.weight", "5.weight", "7.weight"], kind, masking, rule.noise_bound)
     state = rule.begin(part)
@@ -137,7 +137,7 @@ def test_masked_noise_learns_on_the_exported_graph_at_any_width(kind: MaskKind) 
     mask = leading_channels(found.graph, 0.6)
     weights = gather(mask, found.weights())
     data = batches(1) * 200
-    part = Part(mask, weights, seed=4, steps=len(data))
+    part = TrainingInput(mask, weights, seed=4, steps=len(data))
     rule = MaskedNoise(masks=kind, bound=0.8, descent=Descent(learning_rate=0.3))
     losses = [OnnxStep(found)(weights, data[0]).loss]
     _, update = run_rule(rule, part, OnnxStep(found), data)
@@ -152,10 +152,10 @@ def test_masked_noise_learns_on_the_exported_graph_at_any_width(kind: MaskKind) 
 
 def test_cnn4_takes_the_bits_that_the_paper_counts() -> None:
     found = Exported(build("cnn4"), torch.randn(13, 1, 28, 28))
-    part = Part(full_mask(found.graph), found.weights(), seed=1)
+    part = TrainingInput(full_mask(found.graph), found.weights(), seed=1)
     rule = MaskedNoise()
     update = rule.finish(part, rule.begin(part), batches(1)[0], OnnxStep(found))
-    sizes = measure(encode(Body(Kind.UPDATE, update.tensors, part.seed)))
+    sizes = measure(encode(Body(BodyKind.UPDATE, update.tensors, part.seed)))
     masked = [name for name, payload in update.tensors.items() if isinstance(payload, Bits)]
     assert sum(update.weights[name].size for name in masked) == 389_920
     data = {name: 8 * count for name, count in sizes.tensor_bytes.items()}

@@ -10,9 +10,9 @@ from torch import nn
 from torch.optim import SGD
 from torch.optim.lr_scheduler import CosineAnnealingLR, ExponentialLR, LRScheduler, MultiStepLR
 
-from edgefl.local_rules import Batch, Descent, FineTune, Part, Sgd
-from edgefl.local_rules.descent import Pace, Schedule
-from edgefl.local_rules.fine_tune import Head
+from edgefl.local_rules import Batch, Descent, FineTune, Sgd, TrainingInput
+from edgefl.local_rules.descent import Schedule, ScheduleUnit
+from edgefl.local_rules.fine_tune import HeadTreatment
 from edgefl.masks import Mask, full_mask, gather
 from tests.export.local_rules.engines import OnnxStep, TorchStep, batches, exported, network, run_rule
 
@@ -59,8 +59,8 @@ def torch_training(
     return {name: tensor.detach().numpy() for name, tensor in stored.items()}
 
 
-def part_for(mask: Mask, weights: dict[str, np.ndarray], **others: Any) -> Part:
-    return Part(mask, gather(mask, weights), seed=1, steps=STEPS, **others)
+def part_for(mask: Mask, weights: dict[str, np.ndarray], **others: Any) -> TrainingInput:
+    return TrainingInput(mask, gather(mask, weights), seed=1, steps=STEPS, **others)
 
 
 def assert_near(found: Any, expected: dict[str, np.ndarray]) -> None:
@@ -105,7 +105,7 @@ SCHEDULES: dict[str, tuple[dict[str, Any], Callable[[SGD], LRScheduler]]] = {
 def test_schedules_equal_pytorchs(case: str) -> None:
     settings, schedule = SCHEDULES[case]
     data, found = batches(STEPS), exported()
-    rule = Sgd(descent=Descent(learning_rate=0.3, schedule_by=Pace.STEP, **settings))
+    rule = Sgd(descent=Descent(learning_rate=0.3, schedule_by=ScheduleUnit.STEP, **settings))
     _, update = run_rule(rule, part_for(full_mask(found.graph), found.weights()), TorchStep(network()), data)
     assert_near(update.weights, torch_training(data, {"lr": 0.3}, schedule=schedule))
 
@@ -123,7 +123,7 @@ def test_held_weights_train_as_if_the_others_did_not_exist() -> None:
 
 def test_frozen_layers_train_as_parameters_without_gradients() -> None:
     data, found = batches(STEPS), exported()
-    rule = FineTune(descent=Descent(learning_rate=0.2, momentum=0.9), head=Head.FREEZE)
+    rule = FineTune(descent=Descent(learning_rate=0.2, momentum=0.9), head=HeadTreatment.FREEZE)
     part = part_for(full_mask(found.graph), found.weights())
     _, update = run_rule(rule, part, TorchStep(network()), data)
     assert_near(update.weights, torch_training(data, {"lr": 0.2, "momentum": 0.9}, frozen=("7.",)))

@@ -1,0 +1,242 @@
+"""What an operator does with federations: create, start, pause, resume, abort, look, let devices in.
+
+Called by the routes and by `edgefl serve`. Raises `ProblemError` for what cannot be done.
+"""
+
+import secrets
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from coordinator.federations.tokens import hash_of, new_token
+from coordinator.http.error_handlers import ProblemError
+from coordinator.rounds.context import Context
+from coordinator.rounds.dispatch import shared_artifacts
+from coordinator.rounds.evaluation import check_data
+from coordinator.rounds.report import read_report
+from coordinator.storage.records import OVER, Device, Federation, FederationState, JoinKey, Round
+from edgefl.artifacts.bundle import Bundle, Manifest, pack_bundle, unpack_bundle
+from edgefl.artifacts.submodel import bundle_weights
+from edgefl.federation.settings import FederationMode, FederationSettings
+from edgefl.strategies import strategy_of
+from edgefl.values import dumps, loads, to_json
+
+__all__ = [
+    "Overview",
+    "Verb",
+    "change_deadline",
+    "create",
+    "existing",
+    "existing_device",
+    "move",
+    "new_key",
+    "overview",
+]
+
+_CREATED, _RUNNING, _PAUSED = FederationState.CREATED, FederationState.RUNNING, FederationState.PAUSED
+
+
+class Verb(StrEnum):
+    """What can be done with a federation."""
+
+    START = "start"
+    PAUSE = "pause"
+    RESUME = "resume"
+    ABORT = "abort"
+
+
+_MOVES = {
+    Verb.START: ((_CREATED,), _RUNNING),
+    Verb.PAUSE: ((_RUNNING,), _PAUSED),
+    Verb.RESUME: ((_PAUSED,), _RUNNING),
+    Verb.ABORT: ((_CREATED, _RUNNING, _PAUSED), FederationState.ABORTED),
+}
+
+
+def create(context: Context, settings: FederationSettings, data: bytes) -> tuple[Federation, bool]:
+    """Create a federation from its settings and a bundle; say whether it is new. The same one again changes nothing."""
+    bundle = unpack_bundle(data)
+    _check(settings, bundle)
+    packed = pack_bundle(bundle)  # one form for equal bundles, however they were zipped
+    federation = Federation(
+        id=settings.name,
+        settings=dumps(settings),
+        manifest=dumps(bundle.manifest),
+        bundle=context.blobs.put(packed),
+        created_at=context.now(),
+    )
+    new = context.store.add_federation(federation)
+    known = existing(context, settings.name)
+    context.store.add_artifacts(shared_artifacts(context, known))  # also for a known one: a kill may have come between
+    if new:
+        return known, True
+    other = [name for name in ("settings", "bundle") if getattr(known, name) != getattr(federation, name)]
+    if other:
+        raise ProblemError(
+            409,
+            f"there is a federation {settings.name!r} already, with {_difference(known, settings, other)}",
+            fix="Give the new one another name, or make it like the one that is there.",
+        )
+    return known, False
+
+
+def existing(context: Context, name: str) -> Federation:
+    """Return a federation that must be there."""
+    federation = context.store.federation(name)
+    if federation is None:
+        raise ProblemError(404, f"there is no federation {name!r}", fix="List them with: edgefl fed list")
+    return federation
+
+
+def existing_device(context: Context, name: str, device_id: str) -> Device:
+    """Return a device of a federation, which must be there."""
+    device = context.store.device(device_id)
+    if device is None or device.federation != name:
+        raise ProblemError(404, f"{name!r} has no device {device_id!r}", fix="List its devices first.")
+    return device
+
+
+def move(context: Context, name: str, verb: Verb, reason: str | None = None) -> Federation:
+    """Start, pause, resume or abort. Asked for what is so already, it says yes."""
+    since, to = _MOVES[verb]
+    federation = existing(context, name)
+    moved = context.store.move_federation(name, to, since=since, at=context.now(), reason=reason)
+    if not moved and federation.state is not to:
+        raise ProblemError(
+            409,
+            f"federation {name!r} is {federation.state}, so you cannot {verb} it",
+            fix=f"It must be {' or '.join(since)} for that.",
+        )
+    if moved and to is FederationState.ABORTED:
+        context.tell([device.id for device in context.store.devices(name)])
+    return existing(context, name)
+
+
+def change_deadline(context: Context, name: str, seconds: float) -> Federation:
+    """Give rounds this long from now on. The open one closes earlier or later by the difference; devices that have
+    their task already were told the time before."""
+    while True:
+        federation = existing(context, name)
+        if federation.state in OVER:
+            raise ProblemError(
+                409,
+                f"federation {name!r} is {federation.state}",
+                fix="Its rounds are over, and so are their deadlines.",
+            )
+        settings, latest = context.library.settings(federation), context.store.latest_round(name)
+        later = seconds - settings.rounds.deadline
+        if latest is not None and settings.is_personal(latest.number):
+            later = max(0.0, later)  # its devices were given as long as they need
+        if context.store.set_deadline(name, seconds, before=federation.deadline, later=later):
+            return existing(context, name)
+
+
+def new_key(
+    context: Context,
+    name: str,
+    *,
+    label: str = "",
+    most_uses: int | None = None,
+    expires_at: float | None = None,
+) -> tuple[JoinKey, str]:
+    """Make a join key; return what is kept of it, and the key itself, which nobody can read again."""
+    federation = existing(context, name)
+    secret = new_token("key")
+    key = JoinKey(
+        id=secrets.token_hex(6),
+        federation=federation.id,
+        hash=hash_of(secret),
+        label=label,
+        created_at=context.now(),
+        most_uses=most_uses,
+        expires_at=expires_at,
+    )
+    context.store.add_key(key)
+    return key, secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """A federation in a few numbers."""
+
+    name: str
+    settings: FederationSettings
+    """What it was told, with the deadline that it has now."""
+    state: FederationState
+    reason: str | None
+    mode: FederationMode
+    strategy: str
+    model: str
+    rounds: int
+    rounds_done: int
+    created_at: float
+    changed_at: float | None
+    round: Round | None
+    """The latest round."""
+    updates: int
+    """Updates that count in it."""
+    wanted: int
+    """Updates that close it."""
+    devices: int
+    report: dict[str, Any] | None
+    """What the last round that is done gave."""
+    personal: dict[str, Any] | None
+    """What making the last model their own gave devices, once that is done."""
+
+
+def overview(context: Context, federation: Federation) -> Overview:
+    """Return how a federation is doing."""
+    settings = context.library.settings(federation)
+    latest = context.store.latest_round(federation.id)
+    # Whatever is before the latest round is done: two more at the most have the last reports.
+    known = [] if latest is None else context.store.rounds(federation.id, since=max(0, latest.number - 2))
+    reports = {one.number: one.report for one in known if one.report is not None}
+    personal = reports.pop(settings.rounds.count, None)
+    wanted = settings.wanted
+    if latest is not None and settings.is_personal(latest.number):
+        wanted = context.store.count_tasks(federation.id, latest.number)
+    return Overview(
+        name=federation.id,
+        settings=settings,
+        state=federation.state,
+        reason=federation.reason,
+        mode=settings.mode,
+        strategy=settings.strategy.name,
+        model=loads(Manifest, federation.manifest).model,
+        rounds=settings.rounds.count,
+        rounds_done=max(reports, default=-1) + 1,
+        created_at=federation.created_at,
+        changed_at=federation.changed_at,
+        round=latest,
+        updates=0 if latest is None else context.store.ended(federation.id, latest.number).done,
+        wanted=wanted,
+        devices=context.store.count_devices(federation.id),
+        report=read_report(reports[max(reports)]) if reports else None,
+        personal=read_report(personal),
+    )
+
+
+def _check(settings: FederationSettings, bundle: Bundle) -> None:
+    """Refuse now what would fail in the first round."""
+    strategy = strategy_of(settings.strategy.name, settings.strategy.settings)
+    strategy.begin(bundle.graph, bundle_weights(bundle))
+    if settings.evaluation is not None:
+        check_data(bundle, settings.evaluation)
+
+
+def _difference(known: Federation, settings: FederationSettings, other: list[str]) -> str:
+    if "settings" not in other:
+        return "another model"
+    before, after = _leaves(to_json(loads(FederationSettings, known.settings))), _leaves(to_json(settings))
+    names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    said = [f"{name} is {before.get(name)!r}, not {after.get(name)!r}" for name in names[:5]]
+    return f"other settings ({', '.join(said)})"
+
+
+def _leaves(data: Any, path: str = "") -> dict[str, Any]:
+    """Return the plain values in nested objects by their paths."""
+    if not isinstance(data, dict):
+        return {path: data}
+    return {
+        name: leaf for key, value in data.items() for name, leaf in _leaves(value, f"{path}.{key}".strip(".")).items()
+    }

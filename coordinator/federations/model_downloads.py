@@ -1,0 +1,77 @@
+"""The models that come out of a federation: the global one, each device's own, and one of any size.
+
+Each as weights, as a model ready to infer, or as the mask that says which part of the whole it is.
+"""
+
+from typing import Literal
+
+import onnx
+
+from coordinator.federations.lifecycle import existing
+from coordinator.http.error_handlers import ProblemError
+from coordinator.rounds.context import Context
+from coordinator.storage.records import Federation
+from edgefl.artifacts.bake import bake
+from edgefl.artifacts.bundle import INFER
+from edgefl.artifacts.submodel import bundle_weights
+from edgefl.federation.seeds import extract_seed
+from edgefl.masks import Mask, full_mask, gather
+from edgefl.strategies import Model
+from edgefl.wire import encode_mask, encode_weights
+
+__all__ = ["Form", "device_model", "global_model"]
+
+Form = Literal["weights", "onnx", "mask"]
+
+
+def global_model(context: Context, name: str, form: Form, fraction: float | None = None) -> bytes:
+    """Return the newest global model; before the first round, the one that was exported.
+
+    With a fraction, the best part of it that has at most this share of its parameters, as the strategy finds it.
+    """
+    federation = existing(context, name)
+    model = _newest(context, federation)
+    if fraction is None:
+        return _written(context, federation, model, full_mask(model.graph), form)
+    seed = extract_seed(context.library.settings(federation).seed)
+    mask = context.library.strategy(federation).extract(model, fraction, seed)
+    return _written(context, federation, model, mask, form)
+
+
+def device_model(context: Context, name: str, device_id: str, form: Form) -> bytes:
+    """Return a device's part of the newest global model: the mask that it was given last."""
+    federation = existing(context, name)
+    device = context.store.device(device_id)
+    if device is None or device.federation != name:
+        raise ProblemError(
+            404, f"{name!r} has no device {device_id!r}", fix=f"List them with: edgefl fed devices {name}"
+        )
+    if device.mask_body is None:
+        raise ProblemError(
+            409,
+            f"device {device_id!r} was not given a part of the model yet",
+            fix="Wait for the first round in which it trains.",
+        )
+    model = _newest(context, federation)
+    return _written(context, federation, model, context.library.mask(model.graph, device.mask_body), form)
+
+
+def _written(context: Context, federation: Federation, model: Model, mask: Mask, form: Form) -> bytes:
+    if form == "mask":
+        return encode_mask(mask)
+    part = gather(mask, model.weights)
+    if form == "weights":
+        return encode_weights(part, {"model": mask.graph.digest, "mask": mask.digest})
+    graph = onnx.load_from_string(context.library.bundle(federation).files[INFER])
+    data: bytes = bake(graph, part).SerializeToString(deterministic=True)
+    return data
+
+
+def _newest(context: Context, federation: Federation) -> Model:
+    bundle, library = context.library.bundle(federation), context.library
+    done = [one for one in context.store.rounds(federation.id) if one.next_model is not None]
+    if not done or done[-1].next_model is None:
+        return library.strategy(federation).begin(bundle.graph, bundle_weights(bundle))
+    arrays = done[-1].next_state_arrays
+    state = {} if arrays is None else library.arrays(arrays)
+    return Model(bundle.graph, library.arrays(done[-1].next_model), state)

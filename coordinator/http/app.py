@@ -1,0 +1,139 @@
+"""The app: every route, what surrounds them, and what starts and stops with them.
+
+Made by `coordinator.http.server`, and by tests. It knows no sockets.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from fastapi import FastAPI
+from starlette.types import Receive, Scope, Send
+
+from coordinator.federations.tokens import OperatorRole
+from coordinator.http.authentication import Authenticator
+from coordinator.http.error_handlers import add_handlers
+from coordinator.http.middleware import RequestMiddleware, Services
+from coordinator.http.rate_limits import ByteBudget, ConcurrencyLimits
+from coordinator.http.request_limits import LimitsMiddleware
+from coordinator.http.routes import (
+    artifacts,
+    bundles,
+    devices_and_keys,
+    downloads,
+    enrolment,
+    federations,
+    health,
+    network_speed,
+    page,
+    tasks,
+)
+from coordinator.http.routes.live_events import Live
+from coordinator.http.routes.openapi import openapi_text
+from coordinator.http.routes.registration import BusyRoutes
+from coordinator.http.server_settings import ServerLimits
+from coordinator.observability.metrics import Metrics
+from coordinator.page.charts import Charts
+from coordinator.polling.long_poll import LastSeen, LongPolls
+from coordinator.rounds.context import Context
+from coordinator.rounds.driver import Driver
+from coordinator.rounds.uploads import UploadQueue
+from coordinator.storage.thread_pools import ThreadPools
+
+__all__ = ["make_app"]
+
+
+def make_app(
+    context: Context, *, people: Mapping[OperatorRole, str], limits: ServerLimits | None = None, local: bool = False
+) -> FastAPI:
+    """Return the app of a context. `people` is what is kept of the tokens of operators; `local` says that the database
+    is a file of this machine, which is read without threads."""
+    limits = limits or ServerLimits()
+    services = _make_edge(context, ThreadPools(local=local), limits, people)
+    app = _App(
+        openapi_url=None,  # our own route, which says who may call it
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=_lifespan,
+    )
+    app.state.services = services
+    app.state.broken = ["it is starting"]
+    add_handlers(app)
+    # The last one added is the outermost.
+    app.add_middleware(LimitsMiddleware, limits=limits)
+    app.add_middleware(RequestMiddleware, metrics=services.metrics)
+    tasks.add_routes(app, limits)  # routes are tried in order: the busiest first
+    artifacts.add_routes(app)
+    enrolment.add_routes(app, limits)
+    network_speed.add_routes(app, limits)
+    bundles.add_routes(app, limits)
+    federations.add_routes(app, limits)
+    devices_and_keys.add_routes(app, limits)
+    downloads.add_routes(app)
+    health.add_routes(app)
+    page.add_routes(app)
+    app.state.openapi_text = openapi_text(app)
+    app.busy = BusyRoutes(app.router.routes)
+    app.busy_app = RequestMiddleware(LimitsMiddleware(app.busy.serve, limits), services.metrics)
+    return app
+
+
+class _App(FastAPI):
+    """An app whose busy routes have our own layers around them, and none of FastAPI's."""
+
+    busy: BusyRoutes
+    busy_app: RequestMiddleware
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] == "http" and self.busy.find(scope):
+            scope["app"] = self
+            await self.busy_app(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+
+def _make_edge(
+    context: Context, threads: ThreadPools, limits: ServerLimits, people: Mapping[OperatorRole, str]
+) -> Services:
+    seen = LastSeen(context, threads)
+    driver, uploads = Driver(context), ConcurrencyLimits(limits.uploads_at_once)
+    services = Services(
+        context=context,
+        limits=limits,
+        threads=threads,
+        gate=Authenticator(context, threads, limits, people=people, seen=seen.note),
+        waiting=LongPolls(context, threads, most=limits.open_polls, seen=seen.note),
+        seen=seen,
+        intake=UploadQueue(context, accepted=driver.wake),
+        driver=driver,
+        metrics=Metrics(context),
+        memory=ByteBudget(limits.memory_bytes, patience=limits.room_seconds),
+        spool=ByteBudget(limits.spool_bytes, patience=limits.room_seconds),
+        uploads=uploads,
+        live=Live(context, threads, lambda: uploads.holders),
+        charts=Charts(context),
+    )
+    services.metrics.watch("edgefl_open_polls", "Devices that wait for a task.", lambda: services.waiting.open)
+    services.metrics.watch("edgefl_body_memory_bytes", "Bytes of bodies in memory.", lambda: services.memory.used)
+    services.metrics.watch(
+        "edgefl_body_spool_bytes", "Bytes of bodies on their way into files.", lambda: services.spool.used
+    )
+    return services
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Start everything, and stop it in the other order: what was accepted is entered before the threads go."""
+    services: Services = app.state.services
+    async with AsyncExitStack() as stack:
+        stack.callback(services.threads.stop)
+        await services.seen.start()
+        stack.push_async_callback(services.seen.stop)
+        await services.waiting.start()  # before the driver, whose first round has somebody to tell
+        services.driver.start()
+        stack.push_async_callback(services.threads.run_long, services.driver.stop)
+        services.intake.start()
+        stack.push_async_callback(services.threads.run_long, services.intake.stop)
+        stack.push_async_callback(services.waiting.stop)
+        yield

@@ -1,0 +1,221 @@
+"""Who may call what. Every route names its caller (`coordinator.http.routes.registration`); this lets it in or not.
+
+    PUBLIC    anybody
+    JOINER    who has a join key of a federation
+    DEVICE    a device, by its token
+    MEMBER    either of these two
+    VIEWER    who may look: by the viewer's token, or the admin's
+    ADMIN     the operator
+
+A secret travels as `Authorization: Bearer ...`. One that is missing or unknown is 401; a device or key that was known
+and may not any more is 403. A device takes both to mean that it has to join again. What belongs to another device or
+federation is 404, as if it did not exist.
+"""
+
+import contextlib
+import ipaddress
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from starlette.requests import Request
+
+from coordinator.federations.tokens import OperatorRole, hash_of, same
+from coordinator.http.error_handlers import ProblemError
+from coordinator.http.rate_limits import TokenBuckets, retry_after
+from coordinator.http.server_settings import ServerLimits
+from coordinator.rounds.context import Context
+from coordinator.storage.records import Device, JoinKey
+from coordinator.storage.thread_pools import ThreadPools
+
+__all__ = ["Caller", "Authenticator"]
+
+_LONGEST_TOKEN = 256
+_REMEMBERED_SECONDS = 60.0
+_LOOK_SECONDS = 1.0
+_MOST_REMEMBERED = 50_000
+
+
+class Caller(StrEnum):
+    """Who may call a route."""
+
+    PUBLIC = "public"
+    JOINER = "joiner"
+    DEVICE = "device"
+    MEMBER = "member"
+    VIEWER = "viewer"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    device: Device
+    until: float
+    stamp: int
+    """Of the gate, when the device was looked up."""
+
+
+class Authenticator:
+    """Lets callers in."""
+
+    def __init__(
+        self,
+        context: Context,
+        threads: ThreadPools,
+        limits: ServerLimits,
+        *,
+        people: Mapping[OperatorRole, str],
+        seen: Callable[[str], None] = lambda device: None,
+    ) -> None:
+        self._context, self._threads, self._people, self._seen = context, threads, people, seen
+        self._requests = TokenBuckets(limits.requests_rate, limits.requests_burst)
+        self._joins = TokenBuckets(limits.joins_rate, limits.joins_burst)
+        self._failures = TokenBuckets(limits.failures_rate, limits.failures_burst)
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        """Devices by the hash of their token."""
+        self._stamp, self._looked = 0, 0.0
+        self._revocations: tuple[int, float | None] | None = None
+
+    async def admin(self, request: Request) -> None:
+        """Let the operator in."""
+        if await self.viewer(request) is not OperatorRole.ADMIN:
+            raise ProblemError(403, "this token may only look", fix="Use the admin token for that.")
+
+    async def viewer(self, request: Request) -> OperatorRole:
+        """Let somebody in who may look, and return what else they may do."""
+        hashed = hash_of(self.bearer(request))
+        for role, known in self._people.items():
+            if same(hashed, known):
+                return role
+        raise self._failed(
+            request, "this is no admin or viewer token", "Use one of those in the coordinator's state folder."
+        )
+
+    async def device(self, request: Request) -> Device:
+        """Let a device in, and return it."""
+        device = await self._device(request)
+        if device is None:
+            raise self._failed(request, "the token is not known", "Join again with a join key.")
+        return device
+
+    async def joiner(self, request: Request) -> JoinKey:
+        """Let somebody in who has a join key, and return it. Whether it is used up is for the enrolment to find out."""
+        key = await self._key(request)
+        if key is None:
+            raise self._failed(request, "the join key is not known", "Ask the operator of the federation for one.")
+        return key
+
+    async def member(self, request: Request) -> None:
+        """Let a device in, or somebody with a join key."""
+        if await self._device(request) is None and await self._key(request) is None:
+            raise self._failed(request, "neither token nor join key is known", "Ask the operator for a join key.")
+
+    def forget(self, device: str) -> None:
+        """Do not remember a device any longer: its token changed, or it was revoked."""
+        for hashed in [hashed for hashed, known in self._known.items() if known.device.id == device]:
+            del self._known[hashed]
+
+    async def _device(self, request: Request) -> Device | None:
+        hashed = hash_of(self.bearer(request))
+        known = self._known.get(hashed)
+        if known is not None and await self._is_fresh(known):
+            device = known.device
+        else:
+            # Looked up even where the address guesses: devices behind it that are known must not be locked out.
+            found = await self._threads.read(self._context.store.device_of_token, hashed)
+            if found is None or not same(found.token_hash, hashed):
+                return None
+            device = found
+            self._remember(hashed, device)
+        if device.revoked_at is not None:
+            raise ProblemError(
+                403,
+                f"the device {device.id!r} was revoked",
+                fix="Ask the operator; a new device needs a new home folder.",
+            )
+        wait = self._requests.take(device.id)
+        if wait:
+            raise ProblemError(
+                429, f"the device {device.id!r} asks too often", fix="Ask less often.", headers=retry_after(wait)
+            )
+        request.scope["edgefl.device"] = device.id
+        self._seen(device.id)
+        return device
+
+    async def _is_fresh(self, known: _Known) -> bool:
+        """Whether what is remembered still holds. Once a second it is asked whether another worker revoked somebody."""
+        now = time.monotonic()
+        if now >= self._looked + _LOOK_SECONDS:
+            self._looked = now
+            revocations = await self._threads.read(self._context.store.revocations)
+            if revocations != self._revocations:
+                self._revocations = revocations
+                self._stamp += 1
+        return now < known.until and known.stamp == self._stamp
+
+    async def _key(self, request: Request) -> JoinKey | None:
+        hashed = hash_of(self.bearer(request))
+        self._check_address(request)
+        key = await self._threads.read(self._context.store.key_of_hash, hashed)
+        if key is None or not same(key.hash, hashed):
+            return None
+        gone = key.revoked_at is not None, key.expires_at is not None and key.expires_at <= self._context.now()
+        if any(gone):
+            raise ProblemError(
+                403,
+                f"the join key was {'revoked' if gone[0] else 'good for a time that is over'}",
+                fix="Ask for a new one.",
+            )
+        wait = self._joins.take(key.id)
+        if wait:
+            raise ProblemError(
+                429, "this join key is used too often", fix="Try again a little later.", headers=retry_after(wait)
+            )
+        return key
+
+    def _remember(self, hashed: str, device: Device) -> None:
+        self._known[hashed] = _Known(device, time.monotonic() + _REMEMBERED_SECONDS, self._stamp)
+        self._known.move_to_end(hashed)
+        while len(self._known) > _MOST_REMEMBERED:
+            self._known.popitem(last=False)
+
+    def bearer(self, request: Request) -> str:
+        """Return the secret that a request shows."""
+        given = [value for name, value in request.scope["headers"] if name == b"authorization"]
+        scheme, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
+        token = token.strip()
+        if scheme.lower() != b"bearer" or not 0 < len(token) <= _LONGEST_TOKEN:
+            raise self._failed(request, "the request shows no token", "Send one as 'Authorization: Bearer ...'.")
+        return token.decode("latin-1")
+
+    def _check_address(self, request: Request) -> None:
+        """Do not even look up join keys from an address that guesses."""
+        if self._failures.empty(_address(request)):
+            raise _guessing(self._failures.take(_address(request)))
+
+    def _failed(self, request: Request, problem: str, fix: str) -> ProblemError:
+        wait = self._failures.take(_address(request))
+        if wait:
+            return _guessing(wait)
+        return ProblemError(401, problem, fix=fix, headers={"WWW-Authenticate": 'Bearer realm="edgefl"'})
+
+
+def _guessing(wait: float) -> ProblemError:
+    return ProblemError(
+        429,
+        "too many unknown tokens came from this address",
+        fix="Wait, then use a known one.",
+        headers=retry_after(wait),
+    )
+
+
+def _address(request: Request) -> str:
+    """Where a request comes from. Who has one IPv6 address has 2^64 of them, so those count as one."""
+    host = request.client.host if request.client else ""
+    if ":" not in host:
+        return host
+    with contextlib.suppress(ValueError):
+        return str(ipaddress.IPv6Network((host.partition("%")[0], 64), strict=False))
+    return host

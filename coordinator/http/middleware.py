@@ -1,0 +1,150 @@
+"""What surrounds every request: its id, its line in the log, its count, and an answer even where there is a bug.
+
+`Services` is what routes work with; the app makes it, and they get it by `services_of`.
+"""
+
+import itertools
+import logging
+import secrets
+import time
+from dataclasses import dataclass
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from coordinator.http.authentication import Authenticator
+from coordinator.http.error_handlers import answer, noted
+from coordinator.http.rate_limits import ByteBudget, ConcurrencyLimits
+from coordinator.http.request_limits import has_body
+from coordinator.http.routes.live_events import Live
+from coordinator.http.server_settings import ServerLimits
+from coordinator.observability.logs import REQUEST_ID
+from coordinator.observability.metrics import Metrics
+from coordinator.page.charts import Charts
+from coordinator.polling.long_poll import LastSeen, LongPolls
+from coordinator.rounds.context import Context
+from coordinator.rounds.driver import Driver
+from coordinator.rounds.uploads import UploadQueue
+from coordinator.storage.thread_pools import ThreadPools
+
+__all__ = ["Services", "RequestMiddleware", "services_of"]
+
+_log = logging.getLogger("coordinator.requests")
+
+_FREQUENT = frozenset({"/v1/tasks/next", "/v1/artifacts/{digest}", "/v1/tasks/{task_id}/result", "/healthz", "/readyz"})
+"""Routes whose successes are not worth a line each."""
+_GONE = 499
+"""What the log says of a caller that went away; nobody gets it as an answer."""
+_METHODS = frozenset({"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"})
+
+
+@dataclass(slots=True)
+class Services:
+    """What routes work with."""
+
+    context: Context
+    limits: ServerLimits
+    threads: ThreadPools
+    gate: Authenticator
+    waiting: LongPolls
+    seen: LastSeen
+    intake: UploadQueue
+    driver: Driver
+    metrics: Metrics
+    memory: ByteBudget
+    """Bytes of bodies in memory."""
+    spool: ByteBudget
+    """Bytes of bodies in files on their way in."""
+    uploads: ConcurrencyLimits
+    """Uploads of each device."""
+    live: Live
+    """Who watches."""
+    charts: Charts
+
+
+def services_of(request: Request) -> Services:
+    """Return what the app of a request works with."""
+    services: Services = request.app.state.services
+    return services
+
+
+class RequestMiddleware:
+    """The outermost layer. Pure ASGI, and as little as possible: every poll goes through it."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app, self._metrics = app, metrics
+        # No random bytes for every request: each system call gives the interpreter away to another thread.
+        self._prefix, self._numbers = secrets.token_hex(4), itertools.count(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = f"{self._prefix}-{next(self._numbers)}"
+        token = REQUEST_ID.set(request_id)
+        began = time.perf_counter()
+        exchange = _Exchange(scope, receive, send, request_id)
+        try:
+            await self._app(scope, exchange.receive, exchange.send)
+        except ClientDisconnect:
+            exchange.status = _GONE
+        except Exception as error:
+            await self._fail(scope, exchange, error)
+        finally:
+            self._note(scope, exchange, time.perf_counter() - began)
+            REQUEST_ID.reset(token)
+
+    async def _fail(self, scope: Scope, exchange: "_Exchange", error: Exception) -> None:
+        problem = noted(error)
+        if exchange.status:
+            raise error  # the answer is under way: all that is left is to break it off
+        await answer(problem)(scope, exchange.receive, exchange.send)
+
+    def _note(self, scope: Scope, exchange: "_Exchange", seconds: float) -> None:
+        route, method, status = _route(scope), scope["method"], exchange.status or _GONE
+        # The method is what the caller wrote: only those that exist may become labels and lines.
+        method = method if method in _METHODS else "OTHER"
+        self._metrics.request(route, method, status, seconds)
+        self._metrics.traffic(exchange.received, exchange.sent)
+        level = logging.DEBUG if status < 400 and route in _FREQUENT else logging.INFO
+        if _log.isEnabledFor(level):
+            about = {"status": status, "ms": round(seconds * 1000, 1)}
+            device = scope.get("edgefl.device")
+            _log.log(level, "%s %s", method, route, extra=about if device is None else about | {"device": device})
+
+
+class _Exchange:
+    """Counts what goes by. An answer before the end of the body is the last one of its connection: a caller that was
+    refused shall not hold it by sending on."""
+
+    __slots__ = ("_more", "_receive", "_scope", "_send", "received", "sent", "status", "whole")
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
+        self._scope, self._receive, self._send = scope, receive, send
+        self._more = [(b"x-request-id", request_id.encode()), (b"x-content-type-options", b"nosniff")]
+        self.status = self.received = self.sent = 0
+        self.whole = False
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self.received += len(message.get("body", b""))
+            self.whole = not message.get("more_body", False)
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = [*message.get("headers", ()), *self._more]
+            if not self.whole and has_body(self._scope["headers"]) and (b"connection", b"close") not in headers:
+                headers.append((b"connection", b"close"))
+            message["headers"] = headers
+        else:
+            self.sent += len(message.get("body", b""))
+        await self._send(message)
+
+
+def _route(scope: Scope) -> str:
+    """Return the template of the route, which has no secrets and is one of a few."""
+    return getattr(scope.get("route"), "path", "(none)")

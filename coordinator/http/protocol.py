@@ -1,0 +1,198 @@
+"""One connection: uvicorn's protocol over httptools, with limits that it has not.
+
+httptools keeps headers as long as they come, for as long as they take. The app can only look at them afterwards, so
+they are counted and timed here. What is no HTTP at all is answered in the one form of all errors.
+
+A body is read when the app asks for it. Until then uvicorn would keep the first 64 KiB of each: a thousand updates that
+wait for their turn shall wait in the network, which slows their senders down, and not in the memory of this process.
+"""
+
+import asyncio
+from typing import Any, cast
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from coordinator.http.error_handlers import problem_body
+from coordinator.http.request_limits import has_body
+from coordinator.http.server_settings import ServerLimits
+
+__all__ = ["protocol_class"]
+
+_READ_BYTES = 256 * 1024
+_HEAD_BYTES = 8 * 1024
+
+
+def protocol_class(limits: ServerLimits) -> type[asyncio.BaseProtocol]:
+    """Return the class of connections with these limits, for uvicorn to make."""
+
+    class Limited(LimitedProtocol):
+        header_bytes = limits.header_bytes
+        header_seconds = limits.header_seconds
+
+    class Connection(MeasuredReads):
+        connection = Limited
+        buffer = memoryview(bytearray(_READ_BYTES))
+
+    return Connection
+
+
+class MeasuredReads(asyncio.BufferedProtocol):
+    """Reads for a connection: little while it expects headers, much once its app has asked for a body."""
+
+    connection: type["LimitedProtocol"]
+    buffer: memoryview
+    """What was read last, of whichever connection of a server: it is taken out before anything else is read there."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._http = self.connection(*args, **kwargs)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._http.connection_made(cast(asyncio.Transport, transport))  # uvloop's, which is none by its class
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        self._http.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The caller does not keep up."""
+        self._http.pause_writing()
+
+    def resume_writing(self) -> None:
+        """The caller does again."""
+        self._http.resume_writing()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Say how much to read."""
+        return self.buffer if self._http.answering else self.buffer[:_HEAD_BYTES]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take what was read."""
+        self._http.data_received(bytes(self.buffer[:nbytes]))
+
+
+class _OneWrite:
+    """The transport of one answer. Its head waits for what follows it: two writes would be two calls to the system, and
+    wake the caller twice."""
+
+    __slots__ = ("_begun", "_head", "_transport")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._head: bytes | None = None
+        self._begun = False
+
+    def write(self, data: bytes) -> None:
+        """Write a part of the answer, of which the first is its head."""
+        if self._begun or data.startswith(b"HTTP/1.1 100 "):  # somebody waits for that one before there is an answer
+            self._transport.write(data)
+        elif self._head is None:
+            self._head = data
+        else:
+            self._begun = True
+            self._transport.writelines([self._head, data])
+
+    def close(self) -> None:
+        """Close the connection after what was written."""
+        if self._head is not None and not self._begun:
+            self.write(b"")
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        """Whether the connection is closed."""
+        return self._transport.is_closing()
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """A connection whose headers are limited in size and time, and which reads no body that nobody asked for."""
+
+    header_bytes: int
+    header_seconds: float
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._counted = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._in_headers = False
+
+    @property
+    def answering(self) -> bool:
+        """Whether the app has a request and has not answered it."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A connection that says nothing is closed after a while."""
+        super().connection_made(transport)
+        self._expect_headers()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came. Headers that are not all of them are timed from here on, and so is what begins nothing."""
+        super().data_received(data)
+        waiting = self._in_headers or not (self.answering or self.timeout_keep_alive_task)
+        if waiting and self._timer is None and not self.transport.is_closing():
+            self._expect_headers()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the timer."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        """Begin to count the headers of a request."""
+        super().on_message_begin()
+        self._counted, self._in_headers = 0, True
+
+    def on_url(self, url: bytes) -> None:
+        """Count the first line."""
+        super().on_url(url)
+        self._count(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Count a header."""
+        super().on_header(name, value)
+        self._count(len(name) + len(value) + 4)
+
+    def on_headers_complete(self) -> None:
+        """The app takes over, and reads on when it wants the body."""
+        self._stop_timer()
+        self._in_headers = False
+        if not self.transport.is_closing():
+            super().on_headers_complete()
+            if self.scope["method"] != "HEAD":  # whose answer ends with its head
+                self.cycle.transport = cast(asyncio.Transport, _OneWrite(self.transport))
+            if has_body(self.headers):
+                self.flow.pause_reading()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP."""
+        if not self.transport.is_closing():
+            self._refuse(
+                400, "this is no HTTP request", "Speak HTTP/1.1, and https:// where the coordinator has a certificate."
+            )
+
+    def _count(self, size: int) -> None:
+        self._counted += size
+        if self._counted > self.header_bytes and not self.transport.is_closing():
+            self._refuse(431, "the headers of the request are too large", "Send fewer or shorter ones.")
+
+    def _expect_headers(self) -> None:
+        self._timer = self.loop.call_later(self.header_seconds, self._too_slow)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _too_slow(self) -> None:
+        self._timer = None
+        if not self.transport.is_closing():
+            self._refuse(408, "the headers of the request did not come", "Send the request again.")
+
+    def _refuse(self, status: int, problem: str, fix: str) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.transport.close()  # an earlier request's answer is under way: nothing may be written into it
+            return
+        body = problem_body(problem, fix)
+        head = b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(body)
+        self.transport.write(STATUS_LINE[status] + head + body)
+        self.transport.close()

@@ -1,0 +1,135 @@
+"""How much callers may have of what there is only so much of: requests a second of one, bytes of all together.
+
+`coordinator.http.authentication` takes from the buckets, as it knows who calls; uploads have their bytes reserved
+before they come.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Callable, Iterator
+
+from coordinator.http.error_handlers import ProblemError
+
+__all__ = ["TokenBuckets", "ByteBudget", "ConcurrencyLimits", "retry_after"]
+
+
+class TokenBuckets:
+    """Token buckets by name: each is filled at a rate, up to a burst."""
+
+    def __init__(
+        self, rate: float, burst: int, *, most: int = 50_000, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._rate, self._burst, self._most, self._clock = rate, burst, most, clock
+        self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, name: str) -> float:
+        """Take one; return 0, or the seconds until there is one."""
+        level, now = self._level(name)
+        if level >= 1:
+            self._levels[name] = (level - 1, now)
+        self._levels.move_to_end(name)
+        while len(self._levels) > self._most:
+            self._levels.popitem(last=False)  # who was not heard of for longest has a full bucket, or nearly
+        return 0.0 if level >= 1 else (1 - level) / self._rate
+
+    def empty(self, name: str) -> bool:
+        """Whether there is none to take."""
+        return name in self._levels and self._level(name)[0] < 1
+
+    def _level(self, name: str) -> tuple[float, float]:
+        now = self._clock()
+        level, then = self._levels.get(name, (float(self._burst), now))
+        level = min(float(self._burst), level + (now - then) * self._rate)
+        self._levels[name] = (level, now)
+        return level, now
+
+
+class ConcurrencyLimits:
+    """How many of something each caller may have at the same time."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._used: dict[str, int] = {}
+
+    @property
+    def holders(self) -> frozenset[str]:
+        """Who has one."""
+        return frozenset(self._used)
+
+    @contextlib.contextmanager
+    def one(self, name: str) -> Iterator[None]:
+        """Have one, or be told to come again."""
+        used = self._used.get(name, 0)
+        if used >= self._most:
+            raise ProblemError(
+                429, f"{name!r} sends {used} updates already", fix="Wait for their answers.", headers=retry_after(2)
+            )
+        self._used[name] = used + 1
+        try:
+            yield
+        finally:
+            self._used[name] -= 1
+            if not self._used[name]:
+                del self._used[name]
+
+
+class ByteBudget:
+    """Bytes that may be in use at the same time. Who asks first gets first."""
+
+    def __init__(self, total: int, *, patience: float) -> None:
+        self._total, self._patience = total, patience
+        self._used = 0
+        self._queue: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    @property
+    def used(self) -> int:
+        """Bytes in use."""
+        return self._used
+
+    @contextlib.asynccontextmanager
+    async def reserved(self, size: int) -> AsyncIterator[None]:
+        """Have some bytes; wait for them, and give up with a 503 if that takes too long."""
+        size = min(size, self._total)
+        if self._queue or self._used + size > self._total:
+            await self._wait(size)
+        else:
+            self._used += size
+        try:
+            yield
+        finally:
+            self._used -= size
+            self._grant()
+
+    async def _wait(self, size: int) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        entry = (size, turn)
+        self._queue.append(entry)
+        try:
+            async with asyncio.timeout(self._patience):
+                await turn
+        except BaseException as error:
+            if turn.done() and not turn.cancelled():  # granted in the same moment
+                self._used -= size
+            else:
+                with contextlib.suppress(ValueError):
+                    self._queue.remove(entry)
+            self._grant()
+            if isinstance(error, TimeoutError):
+                raise ProblemError(
+                    503, "too many uploads at the same time", fix="Try again soon.", headers=retry_after(5)
+                ) from None
+            raise
+
+    def _grant(self) -> None:
+        while self._queue and self._used + self._queue[0][0] <= self._total:
+            size, turn = self._queue.popleft()
+            if not turn.cancelled():
+                self._used += size
+                turn.set_result(None)
+
+
+def retry_after(seconds: float) -> dict[str, str]:
+    """Return the header that says when to come again, in whole seconds."""
+    return {"Retry-After": str(max(1, round(seconds)))}

@@ -1,0 +1,187 @@
+"""What a caller may send: sizes, rates, and for how long. Pure ASGI, around the whole app.
+
+Headers are counted here and, before they fill the memory, in `coordinator.http.protocol`. A body is limited while it
+streams in, packed and unpacked, by the size that its route declares; it is asked for only once its route has let the
+caller in. Rates and the bytes of all bodies together are in `coordinator.http.rate_limits`.
+"""
+
+import asyncio
+import time
+import zlib
+from collections.abc import Iterable
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from coordinator.http.error_handlers import ProblemError
+from coordinator.http.server_settings import ServerLimits
+from edgefl.values import bytes_in_words
+from edgefl.wire import byte_shuffle
+
+__all__ = ["GROUPED", "MOST_BYTES", "TAKES_PLANES", "LimitsMiddleware", "has_body"]
+
+MOST_BYTES = "x-most-bytes"
+"""The key in a route's `openapi_extra` that says how large a body may be."""
+TAKES_PLANES = "x-takes-planes"
+"""The key that says whether a body may be grouped by planes below gzip (`edgefl.wire.byte_shuffle`)."""
+GROUPED = "edgefl.grouped"
+"""The key in a request's scope that says, once its body has begun to come, that it is: its route ungroups it."""
+
+_PIECE = 256 * 1024
+_CLOSE = {"Connection": "close"}
+
+
+def has_body(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether a body follows these headers of a request."""
+    return any(name == b"transfer-encoding" or (name == b"content-length" and value != b"0") for name, value in headers)
+
+
+class LimitsMiddleware:
+    """Refuses requests that are too large or too slow."""
+
+    def __init__(self, app: ASGIApp, limits: ServerLimits) -> None:
+        self._app, self._limits = app, limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+        if size + sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > self._limits.header_bytes:
+            raise ProblemError(
+                431,
+                f"the headers of the request are larger than {bytes_in_words(self._limits.header_bytes)}",
+                fix="Send fewer or shorter ones.",
+                headers=_CLOSE,
+            )
+        await self._app(scope, _Body(scope, receive, self._limits).receive, send)
+
+
+class _Body:
+    """The body of one request as it comes: limited, timed, unpacked."""
+
+    def __init__(self, scope: Scope, receive: Receive, limits: ServerLimits) -> None:
+        self._scope, self._receive, self._limits = scope, receive, limits
+        self._began: float | None = None
+        self._most = 0
+        self._arrived = 0
+        self._unpacker: _Unpacker | None = None
+        self._ended = False
+
+    async def receive(self) -> Message:
+        """Return the next part of the body, or that the caller is gone."""
+        if self._ended:
+            return await self._receive()
+        if self._began is None:
+            self._begin()
+        if self._unpacker is not None and self._unpacker.has_more:
+            return self._message(self._unpacker.next(), not self._unpacker.last)
+        message = await self._in_time()
+        if message["type"] != "http.request":
+            return message
+        body, more = message.get("body", b""), message.get("more_body", False)
+        self._arrived += len(body)
+        if self._arrived > self._most:
+            raise _too_large(self._most)
+        if self._unpacker is None:
+            return self._message(body, more)
+        return self._message(self._unpacker.feed(body, last=not more), more)
+
+    def _begin(self) -> None:
+        """Look at what the headers say about the body, now that it is known which route it is for."""
+        self._began = time.monotonic()
+        extra = getattr(self._scope.get("route"), "openapi_extra", None) or {}
+        self._most = extra.get(MOST_BYTES, 0)
+        codings = _codings(self._scope["headers"])
+        takes_planes = extra.get(TAKES_PLANES, False)
+        if codings == byte_shuffle.codings_in(byte_shuffle.CODINGS) and takes_planes:
+            self._scope[GROUPED] = True
+            self._most = min(self._most, byte_shuffle.MOST_BYTES)
+        elif codings not in ([], ["gzip"]):
+            raise ProblemError(
+                415,
+                f"the body is packed with {', '.join(codings)[:80]!r}",
+                fix="Send it as it is, or packed with gzip.",
+                headers={"Accept-Encoding": f"{byte_shuffle.CODINGS}, identity" if takes_planes else "gzip, identity"},
+            )
+        length = dict(self._scope["headers"]).get(b"content-length", b"")
+        if length.isdigit() and int(length) > self._most:
+            raise _too_large(self._most)
+        if codings:
+            self._unpacker = _Unpacker(self._most)
+
+    async def _in_time(self) -> Message:
+        assert self._began is not None
+        try:
+            async with asyncio.timeout(self._limits.body_seconds):
+                message = await self._receive()
+        except TimeoutError:
+            raise self._too_slow() from None
+        elapsed = time.monotonic() - self._began
+        if elapsed > self._limits.body_seconds and self._arrived < elapsed * self._limits.body_rate:
+            raise self._too_slow()
+        return message
+
+    def _too_slow(self) -> ProblemError:
+        return ProblemError(
+            408,
+            f"the body came too slowly: {bytes_in_words(self._arrived)} so far",
+            fix="Send it again over a better network.",
+            headers=_CLOSE,
+        )
+
+    def _message(self, body: bytes, more: bool) -> Message:
+        more = more or (self._unpacker is not None and self._unpacker.has_more)
+        self._ended = not more
+        return {"type": "http.request", "body": body, "more_body": more}
+
+
+class _Unpacker:
+    """gzip, unpacked piece by piece, so that a small body never becomes a large one in memory."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._unpacked = most, 0
+        self._inflater = zlib.decompressobj(wbits=31)
+        self._packed = b""
+        self.last = False
+        """Whether nothing more will arrive."""
+        self.has_more = False
+        """Whether something can be unpacked before more arrives."""
+
+    def feed(self, packed: bytes, *, last: bool) -> bytes:
+        """Take what arrived, and return the first piece of it."""
+        self._packed, self.last = packed, last
+        return self.next()
+
+    def next(self) -> bytes:
+        """Return the next piece."""
+        try:
+            piece = self._inflater.decompress(self._packed, _PIECE)
+        except zlib.error:
+            raise _bad_gzip("the body says that it is gzip, and is not") from None
+        self._packed = self._inflater.unconsumed_tail
+        self._unpacked += len(piece)
+        if self._unpacked > self._most:
+            raise _too_large(self._most)
+        if self._inflater.unused_data:
+            raise _bad_gzip("something follows the end of the gzip body")
+        # A full piece may leave a rest inside of zlib, with nothing left of the input.
+        self.has_more = not self._inflater.eof and (bool(self._packed) or len(piece) == _PIECE)
+        if self.last and not self.has_more and not self._inflater.eof:
+            raise _bad_gzip("the gzip body is cut short")
+        return piece
+
+
+def _codings(headers: Iterable[tuple[bytes, bytes]]) -> list[str]:
+    """Return how a body is packed, in the order in which it was."""
+    said = ",".join(value.decode("ascii", "replace") for name, value in headers if name == b"content-encoding")
+    return byte_shuffle.codings_in(said)
+
+
+def _bad_gzip(problem: str) -> ProblemError:
+    return ProblemError(400, problem, fix="Pack it again, in one piece, or send it as it is.", headers=_CLOSE)
+
+
+def _too_large(most: int) -> ProblemError:
+    problem = f"the body is larger than {bytes_in_words(most)}" if most else "this request takes no body"
+    return ProblemError(413, problem, fix="Send less; the limit is the coordinator's.", headers=_CLOSE)

@@ -1,0 +1,46 @@
+"""Bundles: exported models that federations are made of."""
+
+from pathlib import Path
+
+from fastapi import FastAPI
+from starlette.requests import Request
+
+from coordinator.http.authentication import Caller
+from coordinator.http.middleware import services_of
+from coordinator.http.routes.registration import add, media
+from coordinator.http.routes.request_bodies import upload
+from coordinator.http.routes.view_models import BundleView
+from coordinator.http.server_settings import ServerLimits
+from coordinator.rounds.context import Context
+from edgefl.artifacts.bundle import pack_bundle, unpack_bundle
+
+__all__ = ["add_routes"]
+
+
+def add_routes(app: FastAPI, limits: ServerLimits) -> None:
+    """Add the routes of this file."""
+    binary = {"type": "string", "format": "binary"}
+    add(
+        app,
+        "POST",
+        "/v1/bundles",
+        keep_bundle,
+        caller=Caller.ADMIN,
+        tag="federations",
+        status=201,
+        model=BundleView,
+        body=media(binary, kind="application/zip", about="What `edgefl export` wrote.", required=True),
+        most_bytes=limits.bundle_bytes,
+    )
+
+
+async def keep_bundle(request: Request) -> BundleView:
+    """Send an exported model, and get the digest to name it by."""
+    services = services_of(request)
+    async with upload(request) as body:
+        return BundleView(digest=await services.threads.run_long(_keep, services.context, body))
+
+
+def _keep(context: Context, body: bytes | Path) -> str:
+    data = body.read_bytes() if isinstance(body, Path) else body
+    return context.blobs.put(pack_bundle(unpack_bundle(data)))  # one form, however it was zipped

@@ -1,0 +1,108 @@
+"""Records as what operators get. The one place where both are known."""
+
+import json
+
+from coordinator.federations.join_codes import join_line, qr_code
+from coordinator.federations.lifecycle import Overview
+from coordinator.http.routes.view_models import DeviceView, FederationView, KeyView, NewKeyView, RoundView, TaskView
+from coordinator.rounds.report import read_report
+from coordinator.storage.records import Device, JoinKey, Round, Task
+from edgefl.values import to_json
+
+__all__ = ["device_view", "federation_view", "key_view", "new_key_view", "round_view", "task_view"]
+
+
+def federation_view(overview: Overview, *, whole: bool = False) -> FederationView:
+    """Return how a federation is doing; the whole of it has what it was told, too."""
+    return FederationView(
+        name=overview.name,
+        state=overview.state,
+        reason=overview.reason,
+        mode=overview.mode,
+        strategy=overview.strategy,
+        model=overview.model,
+        rounds=overview.rounds,
+        rounds_done=overview.rounds_done,
+        round=None if overview.round is None else round_view(overview.round),
+        updates=overview.updates,
+        wanted=overview.wanted,
+        devices=overview.devices,
+        accuracy=(overview.report or {}).get("accuracy"),
+        report=overview.report,
+        personal=overview.personal,
+        created_at=overview.created_at,
+        changed_at=overview.changed_at,
+        settings=to_json(overview.settings) if whole else None,
+    )
+
+
+def round_view(one: Round) -> RoundView:
+    """Return a round."""
+    return RoundView(
+        number=one.number,
+        state=one.state,
+        attempt=one.attempt,
+        model=one.model,
+        opened_at=one.opened_at,
+        deadline_at=one.deadline_at,
+        closed_at=one.closed_at,
+        closed_because=one.closed_because,
+        done_at=one.done_at,
+        next_model=one.next_model,
+        report=read_report(one.report),
+    )
+
+
+def device_view(device: Device, *, available_since: float) -> DeviceView:
+    """Return a device; it counts as available if it was heard of since then."""
+    heard = device.seen_at >= available_since
+    return DeviceView(
+        id=device.id,
+        state="revoked" if device.revoked_at is not None else "available" if heard else "away",
+        software=device.software,
+        enrolled_at=device.enrolled_at,
+        seen_at=device.seen_at,
+        revoked_at=device.revoked_at,
+        key=device.key,
+        done=device.done,
+        failed=device.failed,
+        samples=device.samples,
+        profile=json.loads(device.profile),
+    )
+
+
+def task_view(task: Task) -> TaskView:
+    """Return a task and what came of it."""
+    return TaskView(
+        id=task.id,
+        round=task.round,
+        device=task.device,
+        state=task.state,
+        created_at=task.created_at,
+        handed_at=task.handed_at,
+        ended_at=task.ended_at,
+        counted_in=task.counted_in,
+        update=task.update,
+        result=None if task.result is None else json.loads(task.result),
+        refusal=None if task.refusal is None else json.loads(task.refusal),
+    )
+
+
+def key_view(key: JoinKey) -> KeyView:
+    """Return a join key, without its hash."""
+    return KeyView(
+        id=key.id,
+        label=key.label,
+        created_at=key.created_at,
+        uses=key.uses,
+        most_uses=key.most_uses,
+        expires_at=key.expires_at,
+        revoked_at=key.revoked_at,
+    )
+
+
+def new_key_view(key: JoinKey, secret: str, address: str | None = None) -> NewKeyView:
+    """Return a join key that was just made, with the key itself; with an address, also how a device joins with it."""
+    line = None if address is None else join_line(address, secret)
+    qr = None if line is None else qr_code(line)
+    return NewKeyView(key=secret, join=line, qr=qr, **key_view(key).model_dump())

@@ -1,0 +1,111 @@
+"""Who takes part in a federation: its devices, and the join keys that let them in."""
+
+from functools import partial
+from typing import Annotated
+
+from fastapi import FastAPI, Path
+from starlette.requests import Request
+from starlette.responses import Response
+
+from coordinator.federations import lifecycle
+from coordinator.http.authentication import Caller
+from coordinator.http.error_handlers import ProblemError
+from coordinator.http.middleware import Services, services_of
+from coordinator.http.routes.conversion import device_view, key_view, new_key_view
+from coordinator.http.routes.federations import Named
+from coordinator.http.routes.openapi_schemas import IDENTIFIER, reference
+from coordinator.http.routes.registration import add, media
+from coordinator.http.routes.request_bodies import read_model
+from coordinator.http.routes.view_models import DevicesView, KeyRequest, KeysView, NewKeyView
+from coordinator.http.server_settings import ServerLimits
+
+__all__ = ["add_routes"]
+
+_BASE = "/v1/federations/{name}"
+_Device = Annotated[str, Path(pattern=IDENTIFIER)]
+_Key = Annotated[str, Path(pattern=IDENTIFIER)]
+
+
+def add_routes(app: FastAPI, limits: ServerLimits) -> None:
+    """Add the routes of this file."""
+    admin = partial(add, app, caller=Caller.ADMIN, tag="members")
+    add(app, "GET", _BASE + "/devices", list_devices, caller=Caller.VIEWER, tag="members", model=DevicesView)
+    admin("DELETE", _BASE + "/devices/{device_id}", revoke_device, status=204)
+    admin(
+        "POST",
+        _BASE + "/keys",
+        create_key,
+        status=201,
+        answers={201: media(reference("NewKeyView"), about="The key, shown this once.")},
+        body=media(reference("KeyRequest"), about="What the key is for, and its limits."),
+        most_bytes=limits.json_bytes,
+    )
+    admin("GET", _BASE + "/keys", list_keys, model=KeysView)
+    admin("DELETE", _BASE + "/keys/{key_id}", revoke_key, status=204)
+
+
+async def list_devices(request: Request, name: Named) -> DevicesView:
+    """List the devices of a federation."""
+    services = services_of(request)
+
+    def listed() -> DevicesView:
+        federation = lifecycle.existing(services.context, name)
+        since = services.context.now() - services.context.library.settings(federation).selection.available_within
+        devices = services.context.store.devices(name)
+        return DevicesView(devices=[device_view(device, available_since=since) for device in devices])
+
+    return await services.threads.run_long(listed)
+
+
+async def revoke_device(request: Request, name: Named, device_id: _Device) -> Response:
+    """Revoke a device: its token is good no longer, its open task is given up."""
+    services = services_of(request)
+    await services.threads.run(_revoke_device, services, name, device_id)
+    services.gate.forget(device_id)
+    services.waiting.tell([device_id])
+    services.driver.wake()
+    return Response(status_code=204)
+
+
+def _revoke_device(services: Services, name: str, device_id: str) -> None:
+    lifecycle.existing_device(services.context, name, device_id)
+    services.context.store.revoke_device(device_id, services.context.now())
+
+
+async def create_key(request: Request, name: Named) -> Response:
+    """Make a join key. It is shown this once: only its hash is kept."""
+    services = services_of(request)
+    asked = await read_model(request, KeyRequest)
+    expires_at = None if asked.expires_seconds is None else services.context.now() + asked.expires_seconds
+    key, secret = await services.threads.run(
+        lifecycle.new_key,
+        services.context,
+        name,
+        label=asked.label,
+        most_uses=asked.most_uses,
+        expires_at=expires_at,
+    )
+    view: NewKeyView = new_key_view(key, secret, asked.address)
+    headers = {"Cache-Control": "no-store"}
+    return Response(view.model_dump_json().encode(), 201, headers, "application/json")
+
+
+async def list_keys(request: Request, name: Named) -> KeysView:
+    """List the join keys of a federation, without the keys themselves."""
+    services = services_of(request)
+
+    def listed() -> KeysView:
+        lifecycle.existing(services.context, name)
+        return KeysView(keys=[key_view(key) for key in services.context.store.keys(name)])
+
+    return await services.threads.run(listed)
+
+
+async def revoke_key(request: Request, name: Named, key_id: _Key) -> Response:
+    """Revoke a join key. Devices that it let in stay."""
+    services = services_of(request)
+    known = await services.threads.run(services.context.store.keys, name)
+    if key_id not in {key.id for key in known}:
+        raise ProblemError(404, f"{name!r} has no join key {key_id!r}", fix="List its keys first.")
+    await services.threads.run(services.context.store.revoke_key, name, key_id, services.context.now())
+    return Response(status_code=204)

@@ -1,0 +1,115 @@
+"""What a device says about itself: that it wants to take part, and what it can do now."""
+
+import secrets
+from typing import Annotated
+
+from fastapi import Depends, FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+
+from coordinator.federations.tokens import hash_of, new_token
+from coordinator.http.authentication import Caller
+from coordinator.http.error_handlers import ProblemError
+from coordinator.http.middleware import Services, services_of
+from coordinator.http.routes.openapi_schemas import reference
+from coordinator.http.routes.registration import add, device_of, media
+from coordinator.http.routes.request_bodies import read_document
+from coordinator.http.routes.responses import document
+from coordinator.http.server_settings import ServerLimits
+from coordinator.storage.records import OVER, Device
+from coordinator.storage.store import Admission
+from edgefl.values import DeviceProfile, Enrolled, Enrolment, dumps
+
+__all__ = ["add_routes"]
+
+_REFUSALS = {
+    Admission.UNKNOWN_KEY: (401, "the join key is not known", "Ask the operator of the federation for one."),
+    Admission.REVOKED_KEY: (403, "the join key was revoked", "Ask the operator for a new one."),
+    Admission.EXPIRED_KEY: (403, "the join key was good for a time that is over", "Ask the operator for a new one."),
+    Admission.SPENT_KEY: (403, "the join key is used up", "Ask the operator for a new one."),
+    Admission.NAME_TAKEN: (409, "another device has this name", "Join with another --name."),
+    Admission.REVOKED_DEVICE: (403, "this device was revoked", "Ask the operator; a new device needs a new --home."),
+}
+
+
+def add_routes(app: FastAPI, limits: ServerLimits) -> None:
+    """Add the routes of this file."""
+    add(
+        app,
+        "POST",
+        "/v1/devices",
+        enrol,
+        caller=Caller.JOINER,
+        tag="devices",
+        status=201,
+        answers={201: media(reference("Enrolled"), about="The device takes part.")},
+        body=media(reference("Enrolment"), about="A device that wants to take part.", required=True),
+        most_bytes=limits.json_bytes,
+    )
+    add(
+        app,
+        "PUT",
+        "/v1/devices/me/profile",
+        update_profile,
+        caller=Caller.DEVICE,
+        tag="devices",
+        status=204,
+        body=media(reference("DeviceProfile"), about="What the device can do now.", required=True),
+        most_bytes=limits.json_bytes,
+    )
+
+
+async def enrol(request: Request) -> Response:
+    """Let a device take part.
+
+    The same enrolment id again is the same device: it gets a new token, and the old one is good no longer.
+    """
+    services = services_of(request)
+    enrolment = await read_document(request, Enrolment)
+    token = new_token("device")
+    admission, device = await services.threads.run(_admit, services, request, enrolment, hash_of(token))
+    if device is None:
+        status, problem, fix = _REFUSALS[admission]
+        raise ProblemError(status, problem, fix=fix)
+    services.gate.forget(device.id)
+    services.driver.wake()  # a round may have waited for one more device
+    request.scope["edgefl.device"] = device.id
+    return document(Enrolled(device_id=device.id, token=token), 201, {"Cache-Control": "no-store"})
+
+
+def _admit(
+    services: Services, request: Request, enrolment: Enrolment, token_hash: str
+) -> tuple[Admission, Device | None]:
+    key_hash = hash_of(services.gate.bearer(request))
+    key = services.context.store.key_of_hash(key_hash)
+    federation = None if key is None else services.context.store.federation(key.federation)
+    if federation is not None and federation.state in OVER:  # before the key is used up for nothing
+        raise ProblemError(
+            409, f"the federation {federation.id!r} is {federation.state}", fix="Ask for a key of another one."
+        )
+    while True:
+        now = services.context.now()
+        device = Device(
+            id=enrolment.name or f"device-{secrets.token_hex(4)}",
+            federation="",
+            enrolment_id=enrolment.enrolment_id,
+            token_hash=token_hash,
+            key="",
+            profile=dumps(enrolment.profile),
+            software=enrolment.software,
+            enrolled_at=now,
+            seen_at=now,
+        )
+        admission, admitted = services.context.store.enrol(device, key_hash)
+        if admission is not Admission.NAME_TAKEN or enrolment.name is not None:
+            return admission, admitted if admission is Admission.ADMITTED else None
+
+
+async def update_profile(request: Request, device: Annotated[Device, Depends(device_of)]) -> Response:
+    """Tell what a device can do now."""
+    services = services_of(request)
+    profile = await read_document(request, DeviceProfile)
+    await services.threads.run(services.context.store.set_profile, device.id, dumps(profile))
+    services.context.corrections.forget(device.id)
+    services.gate.forget(device.id)
+    return Response(status_code=204)

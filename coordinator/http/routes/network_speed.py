@@ -1,0 +1,68 @@
+"""How fast the network is: bytes that mean nothing, both ways. `edgefl profile` measures with these."""
+
+import os
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import FastAPI, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from coordinator.http.authentication import Caller
+from coordinator.http.error_handlers import ProblemError
+from coordinator.http.middleware import services_of
+from coordinator.http.routes.registration import add, media
+from coordinator.http.routes.responses import Pieces
+from coordinator.http.server_settings import ServerLimits
+
+__all__ = ["add_routes"]
+
+_BINARY = {"type": "string", "format": "binary"}
+_KIND = "application/octet-stream"
+_NOISE = os.urandom(256 * 1024)
+"""Sent over and over: no packer between here and the device looks back that far."""
+
+
+def add_routes(app: FastAPI, limits: ServerLimits) -> None:
+    """Add the routes of this file."""
+    add(
+        app,
+        "GET",
+        "/v1/speed",
+        measure_download,
+        caller=Caller.MEMBER,
+        tag="speed",
+        answers={200: media(_BINARY, kind=_KIND, about="As many bytes as were asked for.")},
+    )
+    add(
+        app,
+        "POST",
+        "/v1/speed",
+        measure_upload,
+        caller=Caller.MEMBER,
+        tag="speed",
+        status=204,
+        body=media(_BINARY, kind=_KIND, about="Any bytes."),
+        most_bytes=limits.speed_bytes,
+    )
+
+
+async def measure_download(request: Request, size: Annotated[int, Query(alias="bytes", ge=0, le=2**40)]) -> Response:
+    """Get some bytes, to measure how fast they come."""
+    most = services_of(request).limits.speed_bytes
+    if size > most:
+        raise ProblemError(422, f"{size:,} bytes are too many to measure with", fix=f"Ask for {most:,} at most.")
+    headers = {"Content-Length": str(size), "Cache-Control": "no-store, no-transform"}
+    return Pieces(_noise(size), 200, headers, _KIND)
+
+
+async def measure_upload(request: Request) -> Response:
+    """Send some bytes, to measure how fast they go. They are not kept."""
+    async for _ in request.stream():
+        pass
+    return Response(status_code=204)
+
+
+async def _noise(size: int) -> AsyncIterator[bytes]:
+    for start in range(0, size, len(_NOISE)):
+        yield _NOISE[: size - start]

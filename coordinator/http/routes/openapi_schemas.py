@@ -1,0 +1,147 @@
+"""JSON Schema of the values in `edgefl.values`, for the OpenAPI document, made from the same shapes that read them.
+
+A quantity may also be written as a text with its unit ('250 ms'); between machines it is a number, so that is what the
+schema says.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from edgefl.federation.settings import FederationSettings
+from edgefl.values import (
+    Assignment,
+    DeviceProfile,
+    Digest,
+    Enrolled,
+    Enrolment,
+    Identifier,
+    Quantity,
+    Receipt,
+    Refusal,
+    Shape,
+    Timestamp,
+    kinds,
+)
+from edgefl.values.containers import Maybe, Series, Table
+from edgefl.values.records import Record, fields_of
+from edgefl.values.shapes import Choice, Flag, Scalar
+from edgefl.values.texts import NAME, Text, UnsignedText
+
+__all__ = ["DIGEST", "IDENTIFIER", "document_schemas", "reference"]
+
+IDENTIFIER = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
+DIGEST = r"^sha256:[0-9a-f]{64}$"
+
+_DOCUMENTS = (Enrolment, Enrolled, Assignment, DeviceProfile, Refusal, Receipt, FederationSettings)
+_PREFIX = "#/components/schemas/"
+
+_TEXTS: Mapping[Text, dict[str, Any]] = {
+    NAME: {
+        "minLength": 1,
+        "maxLength": 200,
+        "pattern": r"^[^\s\x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f])?$",
+    },
+    Identifier.__metadata__[0]: {"pattern": IDENTIFIER},  # type: ignore[attr-defined]
+    Digest.__metadata__[0]: {"pattern": DIGEST},  # type: ignore[attr-defined]
+    Timestamp.__metadata__[0]: {"format": "date-time", "pattern": r"^[0-9]{4}-.*Z$"},  # type: ignore[attr-defined]
+}
+_SCALARS = {bool: "boolean", int: "integer", float: "number", str: "string"}
+
+
+def reference(name: str) -> dict[str, Any]:
+    """Return what refers to a schema of the document."""
+    return {"$ref": _PREFIX + name}
+
+
+def document_schemas() -> dict[str, Any]:
+    """Return the schemas of everything that devices and the coordinator say to each other, by the names of classes."""
+    found: dict[str, Any] = {"Problem": _PROBLEM}
+    tags = {kind.cls: kind.tag for kind in kinds().values()}
+    for cls in _DOCUMENTS:
+        whole = _record(cls, found)
+        whole["properties"] = {"schema": {"type": "string", "const": tags[cls]}} | whole["properties"]
+        whole["required"] = ["schema", *whole["required"]]
+        found[cls.__name__] = whole
+    return found
+
+
+_PROBLEM = {
+    "type": "object",
+    "description": "Why something was not done, and what to do.",
+    "properties": {
+        "error": {
+            "type": "object",
+            "properties": {"problem": {"type": "string"}, "fix": {"type": "string"}},
+            "required": ["problem", "fix"],
+            "additionalProperties": False,
+        }
+    },
+    "required": ["error"],
+    "additionalProperties": False,
+}
+
+
+def _record(cls: type, found: dict[str, Any]) -> dict[str, Any]:
+    fields = fields_of(cls).values()
+    return {
+        "type": "object",
+        "description": (cls.__doc__ or "").strip().partition("\n")[0],
+        "properties": {field.name: _schema(field.shape, found) for field in fields},
+        "required": [field.name for field in fields if field.required],
+        "additionalProperties": False,
+    }
+
+
+def _part(cls: type, found: dict[str, Any]) -> dict[str, Any]:
+    """Refer to a record inside of another. A document has its tag only where it is the whole."""
+    name = f"{cls.__name__}Part" if cls in _DOCUMENTS else cls.__name__
+    if name not in found:
+        found[name] = _record(cls, found)
+    return reference(name)
+
+
+def _schema(shape: Shape, found: dict[str, Any]) -> dict[str, Any]:
+    match shape:
+        case Record(cls):
+            return _part(cls, found)
+        case Maybe(inner):
+            return {"anyOf": [_schema(inner, found), {"type": "null"}]}
+        case Series(item):
+            return {"type": "array", "items": _schema(item, found)}
+        case Table(item):
+            names = {"minLength": 1, "maxLength": 200, **_TEXTS[NAME]}
+            return {"type": "object", "additionalProperties": _schema(item, found), "propertyNames": names}
+        case _:
+            return _plain_schema(shape)
+
+
+def _plain_schema(shape: Shape) -> dict[str, Any]:
+    match shape:
+        case Flag():
+            return {"type": "boolean"}
+        case Choice(choices):
+            return {"type": "string", "enum": [choice.value for choice in choices]}
+        case Scalar(allowed):
+            return {"anyOf": [_scalar(kind) for kind in allowed]}
+        case Quantity():
+            return _quantity(shape)
+        case UnsignedText():
+            return {"type": "string", "pattern": "^(0|[1-9][0-9]{0,19})$", "description": shape.words}
+        case Text():
+            return {"type": "string", **_TEXTS.get(shape, {})}
+        case _:
+            return {"description": shape.words}
+
+
+def _scalar(kind: type) -> dict[str, Any]:
+    limits = {"minimum": -(2**53) + 1, "maximum": 2**53 - 1} if kind is int else {}
+    return {"type": _SCALARS[kind], **limits}
+
+
+def _quantity(shape: Quantity) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "integer" if shape.whole else "number", "description": shape.words}
+    if shape.low is not None:
+        schema["minimum"] = shape.low
+    if shape.high is not None:
+        schema["maximum"] = shape.high
+    return schema

@@ -1,0 +1,69 @@
+"""Bodies on their way out: documents, streams whose pieces come from threads, and how a caller takes them packed."""
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from coordinator.storage.thread_pools import ThreadPools
+from edgefl.values import dumps
+
+__all__ = ["Pieces", "document", "from_thread", "has_tag", "taken_codings"]
+
+_LOOK_EVERY = 16
+_EXCLUDED = frozenset({"q=0", "q=0.0", "q=0.00", "q=0.000"})
+
+
+def document(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a value of `edgefl.values` as an answer."""
+    return Response(dumps(value).encode(), status, headers, media_type="application/json")
+
+
+class Pieces(Response):
+    """A body that is sent piece by piece. Its headers say how long it is, where that is known."""
+
+    def __init__(self, pieces: AsyncIterator[bytes], status: int, headers: Mapping[str, str], kind: str) -> None:
+        super().__init__(b"", status, headers, kind)
+        self._pieces = pieces
+        if "content-length" not in {name.lower() for name in headers}:
+            del self.headers["content-length"]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it, and stop where nobody takes it any more."""
+        request = Request(scope, receive)
+        piece: bytes | None = await anext(self._pieces, None)  # what fails at once is still an answer of its own
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        number = 0
+        while piece is not None:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            number += 1
+            if number % _LOOK_EVERY == 0 and await request.is_disconnected():
+                return
+            piece = await anext(self._pieces, None)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def from_thread(threads: ThreadPools, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Give the pieces of an iterator that blocks."""
+    while (piece := await threads.run(next, pieces, None)) is not None:
+        yield piece
+
+
+def taken_codings(header: str | None) -> frozenset[str]:
+    """Return the codings that an Accept-Encoding header names, in lower case, without those that it excludes."""
+    taken = set()
+    for part in (header or "").lower().split(","):
+        name, _, quality = part.partition(";")
+        if quality.replace(" ", "") not in _EXCLUDED:
+            taken.add("gzip" if name.strip() == "x-gzip" else name.strip())
+    return frozenset(taken)
+
+
+def has_tag(header: str | None, tags: Iterable[str]) -> bool:
+    """Whether an If-None-Match header names one of these tags."""
+    if header is None:
+        return False
+    named = {tag.strip().removeprefix("W/") for tag in header.split(",")}
+    return "*" in named or not named.isdisjoint(tags)

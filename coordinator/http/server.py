@@ -1,0 +1,232 @@
+"""One coordinator process: opens its storage, listens, serves until it is told to stop.
+
+`edgefl serve` calls `serve`. A stop by SIGTERM or Ctrl-C answers every open poll at once, finishes what is under way,
+and returns.
+"""
+
+import contextlib
+import gc
+import logging
+import resource
+import signal
+import socket
+import ssl
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+
+from coordinator.federations.lifecycle import create
+from coordinator.federations.tokens import OperatorRole
+from coordinator.http.app import make_app
+from coordinator.http.middleware import Services
+from coordinator.http.operator_tokens import OperatorToken, operator_tokens
+from coordinator.http.protocol import protocol_class
+from coordinator.http.server_settings import ServerSettings
+from coordinator.http.workers import beside
+from coordinator.observability.logs import configure
+from coordinator.rounds.context import Context
+from coordinator.storage.open import open_blobs, open_store
+from edgefl.errors import EdgeFLError
+from edgefl.federation.settings import FederationSettings
+
+__all__ = ["Listening", "CoordinatorServer", "listen", "make_server", "serve", "serve_beside"]
+
+_log = logging.getLogger("coordinator.http.server")
+
+_GRACE_SECONDS = 4
+_KEEP_ALIVE_SECONDS = 75
+"""Longer than a device waits between two polls, so that it keeps its connection."""
+_MOST_FILES = 65_536
+_SWITCH_SECONDS = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where a coordinator listens, and how its operator gets in."""
+
+    url: str
+    context: Context
+    tokens: Mapping[OperatorRole, OperatorToken] = field(repr=False)
+    created: tuple[tuple[str, bool], ...] = ()
+    """The federations that it was given, and whether each is new."""
+
+
+def serve(
+    settings: ServerSettings,
+    *,
+    federations: Sequence[tuple[FederationSettings, bytes]] = (),
+    ready: Callable[[Listening], None] | None = None,
+) -> None:
+    """Serve until SIGTERM or Ctrl-C. `federations` are created first, from settings and bundles; `ready` is called once
+    requests are answered, on a thread of the server."""
+    with _process(settings) as stack:
+        context, tokens, local = _open(settings, stack)
+        created = tuple((one.name, create(context, one, bundle)[1]) for one, bundle in federations)
+        sock = stack.enter_context(listen(settings.host, settings.port))
+        url = f"{'http' if settings.certificate is None else 'https'}://{_address(sock)}"
+        server = make_server(_app(settings, context, tokens, local), settings)
+        if ready is not None:
+            listening = Listening(url, context, tokens, created)
+            server.on_start = lambda: ready(listening)
+        stack.enter_context(beside(settings, sock))
+        _log.info("listening on %s", url)
+        _run(server, sock)
+
+
+def serve_beside(settings: ServerSettings, sock: socket.socket, over: threading.Event) -> None:
+    """Serve as a further worker, on a socket that another process listens on, until `over` is set."""
+    with _process(settings) as stack:
+        context, tokens, local = _open(settings, stack)
+        server = make_server(_app(settings, context, tokens, local), settings)
+
+        def stop_at_the_end() -> None:
+            over.wait()
+            server.should_exit = True
+
+        threading.Thread(target=stop_at_the_end, name="stop", daemon=True).start()
+        _run(server, sock)
+
+
+@contextlib.contextmanager
+def _process(settings: ServerSettings) -> Iterator[contextlib.ExitStack]:
+    """Make this process one that serves."""
+    handler = configure(settings.log_format, settings.log_level)
+    try:
+        _allow_many_files()
+        # The event loop gives the interpreter away at every system call, and shall soon get it back from busy threads.
+        sys.setswitchinterval(_SWITCH_SECONDS)
+        settings.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with contextlib.ExitStack() as stack:
+            yield stack
+    finally:
+        logging.getLogger().removeHandler(handler)
+
+
+def _open(
+    settings: ServerSettings, stack: contextlib.ExitStack
+) -> tuple[Context, Mapping[OperatorRole, OperatorToken], bool]:
+    """Open the database and the blobs, and find the tokens of people; say whether the database is a file of this
+    machine."""
+    database = settings.database or f"sqlite:///{settings.state.absolute() / 'coordinator.sqlite'}"
+    store = open_store(database)
+    stack.callback(store.close)
+    blobs = open_blobs(settings.blobs or str(settings.state / "blobs"))
+    stack.callback(blobs.close)
+    return Context(store, blobs), operator_tokens(settings, store), database.startswith("sqlite")
+
+
+def _app(
+    settings: ServerSettings, context: Context, tokens: Mapping[OperatorRole, OperatorToken], local: bool
+) -> FastAPI:
+    people = {role: token.hash for role, token in tokens.items()}
+    return make_app(context, people=people, limits=settings.limits, local=local)
+
+
+def _run(server: "CoordinatorServer", sock: socket.socket) -> None:
+    _collect_rarely()
+    server.run(sockets=[sock])
+    if server.failure is not None:
+        raise server.failure
+
+
+def make_server(app: FastAPI, settings: ServerSettings) -> "CoordinatorServer":
+    """Return uvicorn as it shall be here."""
+    try:
+        config = uvicorn.Config(
+            app,
+            loop="uvloop",
+            http=protocol_class(settings.limits),  # type: ignore[arg-type]  # asyncio takes both kinds of protocols
+            ws="none",
+            lifespan="on",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            proxy_headers=bool(settings.trusted_proxies),
+            forwarded_allow_ips=list(settings.trusted_proxies),
+            backlog=2048,
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+            ssl_certfile=settings.certificate,
+            ssl_keyfile=settings.private_key,
+        )
+        config.load()
+    except (OSError, ssl.SSLError) as error:
+        raise EdgeFLError(
+            f"the certificate {settings.certificate} or its private key cannot be used: {error}",
+            fix="Give both as PEM files that belong together.",
+        ) from None
+    return CoordinatorServer(config, app.state.services)
+
+
+class CoordinatorServer(uvicorn.Server):
+    """uvicorn, which answers open polls before it waits for them, and leaves the end of the process to the caller."""
+
+    def __init__(self, config: uvicorn.Config, services: Services) -> None:
+        super().__init__(config)
+        self._edge = services
+        self.on_start: Callable[[], None] = lambda: None
+        self.failure: Exception | None = None
+        """What `on_start` raised, which stops the server in good order."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and say so."""
+        await super().startup(sockets)
+        try:
+            await self._edge.threads.run_long(self.on_start)
+        except Exception as error:
+            self.failure = error
+            self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop within seconds, however many devices wait."""
+        self._edge.waiting.close()
+        self._edge.live.close()
+        await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop; at the second Ctrl-C without waiting."""
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        sock = socket.socket(family, kind, protocol)
+        with contextlib.ExitStack() as failed:
+            failed.callback(sock.close)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(address)
+            failed.pop_all()
+    except OSError as error:
+        raise EdgeFLError(
+            f"cannot listen on {host}, port {port}: {error.strerror or error}", fix="Choose another --host or --port."
+        ) from None
+    return sock
+
+
+def _address(sock: socket.socket) -> str:
+    host, port = sock.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _collect_rarely() -> None:
+    """What is loaded by now stays for ever: looking through it for garbage again and again would stop every request."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
+
+
+def _allow_many_files() -> None:
+    """Allow a connection for every device: the usual limit is 1,024 files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

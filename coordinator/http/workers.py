@@ -1,0 +1,134 @@
+"""Further worker processes of one coordinator, on the same port: `edgefl serve --workers N`.
+
+Python runs one thread at a time, so one process takes one core. Each further process opens the database and the blobs
+for itself and takes connections from the same socket; what keeps several workers apart is in the database already.
+
+    the first process     listens, announces itself, is a worker too, and starts the others
+    the others            `python -m coordinator.http.workers`; their settings come through a pipe. When it closes they
+                          stop, so a worker outlives the first process by no more than its open requests.
+
+A worker that dies is started again. Devices that wait for a task at another worker than the one that opens it hear of
+it within half a second.
+"""
+
+import contextlib
+import dataclasses
+import json
+import logging
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from coordinator.http.server_settings import ServerLimits, ServerSettings
+
+__all__ = ["beside"]
+
+_LOG = logging.getLogger(__name__)
+_STOP_SECONDS = 15.0
+_AGAIN_SECONDS = 1.0
+"""Between the end of a worker and the next one in its place."""
+
+
+@contextlib.contextmanager
+def beside(settings: ServerSettings, sock: socket.socket) -> Iterator[None]:
+    """Have the further workers that the settings ask for, as long as this lasts."""
+    workers = [_Worker(settings, sock) for _ in range(settings.workers - 1)]
+    try:
+        for worker in workers:
+            worker.start()
+        yield
+    finally:
+        for worker in workers:
+            worker.ask_to_stop()
+        for worker in workers:
+            worker.wait()
+
+
+class _Worker(threading.Thread):
+    """Keeps one further process running."""
+
+    def __init__(self, settings: ServerSettings, sock: socket.socket) -> None:
+        super().__init__(name="worker-keeper", daemon=True)
+        self._told, self._sock = _written(settings), sock
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def run(self) -> None:
+        """Start the process, and again whenever it has ended."""
+        while True:
+            with self._lock:
+                if self._stopping.is_set():
+                    return
+                process = self._process = self._begin()
+            status = process.wait()
+            if self._stopping.wait(_AGAIN_SECONDS):
+                return
+            _LOG.error("a worker ended with status %d and is started again", status)
+
+    def ask_to_stop(self) -> None:
+        """Let the process answer what it has, and end."""
+        with self._lock:
+            self._stopping.set()
+            if self._process is not None and self._process.stdin is not None:
+                with contextlib.suppress(OSError):
+                    self._process.stdin.close()
+
+    def wait(self) -> None:
+        """Wait for its end, but not for ever."""
+        if self._process is not None:
+            try:
+                self._process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        self.join()
+
+    def _begin(self) -> "subprocess.Popen[bytes]":
+        number = self._sock.fileno()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "coordinator.http.workers", str(number)],
+            stdin=subprocess.PIPE,
+            pass_fds=[number],
+        )
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it died at once, which its status will tell
+            process.stdin.write(len(self._told).to_bytes(8, "little") + self._told)
+            process.stdin.flush()
+        return process
+
+
+def _written(settings: ServerSettings) -> bytes:
+    return json.dumps(dataclasses.asdict(settings), default=str).encode()
+
+
+def _read(data: bytes) -> ServerSettings:
+    told = json.loads(data)
+    told["limits"] = ServerLimits(**told["limits"])
+    told["trusted_proxies"] = tuple(told["trusted_proxies"])
+    for name in ("state", "certificate", "private_key"):
+        told[name] = None if told[name] is None else Path(told[name])
+    return ServerSettings(**told)
+
+
+def main() -> None:
+    """Be a further worker: the socket is inherited, the settings come from standard input."""
+    from coordinator.http.server import serve_beside
+
+    size = int.from_bytes(sys.stdin.buffer.read(8), "little")
+    settings = _read(sys.stdin.buffer.read(size))
+    over = threading.Event()
+
+    def listen_for_the_end() -> None:
+        sys.stdin.buffer.read()
+        over.set()
+
+    threading.Thread(target=listen_for_the_end, name="end", daemon=True).start()
+    with socket.socket(fileno=int(sys.argv[1])) as sock:
+        serve_beside(settings, sock, over)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""Logs: one line an event, as text for a person or as JSON for a machine, with the id of its request.
+
+Nothing secret may be in them. Requests are logged by the template of their route, so neither query nor headers can
+come in; and whatever looks like a token is taken out of every line at the end, tracebacks included.
+"""
+
+import json
+import logging
+import re
+import sys
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any, Literal, TextIO
+
+from coordinator.federations.tokens import TOKEN
+
+__all__ = ["REQUEST_ID", "JsonLines", "TextLines", "configure", "without_secrets"]
+
+REQUEST_ID: ContextVar[str | None] = ContextVar("request_id", default=None)
+
+_BEARER = re.compile(r"(?i)\b(bearer|authorization)(['\":=\s]+)(?:bearer\s+)?[^\s'\",}]+")
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
+
+
+def configure(form: Literal["text", "json"], level: str, stream: TextIO | None = None) -> logging.Handler:
+    """Send the logs of this process to a stream. For the entry point of a process, and nobody else."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(logging.WARNING)
+    logging.getLogger("coordinator").setLevel(level.upper())
+    return handler
+
+
+def without_secrets(text: str) -> str:
+    """Return a text without what looks like a token."""
+    return _BEARER.sub(r"\1\2(secret)", TOKEN.sub("(secret)", text))
+
+
+class JsonLines(logging.Formatter):
+    """A JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of an event."""
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **_extras(record),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return without_secrets(json.dumps(line, ensure_ascii=False, default=str))
+
+
+class TextLines(logging.Formatter):
+    """A line for a person."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of an event; a traceback follows it."""
+        time = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
+        extras = "".join(f" {name}={value}" for name, value in _extras(record).items())
+        message = record.getMessage().replace("\n", "\\n")
+        line = f"{time} {record.levelname.lower():7} {message}{extras}"
+        if record.exc_info:
+            line += "\n" + self.formatException(record.exc_info)
+        return without_secrets(line)
+
+
+def _extras(record: logging.LogRecord) -> dict[str, Any]:
+    extras = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+    request_id = REQUEST_ID.get()
+    return extras if request_id is None else {"request": request_id} | extras

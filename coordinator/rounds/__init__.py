@@ -1,0 +1,1 @@
+"""Rounds: the state machine, its driver, the planner, uploads and garbage collection."""

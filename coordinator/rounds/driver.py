@@ -1,0 +1,166 @@
+"""The thread that moves federations forward, one move at a time.
+
+Any number of workers may run one. A lease in the database keeps them from doing the same work twice; that no work
+counts twice is the database's promise, not the lease's. A worker that dies is followed by another within seconds.
+"""
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from coordinator.rounds.context import Context
+from coordinator.rounds.evaluation import Evaluator, Score
+from coordinator.rounds.garbage_collection import GarbageCollector
+from coordinator.rounds.state_machine import RoundStateMachine
+from coordinator.storage.records import Federation, FederationState
+from edgefl.errors import EdgeFLError
+from edgefl.masks import Weights
+
+__all__ = ["Driver"]
+
+_LOG = logging.getLogger(__name__)
+_LEASE = "drive/"
+_LEASE_SECONDS = 4.0
+_RENEW_SECONDS = 1.0
+_LONGEST_SLEEP = 0.5
+"""Seconds. Another worker may have changed something, and nobody rings a bell for that."""
+_SHORTEST_SLEEP = 0.1
+"""Seconds between two looks, however many updates come in."""
+_AFTER_FAILURE = 5.0
+_ACTIVE = frozenset({FederationState.RUNNING, FederationState.PAUSED})
+
+
+class Driver:
+    """Moves every federation of a coordinator."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._stop, self._bell = threading.Event(), threading.Event()
+        self._evaluators: dict[str, Evaluator] = {}
+        self._not_before: dict[str, float] = {}
+        self._held: dict[str, float] = {}
+        """Leases, and until when (monotonic) they are surely ours."""
+        self._tidying = GarbageCollector(context)
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def alive(self) -> bool:
+        """Whether its threads run."""
+        return bool(self._threads) and all(thread.is_alive() for thread in self._threads)
+
+    def start(self) -> None:
+        """Begin."""
+        self._tidying.start()
+        for name, work in (("driver", self._run), ("driver-lease", self._keep_leases)):
+            self._threads.append(threading.Thread(target=work, name=name, daemon=True))
+            self._threads[-1].start()
+
+    def stop(self) -> None:
+        """Stop after the move that is under way."""
+        self._stop.set()
+        self._bell.set()
+        for thread in self._threads:
+            thread.join()
+        if self._threads:
+            self._tidying.stop()
+        for lease in list(self._held):
+            self._context.store.drop_lease(lease, self._context.worker)
+
+    def wake(self) -> None:
+        """Look now: something has changed."""
+        self._bell.set()
+
+    def _run(self) -> None:
+        self._tidy_after_the_ended()
+        while not self._stop.is_set():
+            self._bell.clear()
+            wait = _LONGEST_SLEEP
+            try:
+                active = [one for one in self._context.store.federations() if one.state in _ACTIVE]
+                self._forget_others({one.id for one in active})
+                for federation in active:
+                    if not self._stop.is_set():
+                        wait = min(wait, self._drive(federation))
+            except Exception:
+                _LOG.exception("the database does not answer")
+            if wait > 0:
+                self._stop.wait(_SHORTEST_SLEEP)
+                self._bell.wait(max(0.0, wait - _SHORTEST_SLEEP))
+
+    def _drive(self, federation: Federation) -> float:
+        if time.monotonic() < self._not_before.get(federation.id, 0.0) or not self._holds(_lease(federation.id)):
+            return _LONGEST_SLEEP
+        try:
+            wait = RoundStateMachine(self._context, federation, self._scorer(federation), self._tidying.ask).advance()
+        except Exception as error:
+            # A full disk, a database that is restarted: nothing is lost, and the same move is tried again.
+            _LOG.exception("a move failed", extra={"federation": federation.id})
+            self._not_before[federation.id] = time.monotonic() + _AFTER_FAILURE
+            self._tell_operator(federation, error)
+            return _LONGEST_SLEEP
+        if self._not_before.pop(federation.id, None) is not None:
+            self._context.store.set_reason(federation.id, None)
+        return wait
+
+    def _tell_operator(self, federation: Federation, error: Exception) -> None:
+        said = str(error) if isinstance(error, EdgeFLError) else f"{type(error).__name__}: {error}"
+        reason = f"the next step fails, and is tried again every {_AFTER_FAILURE:.0f} s: {said}"[:500]
+        if federation.reason != reason:
+            with contextlib.suppress(Exception):  # it may be the database that fails
+                self._context.store.set_reason(federation.id, reason)
+
+    def _tidy_after_the_ended(self) -> None:
+        """What ended, and was not tidied after before this process was started, has no later round to do it."""
+        with contextlib.suppress(Exception):  # a database that does not answer is the first move's concern
+            for federation in self._context.store.ended_federations():
+                self._tidying.ask(federation)
+
+    def _forget_others(self, active: set[str]) -> None:
+        """Let go of federations that are over."""
+        for name in [name for name in self._evaluators if name not in active]:
+            del self._evaluators[name]
+        for lease in [lease for lease in self._held if lease not in {_lease(name) for name in active}]:
+            self._held.pop(lease, None)
+            self._context.store.drop_lease(lease, self._context.worker)
+            self._tidying.ask(lease.removeprefix(_LEASE))
+
+    def _scorer(self, federation: Federation) -> Callable[[Weights], Score] | None:
+        """Return what evaluates a federation's models. Its data are read when they are first needed."""
+        wanted = self._context.library.settings(federation).evaluation
+        if wanted is None:
+            return None
+
+        def score(weights: Weights) -> Score:
+            if federation.id not in self._evaluators:
+                self._evaluators[federation.id] = Evaluator(self._context.library.bundle(federation), wanted)
+            return self._evaluators[federation.id].score(weights)
+
+        return score
+
+    def _holds(self, lease: str) -> bool:
+        """Whether a lease is ours; asked many times a second, it is looked up about once."""
+        return time.monotonic() < self._held.get(lease, 0.0) or self._take(lease)
+
+    def _take(self, lease: str) -> bool:
+        context, begun = self._context, time.monotonic()
+        taken = context.store.take_lease(lease, context.worker, now=context.now(), seconds=_LEASE_SECONDS)
+        if taken:
+            self._held[lease] = begun + _LEASE_SECONDS - _RENEW_SECONDS
+        else:
+            self._held.pop(lease, None)
+        return taken
+
+    def _keep_leases(self) -> None:
+        """Renew what is held, also while a move takes long."""
+        while not self._stop.wait(_RENEW_SECONDS):
+            for lease in list(self._held):
+                try:
+                    self._take(lease)
+                except Exception:
+                    _LOG.exception("a lease could not be renewed")
+
+
+def _lease(federation: str) -> str:
+    return _LEASE + federation

@@ -1,0 +1,88 @@
+"""What a round gave, in a few numbers: kept with the round, shown to operators, drawn in plots."""
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from coordinator.rounds.evaluation import Score
+from coordinator.storage.records import Task
+from coordinator.storage.store import Ended
+from edgefl.charts.curves import quartiles
+
+__all__ = ["read_report", "round_report"]
+
+
+def round_report(
+    tasks: Sequence[Task],
+    ended: Ended,
+    score: Score | None,
+    *,
+    combine_seconds: float,
+    personal: bool = False,
+    failure: str | None = None,
+) -> dict[str, Any]:
+    """Return the report of a round whose updates these tasks are; `failure` is why there is no score.
+
+    `personal` is the round after the last one, which made no model.
+    """
+    # Plain JSON: these results were checked when they came, and a round may have a thousand of them.
+    results = [json.loads(task.result) for task in tasks if task.result is not None]
+    telemetry = [result["telemetry"] for result in results]
+    samples = sum(result["samples"] for result in results)
+    judged = [result for result in results if result["accuracy"] is not None]
+    before = [(result["metrics"]["accuracy_before"], result["samples"]) for result in judged if _tuned(result)]
+    joules = [one["energy"]["joules"] for one in telemetry if one["energy"] is not None]
+    report: dict[str, Any] = {
+        "updates": len(tasks),
+        "refused": ended.refused,
+        "expired": ended.expired,
+        "samples": samples,
+        "loss": _mean([(result["loss"], result["samples"]) for result in results]),
+        "device_accuracy": _mean([(result["accuracy"], result["samples"]) for result in judged]),
+        "slowest_seconds": max((one["latency"]["round_seconds"] for one in telemetry), default=None),
+        "largest_peak_bytes": max((one["memory"]["peak_bytes"] for one in telemetry), default=None),
+        "joules": sum(joules) if joules else None,
+        "down_bytes": sum(one["transfer"]["down_bytes"] for one in telemetry),
+        "up_bytes": sum(one["transfer"]["up_bytes"] for one in telemetry),
+        "energy_known": sorted({one["energy"]["provenance"] for one in telemetry if one["energy"] is not None}),
+        "accuracy_quartiles": _quartiles([result["accuracy"] for result in judged]),
+        "loss_quartiles": _quartiles([result["loss"] for result in results if result["steps"]]),
+        "seconds_quartiles": _quartiles([one["latency"]["round_seconds"] for one in telemetry]),
+        "stale_updates": sum(task.counted_in != task.round for task in tasks),
+        "combine_seconds": combine_seconds,
+    }
+    if personal:
+        report["personal"] = True
+    if before:
+        report["device_accuracy_before"] = _mean(before)
+    if score is not None:
+        loss = score.loss if math.isfinite(score.loss) else None  # what diverged has none
+        report |= {"accuracy": score.accuracy, "test_loss": loss, "test_samples": score.samples}
+    if failure is not None:
+        report["evaluation_error"] = failure
+    return report
+
+
+def read_report(text: str | None) -> dict[str, Any] | None:
+    """Return a stored report. What is no number in it, from before that was looked after, becomes None."""
+    if text is None:
+        return None
+    report: dict[str, Any] = json.loads(text, parse_constant=lambda _: None)
+    return report
+
+
+def _quartiles(values: Sequence[float]) -> list[float] | None:
+    there = [value for value in values if math.isfinite(value)]
+    return list(quartiles(there)) if there else None
+
+
+def _tuned(result: dict[str, Any]) -> bool:
+    return bool(0 <= result["metrics"].get("accuracy_before", -1) <= 1)
+
+
+def _mean(pairs: Sequence[tuple[float, int]]) -> float | None:
+    """Return the mean weighted by samples; None of nothing, and of numbers that no sum can hold."""
+    total = sum(weight for _, weight in pairs)
+    mean = sum(value * weight for value, weight in pairs) / total if total else math.nan
+    return mean if math.isfinite(mean) else None

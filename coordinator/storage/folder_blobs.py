@@ -1,0 +1,192 @@
+"""The blob store in a folder.
+
+    content/abcdef...    bodies, each under the digits of its digest
+    small.sqlite         those of up to 256 KiB, together
+    spool/               bodies on their way in, each somebody's own
+
+There is one folder, not one for each pair of digits, because a batch of updates then waits for one folder's flush. File
+systems of today look a name up among a million as fast as among a hundred.
+
+A body is written in the spool, flushed to the disk and then renamed: under its digest there is all of it or nothing.
+The names reach the disk too before a put returns. Several processes may share a folder.
+"""
+
+import contextlib
+import mmap
+import os
+import time
+import uuid
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from coordinator.storage.blobs import Spooled, missing
+from coordinator.storage.small_blobs import SmallBodies
+from edgefl.artifacts.artifact_store import flush
+from edgefl.values import check_digest, digest_of
+
+__all__ = ["FolderBlobs"]
+
+_PIECE = 256 * 1024
+_STALE_SECONDS = 3600.0
+_THREADS = 4
+_SMALL = 256 * 1024
+"""Bytes. Above, a file of its own costs less than a copy through a database."""
+
+
+class FolderBlobs:
+    """Content-addressed files."""
+
+    def __init__(self, folder: Path) -> None:
+        self._content = folder / "content"
+        self._spool = folder / "spool"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # what devices sent is for the coordinator alone
+        self._content.mkdir(exist_ok=True)
+        self._spool.mkdir(exist_ok=True)
+        self._small = SmallBodies(folder / "small.sqlite")
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="blobs")
+        self._clear_spool()
+
+    def put(self, data: bytes) -> str:
+        """Keep data, and return its digest."""
+        return self.put_all([data])[0]
+
+    def put_all(self, bodies: Sequence[bytes | Spooled]) -> list[str]:
+        """Keep several at once. The disk is waited for by several threads, and the folder is flushed once."""
+        digests: dict[int, str] = {}
+        small: dict[str, bytes] = {}
+        large: dict[int, bytes | Spooled] = {}
+        for number, body in enumerate(bodies):
+            if isinstance(body, bytes) and len(body) <= _SMALL:
+                digests[number] = digest_of(body)
+                small[_digits(digests[number])] = body
+            else:
+                large[number] = body
+        self._small.put_all(small)
+        digests.update(zip(large, self._threads.map(self._settle, large.values()), strict=True))
+        if large:  # also for those that were there already: whoever brought them may not have come so far yet
+            flush(self._content)
+        return [digests[number] for number in range(len(bodies))]
+
+    def spool(self) -> Path:
+        """Return a new path for a body on its way in."""
+        return self._spool / uuid.uuid4().hex
+
+    def size(self, digest: str) -> int | None:
+        """How many bytes it has, or None."""
+        small = self._small.size(_digits(digest))
+        if small is not None:
+            return small
+        try:
+            return self._path(digest).stat().st_size
+        except FileNotFoundError:
+            return None
+
+    def get(self, digest: str) -> bytes:
+        """The whole body. A damaged one is removed, so that it can be put again."""
+        data = self._small.get(_digits(digest))
+        try:
+            data = self._path(digest).read_bytes() if data is None else data
+        except FileNotFoundError:
+            raise missing(digest) from None
+        if digest_of(data) != digest:
+            self.drop(digest)
+            raise missing(digest, damaged=True)
+        return data
+
+    @contextlib.contextmanager
+    def open(self, digest: str) -> Iterator[memoryview]:
+        """The whole body, mapped into memory unless it is small."""
+        small = self._small.get(_digits(digest))
+        if small is not None:
+            yield memoryview(small)
+            return
+        try:
+            descriptor = os.open(self._path(digest), os.O_RDONLY)
+        except FileNotFoundError:
+            raise missing(digest) from None
+        try:
+            size = os.fstat(descriptor).st_size
+            mapped = mmap.mmap(descriptor, size, access=mmap.ACCESS_READ) if size else None
+        finally:
+            os.close(descriptor)
+        if mapped is None:  # an empty file cannot be mapped
+            yield memoryview(b"")
+            return
+        try:
+            yield memoryview(mapped)
+        finally:
+            with contextlib.suppress(BufferError):  # an array on it is still alive, and will let go of it
+                mapped.close()
+
+    def read(self, digest: str, start: int, end: int) -> Iterator[bytes]:
+        """The bytes from `start` up to `end`, in pieces."""
+        small = self._small.get(_digits(digest))
+        if small is not None:
+            yield small[start:end]
+            return
+        try:
+            file = self._path(digest).open("rb")
+        except FileNotFoundError:
+            raise missing(digest) from None
+        with file:
+            file.seek(start)
+            while start < end and (piece := file.read(min(_PIECE, end - start))):
+                start += len(piece)
+                yield piece
+
+    def drop(self, digest: str) -> None:
+        """Forget a body."""
+        self.drop_all([digest])
+
+    def drop_all(self, digests: Collection[str]) -> None:
+        """Forget several."""
+        self._small.drop_all([_digits(digest) for digest in digests])
+        for digest in digests:
+            self._path(digest).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """End the threads, and let go of the files."""
+        self._threads.shutdown()
+        self._small.close()
+
+    def _path(self, digest: str) -> Path:
+        return self._content / _digits(digest)
+
+    def _settle(self, body: bytes | Spooled) -> str:
+        """Bring a body under its digest; its name is not flushed yet."""
+        if isinstance(body, Spooled):
+            return self._settle_file(body)
+        digest = digest_of(body)
+        if self.size(digest) != len(body):  # another length is one that a failing disk left
+            path = self.spool()
+            try:
+                with path.open("xb") as file:
+                    file.write(body)
+                    file.flush()
+                    os.fsync(file.fileno())
+                path.replace(self._path(digest))
+            except BaseException:
+                path.unlink(missing_ok=True)
+                raise
+        return digest
+
+    def _settle_file(self, spooled: Spooled) -> str:
+        path = spooled.path
+        if self.size(spooled.digest) == path.stat().st_size:
+            path.unlink()
+        else:
+            flush(path)
+            path.replace(self._path(spooled.digest))
+        return spooled.digest
+
+    def _clear_spool(self) -> None:
+        """Remove what a crash left. An hour, because another worker may be writing at this moment."""
+        for path in self._spool.iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                if time.time() - path.stat().st_mtime > _STALE_SECONDS:
+                    path.unlink()
+
+
+def _digits(digest: str) -> str:
+    return check_digest(digest).removeprefix("sha256:")

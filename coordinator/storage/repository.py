@@ -1,0 +1,161 @@
+"""What is stored, as what it is: bundles, models, masks, plans, settings; the ones used last are kept in memory.
+
+Rounds, hand-outs, intake and model export read through this. It keeps only what never changes once it is stored
+(what an operator may change for a second at most), and can read all of it again, so it may forget anything at any time.
+"""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from coordinator.storage.blobs import Blobs
+from coordinator.storage.records import Device, Federation, Task
+from coordinator.storage.store import Store
+from edgefl.artifacts.bundle import Bundle, unpack_bundle
+from edgefl.artifacts.submodel import training_graph
+from edgefl.federation.settings import FederationSettings
+from edgefl.masks import Mask, Weights, full_mask
+from edgefl.model_graph import ModelGraph
+from edgefl.strategies import Strategy, strategy_of
+from edgefl.values import ClientPlan, DeviceProfile, LocalResult, loads
+from edgefl.wire import BodyKind, decode, decode_mask
+
+__all__ = ["Repository", "LruCache"]
+
+Value = TypeVar("Value")
+
+
+class LruCache:
+    """The values that were asked for last, up to some number of them, or up to what they weigh together."""
+
+    def __init__(self, most: int, weigh: Callable[[Any], int] = lambda value: 1) -> None:
+        self._most, self._weigh, self._weight = most, weigh, 0
+        self._values: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """Return the value of a key, made now unless it is here."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                found: Value = self._values[key]
+                return found
+        made = make()  # not under the lock: it may take seconds, and making it twice does no harm
+        if made is None:  # not there yet
+            return made
+        with self._lock:
+            if key in self._values:
+                self._weight -= self._weigh(self._values[key])
+            self._values[key] = made
+            self._weight += self._weigh(made)
+            while self._weight > self._most:
+                self._weight -= self._weigh(self._values.popitem(last=False)[1])
+        return made
+
+
+class Repository:
+    """What is in the database and the blob store, read."""
+
+    def __init__(self, store: Store, blobs: Blobs, now: Callable[[], float] = time.time) -> None:
+        self._store, self._blobs, self._now = store, blobs, now
+        self._bundles = LruCache(4)
+        self._settings = LruCache(16)
+        self._models = LruCache(3)  # each as large as the model
+        self._masks = LruCache(256)
+        self._cuts = LruCache(16)
+        self._strategies = LruCache(16)
+        self._federations = LruCache(64)
+        self._starts = LruCache(256)
+        self._deadlines = LruCache(64)
+        self._profiles = LruCache(4096)
+        self._plans = LruCache(2048)  # a device that got its plan comes back with its update
+        self._results = LruCache(2048)  # what was checked when it came is soon combined
+
+    def federation(self, name: str) -> Federation | None:
+        """Return a federation as it was a second ago at the most: its state and deadline may change."""
+        return self._federations.get((name, int(self._now())), lambda: self._store.federation(name))
+
+    def start_of(self, federation: str, number: int) -> str | None:
+        """Return the digest of the model that a round started from, which never changes."""
+
+        def find() -> str | None:
+            opened = self._store.round(federation, number)
+            return None if opened is None else opened.model
+
+        return self._starts.get((federation, number), find)
+
+    def deadline(self, federation: str, number: int, second: int) -> float:
+        """Return when a round closes, as it was known in some second: a new deadline is heard of within one."""
+
+        def find() -> float:
+            opened = self._store.round(federation, number)
+            return 0.0 if opened is None else opened.deadline_at
+
+        return self._deadlines.get((federation, number, second), find)
+
+    def profile(self, device: Device) -> DeviceProfile:
+        """Return what a device can do."""
+        return self._profiles.get(device.profile, lambda: loads(DeviceProfile, device.profile))
+
+    def settings(self, federation: Federation) -> FederationSettings:
+        """Return what a federation was told, with the deadline that it has now."""
+
+        def read() -> FederationSettings:
+            told = loads(FederationSettings, federation.settings)
+            if federation.deadline is None:
+                return told
+            return replace(told, rounds=replace(told.rounds, deadline=federation.deadline))
+
+        return self._settings.get((federation.settings, federation.deadline), read)
+
+    def strategy(self, federation: Federation) -> Strategy:
+        """Return a federation's method."""
+        choice = self.settings(federation).strategy
+        return self._strategies.get(federation.settings, lambda: strategy_of(choice.name, choice.settings))
+
+    def remember_plan(self, task: Task, plan: ClientPlan) -> None:
+        """Keep what a new task's device will be told, as it soon will be."""
+        self._plans.get(task.id, lambda: plan)
+
+    def plan(self, task: Task) -> ClientPlan:
+        """Return what a task's device was told."""
+        return self._plans.get(task.id, lambda: loads(ClientPlan, task.plan))
+
+    def remember_result(self, update: str, result: LocalResult) -> None:
+        """Keep the result in an update that was checked, by the update's digest."""
+        self._results.get(update, lambda: result)
+
+    def result(self, update: str, text: str) -> LocalResult:
+        """Return the result in an update; `text` is its JSON."""
+        return self._results.get(update, lambda: loads(LocalResult, text))
+
+    def bundle(self, federation: Federation) -> Bundle:
+        """Return the exported model of a federation."""
+        return self._bundles.get(federation.bundle, lambda: unpack_bundle(self._blobs.get(federation.bundle)))
+
+    def keep_arrays(self, body: bytes) -> str:
+        """Store a body of kind `weights`, which was just made, and return its digest.
+
+        Its tensors are kept here as views of it: whoever asks next would else read them back.
+        """
+        digest = self._blobs.put(body)
+        self._models.get(digest, lambda: decode(body, kind=BodyKind.WEIGHTS, known=True).arrays)
+        return digest
+
+    def arrays(self, digest: str) -> Weights:
+        """Return the tensors of a body of kind `weights`."""
+        return self._models.get(digest, lambda: decode(self._blobs.get(digest), kind=BodyKind.WEIGHTS).arrays)
+
+    def mask(self, graph: ModelGraph, body: str | None) -> Mask:
+        """Return the mask in a body; without a body, the whole model is meant."""
+        if body is None:
+            return self._masks.get((graph.digest, None), lambda: full_mask(graph))
+        return self._masks.get((graph.digest, body), lambda: decode_mask(self._blobs.get(body), graph))
+
+    def training_graph(self, federation: Federation, mask: Mask) -> bytes:
+        """Return the training graph, cut for what a mask trains."""
+        key = (federation.bundle, mask.trained)
+        return self._cuts.get(key, lambda: training_graph(self.bundle(federation), mask))

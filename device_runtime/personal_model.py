@@ -1,0 +1,134 @@
+"""The model that stays on the device: its own weights, at its own widths, with the graph to predict with, in one file.
+
+The trainer's result goes in after every task; `edgefl predict` reads it, and so do local rules that go on with it in
+the next task (`own_weights`). Nothing of it is ever sent.
+
+The model before the last stays beside it, so that a task which is done again starts from what it started from before,
+and not from its own result.
+"""
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from edgefl.artifacts.artifact_store import write_whole
+from edgefl.errors import EdgeFLError
+from edgefl.masks import Array, Mask, Weights, gather, scatter
+from edgefl.model_graph import ModelGraph
+from edgefl.values import ClientPlan, dumps, loads
+from edgefl.wire import Body, BodyKind, Dense, decode, decode_mask, encode, encode_mask
+
+__all__ = ["Kept", "PersonalModel", "load_personal", "own_part", "own_weights", "save_personal"]
+
+FILE = "personal.safetensors"
+BEFORE = "personal.before.safetensors"
+_TENSOR = "weights/"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PersonalModel:
+    """A device's own model."""
+
+    mask: Mask
+    weights: Weights
+    inference: bytes
+    """The inference graph, which takes the weights as inputs."""
+    round: int
+    """The round that it was trained in last."""
+    device_id: str = ""
+    """Who the device was then: in another federation it is another one."""
+    task_id: str = ""
+    """The task that it came out of."""
+    is_personal: bool = False
+    """Whether that task was to make the last model the device's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A model that was kept, and what its file was then: who keeps the next one need not read it to know it.
+
+    A file that nobody has written since counts as sound; a disk that changed it by itself is not noticed here.
+    """
+
+    task_id: str
+    file: tuple[int, int, int]
+
+
+def save_personal(folder: Path, model: PersonalModel, before: Kept | None = None) -> Kept:
+    """Keep a model in place of the one before. A crash in between leaves that one, under one of its two names."""
+    tensors = {_TENSOR + name: Dense(array) for name, array in model.weights.items()}
+    tensors["mask"] = _bytes(encode_mask(model.mask))
+    tensors["graph"] = _bytes(dumps(model.mask.graph).encode())
+    tensors["inference"] = _bytes(model.inference)
+    about = {"round": str(model.round), "device": model.device_id, "task": model.task_id}
+    about |= {"personal": "yes"} if model.is_personal else {}
+    path = folder / FILE
+    with contextlib.suppress(FileNotFoundError, EdgeFLError):  # there is none yet, or it is damaged
+        last = before if before is not None and before.file == _state(path) else _read(path)
+        if last.task_id != model.task_id:
+            path.replace(folder / BEFORE)
+    write_whole(path, encode(Body(BodyKind.WEIGHTS, tensors, about=about)))
+    return Kept(model.task_id, _state(path))
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def load_personal(folder: Path) -> PersonalModel:
+    """Read the model of a device."""
+    for name in (FILE, BEFORE):
+        with contextlib.suppress(OSError):
+            return _read(folder / name)
+    raise EdgeFLError(f"there is no personal model in {folder}", fix="Let the device train first, with `edgefl join`.")
+
+
+def own_weights(folder: Path, plan: ClientPlan, mask: Mask, sent: Weights) -> Weights | None:
+    """Return the model that the device had before a task, as the part of that task; None if it had none.
+
+    A model of another federation, or of another network, does not count.
+    """
+    for name in (FILE, BEFORE):
+        with contextlib.suppress(FileNotFoundError, EdgeFLError):  # a damaged one counts as none
+            model = _read(folder / name)
+            same = (model.device_id, model.mask.graph.digest) == (plan.device_id, mask.graph.digest)
+            if same and model.task_id != plan.task_id:
+                return own_part(model.mask, model.weights, mask, sent)
+    return None
+
+
+def own_part(had: Mask, own: Weights, mask: Mask, sent: Weights) -> Weights:
+    """Return a device's own model, which has the part `had`, as the part `mask`.
+
+    What it did not have is as the coordinator sent it: a device whose part grows goes on with what it learned.
+    """
+    if had.digest == mask.digest:
+        return own
+    part: dict[str, Array] = {}
+    for tensor in mask.graph.tensors:  # one after the other: a whole model may be too much for the device
+        name = tensor.name
+        whole = scatter(mask, {name: sent[name]}, {name: np.zeros(tensor.shape, tensor.dtype.value)})
+        part |= gather(mask, scatter(had, {name: own[name]}, whole), [name])
+    return part
+
+
+def _read(path: Path) -> PersonalModel:
+    body = decode(path.read_bytes(), kind=BodyKind.WEIGHTS)
+    arrays, about = body.arrays, body.about
+    try:
+        graph = loads(ModelGraph, arrays["graph"].tobytes())
+        mask = decode_mask(arrays["mask"].tobytes(), graph)
+        weights = {name.removeprefix(_TENSOR): array for name, array in arrays.items() if name.startswith(_TENSOR)}
+        inference, number = arrays["inference"].tobytes(), int(about.get("round", "0"))
+        device, task = about.get("device", ""), about.get("task", "")
+        return PersonalModel(mask, weights, inference, number, device, task, about.get("personal") == "yes")
+    except (KeyError, ValueError):
+        raise EdgeFLError(f"{path} is no personal model", fix="Let the device train again.") from None
+
+
+def _bytes(content: bytes) -> Dense:
+    array: Array = np.frombuffer(content, np.uint8)
+    return Dense(array)

@@ -1,0 +1,157 @@
+"""The files of an inference race: a model whole, with a part of its channels, and each on 8-bit integers.
+
+ONNX models are made without torch, as on a coordinator: weights baked in, or as inputs where the package onnx is
+missing. ExecuTorch programs are compiled from the torch model, or taken from what `edgefl export` left in a bundle's
+folder `personal`. Whatever cannot be made is named, with the reason.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from edgefl.artifacts.bundle import INFER
+from edgefl.bench.subject import Subject, is_here, lacking
+from edgefl.errors import EdgeFLError
+from edgefl.masks import Array, Mask, full_mask, gather
+from edgefl.planning import widest
+from edgefl.wire import decode_mask, encode_weights
+
+__all__ = ["ENGINES", "FORMS", "InferenceFile", "InferenceFiles", "make_parts", "sparse_mask"]
+
+ENGINES = {"onnx": "onnxruntime", "executorch": "ExecuTorch"}
+FORMS = ("dense", "sparse", "dense int8", "sparse int8")
+ENDINGS = {"onnx": "onnx", "executorch": "pte"}
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceFile:
+    """One file to race."""
+
+    name: str
+    engine: str
+    form: str
+    model: Path
+    weights: Path | None = None
+    """Where they are inputs of the model."""
+    kept: float | None = None
+    """The share of the parameters that it has."""
+
+    @property
+    def file_bytes(self) -> int:
+        """What has to be stored: the model, and the weights where they are apart."""
+        return self.model.stat().st_size + (0 if self.weights is None else self.weights.stat().st_size)
+
+
+@dataclass(slots=True)
+class InferenceFiles:
+    """All of them, as they are made."""
+
+    made: list[InferenceFile] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def sparse_mask(subject: Subject, keep: float | None, multiple: int) -> tuple[Mask, Path | None]:
+    """Return the part to measure, and the folder of its files where it was exported before.
+
+    `keep` is the largest share of the parameters; None takes the personal part of the bundle, or else 0.3.
+    """
+    personal = subject.personal
+    if keep is None and personal is not None and (personal / "mask.safetensors").is_file():
+        return decode_mask((personal / "mask.safetensors").read_bytes(), subject.bundle.graph), personal
+    share = 0.3 if keep is None else keep
+    if not 0 < share <= 1:
+        raise EdgeFLError(f"--keep is {share:g}", fix="Give a share of the parameters above 0 and at most 1.")
+    graph = subject.bundle.graph
+    return widest(graph, lambda cost: cost.parameters <= share * graph.parameters, multiple=multiple), None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Maker:
+    """Makes the files of one subject."""
+
+    subject: Subject
+    samples: Array
+    """To take the ranges of 8-bit activations from."""
+    folder: Path
+
+    def onnx(self, mask: Mask, int8: bool) -> tuple[bytes, bytes | None]:
+        """Return a model, and its weights where they are inputs."""
+        bundle = self.subject.bundle
+        if INFER not in bundle.files:
+            raise EdgeFLError("the built-in graphs only train", fix="Export the model elsewhere, and give --bundle.")
+        part = gather(mask, self.subject.weights)
+        if not is_here("onnx"):
+            if int8:
+                raise EdgeFLError("8-bit models are made with the package onnx", fix="Install it, or export --int8.")
+            return bundle.files[INFER], encode_weights(part, {"model": bundle.graph.digest})
+        import onnx
+
+        from edgefl.artifacts.bake import bake
+        from edgefl.artifacts.quantise import quantise
+
+        model: bytes = bake(onnx.load_from_string(bundle.files[INFER]), part).SerializeToString(deterministic=True)
+        return (quantise(model, self.samples) if int8 else model), None
+
+    def executorch(self, mask: Mask, int8: bool) -> tuple[bytes, None]:
+        """Return a program."""
+        without = lacking(("torch", "executorch"), "Compiling for ExecuTorch", "export")
+        if without is not None:
+            raise without
+        source = self.subject.source
+        if source is None:
+            raise EdgeFLError(self.subject.no_source, fix="Export the program with it: --format executorch.")
+        from export.benchmark_steps import compiled_prediction
+
+        return compiled_prediction(source, mask, self.subject.weights, self.samples if int8 else None), None
+
+
+def make_parts(
+    subject: Subject,
+    mask: Mask,
+    exported: Path | None,
+    *,
+    engines: Sequence[str],
+    forms: Sequence[str],
+    samples: Array,
+    folder: Path,
+    progress: Callable[[str], None],
+) -> InferenceFiles:
+    """Write the files of every form for every engine; `exported` has those of the mask that were made before."""
+    maker, parts = _Maker(subject, samples, folder), InferenceFiles()
+    masks = {"dense": full_mask(subject.bundle.graph), "sparse": mask}
+    for engine in engines:
+        for form in forms:
+            width, _, int8 = form.partition(" ")
+            name = f"{form}, {ENGINES[engine]}"
+            progress(name)
+            try:
+                part = _found(name, engine, form, exported) if width == "sparse" else None
+                part = part or _made(maker, name, engine, form, masks[width], bool(int8))
+            except EdgeFLError as error:
+                parts.missing[name] = str(error)
+                continue
+            kept = masks[width].cost.parameters / mask.graph.parameters
+            parts.made.append(replace(part, kept=kept))
+    if any(part.weights is not None for part in parts.made):
+        parts.notes.append("without the package onnx, weights are inputs of the model, which makes it slower")
+    return parts
+
+
+def _found(name: str, engine: str, form: str, exported: Path | None) -> InferenceFile | None:
+    """Return the file of the personal part, if it was exported in this form."""
+    if exported is None:
+        return None
+    file = exported / f"infer{'.int8' if form.endswith('int8') else ''}.{ENDINGS[engine]}"
+    return InferenceFile(name, engine, form, file) if file.is_file() else None
+
+
+def _made(maker: _Maker, name: str, engine: str, form: str, mask: Mask, int8: bool) -> InferenceFile:
+    model, weights = (maker.onnx if engine == "onnx" else maker.executorch)(mask, int8)
+    path = maker.folder / f"{form.replace(' ', '.')}.{ENDINGS[engine]}"
+    path.write_bytes(model)
+    if weights is None:
+        return InferenceFile(name, engine, form, path)
+    beside = path.with_suffix(".safetensors")
+    beside.write_bytes(weights)
+    return InferenceFile(name, engine, form, path, beside)

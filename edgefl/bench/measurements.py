@@ -1,0 +1,121 @@
+"""Everything that is measured of the racers of one benchmark: time, memory, energy and, where asked, their answers.
+
+Order matters. Memory is read after the warm-up, so that the thread that samples it on some systems is gone before the
+first turn counts; energy comes after the turns, since it needs runs by the dozen.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edgefl.bench.race import Racer, energies, race, starting
+from edgefl.bench.spread import CLEAR, Times, ratio_of
+from edgefl.errors import EdgeFLError
+
+__all__ = ["BASELINE", "Finish", "MeasuringTime", "measured", "noise_notes", "source_notes"]
+
+BASELINE = "baseline"
+"""The verdict on a ratio of something to itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuringTime:
+    """How long to measure."""
+
+    turns: int
+    warm_up: int = 3
+    threads: int = 1
+    energy_seconds: float = 0.5
+    """Of each burst of runs; 0 leaves energy out."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("turns", 2), ("warm_up", 1), ("threads", 1), ("energy_seconds", 0)):
+            if getattr(self, name) < least:
+                word = name.replace("_", "-")
+                raise EdgeFLError(f"--{word} is {getattr(self, name):g}", fix=f"Give at least {least}.")
+
+    def setting(self) -> dict[str, Any]:
+        """Return it for a report."""
+        return {"turns": self.turns, "warm_up": self.warm_up, "threads": self.threads}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Finish:
+    """What was measured of one racer."""
+
+    times: Times
+    facts: Mapping[str, Any]
+    memory: Mapping[str, Any]
+    energy: Mapping[str, Any] | None = None
+    accuracy: Mapping[str, Any] | None = None
+
+    def figures(self) -> dict[str, Any]:
+        """Return it for a report."""
+        return {
+            "runs_on": self.facts.get("engine"),
+            "load_seconds": self.facts["load_seconds"],
+            "seconds": self.times.figures(),
+            "memory": dict(self.memory),
+            "energy": None if self.energy is None else dict(self.energy),
+            "accuracy": None if self.accuracy is None else dict(self.accuracy),
+        }
+
+    def ratio_to(self, other: "Finish", against: str, *, inverse: bool = False) -> dict[str, Any]:
+        """Return its time over another's; the other's over its own, which is a speed-up, if inverse."""
+        over, under = (other, self) if inverse else (self, other)
+        figures = ratio_of(over.times, under.times).figures(against)
+        return figures | ({"verdict": BASELINE} if other is self else {})
+
+
+def measured(
+    commands: Mapping[str, Sequence[str]],
+    pace: MeasuringTime,
+    *,
+    judge: Path | None = None,
+    progress: Callable[[str], None] = lambda step: None,
+) -> tuple[dict[str, Finish], dict[str, str]]:
+    """Race these commands; return what was measured, and who could not start and why."""
+    progress("starting")
+    with starting(commands) as field:
+        racers = field.racers
+        progress("warming up")
+        race(racers, 0, pace.warm_up)
+        memory = {name: racer.ask("memory") for name, racer in racers.items()}
+        progress(f"racing, {pace.turns} turns")
+        times = race(racers, pace.turns, 0)
+        progress("energy")
+        joules = energies(racers, pace.energy_seconds) if pace.energy_seconds else {}
+        progress("answers")
+        answers = {} if judge is None else {name: _judged(racer, judge) for name, racer in racers.items()}
+        found = {
+            name: Finish(times[name], racers[name].facts, memory[name], joules.get(name), answers.get(name))
+            for name in racers
+        }
+    return found, dict(field.missing)
+
+
+def _judged(racer: Racer, samples: Path) -> dict[str, Any]:
+    return racer.ask("judge", file=str(samples))
+
+
+def source_notes(found: Mapping[str, Finish]) -> list[str]:
+    """Return where memory and energy come from, each with its label."""
+    notes = []
+    for what, values in (
+        ("memory", [one.memory for one in found.values()]),
+        ("energy", [one.energy for one in found.values() if one.energy is not None]),
+    ):
+        labels = dict.fromkeys(f"{one['provenance']} ({one['source']}, scope {one['scope']})" for one in values)
+        notes += [f"{what}: {label}" for label in labels]
+    return notes
+
+
+def noise_notes(rows: Sequence[Mapping[str, Any]], key: str) -> list[str]:
+    """Return a warning for every ratio that should not be quoted."""
+    return [
+        f"{row['name']}: {row[key]['ratio']:.2f}x is {row[key]['verdict']}"
+        f" (half of the turns lie between {row[key]['low']:.2f} and {row[key]['high']:.2f})"
+        for row in rows
+        if row.get(key) is not None and row[key]["verdict"] not in (CLEAR, BASELINE)
+    ]

@@ -1,0 +1,1 @@
+"""A round as the coordinator and the simulator both run it."""

@@ -1,0 +1,214 @@
+"""What a federation is told: which model, which strategy, how many rounds, which devices, until when.
+
+An operator writes this as a TOML file (`coordinator.federations.federation_file`); the coordinator keeps it as JSON
+with the federation. Plain values that check themselves; no files, no network.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from edgefl.values import (
+    Bytes,
+    FieldError,
+    Fraction,
+    Identifier,
+    Joules,
+    LocalWork,
+    Name,
+    PositiveCount,
+    Ratio,
+    Seconds,
+    Seed,
+    Setting,
+    check_fields,
+    document,
+)
+
+__all__ = [
+    "BufferingSettings",
+    "BudgetCaps",
+    "EvaluationSettings",
+    "FederationSettings",
+    "UploadLimits",
+    "FederationMode",
+    "RoundSettings",
+    "SelectionSettings",
+    "StrategyChoice",
+]
+
+_NO_LIMIT = {"absent": "no limit"}
+
+
+class FederationMode(StrEnum):
+    """How updates become a new model."""
+
+    ROUNDS = "rounds"
+    """A round waits for its devices until its deadline."""
+    BUFFERED = "buffered"
+    """Nobody waits: each time the buffer is full, a new model is made."""
+
+
+def _check_second(seconds: float, name: str) -> None:
+    if seconds < 1:
+        raise FieldError(f"is at least a second, got {seconds}", fix="Write for example '10 min'", path=(name,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrategyChoice:
+    """The method."""
+
+    name: Identifier = "fedavg"
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    """Its parameters by name, such as {'learning_rate': 0.1}. The strategy itself checks them."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundSettings:
+    """When a round opens and closes."""
+
+    count: PositiveCount = 10
+    """Rounds of the federation; in buffered mode, new models."""
+    deadline: Seconds = 600.0
+    """Seconds from the opening of a round until it closes."""
+    at_least: PositiveCount = 1
+    """Updates below which nothing is averaged: the round goes on with further devices and a new deadline."""
+    most_attempts: PositiveCount | None = field(default=None, metadata=_NO_LIMIT)
+    """Deadlines that a round may miss in this way before the federation pauses for its operator."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        _check_second(self.deadline, "deadline")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionSettings:
+    """Which devices take part in a round."""
+
+    devices: PositiveCount = 10
+    """Updates that a round wants; it closes when it has them."""
+    over_select: Ratio = 1.0
+    """Devices that are asked, as a multiple of `devices`: above 1, the slowest are not waited for."""
+    wait_for: PositiveCount | None = field(default=None, metadata={"absent": "as many as the round needs at least"})
+    """Available devices below which a round does not open."""
+    available_within: Seconds = 90.0
+    """Seconds since it was last heard of within which a device counts as available."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        _check_second(self.available_within, "available_within")
+        if self.over_select < 1:
+            raise FieldError("is at least 1", fix="Write for example 1.3", path=("over_select",))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BufferingSettings:
+    """Asynchronous mode: FedBuff's buffer, with weights that fall with staleness."""
+
+    size: PositiveCount = 10
+    """Updates that make a new model."""
+    at_once: PositiveCount = 20
+    """Devices that work at the same time."""
+    staleness_exponent: Ratio = 0.5
+    """An update that is s models old counts (1 + s) to the power of minus this."""
+    most_staleness: PositiveCount = 100
+    """Models after which an update is too old: it is answered with 'late', and counted as such."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationSettings:
+    """The data that the coordinator measures the global model on."""
+
+    data: Name
+    """A known data set, or the path of an .npz file: its test part is used."""
+    folder: Name | None = None
+    every: PositiveCount = 1
+    """Rounds from one evaluation to the next. The last model is always evaluated."""
+    batch_size: PositiveCount = 256
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadLimits:
+    """What an update may be."""
+
+    most_bytes: Bytes = 2**30
+    """Size of an upload."""
+    most_movement: Ratio | None = field(default=10.0, metadata=_NO_LIMIT)
+    """The norm of the change that an update may make, as a multiple of the norm of the part that it was given."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetCaps:
+    """The most that a round may take on any device. A device gets a part that keeps to this, and to what it can do."""
+
+    memory: Bytes | None = field(default=None, metadata=_NO_LIMIT)
+    """Peak memory of training; what a device has free is a limit in any case."""
+    joules: Joules | None = field(default=None, metadata=_NO_LIMIT)
+    """Energy, where a device's profile says how much power it takes."""
+    trainable_parameters: PositiveCount | None = field(default=None, metadata=_NO_LIMIT)
+    adapt: bool = True
+    """Whether a device that was slower, hotter or hungrier than predicted gets a smaller part next. Plans then depend
+    on measured times: without it, the same seed and devices give the same models."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@document("federation", version=1)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FederationSettings:
+    """A federation as its operator wants it."""
+
+    name: Identifier
+    seed: Seed = 0
+    mode: FederationMode = FederationMode.ROUNDS
+    strategy: StrategyChoice = field(default_factory=StrategyChoice)
+    work: LocalWork = field(default_factory=LocalWork)
+    rounds: RoundSettings = field(default_factory=RoundSettings)
+    selection: SelectionSettings = field(default_factory=SelectionSettings)
+    buffering: BufferingSettings = field(default_factory=BufferingSettings)
+    evaluation: EvaluationSettings | None = None
+    limits: UploadLimits = field(default_factory=UploadLimits)
+    budget: BudgetCaps = field(default_factory=BudgetCaps)
+    round_share: Fraction = 0.5
+    """Share of the deadline that a device's predicted training may take; the rest is for the network and surprises."""
+
+    @property
+    def buffered(self) -> bool:
+        """Whether nobody waits for anybody."""
+        return self.mode is FederationMode.BUFFERED
+
+    @property
+    def wanted(self) -> int:
+        """How many updates close a round."""
+        return self.buffering.size if self.buffered else self.selection.devices
+
+    @property
+    def memory_seconds(self) -> float:
+        """After so long, half of what rounds taught about a device is forgotten: in some rounds, or half an hour."""
+        return max(1800.0, 10 * self.rounds.deadline)
+
+    def is_personal(self, number: int) -> bool:
+        """Whether this is the number of the round after the last one, in which devices make the model their own."""
+        return number >= self.rounds.count
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.rounds.at_least > self.wanted:
+            raise FieldError(
+                f"is {self.rounds.at_least}, but a round closes with {self.wanted} updates",
+                fix="Lower it, or let more devices take part",
+                path=("rounds", "at_least"),
+            )

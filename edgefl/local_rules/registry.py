@@ -1,0 +1,58 @@
+"""Every local rule by name, and how a plan's settings become a rule.
+
+The device's trainer calls `rule_of`; strategies call it too, to refuse a bad plan before it is sent. How settings
+become the fields of a rule is in `edgefl.values.settings`.
+"""
+
+from collections.abc import Mapping
+
+from edgefl.local_rules.channel_pruning import ChannelPruning
+from edgefl.local_rules.channel_regrow import ChannelRegrow
+from edgefl.local_rules.compressed_sgd import CompressedSgd
+from edgefl.local_rules.ditto import DittoRule
+from edgefl.local_rules.fine_tune import FineTune
+from edgefl.local_rules.local_training import LocalTraining
+from edgefl.local_rules.masked_noise import MaskedNoise
+from edgefl.local_rules.ordered_dropout import OrderedDropout
+from edgefl.local_rules.probabilistic_masks import ProbabilisticMasks
+from edgefl.local_rules.prune_regrow import PruneRegrow
+from edgefl.local_rules.pruned_noise import PrunedNoise
+from edgefl.local_rules.rule import LocalRule
+from edgefl.local_rules.sampled_masks import SampledMasks
+from edgefl.local_rules.sgd import Sgd
+from edgefl.values import RuleSettings, chosen, settings_of
+
+__all__ = ["RULES", "changes_model", "rule_of", "settings_of"]
+
+_RULES: tuple[type[LocalRule], ...] = (
+    Sgd,
+    FineTune,
+    ChannelPruning,
+    PruneRegrow,
+    ChannelRegrow,
+    ProbabilisticMasks,
+    MaskedNoise,
+    PrunedNoise,
+    CompressedSgd,
+    SampledMasks,
+    OrderedDropout,
+    LocalTraining,
+    DittoRule,
+)
+RULES: Mapping[str, type[LocalRule]] = {rule.name: rule for rule in _RULES}
+"""The rules that a plan may name."""
+_LEARN_MASKS_ALONE = frozenset({ProbabilisticMasks.name})
+
+
+def rule_of(settings: RuleSettings) -> LocalRule:
+    """Make the rule that a plan asks for; a `SchemaError` says what is wrong with its name or settings."""
+    return chosen("local rule", RULES, settings.name, settings.settings)
+
+
+def changes_model(settings: RuleSettings) -> bool:
+    """Say whether a device has a new model after a task by this rule.
+
+    In FedMAP's mask phase it has not: it is given the whole model to learn which entries are worth having, and what it
+    has and predicts with stays what it was.
+    """
+    return settings.name not in _LEARN_MASKS_ALONE

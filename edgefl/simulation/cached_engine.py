@@ -1,0 +1,36 @@
+"""onnxruntime that loads each graph once: a thousand simulated devices share a few graphs.
+
+Only one task runs at a time in a worker, so that sessions and their memory can be shared.
+"""
+
+from typing import Any
+
+from device_runtime.engines import ThreadSettings
+from device_runtime.engines.onnx import OnnxEngine, OnnxPredictor, OnnxStep, open_session
+from edgefl.local_rules import trained_parameters
+from edgefl.masks import Array, Mask
+from edgefl.simulation.recent import LruCache
+
+__all__ = ["CachedEngine"]
+
+_ONE = ThreadSettings(1)
+_KEPT = 64
+
+
+class CachedEngine(OnnxEngine):
+    """The device's engine on one thread, with a memory for graphs."""
+
+    def __init__(self) -> None:
+        super().__init__(_ONE)
+        self._sessions: LruCache[bytes, Any] = LruCache(_KEPT)
+
+    def train_step(self, graph: bytes, mask: Mask, *, labels: Array | None = None) -> OnnxStep:
+        """Return a training graph, which comes cut for what the mask trains."""
+        return OnnxStep(self._session(graph), trained_parameters(mask), labels)
+
+    def predictor(self, model: bytes) -> OnnxPredictor:
+        """Return a model to predict with."""
+        return OnnxPredictor(self._session(model))
+
+    def _session(self, graph: bytes) -> Any:
+        return self._sessions.get(graph, lambda: open_session(graph, self.threads))

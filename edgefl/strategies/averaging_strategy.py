@@ -1,0 +1,134 @@
+"""What strategies share whose devices each train a part of the model, and whose new values are averaged.
+
+Such a strategy says two things: which part each device gets (`parts`), and what travels up (`uplink`). The rest is
+here: orders with their predictions, checks, the average, fine-tuning at the end, and a submodel of any size.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from edgefl.local_rules import Descent
+from edgefl.masks import Mask, Weights, check_weights
+from edgefl.model_graph import ModelGraph
+from edgefl.planning import widest
+from edgefl.strategies.aggregation import AggregationSettings, average
+from edgefl.strategies.personalisation import Personalisation, fine_tuning
+from edgefl.strategies.round_estimate import RoundEstimate, estimates_of
+from edgefl.strategies.strategy import ClientUpdate, ClientUpdates, Model, Participant, PlannedTask, RoundContext
+from edgefl.strategies.update_checks import movement
+from edgefl.strategies.uplink import Uplink
+
+__all__ = ["AveragingStrategy", "MappedUpdates", "shared"]
+
+
+class AveragingStrategy(ABC):
+    """A strategy that averages parts. Its settings are the fields of the dataclass that it is."""
+
+    __slots__ = ()
+    descent: Descent
+    """How devices train."""
+    averaging: AggregationSettings
+    personal: Personalisation
+    assumed_samples: int
+    """Training samples that a device is planned with until its first result says how many it has."""
+    models: ClassVar[int] = 1
+    """How many models of its part's size a device trains in a round."""
+
+    @property
+    @abstractmethod
+    def uplink(self) -> Uplink:
+        """What devices train by, and what they send."""
+
+    @abstractmethod
+    def parts(
+        self, model: Model, rounds: Mapping[str, RoundEstimate], round_context: RoundContext
+    ) -> Mapping[str, Mask]:
+        """Return the part of each device, by its id; a device that can do nothing useful is left out."""
+
+    def extras(self, model: Model, mask: Mask, round_context: RoundContext) -> Weights:
+        """Return further arrays that the rule reads with a part; equal parts share them."""
+        return {}
+
+    def begin(self, graph: ModelGraph, weights: Weights) -> Model:
+        """Start from the weights as they are."""
+        check_weights(graph, weights)
+        return Model(graph, weights)
+
+    def plan(
+        self, model: Model, participants: Sequence[Participant], round_context: RoundContext
+    ) -> Mapping[str, PlannedTask]:
+        """Give every device its part."""
+        rule, rounds = self.uplink.rule, self._rounds(model, participants, round_context)
+        planned_tasks = {}
+        extras: dict[int, Weights] = {}
+        for device, mask in shared(self.parts(model, rounds, round_context)).items():
+            predicted = rounds[device].prediction(mask)
+            if id(mask) not in extras:
+                extras[id(mask)] = self.extras(model, mask, round_context)
+            planned_tasks[device] = PlannedTask(mask, rule, round_context.work, extras[id(mask)], predicted)
+        return planned_tasks
+
+    def check(self, update: ClientUpdate) -> None:
+        """Refuse anything but what the rule sends of what the device was to train."""
+        self.uplink.check(update)
+
+    def movement(self, update: ClientUpdate) -> float:
+        """Return how far the contribution moves its part."""
+        return movement(self.uplink.values(update))
+
+    def combine(self, model: Model, updates: ClientUpdates, round_context: RoundContext) -> Model:
+        """Average the new values."""
+        return replace(model, weights=average(self.averaging, model, MappedUpdates(self.uplink.values, updates)))
+
+    def explain(
+        self, model: Model, participants: Sequence[Participant], round_context: RoundContext
+    ) -> Mapping[str, float]:
+        """Return figures of a plan for people and reports, by name; a strategy that only plans by budgets has none."""
+        return {}
+
+    def personalise(
+        self, model: Model, participants: Sequence[Participant], round_context: RoundContext
+    ) -> Mapping[str, PlannedTask]:
+        """Let every device fine-tune its part."""
+        rounds = self._rounds(model, participants, round_context)
+        return fine_tuning(
+            self.personal, self.descent, rounds, shared(self.parts(model, rounds, round_context)), round_context
+        )
+
+    def extract(self, model: Model, fraction: float, seed: int) -> Mask:
+        """Return the leading channels."""
+        return widest(model.graph, lambda cost: cost.parameters <= fraction * model.graph.parameters, multiple=1)
+
+    def _rounds(
+        self, model: Model, participants: Sequence[Participant], round_context: RoundContext
+    ) -> dict[str, RoundEstimate]:
+        return estimates_of(model.graph, participants, round_context, self.assumed_samples, self.models)
+
+
+def shared(masks: Mapping[str, Mask]) -> dict[str, Mask]:
+    """Return the masks with equal ones being one object, whose digest and selectors are then computed once."""
+    known: dict[object, Mask] = {}
+    return {device: known.setdefault(_key(mask), mask) for device, mask in masks.items()}
+
+
+def _key(mask: Mask) -> object:
+    kept = tuple(indices.tobytes() for indices in mask.kept.values())
+    return mask.trained, kept, tuple((name, where.tobytes()) for name, where in sorted(mask.held.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class MappedUpdates:
+    """Contributions that are changed as their turn comes, such as from what was on the wire to new values."""
+
+    changed: Callable[[ClientUpdate], ClientUpdate]
+    client_updates: ClientUpdates
+
+    def __len__(self) -> int:
+        return len(self.client_updates)
+
+    def __iter__(self) -> Iterator[ClientUpdate]:
+        for update in self.client_updates:
+            yield self.changed(update)
+            del update  # or it would be in memory together with the next one

@@ -1,0 +1,85 @@
+"""What strategies share about the end of a federation: every device makes the last model its own.
+
+PerFedMask and FedBABU fine-tune all parameters after the last round, and any other method may: a setting of every
+strategy that averages. What comes of it stays on the device; the coordinator hears how good it is.
+
+It may take longer than a round of training, but not more memory than a device has: where all layers are too many, those
+nearest to the input stay frozen, as many as it takes, and a device that cannot even tune the last one is left out.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from edgefl.local_rules import Descent, FineTune
+from edgefl.local_rules.descent import Positive, Schedule
+from edgefl.local_rules.fine_tune import HeadTreatment
+from edgefl.masks import Mask
+from edgefl.model_graph import ModelGraph, TensorRole
+from edgefl.strategies.round_estimate import RoundEstimate
+from edgefl.strategies.strategy import ClientUpdate, PlannedTask, RoundContext
+from edgefl.strategies.update_checks import check_mask_kept
+from edgefl.strategies.uplink import settings_for
+from edgefl.values import Count, check_fields
+from edgefl.wire import check_tensors
+
+__all__ = ["Personalisation", "check_personal", "fine_tuning"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Personalisation:
+    """How devices make the last model their own."""
+
+    fine_tune_epochs: Count = 0
+    """Passes over its own data that each device makes after the last round; 0 leaves the model as it is."""
+    fine_tune_rate: Positive | None = field(default=None, metadata={"absent": "that of the training"})
+    fine_tune_head: HeadTreatment = HeadTreatment.TRAIN
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+def check_personal(update: ClientUpdate) -> None:
+    """Refuse tensors from a device that was to keep what it learned."""
+    check_mask_kept(update)
+    check_tensors(update.tensors, {})
+
+
+def fine_tuning(
+    settings: Personalisation,
+    descent: Descent,
+    rounds: Mapping[str, RoundEstimate],
+    masks: Mapping[str, Mask],
+    round_context: RoundContext,
+) -> dict[str, PlannedTask]:
+    """Return orders to fine-tune by device: all layers of the channels that each has, or what its memory allows."""
+    if not settings.fine_tune_epochs:
+        return {}
+    rate = settings.fine_tune_rate or descent.learning_rate
+    rule = settings_for(
+        FineTune(
+            descent=replace(descent, learning_rate=rate, schedule=Schedule.CONSTANT, proximal=0.0),
+            head=settings.fine_tune_head,
+        )
+    )
+    work = replace(round_context.work, epochs=settings.fine_tune_epochs, most_steps=None)
+    planned_tasks = {}
+    made: dict[tuple[int, int], Mask] = {}  # equal masks are one object, before and after
+    for device, mask in masks.items():
+        limit = rounds[device].participant.budget.peak_bytes
+        for trained in _from_all_to_few(mask.graph, settings.fine_tune_head):
+            key = id(mask), len(trained)
+            tuned = made[key] = made.get(key) or Mask(mask.graph, trained, mask.kept, mask.held)
+            predicted = replace(rounds[device], work=work).prediction(tuned)
+            if limit is None or predicted.peak_bytes is None or predicted.peak_bytes <= limit:
+                planned_tasks[device] = PlannedTask(tuned, rule, work, predicted=predicted)
+                break
+    return planned_tasks
+
+
+def _from_all_to_few(graph: ModelGraph, head: HeadTreatment) -> Iterator[frozenset[str]]:
+    """Yield all layers, all but the first, all but the first two, while the rule has one to tune among them."""
+    heads = {graph.layer_of[tensor.name] for tensor in graph.tensors if tensor.role is TensorRole.HEAD}
+    for first in range(len(graph.trainable_layers)):
+        trained = frozenset(graph.trainable_layers[first:])
+        if head is not HeadTreatment.FREEZE or trained - heads:
+            yield trained

@@ -1,0 +1,77 @@
+"""A strategy that somebody else wrote, named by where it is: `package.module:Class`.
+
+`strategy_of` comes here when a name has a colon. The module is imported, which runs it: so the name must come from the
+person whose machine this is, on a command line or in a federation file, and never from the network. The coordinator
+refuses such a name over HTTP (`coordinator.http.routes.federations`).
+"""
+
+import dataclasses
+import importlib
+import inspect
+from types import ModuleType
+
+from edgefl.errors import SchemaError
+from edgefl.strategies.strategy import Strategy
+from edgefl.user_code import current_folder_importable
+
+__all__ = ["is_user_strategy", "user_strategy"]
+
+_METHODS = [name for name, value in vars(Strategy).items() if inspect.isfunction(value) and not name.startswith("_")]
+
+
+def is_user_strategy(name: str) -> bool:
+    """Return whether a strategy's name says where to import it from."""
+    return ":" in name
+
+
+def user_strategy(name: str) -> type[Strategy]:
+    """Import the class that `package.module:Class` names, and check that it can be a strategy.
+
+    The module is looked for as Python does, and then in the current folder.
+    """
+    module, _, attribute = name.partition(":")
+    if not all(part.isidentifier() for part in module.split(".")) or not attribute.isidentifier():
+        raise SchemaError(
+            f"{name!r} names no class", fix="Write package.module:Class, such as examples.own_strategy:ServerMomentum."
+        )
+    with current_folder_importable():
+        found = getattr(_imported(module), attribute, None)
+    if found is None:
+        raise SchemaError(f"the module {module!r} has no {attribute!r}", fix="Check how the class is spelled there.")
+    _check(found, name)
+    strategy: type[Strategy] = found
+    return strategy
+
+
+def _imported(module: str) -> ModuleType:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{module}.".startswith(f"{error.name}."):
+            raise SchemaError(
+                f"there is no module {error.name!r}",
+                fix="Check the spelling, run from the folder that holds it, or install its package here.",
+            ) from error
+        raise SchemaError(
+            f"the module {module!r} needs {error.name!r}, which is not here", fix=f"Install {error.name!r}."
+        ) from error
+    except (Exception, SystemExit) as error:
+        raise SchemaError(
+            f"importing {module!r} failed with {type(error).__name__}: {error}",
+            fix=f"Run `python -c 'import {module}'` to see where.",
+        ) from error
+
+
+def _check(found: object, name: str) -> None:
+    if not inspect.isclass(found) or not dataclasses.is_dataclass(found):
+        raise SchemaError(
+            f"{name} is no dataclass",
+            fix="A strategy is a frozen dataclass of its settings; docs/own_strategy.md has an example.",
+        )
+    missing = [method for method in _METHODS if not callable(getattr(found, method, None))]
+    if missing or inspect.isabstract(found):
+        missing = missing or sorted(found.__abstractmethods__)
+        raise SchemaError(
+            f"{name} lacks what every strategy has: {', '.join(missing)}",
+            fix="Write it, or build on edgefl.strategies.composable_strategy; docs/own_strategy.md has an example.",
+        )

@@ -1,0 +1,55 @@
+"""What `edgefl bench` needs torch for: PyTorch's own training step, and programs compiled for ExecuTorch.
+
+The step runs in a racer's process (`edgefl.bench.racer`); the samples come from there, so all engines get the same.
+Programs are compiled by the benchmark itself, before the race.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from edgefl.masks import Array, Mask, Weights
+from export.executorch import inference_program, training_program
+from export.losses import Loss
+from export.model_source import ModelSource, open_source
+
+__all__ = ["compiled_prediction", "compiled_step", "eager_step"]
+
+
+def compiled_prediction(source: ModelSource, mask: Mask, weights: Weights, calibration: Array | None = None) -> bytes:
+    """Return a program that predicts one sample; on 8-bit integers, if there are samples to take their ranges from."""
+    samples = None if calibration is None else torch.from_numpy(calibration.copy())
+    return inference_program(source.model, source.example, mask, weights, calibration=samples).pte
+
+
+def compiled_step(source: ModelSource, mask: Mask, batch: int, loss: str) -> bytes:
+    """Return a program that trains a mask's part on batches of this size."""
+    example = source.example[:1].expand(batch, *source.example.shape[1:]).contiguous()
+    return training_program(source.model, example, mask, loss=Loss(loss)).pte
+
+
+def eager_step(
+    target: str,
+    x: npt.NDArray[Any],
+    y: npt.NDArray[Any],
+    *,
+    threads: int,
+    classes: int | None = None,
+    sample: str | None = None,
+    weights: str | None = None,
+) -> tuple[Callable[[], object], float, str]:
+    """Return a step (loss and all gradients, no optimiser), the loss that it finds first, and the name of PyTorch."""
+    torch.set_num_threads(threads)
+    model = open_source(target, classes=classes, sample=sample, weights=weights).model.train()
+    features, labels = torch.from_numpy(x), torch.from_numpy(y)
+
+    def step() -> torch.Tensor:
+        model.zero_grad()
+        loss = nn.functional.cross_entropy(model(features), labels)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
+
+    return step, float(step()), f"PyTorch {torch.__version__}, eager"

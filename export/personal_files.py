@@ -1,0 +1,96 @@
+"""The files of one personal submodel, in every format that was asked for.
+
+`edgefl export` calls this once it has a bundle and a mask. ONNX parts come from `edgefl.artifacts`, without torch;
+ExecuTorch programs have fixed shapes and are compiled for this mask.
+
+    train.onnx, weights.safetensors   to train with onnxruntime
+    train.pte, train.json             to train with ExecuTorch, and the order of the program's inputs and outputs
+    infer.onnx, infer.pte             to predict
+    infer.int8.onnx, infer.int8.pte   to predict with 8-bit integers
+    mask.safetensors                  the mask
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from edgefl.artifacts.bundle import INFER, TRAIN, WEIGHTS, Bundle
+from edgefl.artifacts.quantise import quantise
+from edgefl.artifacts.submodel import Submodel, bundle_weights, make_submodel
+from edgefl.masks import Array, Mask
+from edgefl.wire import encode_mask
+from export.executorch import TrainingProgram, inference_program, training_program
+from export.losses import Loss
+from export.model_source import ModelSource
+
+__all__ = ["FORMATS", "PersonalExport", "make_files"]
+
+FORMATS = ("onnx", "executorch")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PersonalExport:
+    """What is wanted of a submodel."""
+
+    formats: tuple[str, ...] = ("onnx",)
+    train: bool = True
+    infer: bool = True
+    batch: int = 32
+    """Samples a training step, which an ExecuTorch program fixes."""
+    calibration: Array | None = None
+    """Real samples, if 8-bit models are wanted too."""
+
+
+def make_files(
+    source: ModelSource,
+    bundle: Bundle,
+    mask: Mask,
+    order: PersonalExport,
+    progress: Callable[[str], None] = lambda step: None,
+) -> dict[str, bytes]:
+    """Return the files of a mask's submodel by name."""
+    files = {"mask.safetensors": encode_mask(mask)}
+    if "onnx" in order.formats:
+        progress("ONNX files")
+        files |= dict(_onnx_files(make_submodel(bundle, mask), order))
+    if "executorch" in order.formats:
+        files |= dict(_executorch_files(source, bundle, mask, order, progress))
+    return files
+
+
+def _onnx_files(submodel: Submodel, order: PersonalExport) -> Iterator[tuple[str, bytes]]:
+    if order.train:
+        yield TRAIN, submodel.training_graph
+        yield WEIGHTS, submodel.weights
+    if order.infer:
+        yield INFER, submodel.inference_model
+    if order.calibration is not None:
+        yield "infer.int8.onnx", quantise(submodel.inference_model, order.calibration)
+
+
+def _executorch_files(
+    source: ModelSource, bundle: Bundle, mask: Mask, order: PersonalExport, progress: Callable[[str], None]
+) -> Iterator[tuple[str, bytes]]:
+    weights = bundle_weights(bundle)
+    if order.train:
+        progress("ExecuTorch training program")
+        example = source.example[:1].expand(order.batch, *source.example.shape[1:]).contiguous()
+        program = training_program(source.model, example, mask, loss=Loss(bundle.manifest.loss))
+        yield "train.pte", program.pte
+        yield "train.json", _signature(program, order.batch)
+        yield WEIGHTS, make_submodel(bundle, mask).weights
+    if order.infer:
+        progress("ExecuTorch inference program")
+        yield "infer.pte", inference_program(source.model, source.example, mask, weights).pte
+    if order.calibration is not None:
+        progress("ExecuTorch 8-bit program")
+        samples = torch.from_numpy(np.array(order.calibration))
+        yield "infer.int8.pte", inference_program(source.model, source.example, mask, weights, calibration=samples).pte
+
+
+def _signature(program: TrainingProgram, batch: int) -> bytes:
+    told = {"batch": batch, "inputs": list(program.inputs), "outputs": list(program.outputs)}
+    return (json.dumps(told, indent=2) + "\n").encode()
