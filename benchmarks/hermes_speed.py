@@ -21,8 +21,9 @@ from edgefl.artifacts.submodel import make_submodel
 from edgefl.bench.job import Job, command_of
 from edgefl.bench.race import Racer, raced
 from edgefl.data import Dataset, Samples
+from edgefl.federation import EvaluationSettings, FederationSettings, RoundSettings, SelectionSettings
 from edgefl.masks import full_mask
-from edgefl.simulation import DeviceClass, FederationSettings, SimulatedFederation, fleet_of
+from edgefl.simulation import DeviceClass, SimulatedFederation, fleet_of
 from edgefl.strategies import strategy_of
 from edgefl.values import LocalWork
 from export.bundle import make_bundle
@@ -55,12 +56,11 @@ def main() -> None:
         matched=100,
     )
     settings = FederationSettings(
-        rounds=options.rounds,
-        per_round=_DEVICES,
-        seed=0,
+        name="hermes",
+        rounds=RoundSettings(count=options.rounds, deadline=1e6),
+        selection=SelectionSettings(devices=_DEVICES),
         work=LocalWork(epochs=4, batch_size=16),
-        deadline=1e6,
-        evaluate_every=options.rounds,
+        evaluation=EvaluationSettings(data="digits", every=options.rounds),
     )
     strategy = strategy_of("hermes", {"learning_rate": 0.01, "momentum": 0.9, "kept_target": options.kept})
     with (

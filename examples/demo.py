@@ -20,9 +20,10 @@ from edgefl.artifacts.bundle import Bundle, pack_bundle
 from edgefl.artifacts.submodel import make_submodel
 from edgefl.bench.timing import medians
 from edgefl.cli.simulate_progress import SimulationProgress
+from edgefl.federation import FederationSettings, RoundSettings, SelectionSettings, StrategyChoice
 from edgefl.masks import Mask, full_mask
 from edgefl.report import run_page
-from edgefl.simulation import FederationSettings, open_executor
+from edgefl.simulation import open_executor
 from edgefl.simulation.built_in_models import built_in_bundle
 from edgefl.simulation.known_classes import classes_from
 from edgefl.simulation.request import SimulationRequest, simulation_inputs
@@ -72,15 +73,19 @@ def _run(name: str, bundle: Bundle, path: Path, rounds: int) -> Run:
         partition="dirichlet:0.3",
         devices=8,
         classes=classes_from("mixed"),
-        strategy=name,
-        settings=_METHODS[name],
-        federation=FederationSettings(rounds=rounds, per_round=8, work=LocalWork(epochs=3, batch_size=16)),
+        federation=FederationSettings(
+            name="demo",
+            strategy=StrategyChoice(name=name, settings=_METHODS[name]),
+            rounds=RoundSettings(count=rounds),
+            selection=SelectionSettings(devices=8),
+            work=LocalWork(epochs=3, batch_size=16),
+        ),
     )
     found = simulation_inputs(request, bundle)
     folder = RunFolder(path, request, bundle, found.fleet)
-    crew = open_executor(pack_bundle(bundle), found.fleet, len(os.sched_getaffinity(0)))
+    executor = open_executor(pack_bundle(bundle), found.fleet, len(os.sched_getaffinity(0)))
     progress = SimulationProgress(rounds)
-    simulate(request, bundle, found, crew, folder, show=progress.round, stage=progress.stage)
+    simulate(request, bundle, found, executor, folder, show=progress.round, stage=progress.stage)
     progress.done()
     return read_run(path)
 

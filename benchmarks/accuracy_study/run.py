@@ -11,10 +11,10 @@ from benchmarks.accuracy_study.entries import Entry, Limit, levels_for, settings
 from benchmarks.accuracy_study.setups import Setup
 from edgefl.artifacts.bundle import Bundle, read_bundle
 from edgefl.errors import EdgeFLError
+from edgefl.federation import EvaluationSettings, FederationSettings, RoundSettings, SelectionSettings
 from edgefl.simulation import (
     DeviceClass,
     DeviceRound,
-    FederationSettings,
     FleetDevice,
     PersonalResult,
     RoundResult,
@@ -63,12 +63,12 @@ def _figures(wanted: Run) -> dict[str, Any]:
     bundle = read_bundle(wanted.models / f"{name}.zip")
     weights = decode((wanted.models / f"{name}-{wanted.seed}.safetensors").read_bytes(), kind=BodyKind.WEIGHTS).arrays
     settings = FederationSettings(
-        rounds=setup.rounds,
-        per_round=setup.per_round,
+        name="study",
+        rounds=RoundSettings(count=setup.rounds, deadline=1e6),
+        selection=SelectionSettings(devices=setup.per_round),
         seed=wanted.seed,
         work=LocalWork(epochs=setup.epochs, batch_size=setup.batch),
-        deadline=1e6,
-        evaluate_every=setup.evaluate_every,
+        evaluation=EvaluationSettings(data="study", every=setup.evaluate_every),
     )
     told = settings_in(setup, wanted.entry)
     if wanted.entry.fitted_levels:

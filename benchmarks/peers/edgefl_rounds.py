@@ -20,7 +20,8 @@ from edgefl.artifacts.submodel import bundle_weights
 from edgefl.data import ClientSplit, Dataset
 from edgefl.data.normalisation import Normalisation
 from edgefl.data.samples import Samples, frozen
-from edgefl.simulation import DeviceClass, FederationSettings, FleetDevice, SimulatedFederation, simulated_profile
+from edgefl.federation import EvaluationSettings, FederationSettings, RoundSettings, SelectionSettings
+from edgefl.simulation import DeviceClass, FleetDevice, SimulatedFederation, simulated_profile
 from edgefl.strategies import strategy_of
 from edgefl.values import LocalWork
 
@@ -40,11 +41,11 @@ def main(folder: Path) -> None:
 def _rounds(folder: Path, case: Case, fleet: list[FleetDevice], weights: Arrays) -> tuple[list[float], Arrays]:
     """Run the federation: the one place that knows how a simulation is started."""
     settings = FederationSettings(
-        rounds=case.rounds,
-        per_round=case.per_round,
+        name="peers",
+        rounds=RoundSettings(count=case.rounds, deadline=1e6),
+        selection=SelectionSettings(devices=case.per_round),
         work=LocalWork(epochs=1, batch_size=case.batch),
-        deadline=1e6,
-        evaluate_every=0,
+        evaluation=EvaluationSettings(data="none", every=case.rounds),
     )
     strategy = strategy_of("fedavg", {"learning_rate": case.rate, "width": "full"})
     bundle = read_bundle(folder / BUNDLE)

@@ -69,6 +69,7 @@ def read_federation_file(path: Path, *, data_is_here: bool = False) -> Federatio
         raise _located(error, path, lines) from None
     try:
         settings = from_json(FederationSettings, _with_places(head.settings, path.absolute().parent))
+        settings.check_real_time()
         _check_strategy(settings)
         model = path.absolute().parent / Path(head.model).expanduser()
         bundle = _bundle(model)

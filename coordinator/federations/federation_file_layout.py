@@ -5,19 +5,20 @@ settings' own fields, so a field that is added there can be written here at once
 """
 
 import difflib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from edgefl.federation.settings import FederationMode, FederationSettings
-from edgefl.values import FieldError, Shape
+from edgefl.values import FieldError, Shape, to_json
 from edgefl.values.containers import Maybe
 from edgefl.values.field_error import Path, shown
 from edgefl.values.records import Field, Record, fields_of
 from edgefl.values.texts import Text
 from edgefl.values.unknown_fields import unknown_field
 
-__all__ = ["FileContents", "settings_data", "settings_path"]
+__all__ = ["FileContents", "federation_toml", "settings_data", "settings_path"]
 
 _HEAD = "federation"
 _STRATEGY = "strategy"
@@ -75,6 +76,30 @@ def settings_path(path: Path) -> Path:
     if path[:2] == (_STRATEGY, "settings"):
         return (_STRATEGY, *path[2:])
     return path
+
+
+def federation_toml(settings: FederationSettings, model: str) -> str:
+    """Return the text of a file that says the same as some settings, for the bundle at a path."""
+    known, data = _tables(), to_json(settings)
+    strategy = data[_STRATEGY]
+    tables: dict[str, Mapping[str, Any]] = {
+        _HEAD: {"model": model} | {name: data[name] for name in known[_HEAD] if name in data},
+        _STRATEGY: {"name": strategy["name"], **strategy["settings"]},
+    }
+    for name in known:
+        if name not in tables and data[name] is not None and (name != "buffering" or settings.buffered):
+            tables[name] = {key: _written(value, known[name][key]) for key, value in data[name].items()}
+    return "\n".join(line for title, table in tables.items() for line in _table(title, table)) + "\n"
+
+
+def _written(value: object, field: Field) -> object:
+    """Return a value as a file writes it: TOML has no null, and a limit that has a default is lifted by a text."""
+    return _NO_LIMIT if value is None and field.absent == _NO_LIMIT else value
+
+
+def _table(title: str, values: Mapping[str, Any]) -> list[str]:
+    """Return the lines of a table; JSON's strings, numbers and truth values are TOML's."""
+    return [f"[{title}]", *(f"{key} = {json.dumps(value)}" for key, value in values.items() if value is not None)]
 
 
 def _tables() -> dict[str, dict[str, Field]]:

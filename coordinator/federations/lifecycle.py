@@ -218,6 +218,7 @@ def overview(context: Context, federation: Federation) -> Overview:
 
 def _check(settings: FederationSettings, bundle: Bundle) -> None:
     """Refuse now what would fail in the first round."""
+    settings.check_real_time()
     strategy = strategy_of(settings.strategy.name, settings.strategy.settings)
     strategy.begin(bundle.graph, bundle_weights(bundle))
     if settings.evaluation is not None:

@@ -13,7 +13,6 @@ from coordinator.federations.lifecycle import existing
 from coordinator.rounds.context import Context
 from coordinator.rounds.report import read_report
 from coordinator.storage.records import Federation, Round, RoundState, Task, TaskState
-from coordinator.storage.repository import LruCache
 from edgefl.charts import DevicePart, Figure, part_of
 from edgefl.charts.coverage import coverage_picture
 from edgefl.charts.curves import (
@@ -31,6 +30,7 @@ from edgefl.charts.curves import (
 from edgefl.charts.figure import layout, line
 from edgefl.charts.pictures import channel_pictures, layer_picture
 from edgefl.charts.words import plural
+from edgefl.federation.cache import LruCache
 from edgefl.planning.freezing.bias import bias_of
 from edgefl.values import ClientPlan, loads
 
@@ -60,7 +60,7 @@ class Charts:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._pictures = LruCache(4)
+        self._pictures: LruCache[Any, tuple[list[DevicePart], list[dict[str, Any]]]] = LruCache(4)
 
     def rounds(self, name: str) -> list[dict[str, Any]]:
         """Return every curve for which there is something to draw."""

@@ -11,11 +11,12 @@ import time
 from collections.abc import Callable
 
 from coordinator.rounds.context import Context
-from coordinator.rounds.evaluation import Evaluator, Score
+from coordinator.rounds.evaluation import Evaluator
 from coordinator.rounds.garbage_collection import GarbageCollector
 from coordinator.rounds.state_machine import RoundStateMachine
 from coordinator.storage.records import Federation, FederationState
 from edgefl.errors import EdgeFLError
+from edgefl.federation.evaluation import Score
 from edgefl.masks import Weights
 
 __all__ = ["Driver"]

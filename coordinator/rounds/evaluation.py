@@ -1,10 +1,9 @@
-"""How good the global model is on data that the coordinator has: onnxruntime, the inference graph, no torch.
+"""Evaluates the global model on the coordinator's own test data: onnxruntime and the inference graph, no torch.
 
 The graph takes weights as inputs, so one session serves every round.
 """
 
 import threading
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,39 +12,31 @@ import onnxruntime
 from edgefl.artifacts.bundle import INFER, Bundle
 from edgefl.data import Dataset, load
 from edgefl.errors import DataError
-from edgefl.federation import settings
+from edgefl.federation.evaluation import Score, score_of, sum_of, tally_of
+from edgefl.federation.settings import EvaluationSettings
 from edgefl.masks import Weights
 from edgefl.model_graph import Dtype
 
-__all__ = ["Evaluator", "Score", "check_data"]
+__all__ = ["Evaluator", "check_data"]
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
-    """What a model is worth on the test data."""
-
-    accuracy: float
-    loss: float
-    """Mean cross-entropy."""
-    samples: int
-
-
-def check_data(bundle: Bundle, wanted: settings.EvaluationSettings) -> Dataset:
-    """Return the data to evaluate on, if they fit the model."""
-    data = load(wanted.data, wanted.folder)
+def check_data(bundle: Bundle, settings: EvaluationSettings) -> Dataset:
+    """Return the data to evaluate on. Raise a `DataError` unless it fits the model."""
+    data = load(settings.data, settings.folder)
+    manifest = bundle.manifest
     if len(data.test) == 0:
         raise DataError(f"the data set {data.name!r} has no test samples", fix="Give one that has, or no evaluation.")
     features, _ = data.batch([0], "test")
     shape, dtype = tuple(features.shape[1:]), Dtype(str(features.dtype))
-    if shape != tuple(bundle.manifest.input_shape) or dtype is not bundle.manifest.input_dtype:
+    if shape != tuple(manifest.input_shape) or dtype is not manifest.input_dtype:
         raise DataError(
             f"samples of {data.name!r} have shape {shape} and type {dtype}, but the model "
-            f"{bundle.manifest.model!r} takes {tuple(bundle.manifest.input_shape)} and {bundle.manifest.input_dtype}",
+            f"{manifest.model!r} takes {tuple(manifest.input_shape)} and {manifest.input_dtype}",
             fix="Evaluate on the data that the model was made for.",
         )
-    if data.classes > bundle.manifest.outputs:
+    if data.classes > manifest.outputs:
         raise DataError(
-            f"{data.name!r} has {data.classes} classes, but the model gives {bundle.manifest.outputs} numbers",
+            f"{data.name!r} has {data.classes} classes, but the model has {manifest.outputs} outputs",
             fix="Evaluate on the data that the model was made for.",
         )
     return data
@@ -54,9 +45,9 @@ def check_data(bundle: Bundle, wanted: settings.EvaluationSettings) -> Dataset:
 class Evaluator:
     """Evaluates models of one bundle on one data set."""
 
-    def __init__(self, bundle: Bundle, wanted: settings.EvaluationSettings, *, threads: int = 1) -> None:
-        self._data = check_data(bundle, wanted)
-        self._batch = wanted.batch_size
+    def __init__(self, bundle: Bundle, settings: EvaluationSettings, *, threads: int = 1) -> None:
+        self._data = check_data(bundle, settings)
+        self._batch = settings.batch_size
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -65,14 +56,11 @@ class Evaluator:
         self._lock = threading.Lock()
 
     def score(self, weights: Weights) -> Score:
-        """Return what these weights are worth."""
+        """Return the accuracy and loss of these weights."""
         feeds: dict[str, Any] = {name: weights[name] for name in self._names}
-        right, loss, count = 0, 0.0, len(self._data.test)
+        count, tallies = len(self._data.test), []
         with self._lock:
             for start in range(0, count, self._batch):
                 features, labels = self._data.batch(np.arange(start, min(count, start + self._batch)), "test")
-                logits = self._session.run(None, feeds | {"x": features})[0].astype(np.float64)
-                right += int(np.count_nonzero(logits.argmax(axis=1) == labels))
-                logits -= logits.max(axis=1, keepdims=True)
-                loss += float(np.sum(np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(labels)), labels]))
-        return Score(right / count, loss / count, count)
+                tallies.append(tally_of(self._session.run(None, feeds | {"x": features})[0], labels))
+        return score_of(sum_of(tallies))

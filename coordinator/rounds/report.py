@@ -5,10 +5,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from coordinator.rounds.evaluation import Score
 from coordinator.storage.records import Task
 from coordinator.storage.store import Ended
 from edgefl.charts.curves import quartiles
+from edgefl.federation.evaluation import Score
 
 __all__ = ["read_report", "round_report"]
 

@@ -28,13 +28,12 @@ it. Each task has the deadline for itself, and closing a round does not end the 
 import json
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from coordinator.rounds.context import Context
-from coordinator.rounds.dispatch import DispatchedTasks
-from coordinator.rounds.evaluation import Score
+from coordinator.rounds.dispatch import DispatchedRound, dispatch_round
 from coordinator.rounds.garbage_collection import tidy
 from coordinator.rounds.planner import RoundPlanner
 from coordinator.rounds.report import round_report
@@ -42,10 +41,11 @@ from coordinator.rounds.stored_updates import StoredUpdates
 from coordinator.storage.records import Federation, FederationState, Round, RoundState, Task, TaskState
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import EdgeFLError
-from edgefl.federation.seeds import combine_seed
+from edgefl.federation.evaluation import Score
+from edgefl.federation.round_contexts import aggregation_context
 from edgefl.federation.settings import FederationSettings
 from edgefl.masks import Weights
-from edgefl.strategies import Model, RoundContext
+from edgefl.strategies import Model, PlannedTask
 from edgefl.wire import encode_weights
 
 __all__ = ["RoundStateMachine"]
@@ -79,6 +79,10 @@ class RoundStateMachine:
         """Whether new work is handed out."""
         return self.federation.state is FederationState.RUNNING
 
+    @property
+    def _planner(self) -> RoundPlanner:
+        return RoundPlanner(self.context, self.federation)
+
     def advance(self) -> float:
         """Make the next move; return how many seconds nothing will have to be done."""
         latest = self.context.store.latest_round(self.federation.id)
@@ -90,14 +94,19 @@ class RoundStateMachine:
             return self._open(latest)
         return self._finish() if self.settings.is_personal(latest.number) else self._open_personal(latest)
 
-    # Select, plan, open
+    # Select, plan, dispatch, open
+
+    def _dispatch(
+        self, number: int, serial: int, model: Model, body: str, planned_tasks: Mapping[str, PlannedTask]
+    ) -> DispatchedRound:
+        return dispatch_round(self.context, self.federation, model, body, planned_tasks, number=number, serial=serial)
 
     def _open(self, done: Round | None) -> float:
         """Open the round after one that is done, or the first."""
         if not self.running:
             return _LOOK_AGAIN
-        plans, rounds = RoundPlanner(self.context, self.federation), self.settings.rounds
-        free = plans.free()
+        planner, rounds = self._planner, self.settings.rounds
+        free = planner.available()
         # In buffered mode devices that are at work are there too, and can deliver only into an open round.
         busy = self.context.store.count_open(self.federation.id) if self.settings.buffered else 0
         needed = self.settings.selection.wait_for or rounds.at_least
@@ -105,19 +114,25 @@ class RoundStateMachine:
             return self._wait(f"waiting for devices: {len(free) + busy} of {needed} are available")
         number = 0 if done is None else done.number + 1
         model = self._first_model() if done is None else self._stored(*_result(done))
-        count = self.settings.buffering.at_once - busy if self.settings.buffered else plans.asked(self.settings.wanted)
-        orders = plans.planned_tasks(number, 1, model, free, count)
-        if not busy and len(orders) < min(rounds.at_least, needed):
-            return self._wait(f"waiting for devices: {len(free)} are available, and only {len(orders)} can do a task")
+        count = (
+            self.settings.buffering.at_once - busy
+            if self.settings.buffered
+            else planner.over_selected(self.settings.wanted)
+        )
+        planned_tasks = planner.plan(number, 1, model, free, count)
+        if not busy and len(planned_tasks) < min(rounds.at_least, needed):
+            return self._wait(
+                f"waiting for devices: {len(free)} are available, and only {len(planned_tasks)} can do a task"
+            )
         now = self.context.now()
         weights, arrays = self._keep(model) if done is None else _result(done)
-        prepared = plans.prepare(number, 1, model, weights, orders)
-        if self._begin(number, weights, arrays, prepared, now=now, seconds=rounds.deadline):
-            self._explain(number, model, prepared)  # after it: devices are at work meanwhile
+        dispatched = self._dispatch(number, 1, model, weights, planned_tasks)
+        if self._begin(number, weights, arrays, dispatched, now=now, seconds=rounds.deadline):
+            self._explain(number, model, dispatched)  # after it: devices are at work meanwhile
         return _SOON
 
     def _begin(
-        self, number: int, weights: str, arrays: str | None, prepared: DispatchedTasks, *, now: float, seconds: float
+        self, number: int, weights: str, arrays: str | None, dispatched: DispatchedRound, *, now: float, seconds: float
     ) -> bool:
         """Open a round with its first tasks, unless another worker was faster."""
         opened = Round(
@@ -128,20 +143,20 @@ class RoundStateMachine:
             opened_at=now,
             deadline_at=now + seconds,
         )
-        tasks = prepared.tasks
+        tasks = dispatched.tasks
         deadline = self.federation.deadline
-        if not self.context.store.open_round(opened, tasks, prepared.artifacts, deadline=deadline):
+        if not self.context.store.open_round(opened, tasks, dispatched.artifacts, deadline=deadline):
             return False
         self._say(None)
         _LOG.info("round opened", extra={"federation": self.federation.id, "round": number, "tasks": len(tasks)})
         self.context.tell([task.device for task in tasks])
         return True
 
-    def _explain(self, number: int, model: Model, prepared: DispatchedTasks) -> None:
+    def _explain(self, number: int, model: Model, dispatched: DispatchedRound) -> None:
         """Note what the strategy says of its plan. That is for people: whatever fails here, the round goes on."""
         try:
-            devices = {task.device for task in prepared.tasks}
-            figures = RoundPlanner(self.context, self.federation).explain(number, model, devices)
+            devices = {task.device for task in dispatched.tasks}
+            figures = self._planner.explain(number, model, devices)
             if figures:
                 self.context.store.note_plan(self.federation.id, number, json.dumps(figures))
         except Exception:
@@ -149,14 +164,14 @@ class RoundStateMachine:
 
     def _open_personal(self, last: Round) -> float:
         """Open the round after the last one; if nobody has anything to do in it, the federation is over."""
-        plans, model = RoundPlanner(self.context, self.federation), self._stored(*_result(last))
-        if not plans.personal_orders(model, plans.members()):
+        planner, model = self._planner, self._stored(*_result(last))
+        if not planner.plan_personalisation(model, planner.members()):
             return self._finish()
         if not self.running:
             return _LOOK_AGAIN
-        free = plans.free()
-        orders = plans.personal_orders(model, free)
-        if not orders:
+        free = planner.available()
+        planned_tasks = planner.plan_personalisation(model, free)
+        if not planned_tasks:
             # After a restart nobody has been heard of yet.
             since = max(last.done_at or 0.0, self.context.started)
             if self.context.now() >= since + self.settings.selection.available_within:
@@ -165,9 +180,9 @@ class RoundStateMachine:
         if self.settings.buffered:  # what is still under way has no round to count in
             self.context.store.expire_tasks(self.federation.id, created_before=math.inf, at=self.context.now())
         now, number = self.context.now(), self.settings.rounds.count
-        prepared = plans.prepare(number, 1, model, _result(last)[0], orders)
-        seconds = max(self.settings.rounds.deadline, plans.personal_seconds(orders, free))
-        self._begin(number, *_result(last), prepared, now=now, seconds=seconds)
+        dispatched = self._dispatch(number, 1, model, _result(last)[0], planned_tasks)
+        seconds = max(self.settings.rounds.deadline, planner.personalisation_seconds(planned_tasks, free))
+        self._begin(number, *_result(last), dispatched, now=now, seconds=seconds)
         return _SOON
 
     # Collect, close, or go on with further devices
@@ -203,21 +218,23 @@ class RoundStateMachine:
         return min(_LOOK_AGAIN, current.deadline_at - now)
 
     def _join_personal(self, current: Round) -> None:
-        plans = RoundPlanner(self.context, self.federation)
+        planner = self._planner
         asked = {task.device for task in self.context.store.tasks(self.federation.id, number=current.number)}
-        free = [device for device in plans.free() if device.id not in asked]
+        free = [device for device in planner.available() if device.id not in asked]
         if not free:
             return
         model = self._stored(current.model, current.state_arrays)
         left = current.deadline_at - self.context.now()
         known = {device.id: device for device in free}
-        orders = {
-            name: order
-            for name, order in plans.personal_orders(model, free).items()
-            if plans.personal_seconds({name: order}, [known[name]]) <= left
+        planned_tasks = {
+            name: planned
+            for name, planned in planner.plan_personalisation(model, free).items()
+            if planner.personalisation_seconds({name: planned}, [known[name]]) <= left
         }
-        if orders:
-            self._add(current, plans.prepare(current.number, len(asked) + 1, model, current.model, orders), over=False)
+        if planned_tasks:
+            self._add(
+                current, self._dispatch(current.number, len(asked) + 1, model, current.model, planned_tasks), over=False
+            )
 
     def _close(self, current: Round, because: str) -> float:
         at, name = self.context.now(), self.federation.id
@@ -244,36 +261,36 @@ class RoundStateMachine:
         resumed = (self.federation.changed_at or 0.0) > current.deadline_at
         if over and most is not None and current.attempt >= most and not resumed:
             return self._give_up(current)
-        prepared = DispatchedTasks([], []) if self.settings.buffered else self._further(current, missing, again=over)
+        dispatched = DispatchedRound([], []) if self.settings.buffered else self._further(current, missing, again=over)
         if over and not self.settings.buffered:
             nobody = "the round waits: no device that is there can do a task in time"
-            self._say(None if prepared.tasks else nobody)
-        if not over and not prepared.tasks:
+            self._say(None if dispatched.tasks else nobody)
+        if not over and not dispatched.tasks:
             return min(_LOOK_AGAIN, current.deadline_at - self.context.now())
-        self._add(current, prepared, over=over)
+        self._add(current, dispatched, over=over)
         return _SOON
 
-    def _further(self, current: Round, missing: int, *, again: bool) -> DispatchedTasks:
+    def _further(self, current: Round, missing: int, *, again: bool) -> DispatchedRound:
         asked = self.context.store.tasks(self.federation.id, number=current.number)
         left_out = {task.device for task in asked if not again or task.state is TaskState.DONE}
-        plans = RoundPlanner(self.context, self.federation)
-        free = [device for device in plans.free() if device.id not in left_out]
+        planner = self._planner
+        free = [device for device in planner.available() if device.id not in left_out]
         model = self._stored(current.model, current.state_arrays)
-        orders = plans.planned_tasks(current.number, len(asked) + 1, model, free, plans.asked(missing))
-        return plans.prepare(current.number, len(asked) + 1, model, current.model, orders)
+        planned_tasks = planner.plan(current.number, len(asked) + 1, model, free, planner.over_selected(missing))
+        return self._dispatch(current.number, len(asked) + 1, model, current.model, planned_tasks)
 
-    def _add(self, current: Round, prepared: DispatchedTasks, *, over: bool) -> None:
+    def _add(self, current: Round, dispatched: DispatchedRound, *, over: bool) -> None:
         added = self.context.store.add_tasks(
             self.federation.id,
             current.number,
-            prepared.tasks,
-            prepared.artifacts,
+            dispatched.tasks,
+            dispatched.artifacts,
             attempt=current.attempt,
             next_attempt=current.attempt + 1 if over else current.attempt,
             deadline_at=self.context.now() + self.settings.rounds.deadline if over else None,
         )
         if added:
-            self.context.tell([task.device for task in prepared.tasks])
+            self.context.tell([task.device for task in dispatched.tasks])
 
     def _give_up(self, current: Round) -> float:
         """Pause for the operator. Resumed, the round gets one more deadline."""
@@ -290,15 +307,15 @@ class RoundStateMachine:
     def _top_up(self, current: Round) -> None:
         """Buffered mode: keep `at_once` devices at work."""
         room = self.settings.buffering.at_once - self.context.store.count_open(self.federation.id)
-        plans = RoundPlanner(self.context, self.federation)
-        free = plans.free() if room > 0 else []
+        planner = self._planner
+        free = planner.available() if room > 0 else []
         if not free:
             return
         model = self._stored(current.model, current.state_arrays)
         serial = self.context.store.count_tasks(self.federation.id, current.number) + 1
-        orders = plans.planned_tasks(current.number, serial, model, free, room)
-        if orders:
-            self._add(current, plans.prepare(current.number, serial, model, current.model, orders), over=False)
+        planned_tasks = planner.plan(current.number, serial, model, free, room)
+        if planned_tasks:
+            self._add(current, self._dispatch(current.number, serial, model, current.model, planned_tasks), over=False)
 
     # Combine, evaluate, done
 
@@ -326,17 +343,14 @@ class RoundStateMachine:
 
     def _combined(self, closed: Round, tasks: Sequence[Task]) -> Model:
         model = self._stored(closed.model, closed.state_arrays)
-        seed = combine_seed(self.settings.seed, closed.number)
-        round_context = RoundContext(closed.number, self.settings.rounds.count, seed, self.settings.work)
         updates = StoredUpdates(self.context, self.federation, closed.number, tasks)
+        round_context = aggregation_context(self.settings, closed.number)
         return self.context.library.strategy(self.federation).combine(model, updates, round_context)
 
     def _report(self, closed: Round, tasks: Sequence[Task], model: Model | None, started: float) -> dict[str, object]:
         combine_seconds = self.context.now() - started
-        wanted, number = self.settings.evaluation, closed.number + 1
         score, failure = None, None
-        due = wanted is not None and (number == self.settings.rounds.count or number % wanted.every == 0)
-        if self.score is not None and model is not None and due:
+        if self.score is not None and model is not None and self.settings.evaluates(closed.number):
             try:
                 score = self.score(model.weights)
             except (EdgeFLError, OSError) as error:  # the model is made: a federation does not stop for its marks

@@ -1,7 +1,7 @@
-"""From updates in the blob store to what a strategy combines.
+"""Updates in the blob store, decoded one after the other for a strategy to aggregate.
 
 An update is decoded when it is reached and forgotten when the next one is, so a round of a thousand updates takes the
-memory of one. It can be gone through several times: a median needs that.
+memory of one. They can be iterated over several times: a median needs that.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,29 +9,20 @@ from dataclasses import dataclass
 
 from coordinator.rounds.context import Context
 from coordinator.storage.records import Federation, Task
+from edgefl.federation.updates import client_update_of, staleness_weight
 from edgefl.strategies import ClientUpdate
 from edgefl.wire import ResultBody, decode_result
 
-__all__ = ["StoredUpdates", "client_update_of"]
+__all__ = ["StoredUpdates", "update_of_task"]
 
 
-def client_update_of(
-    context: Context, federation: Federation, task: Task, base: str, report: ResultBody, trust: float = 1.0
+def update_of_task(
+    context: Context, federation: Federation, task: Task, base: str, body: ResultBody, trust: float = 1.0
 ) -> ClientUpdate:
-    """Return a report together with what its task said. `base` is the digest of the model of the task's round."""
-    plan = context.library.plan(task)
-    graph = context.library.bundle(federation).graph
-    return ClientUpdate(
-        device_id=task.device,
-        mask=context.library.mask(graph, plan.mask_body),
-        rule=plan.rule,
-        seed=plan.seed,
-        base=context.library.arrays(base),
-        result=report.result,
-        tensors=report.tensors,
-        next_mask=report.next_mask,
-        trust=trust,
-    )
+    """Return a decoded result as the update of its task. `base` is the digest of the model of the task's round."""
+    repository, plan = context.library, context.library.plan(task)
+    mask = repository.mask(repository.bundle(federation).graph, plan.mask_body)
+    return client_update_of(plan, mask, repository.arrays(base), body, trust)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +38,14 @@ class StoredUpdates:
         return len(self.tasks)
 
     def __iter__(self) -> Iterator[ClientUpdate]:
-        settings = self.context.library.settings(self.federation)
-        graph = self.context.library.bundle(self.federation).graph
+        repository = self.context.library
+        settings, graph = repository.settings(self.federation), repository.bundle(self.federation).graph
         for task in self.tasks:
-            start = self.context.library.start_of(self.federation.id, task.round)
-            if start is None or task.update is None or task.result is None:
-                raise RuntimeError(f"task {task.id} counts, but its round or its update is not there")
-            staleness = self.number - task.round
-            trust = float((1 + staleness) ** -settings.buffering.staleness_exponent)
+            base = repository.start_of(self.federation.id, task.round)
+            if base is None or task.update is None or task.result is None:
+                raise RuntimeError(f"task {task.id} counts, but its round or its update is missing")
+            trust = staleness_weight(settings, self.number - task.round)
             with self.context.blobs.open(task.update) as data:
-                known = self.context.library.result(task.update, task.result)
-                report = decode_result(data, graph, limit=len(data), known=known)
-                yield client_update_of(self.context, self.federation, task, start, report, trust)
+                known = repository.result(task.update, task.result)
+                body = decode_result(data, graph, limit=len(data), known=known)
+                yield update_of_task(self.context, self.federation, task, base, body, trust)

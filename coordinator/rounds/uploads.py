@@ -17,12 +17,12 @@ from queue import SimpleQueue
 
 from coordinator.http.error_handlers import ProblemError
 from coordinator.rounds.context import Context
-from coordinator.rounds.stored_updates import client_update_of
+from coordinator.rounds.stored_updates import update_of_task
 from coordinator.storage.blobs import Spooled
 from coordinator.storage.records import Device, Federation, Task, TaskState
-from coordinator.storage.repository import LruCache
 from coordinator.storage.store import Upload, Verdict
 from edgefl.errors import WireFormatError
+from edgefl.federation.cache import LruCache
 from edgefl.local_rules import changes_model
 from edgefl.strategies import ClientUpdate, check_personal, part_norm
 from edgefl.values import (
@@ -84,7 +84,7 @@ class UploadQueue:
 
     def __init__(self, context: Context, *, accepted: Callable[[], None] = lambda: None) -> None:
         self._context, self._accepted = context, accepted
-        self._norms = LruCache(1024)
+        self._norms: LruCache[tuple[str, str], float] = LruCache(1024)
         self._small: _Queue = SimpleQueue()
         self._large: _Queue = SimpleQueue()
         self._ready: SimpleQueue[_Checked | None] = SimpleQueue()
@@ -184,7 +184,7 @@ class UploadQueue:
         start = self._context.library.start_of(task.federation, task.round)
         if start is None:
             raise _unknown_task(task.id)
-        client_update = client_update_of(self._context, federation, task, start, report)
+        client_update = update_of_task(self._context, federation, task, start, report)
         if self._context.library.settings(federation).is_personal(task.round):
             check_personal(client_update)
             return

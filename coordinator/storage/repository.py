@@ -4,18 +4,16 @@ Rounds, hand-outs, intake and model export read through this. It keeps only what
 (what an operator may change for a second at most), and can read all of it again, so it may forget anything at any time.
 """
 
-import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
 
 from coordinator.storage.blobs import Blobs
 from coordinator.storage.records import Device, Federation, Task
 from coordinator.storage.store import Store
 from edgefl.artifacts.bundle import Bundle, unpack_bundle
 from edgefl.artifacts.submodel import training_graph
+from edgefl.federation.cache import LruCache
 from edgefl.federation.settings import FederationSettings
 from edgefl.masks import Mask, Weights, full_mask
 from edgefl.model_graph import ModelGraph
@@ -25,54 +23,24 @@ from edgefl.wire import BodyKind, decode, decode_mask
 
 __all__ = ["Repository", "LruCache"]
 
-Value = TypeVar("Value")
-
-
-class LruCache:
-    """The values that were asked for last, up to some number of them, or up to what they weigh together."""
-
-    def __init__(self, most: int, weigh: Callable[[Any], int] = lambda value: 1) -> None:
-        self._most, self._weigh, self._weight = most, weigh, 0
-        self._values: OrderedDict[Hashable, Any] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """Return the value of a key, made now unless it is here."""
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-                found: Value = self._values[key]
-                return found
-        made = make()  # not under the lock: it may take seconds, and making it twice does no harm
-        if made is None:  # not there yet
-            return made
-        with self._lock:
-            if key in self._values:
-                self._weight -= self._weigh(self._values[key])
-            self._values[key] = made
-            self._weight += self._weigh(made)
-            while self._weight > self._most:
-                self._weight -= self._weigh(self._values.popitem(last=False)[1])
-        return made
-
 
 class Repository:
     """What is in the database and the blob store, read."""
 
     def __init__(self, store: Store, blobs: Blobs, now: Callable[[], float] = time.time) -> None:
         self._store, self._blobs, self._now = store, blobs, now
-        self._bundles = LruCache(4)
-        self._settings = LruCache(16)
-        self._models = LruCache(3)  # each as large as the model
-        self._masks = LruCache(256)
-        self._cuts = LruCache(16)
-        self._strategies = LruCache(16)
-        self._federations = LruCache(64)
-        self._starts = LruCache(256)
-        self._deadlines = LruCache(64)
-        self._profiles = LruCache(4096)
-        self._plans = LruCache(2048)  # a device that got its plan comes back with its update
-        self._results = LruCache(2048)  # what was checked when it came is soon combined
+        self._bundles: LruCache[str, Bundle] = LruCache(4)
+        self._settings: LruCache[tuple[str, float | None], FederationSettings] = LruCache(16)
+        self._models: LruCache[str, Weights] = LruCache(3)  # each as large as the model
+        self._masks: LruCache[tuple[str, str | None], Mask] = LruCache(256)
+        self._cuts: LruCache[tuple[str, frozenset[str]], bytes] = LruCache(16)
+        self._strategies: LruCache[str, Strategy] = LruCache(16)
+        self._federations: LruCache[tuple[str, int], Federation | None] = LruCache(64)
+        self._starts: LruCache[tuple[str, int], str | None] = LruCache(256)
+        self._deadlines: LruCache[tuple[str, int, int], float] = LruCache(64)
+        self._profiles: LruCache[str, DeviceProfile] = LruCache(4096)
+        self._plans: LruCache[str, ClientPlan] = LruCache(2048)  # a device that got its plan comes back with its update
+        self._results: LruCache[str, LocalResult] = LruCache(2048)  # what was checked when it came is soon combined
 
     def federation(self, name: str) -> Federation | None:
         """Return a federation as it was a second ago at the most: its state and deadline may change."""

@@ -183,24 +183,22 @@ def _plot_file(text: str) -> Path:
 
 def _fleet(args: argparse.Namespace) -> "list[Participant]":
     from edgefl.cli.arguments import quantity
-    from edgefl.planning import budget_of
-    from edgefl.strategies import Participant
+    from edgefl.federation.participants import participant_of
+    from edgefl.federation.settings import BudgetCaps, FederationSettings, RoundSettings
+    from edgefl.values import FieldError
     from edgefl.values.quantities import Bytes, Seconds
 
-    deadline = quantity(Seconds, args.deadline, "--deadline")
     memory = None if args.memory is None else int(quantity(Bytes, args.memory, "--memory"))
-    fleet = []
-    for name, profile in _devices(args.profiles):
-        budget = budget_of(
-            profile,
-            deadline_seconds=deadline,
-            share=args.share,
-            memory_bytes=memory,
-            joules=args.joules,
-            trainable_parameters=args.parameters,
+    try:
+        settings = FederationSettings(
+            name="plan",
+            rounds=RoundSettings(count=args.rounds, deadline=quantity(Seconds, args.deadline, "--deadline")),
+            budget=BudgetCaps(memory=memory, joules=args.joules, trainable_parameters=args.parameters),
+            round_share=args.share,
         )
-        fleet.append(Participant(name, profile, budget, samples=args.samples))
-    return fleet
+    except FieldError as error:
+        raise EdgeFLError(error.problem, fix=error.fix) from None
+    return [participant_of(settings, name, profile, samples=args.samples) for name, profile in _devices(args.profiles)]
 
 
 def _devices(words: Sequence[str]) -> "list[tuple[str, DeviceProfile]]":

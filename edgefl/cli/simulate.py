@@ -5,12 +5,14 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from edgefl.cli.missing_extra import needing
 from edgefl.errors import EdgeFLError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from edgefl.artifacts.bundle import Bundle
     from edgefl.cli.simulate_progress import SimulationProgress as SimulationProgress
     from edgefl.simulation.executor import Executor
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from edgefl.simulation.summary import Summary
 
 __all__ = ["add_parser"]
+
+Value = TypeVar("Value")
 
 _EPILOG = """\
 examples:
@@ -142,7 +146,7 @@ def _run(args: argparse.Namespace) -> int:
     request = _request(args)
     if args.workers is not None and args.workers < 1:
         raise EdgeFLError(f"--workers is {args.workers}", fix="Give a number above 0.")
-    progress = SimulationProgress(request.federation.rounds, shown=not args.quiet)
+    progress = SimulationProgress(request.federation.rounds.count, shown=not args.quiet)
     progress.stage(f"reading {args.model} and {args.data}")
     bundle = bundle_of(args.model, classes=args.classes, sample=args.input, seed=args.seed)
     found = simulation_inputs(request, bundle)
@@ -175,11 +179,11 @@ def _in_processes(
     from edgefl.simulation.simulate import simulate
 
     progress.stage("starting workers")
-    crew = _crew(args, bundle, found)
-    return simulate(request, bundle, found, crew, folder, show=progress.round, stage=progress.stage)
+    executor = _executor(args, bundle, found)
+    return simulate(request, bundle, found, executor, folder, show=progress.round, stage=progress.stage)
 
 
-def _crew(args: argparse.Namespace, bundle: "Bundle", found: "SimulationInputs") -> "Executor":
+def _executor(args: argparse.Namespace, bundle: "Bundle", found: "SimulationInputs") -> "Executor":
     from edgefl.artifacts.bundle import pack_bundle
 
     packed = pack_bundle(bundle)
@@ -198,21 +202,32 @@ def _workers(args: argparse.Namespace) -> int:
 
 def _request(args: argparse.Namespace) -> "SimulationRequest":
     from edgefl.cli.arguments import quantity, settings
+    from edgefl.federation.settings import (
+        EvaluationSettings,
+        FederationSettings,
+        RoundSettings,
+        SelectionSettings,
+        StrategyChoice,
+    )
     from edgefl.simulation.known_classes import classes_from
     from edgefl.simulation.request import SimulationRequest
-    from edgefl.simulation.settings import FederationSettings
     from edgefl.values import FieldError, LocalWork, Seconds
 
+    deadline, every = quantity(Seconds, args.deadline, "--deadline"), args.evaluate_every or args.rounds
     try:
         work = LocalWork(epochs=args.epochs, batch_size=args.batch, most_steps=args.most_steps)
         federation = FederationSettings(
-            rounds=args.rounds,
-            per_round=min(10, max(args.devices, 1)) if args.per_round is None else args.per_round,
+            name="simulation",
             seed=args.seed,
+            strategy=StrategyChoice(name=args.strategy, settings=settings(args.set)),
             work=work,
-            deadline=quantity(Seconds, args.deadline, "--deadline"),
-            deadline_share=args.share,
-            evaluate_every=args.evaluate_every,
+            rounds=_option("--rounds", lambda: RoundSettings(count=args.rounds, deadline=deadline)),
+            selection=_option("--per-round", lambda: SelectionSettings(devices=_selected(args))),
+            evaluation=_option(
+                "--evaluate-every",
+                lambda: EvaluationSettings(data=args.data, folder=args.folder, every=every),
+            ),
+            round_share=args.share,
         )
         return SimulationRequest(
             model=args.model,
@@ -224,13 +239,26 @@ def _request(args: argparse.Namespace) -> "SimulationRequest":
             test_samples=args.test_samples,
             classes=classes_from(args.fleet),
             trace=args.trace,
-            strategy=args.strategy,
-            settings=settings(args.set),
             federation=federation,
             personalise=not args.no_personal,
         )
     except FieldError as error:
         raise EdgeFLError(error.problem, fix=error.fix) from None
+
+
+def _option(name: str, build: "Callable[[], Value]") -> "Value":
+    """Build a value from an option; an error names the option."""
+    from edgefl.values import FieldError
+
+    try:
+        return build()
+    except FieldError as error:
+        raise EdgeFLError(f"{name} {error.says}", fix=error.fix) from None
+
+
+def _selected(args: argparse.Namespace) -> int:
+    """Return how many devices are selected in a round."""
+    return min(10, max(args.devices, 1)) if args.per_round is None else int(args.per_round)
 
 
 def _out(args: argparse.Namespace) -> Path:

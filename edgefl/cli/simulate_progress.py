@@ -63,12 +63,13 @@ class SimulationProgress:
 def summary_lines(request: "SimulationRequest", found: "Summary", *, over_http: bool = False) -> list[str]:
     """Return a run in words; over HTTP, bytes are those that were sent."""
     graphs = f"{bytes_in_words(found.setup_bytes)} of graphs, before packing"
+    federation = request.federation
     classes = ", ".join(kind.name for kind in request.classes)
     fates = [f"{count} {word}" for word, count in (("late", found.late), ("lost", found.lost)) if count]
     fates += [f"{found.refused} refused"] if found.refused else []
     lines = [
-        f"{request.strategy}, {request.model} on {request.data} ({request.partition}), {request.devices} devices "
-        f"({classes}), {found.rounds} rounds, seed {request.federation.seed}",
+        f"{federation.strategy.name}, {request.model} on {request.data} ({request.partition}), "
+        f"{request.devices} devices ({classes}), {found.rounds} rounds, seed {federation.seed}",
         f"global model        {_percent(found.accuracy)} of the test samples",
         f"on the devices      {_percent(found.personal_before)} before, {_percent(found.personal_after)} after "
         "personalisation",

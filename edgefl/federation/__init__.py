@@ -1,1 +1,36 @@
-"""A round as the coordinator and the simulator both run it."""
+"""A round as the coordinator, the simulator and `edgefl plan` all run it, from settings to evaluation.
+
+settings.py            what a federation is configured with
+seeds.py               every seed, derived from the federation's one seed
+round_contexts.py      what a strategy is told about the round that it plans or aggregates
+participants.py        a device's profile, correction and limits become what a strategy is told about it
+client_selection.py    which devices are selected, and the plan for them
+dispatch.py            planned tasks become client plans, and the bodies that they name
+updates.py             a device's result becomes the update that a strategy aggregates
+evaluation.py          accuracy and loss from logits
+cache.py               a least-recently-used cache
+"""
+
+from edgefl.federation.settings import (
+    BudgetCaps,
+    BufferingSettings,
+    EvaluationSettings,
+    FederationMode,
+    FederationSettings,
+    RoundSettings,
+    SelectionSettings,
+    StrategyChoice,
+    UploadLimits,
+)
+
+__all__ = [
+    "BudgetCaps",
+    "BufferingSettings",
+    "EvaluationSettings",
+    "FederationMode",
+    "FederationSettings",
+    "RoundSettings",
+    "SelectionSettings",
+    "StrategyChoice",
+    "UploadLimits",
+]

@@ -1,13 +1,15 @@
-"""What a federation is told: which model, which strategy, how many rounds, which devices, until when.
+"""Federation settings: model, strategy, rounds, device selection, deadlines and limits.
 
-An operator writes this as a TOML file (`coordinator.federations.federation_file`); the coordinator keeps it as JSON
-with the federation. Plain values that check themselves; no files, no network.
+The coordinator stores them as JSON with the federation, an operator writes them as a TOML file
+(`coordinator.federations.federation_file`), and the simulator runs on the same class. Plain values that check
+themselves; no files, no network.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from edgefl.planning.budgets import ROUND_SHARE
 from edgefl.values import (
     Bytes,
     FieldError,
@@ -49,11 +51,6 @@ class FederationMode(StrEnum):
     """Nobody waits: each time the buffer is full, a new model is made."""
 
 
-def _check_second(seconds: float, name: str) -> None:
-    if seconds < 1:
-        raise FieldError(f"is at least a second, got {seconds}", fix="Write for example '10 min'", path=(name,))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyChoice:
     """The method."""
@@ -81,7 +78,6 @@ class RoundSettings:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        _check_second(self.deadline, "deadline")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +95,6 @@ class SelectionSettings:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        _check_second(self.available_within, "available_within")
         if self.over_select < 1:
             raise FieldError("is at least 1", fix="Write for example 1.3", path=("over_select",))
 
@@ -182,7 +177,7 @@ class FederationSettings:
     evaluation: EvaluationSettings | None = None
     limits: UploadLimits = field(default_factory=UploadLimits)
     budget: BudgetCaps = field(default_factory=BudgetCaps)
-    round_share: Fraction = 0.5
+    round_share: Fraction = ROUND_SHARE
     """Share of the deadline that a device's predicted training may take; the rest is for the network and surprises."""
 
     @property
@@ -200,9 +195,25 @@ class FederationSettings:
         """After so long, half of what rounds taught about a device is forgotten: in some rounds, or half an hour."""
         return max(1800.0, 10 * self.rounds.deadline)
 
+    def evaluates(self, number: int) -> bool:
+        """Return whether the global model is evaluated after the round with this number. The last one always is."""
+        every = 1 if self.evaluation is None else self.evaluation.every
+        return number + 1 == self.rounds.count or (number + 1) % every == 0
+
     def is_personal(self, number: int) -> bool:
         """Whether this is the number of the round after the last one, in which devices make the model their own."""
         return number >= self.rounds.count
+
+    def check_real_time(self) -> None:
+        """Refuse times that no real device can keep to. In a simulation they are fine."""
+        times = {
+            ("rounds", "deadline"): self.rounds.deadline,
+            ("selection", "available_within"): self.selection.available_within,
+        }
+        for path, seconds in times.items():
+            if seconds < 1:
+                fix = "Write for example '10 min'"
+                raise FieldError(f"is at least a second, got {seconds}", fix=fix, path=path)
 
     def __post_init__(self) -> None:
         check_fields(self)

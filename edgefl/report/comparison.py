@@ -19,7 +19,7 @@ SHARES = ("accuracy", "personal_before", "personal_after", "kept_fraction")
 _AMOUNTS = ("simulated_seconds", "joules", "up_bytes", "down_bytes", "updates")
 _TEST_DATA = ("data", "folder", "test_samples")
 _NOT_SET = "not set"
-_SAID_ELSEWHERE = re.compile(r"classes\..*\.(name|share|source)")
+_SAID_ELSEWHERE = re.compile(r"classes\..*\.(name|share|source)|federation\.(name|evaluation\.(data|folder))")
 _Fleet = Mapping[str, Mapping[str, Any]]
 """What the classes say, by their names."""
 
@@ -74,7 +74,7 @@ def comparison_of(runs: Sequence[Run]) -> Comparison:
             RunRow(
                 name,
                 str(run.path),
-                run.request.strategy,
+                run.request.federation.strategy.name,
                 run.summary is not None,
                 total,
                 asked,
@@ -126,6 +126,8 @@ def _flat(request: SimulationRequest, fleet: _Fleet, alike: Collection[str]) -> 
     first = next(iter(fleet.values()))
     told = {kind: {name: value for name, value in one.items() if name not in alike} for kind, one in fleet.items()}
     data = to_json(request)
+    strategy = data["federation"].pop("strategy")
+    data |= {"strategy": strategy["name"], "settings": strategy["settings"]}
     data["classes"] = {"every": {name: first[name] for name in alike}} | told
     data["fleet"] = ",".join(f"{kind.name}:{kind.share:g}" for kind in request.classes)
     found = dict(_leaves(data, ""))
@@ -147,5 +149,5 @@ def _warnings(runs: Sequence[Run]) -> Iterable[str]:
         yield f"These runs are judged by different test samples ({sets}): their accuracies do not compare."
     for run, name in zip(runs, _names(runs), strict=True):
         if run.summary is None:
-            asked = plural(run.request.federation.rounds, "round")
+            asked = plural(run.request.federation.rounds.count, "round")
             yield f"{name} has not come to its end: its figures are of {len(run.rounds)} of {asked}."

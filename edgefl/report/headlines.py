@@ -37,8 +37,9 @@ def standing(run: Run) -> str:
     """Return a sentence about a run that has not come to its end; empty of one that has."""
     if run.summary is not None:
         return ""
+    wanted = plural(run.request.federation.rounds.count, "round")
     return (
-        f"This run has not come to its end: {len(run.rounds)} of {plural(run.request.federation.rounds, 'round')} "
+        f"This run has not come to its end: {len(run.rounds)} of {wanted} "
         "are here. It is under way, or it was broken off. Parts and personal models are written in the end."
     )
 
@@ -85,20 +86,20 @@ def asked(run: Run) -> tuple[tuple[str, str], ...]:
     steps = "" if work.most_steps is None else f", {plural(work.most_steps, 'step')} at the most"
     samples = "all samples" if request.samples is None else f"{request.samples:,} samples"
     tests = "all test samples" if request.test_samples is None else f"{request.test_samples:,} test samples"
-    settings = ", ".join(f"{key} = {value}" for key, value in sorted(request.settings.items()))
+    settings = ", ".join(f"{key} = {value}" for key, value in sorted(told.strategy.settings.items()))
     return (
-        ("Strategy", request.strategy),
+        ("Strategy", told.strategy.name),
         ("Settings", settings or "as the strategy has them"),
         ("Model", request.model),
         ("Data", f"{request.data}, {samples}, {tests}"),
         ("Partition", request.partition),
         ("Own samples", f"{share(request.validation)} for validation, {share(request.test)} for tests"),
-        ("Devices", f"{request.devices:,}, of which {told.per_round:,} are asked in a round"),
+        ("Devices", f"{request.devices:,}, of which {told.selection.devices:,} are asked in a round"),
         ("Fleet", _mixture(request.classes)),
         ("Comings and goings", request.trace or "by chance, as the classes say"),
-        ("Rounds", f"{told.rounds:,}"),
+        ("Rounds", f"{told.rounds.count:,}"),
         ("Local work", f"{plural(work.epochs, 'epoch')}, batches of {work.batch_size}{steps}"),
-        ("Deadline", f"{seconds(told.deadline)} a round, of which {share(told.deadline_share)} is for training"),
+        ("Deadline", f"{seconds(told.rounds.deadline)} a round, of which {share(told.round_share)} is for training"),
         ("Personal models", "made and judged in the end" if request.personalise else "not asked for"),
         ("Seed", str(told.seed)),
     )

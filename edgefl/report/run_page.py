@@ -22,8 +22,8 @@ def run_page(run: Run) -> str:
     request, notice = run.request, standing(run)
     return page(
         title=name_of(run),
-        subtitle=f"{request.strategy} · {request.model} on {request.data}, {request.partition} · "
-        f"{plural(request.devices, 'device')} · {plural(request.federation.rounds, 'round')}",
+        subtitle=f"{request.federation.strategy.name} · {request.model} on {request.data}, {request.partition} · "
+        f"{plural(request.devices, 'device')} · {plural(request.federation.rounds.count, 'round')}",
         notices=(notice,) if notice else (),
         sections=(
             ("result", "Result", tiles(headlines(run))),

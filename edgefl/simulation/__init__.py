@@ -1,40 +1,40 @@
-"""A whole federation on one machine: the real rules, engine, codecs and strategies, with no network between them.
-
-request.py         what is asked of a simulation, and what it names
-device_class.py    a kind of device; known_classes.py has those that are built in, with their sources
-fleet.py           the devices: what each can do, and its data
-settings.py        how many rounds, how many devices in each, how much work
-simulate.py        a whole run, kept in a folder
-federation.py      the rounds: select, plan, hand out, train, check, combine, evaluate
-clock.py           simulated time: who is there, what becomes of a task, when a round is over
-availability.py    when devices are there: by chance, or by a trace
-timeline.py        what a task takes on the device that is simulated
-handout.py         from a strategy's orders to plans and bodies, with the bytes that a device downloads
-jobs.py            what goes to a worker and what comes back
-workshop.py        a worker's side: a device's trainer on what was handed out, and scoring
-own_models.py      the models that devices go on with from round to round
-engine.py          onnxruntime that loads each graph once
-recent.py          what is kept of graphs, masks and weights
-recorder.py        a device's telemetry as its profile predicts it
-crew.py            workers: this process, or several others; ray_crew.py: those of a Ray cluster
-over_http.py       the same with a real coordinator and real agents
-    federation_text.py, agents.py, http_results.py
-                   its federation file, its agents, and what came of it
-results.py, device_rounds.py, summary.py, parts.py
-                   what a round, a device's task, a run and a part come to
-run_folder.py      a run in a folder
-built_in.py, model_source.py
-                   models that are here exported, and all others
+"""A whole federation on one machine: real training, rules, codecs and strategies, simulated time, no network between.
 
 `edgefl simulate` and the studies in `benchmarks` call this. Everything but measured times follows from the seed,
 whatever the number of workers.
+
+request.py                what is simulated, and what that names
+device_class.py           a class of devices: speed, memory, network, power, reliability
+known_classes.py          the built-in device classes, each with the source of its figures
+fleet.py                  the devices: their class and their data
+built_in_models.py        models that come exported, so that they need no torch
+model_source.py           from a model's name to its bundle
+simulate.py               a whole run, kept in a folder
+simulated_federation.py   the rounds: select, plan, dispatch, train, check, aggregate, evaluate
+job_dispatch.py           planned tasks become jobs, with the bytes that each device downloads
+jobs.py                   what goes to a worker, and what comes back
+executor.py               runs jobs in this process or in several
+ray_executor.py           runs jobs on a Ray cluster
+worker.py                 trains devices' tasks and evaluates models
+cached_engine.py          onnxruntime that loads each graph once
+device_models.py          the models that devices keep from round to round
+recorder.py               a device's telemetry as its profile predicts it
+simulated_clock.py        simulated time: who is online, what becomes of a task, when a round ends
+availability.py           when devices are online: at random, or by a trace
+task_time.py              the time and energy of a task on the simulated device
+device_rounds.py          the record of one device's task
+results.py                the records of rounds and of personalisation
+summary.py                a whole run in a few figures
+run_folder.py             a run in a folder
+over_http.py              the same simulation with a real coordinator and real agents
+agents.py                 the real agents of many simulated devices in one process
+http_results.py           the results of a run over HTTP
 """
 
 from edgefl.simulation.device_class import DeviceClass, simulated_profile
 from edgefl.simulation.executor import Executor, open_executor
 from edgefl.simulation.fleet import FleetDevice, fleet_of
-from edgefl.simulation.results import DeviceRound, Fate, PersonalResult, RoundResult, Score
-from edgefl.simulation.settings import FederationSettings
+from edgefl.simulation.results import DeviceRound, Fate, PersonalResult, RoundResult
 from edgefl.simulation.simulated_federation import SimulatedFederation
 
 __all__ = [
@@ -43,11 +43,9 @@ __all__ = [
     "DeviceRound",
     "Fate",
     "SimulatedFederation",
-    "FederationSettings",
     "FleetDevice",
     "PersonalResult",
     "RoundResult",
-    "Score",
     "open_executor",
     "fleet_of",
     "simulated_profile",

@@ -7,9 +7,9 @@ from typing import Any
 
 from device_runtime.engines import ThreadSettings
 from device_runtime.engines.onnx import OnnxEngine, OnnxPredictor, OnnxStep, open_session
+from edgefl.federation.cache import LruCache
 from edgefl.local_rules import trained_parameters
 from edgefl.masks import Array, Mask
-from edgefl.simulation.recent import LruCache
 
 __all__ = ["CachedEngine"]
 

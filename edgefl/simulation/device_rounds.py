@@ -1,8 +1,8 @@
-"""From a task and what came of it to the row that a run keeps of it."""
+"""The record that a run keeps of one device's task, from the task and its outcome."""
 
 from edgefl.masks import Mask
 from edgefl.simulation.fleet import FleetDevice
-from edgefl.simulation.handout import Handed
+from edgefl.simulation.job_dispatch import DispatchedJob
 from edgefl.simulation.jobs import TrainingOutcome
 from edgefl.simulation.results import DeviceRound
 from edgefl.simulation.task_time import spent
@@ -12,48 +12,49 @@ __all__ = ["device_round", "kept_fraction", "own_accuracy"]
 
 
 def device_round(
-    device: FleetDevice, handed: Handed, outcome: TrainingOutcome, report: ResultBody | None, models: int
+    device: FleetDevice, dispatched: DispatchedJob, outcome: TrainingOutcome, body: ResultBody | None, models: int
 ) -> DeviceRound:
-    """Return what a device did, if it came to an end; `models` is how many it trains at a time."""
-    order, cost = handed.planned, handed.planned.works_on.cost
-    steps = 0 if report is None else report.result.steps
-    seen = 0 if report is None else min(steps * order.work.batch_size, order.work.epochs * report.result.samples)
+    """Return the record of a task; `models` is how many models the device trains at a time."""
+    planned, cost = dispatched.planned, dispatched.planned.works_on.cost
+    result = None if body is None else body.result
+    steps = 0 if result is None else result.steps
+    seen = 0 if result is None else min(steps * planned.work.batch_size, planned.work.epochs * result.samples)
     up_bytes = 0 if outcome.body is None else len(outcome.body)
     took = spent(
         device,
         cost,
-        batch=order.work.batch_size,
+        batch=planned.work.batch_size,
         steps=steps,
         models=models,
-        down_bytes=handed.job.down_bytes,
+        down_bytes=dispatched.job.down_bytes,
         up_bytes=up_bytes,
     )
     return DeviceRound(
-        device_id=handed.device_id,
-        kept_fraction=kept_fraction(order.works_on if report is None or report.next_mask is None else report.next_mask),
-        trained_fraction=cost.trained_parameters / max(order.mask.graph.parameters, 1),
-        down_bytes=handed.job.down_bytes - handed.setup_bytes,
-        setup_bytes=handed.setup_bytes,
+        device_id=dispatched.device_id,
+        kept_fraction=kept_fraction(planned.works_on if body is None or body.next_mask is None else body.next_mask),
+        trained_fraction=cost.trained_parameters / max(planned.mask.graph.parameters, 1),
+        down_bytes=dispatched.job.down_bytes - dispatched.setup_bytes,
+        setup_bytes=dispatched.setup_bytes,
         up_bytes=up_bytes,
         steps=steps,
         multiply_adds=models * seen * (cost.forward_multiply_adds + cost.backward_multiply_adds),
-        predicted_seconds=None if order.predicted is None else order.predicted.seconds,
+        predicted_seconds=None if planned.predicted is None else planned.predicted.seconds,
         measured_seconds=outcome.seconds,
         step_seconds=outcome.step_seconds,
-        loss=0.0 if report is None else report.result.loss,
+        loss=0.0 if result is None else result.loss,
         own_accuracy=own_accuracy(outcome),
         refused=outcome.refused,
         simulated_seconds=took.seconds,
         joules=took.joules,
         peak_bytes=took.peak_bytes,
         samples=device.data.samples,
-        mask=order.mask.digest,
+        mask=planned.mask.digest,
     )
 
 
 def own_accuracy(outcome: TrainingOutcome) -> float | None:
     """Return how good the device's own model is on its own test samples; None if it has none."""
-    return None if outcome.own is None else outcome.own.right / outcome.own.samples
+    return None if outcome.own is None else outcome.own.accuracy
 
 
 def kept_fraction(mask: Mask) -> float:

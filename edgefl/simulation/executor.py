@@ -1,6 +1,6 @@
-"""Who does the jobs of a simulation: this process, or several others with one thread each.
+"""Executors run the jobs of a simulation: in this process, or in several others with one thread each.
 
-Results come in the order of the jobs, and a job's result does not depend on who did it.
+Outcomes come in the order of the jobs, and do not depend on which worker ran a job.
 """
 
 import multiprocessing
@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from edgefl.federation.evaluation import Tally
 from edgefl.simulation.fleet import FleetDevice
-from edgefl.simulation.jobs import EvaluationJob, Tally, TrainingJob, TrainingOutcome
+from edgefl.simulation.jobs import EvaluationJob, TrainingJob, TrainingOutcome
 from edgefl.simulation.worker import SimulationWorker
 
 __all__ = ["ONE_THREAD", "Executor", "open_executor"]
@@ -23,44 +24,44 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 
 class Executor(Protocol):
-    """Does jobs."""
+    """Runs jobs."""
 
     def train(self, jobs: Sequence[TrainingJob]) -> Iterator[TrainingOutcome]:
-        """Be the devices of these tasks."""
+        """Train these tasks as their devices would."""
         ...
 
-    def examine(self, jobs: Sequence[EvaluationJob]) -> Iterator[Tally]:
-        """Judge models."""
+    def evaluate(self, jobs: Sequence[EvaluationJob]) -> Iterator[Tally]:
+        """Evaluate models."""
         ...
 
     def close(self) -> None:
-        """Send the workers home."""
+        """Stop the workers."""
         ...
 
 
 def open_executor(bundle: bytes, fleet: Sequence[FleetDevice], workers: int = 1) -> Executor:
-    """Return a crew: with one worker it is this process."""
-    return _Alone(SimulationWorker(bundle, fleet)) if workers <= 1 else _Processes(bundle, fleet, workers)
+    """Return an executor; with one worker, jobs run in this process."""
+    return _InProcess(SimulationWorker(bundle, fleet)) if workers <= 1 else _Processes(bundle, fleet, workers)
 
 
-class _Alone:
+class _InProcess:
     """This process."""
 
-    def __init__(self, workshop: SimulationWorker) -> None:
-        self._workshop = workshop
+    def __init__(self, worker: SimulationWorker) -> None:
+        self._worker = worker
 
     def train(self, jobs: Sequence[TrainingJob]) -> Iterator[TrainingOutcome]:
-        return map(self._workshop.train, jobs)
+        return map(self._worker.train, jobs)
 
-    def examine(self, jobs: Sequence[EvaluationJob]) -> Iterator[Tally]:
-        return map(self._workshop.examine, jobs)
+    def evaluate(self, jobs: Sequence[EvaluationJob]) -> Iterator[Tally]:
+        return map(self._worker.evaluate, jobs)
 
     def close(self) -> None:
-        """Nobody has to go."""
+        """There is nothing to stop."""
 
 
 class _Processes:
-    """Several processes, each with the whole fleet's data. They are started afresh, as nothing else is safe here."""
+    """Several processes, each with the whole fleet's data. They are spawned: forking is not safe here."""
 
     def __init__(self, bundle: bytes, fleet: Sequence[FleetDevice], workers: int) -> None:
         self._count = workers
@@ -77,41 +78,41 @@ class _Processes:
     def train(self, jobs: Sequence[TrainingJob]) -> Iterator[TrainingOutcome]:
         return self._pool.map(_train, jobs, chunksize=self._chunk(len(jobs)))
 
-    def examine(self, jobs: Sequence[EvaluationJob]) -> Iterator[Tally]:
-        return self._pool.map(_examine, jobs, chunksize=self._chunk(len(jobs)))
+    def evaluate(self, jobs: Sequence[EvaluationJob]) -> Iterator[Tally]:
+        return self._pool.map(_evaluate, jobs, chunksize=self._chunk(len(jobs)))
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
         self._own.cleanup()
 
     def _chunk(self, jobs: int) -> int:
-        """Return how many jobs go to a worker at once: few enough that nobody waits for the last one alone."""
+        """Return how many jobs go to a worker at once: few enough that all workers end at about the same time."""
         return max(1, jobs // (8 * self._count))
 
 
-_workshop: list[SimulationWorker] = []
-"""The workshop of this process, where it is a worker."""
+_worker: list[SimulationWorker] = []
+"""The worker of this process, if it was started as one."""
 
 
-def _begin(bundle: bytes, fleet: Sequence[FleetDevice], own_models: Path) -> None:
-    _workshop[:] = [SimulationWorker(bundle, fleet, own_models)]
+def _begin(bundle: bytes, fleet: Sequence[FleetDevice], models: Path) -> None:
+    _worker[:] = [SimulationWorker(bundle, fleet, models)]
 
 
 def _awake(_: int) -> None:
-    """Exist: a pool starts its processes when there is something to do."""
+    """Do nothing: a pool starts its processes only when there is a job."""
 
 
 def _train(job: TrainingJob) -> TrainingOutcome:
-    return _workshop[0].train(job)
+    return _worker[0].train(job)
 
 
-def _examine(job: EvaluationJob) -> Tally:
-    return _workshop[0].examine(job)
+def _evaluate(job: EvaluationJob) -> Tally:
+    return _worker[0].evaluate(job)
 
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """Let processes that are started here compute with one thread."""
+    """Make processes that are started here compute with one thread."""
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(ONE_THREAD)
     try:

@@ -8,12 +8,13 @@ from typing import Any
 from device_runtime.personal_model import load_personal
 from edgefl.artifacts.bundle import Bundle, pack_bundle
 from edgefl.errors import EdgeFLError
+from edgefl.federation.evaluation import Score
 from edgefl.masks import Mask, Weights, gather
 from edgefl.simulation.device_rounds import kept_fraction
 from edgefl.simulation.fleet import FleetDevice
 from edgefl.simulation.jobs import EvaluationJob
 from edgefl.simulation.request import SimulationInputs, SimulationRequest
-from edgefl.simulation.results import DeviceRound, Fate, PersonalResult, RoundResult, Score
+from edgefl.simulation.results import DeviceRound, Fate, PersonalResult, RoundResult
 from edgefl.simulation.task_time import spent_by
 from edgefl.simulation.worker import SimulationWorker
 from edgefl.values import digest_of
@@ -95,33 +96,32 @@ def final_results(
     weights = decode(get(f"/v1/federations/{name}/model", {"format": "weights"}), kind=BodyKind.WEIGHTS).arrays
     parts = {device.device_id: part_mask(get, name, device.device_id, bundle) for device in found.fleet}
     masks = {device: mask for device, mask in parts.items() if mask is not None}
-    personal = _judged(bundle, found, homes, masks, weights) if request.personalise else None
+    personal = _evaluated(bundle, found, homes, masks, weights) if request.personalise else None
     return masks, weights, personal
 
 
-def _judged(
+def _evaluated(
     bundle: Bundle, found: SimulationInputs, homes: Path, masks: Mapping[str, Mask], weights: Weights
 ) -> PersonalResult:
     """Judge each device's part of the global model, and its own model, on its own test samples."""
-    workshop = SimulationWorker(pack_bundle(bundle), found.fleet)
+    worker = SimulationWorker(pack_bundle(bundle), found.fleet)
     before, after, kept = {}, {}, {}
     for place, device in enumerate(found.fleet):
         mask = masks.get(device.device_id)
         if mask is None or not len(device.test):
             continue
-        before[device.device_id] = _right(workshop, place, gather(mask, weights))
+        before[device.device_id] = _own_accuracy(worker, place, gather(mask, weights))
         kept[device.device_id] = kept_fraction(mask)
         try:
             own = load_personal(homes / device.device_id / "personal")
         except EdgeFLError:
             after[device.device_id] = before[device.device_id]
             continue
-        after[device.device_id] = _right(workshop, place, own.weights)
+        after[device.device_id] = _own_accuracy(worker, place, own.weights)
         kept[device.device_id] = kept_fraction(own.mask)
     return PersonalResult(before, after, kept, (), 0.0)
 
 
-def _right(workshop: SimulationWorker, place: int, weights: Weights) -> float:
+def _own_accuracy(worker: SimulationWorker, place: int, weights: Weights) -> float:
     body = encode_weights(weights, {})
-    marks = workshop.examine(EvaluationJob(None, body, digest_of(body), device=place))
-    return marks.right / marks.samples
+    return worker.evaluate(EvaluationJob(body, digest_of(body), device=place)).accuracy

@@ -14,14 +14,15 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from edgefl.artifacts.bundle import Bundle, write_bundle
 from edgefl.coordinator_process import CoordinatorProcess, running_coordinator
 from edgefl.errors import EdgeFLError, MissingDependencyError
+from edgefl.federation.settings import EvaluationSettings
 from edgefl.simulation.executor import ONE_THREAD
-from edgefl.simulation.federation_text import federation_text
 from edgefl.simulation.http_results import Download, final_results, round_results
 from edgefl.simulation.request import SimulationInputs, SimulationRequest
 from edgefl.simulation.results import RoundResult
@@ -33,6 +34,9 @@ __all__ = ["simulate_over_http"]
 
 NAME = "simulation"
 _LOOK = 0.2
+_LONGER = 2.0**10
+"""A deadline in simulated seconds means nothing on this machine, so it is stretched, and the share of it that plans may
+fill is reduced by the same power of two: their product stays the same, to the bit."""
 _OVER = ("finished", "aborted")
 
 
@@ -57,7 +61,7 @@ def simulate_over_http(
     with tempfile.TemporaryDirectory(prefix="edgefl-http-") as name:
         place = Path(name)
         write_bundle(bundle, place / "model.zip")
-        (place / "federation.toml").write_text(federation_text(request, NAME), encoding="utf-8")
+        _write_federation_file(request, place / "federation.toml")
         (place / "request.json").write_text(dumps(request), encoding="utf-8")
         shown.stage("starting a coordinator")
         with (
@@ -71,6 +75,24 @@ def simulate_over_http(
     summary = summary_of(rounds, personal, time.perf_counter() - began)
     folder.finish(weights, masks, personal, summary)
     return summary
+
+
+def _write_federation_file(request: SimulationRequest, path: Path) -> None:
+    """Write the federation file of a coordinator that runs the same federation in real time."""
+    from coordinator.federations.federation_file_layout import federation_toml
+
+    settings = request.federation
+    devices = min(settings.selection.devices, request.devices)
+    real = replace(
+        settings,
+        name=NAME,
+        round_share=settings.round_share / _LONGER,
+        rounds=replace(settings.rounds, deadline=_LONGER * settings.rounds.deadline, at_least=devices),
+        selection=replace(settings.selection, devices=devices, wait_for=request.devices),
+        budget=replace(settings.budget, adapt=False),
+        evaluation=settings.evaluation or EvaluationSettings(data=request.data, folder=request.folder),
+    )
+    path.write_text(federation_toml(real, "model.zip"), encoding="utf-8")
 
 
 def _check(request: SimulationRequest) -> None:

@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from edgefl.errors import EdgeFLError, MissingDependencyError
+from edgefl.federation.evaluation import Tally
 from edgefl.simulation.executor import Executor
 from edgefl.simulation.fleet import FleetDevice
-from edgefl.simulation.jobs import EvaluationJob, Tally, TrainingJob, TrainingOutcome
+from edgefl.simulation.jobs import EvaluationJob, TrainingJob, TrainingOutcome
 from edgefl.simulation.worker import SimulationWorker
 
 __all__ = ["ray_executor"]
@@ -25,10 +26,10 @@ def ray_executor(
         import ray
     except ImportError:
         raise MissingDependencyError("ray", action="A simulation on Ray", extra="ray") from None
-    return _RayCrew(ray, bundle, fleet, address, workers)
+    return _RayExecutor(ray, bundle, fleet, address, workers)
 
 
-class _RayCrew:
+class _RayExecutor:
     def __init__(
         self, ray: Any, bundle: bytes, fleet: Sequence[FleetDevice], address: str | None, workers: int | None
     ) -> None:
@@ -42,7 +43,7 @@ class _RayCrew:
         self._workers = [actor.remote(bundle, data) for _ in range(count)]
 
     def train(self, jobs: Sequence[TrainingJob]) -> Iterator[TrainingOutcome]:
-        """Let the workers be the devices of these tasks."""
+        """Train these tasks on the workers."""
         bodies = _Bodies(self._ray)
         waiting = [
             self._of(job.device if job.starts_from_own else turn).train.remote(
@@ -52,11 +53,11 @@ class _RayCrew:
         ]
         return map(self._ray.get, waiting)
 
-    def examine(self, jobs: Sequence[EvaluationJob]) -> Iterator[Tally]:
-        """Let the workers judge models."""
+    def evaluate(self, jobs: Sequence[EvaluationJob]) -> Iterator[Tally]:
+        """Evaluate models on the workers."""
         bodies = _Bodies(self._ray)
         waiting = [
-            self._of(turn).examine.remote(replace(job, weights=b""), bodies.put(job.weights))
+            self._of(turn).evaluate.remote(replace(job, weights=b""), bodies.put(job.weights))
             for turn, job in enumerate(jobs)
         ]
         return map(self._ray.get, waiting)
@@ -74,16 +75,16 @@ class _RayCrew:
 
 
 class _Worker:
-    """The actor: a workshop of its own, one job at a time."""
+    """The actor: a worker that runs one job at a time."""
 
     def __init__(self, bundle: bytes, fleet: Sequence[FleetDevice]) -> None:
-        self._workshop = SimulationWorker(bundle, fleet)
+        self._worker = SimulationWorker(bundle, fleet)
 
     def train(self, job: TrainingJob, weights: bytes) -> TrainingOutcome:
-        return self._workshop.train(replace(job, weights=weights))
+        return self._worker.train(replace(job, weights=weights))
 
-    def examine(self, job: EvaluationJob, weights: bytes) -> Tally:
-        return self._workshop.examine(replace(job, weights=weights))
+    def evaluate(self, job: EvaluationJob, weights: bytes) -> Tally:
+        return self._worker.evaluate(replace(job, weights=weights))
 
 
 class _Bodies:

@@ -1,28 +1,26 @@
-"""What somebody asks of a simulation, as a value: everything that its result depends on, and nothing else.
+"""The request for a simulation: everything that its result depends on, and nothing else.
 
-`edgefl simulate` makes one from its options, a run folder keeps it as `request.json`, and `simulation_inputs` turns it
-into a model, a fleet and a strategy. How the work is spread over processes is not part of it: the result does not
-depend on that.
+`edgefl simulate` makes one from its options, a run folder keeps it as `request.json`, and `simulation_inputs` loads
+what it names. How the work is spread over processes is not part of it: the result does not depend on that.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from edgefl.artifacts.bundle import Bundle
 from edgefl.data import Dataset, load, some_samples
 from edgefl.errors import EdgeFLError
+from edgefl.federation.settings import FederationSettings
 from edgefl.simulation.availability import Availability, Sessions, read_trace
 from edgefl.simulation.device_class import DeviceClass
 from edgefl.simulation.fleet import FleetDevice, fleet_of
-from edgefl.simulation.settings import FederationSettings
 from edgefl.strategies import Strategy, strategy_of
-from edgefl.values import Fraction, Name, PositiveCount, Setting, check_fields, document
+from edgefl.values import Fraction, PositiveCount, check_fields, document
 
 __all__ = ["SimulationRequest", "SimulationInputs", "simulation_inputs"]
 
 
-@document("simulation", version=1)
+@document("simulation", version=2)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationRequest:
     """What is simulated."""
@@ -42,10 +40,8 @@ class SimulationRequest:
     classes: tuple[DeviceClass, ...] = (DeviceClass(),)
     trace: str | None = field(default=None, metadata={"absent": "by chance, as the classes say"})
     """A CSV file that says when devices are there."""
-    strategy: Name = "fedavg"
-    settings: Mapping[str, Setting] = field(default_factory=dict)
-    """Of the strategy."""
-    federation: FederationSettings = field(default_factory=FederationSettings)
+    federation: FederationSettings = field(default_factory=lambda: FederationSettings(name="simulation"))
+    """Strategy, rounds, selection and local work, as a coordinator is configured."""
     personalise: bool = True
     """Whether devices make the last model their own, where the strategy says how, and are judged in the end."""
 
@@ -65,7 +61,7 @@ class SimulationInputs:
 
 def simulation_inputs(request: SimulationRequest, bundle: Bundle) -> SimulationInputs:
     """Load the data, divide it, and make the strategy; what does not go together is an error."""
-    strategy = strategy_of(request.strategy, request.settings)
+    strategy = strategy_of(request.federation.strategy.name, request.federation.strategy.settings)
     dataset = some_samples(load(request.data, request.folder), request.samples, request.test_samples)
     _check_fit(dataset, bundle, request)
     fleet = fleet_of(

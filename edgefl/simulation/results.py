@@ -4,17 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["DeviceRound", "Fate", "PersonalResult", "RoundResult", "Score", "mean"]
+from edgefl.federation.evaluation import Score
 
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """What a model is worth on some samples."""
-
-    accuracy: float
-    loss: float
-    """Mean cross-entropy."""
-    samples: int
+__all__ = ["DeviceRound", "Fate", "PersonalResult", "RoundResult", "mean"]
 
 
 class Fate(StrEnum):

@@ -1,4 +1,4 @@
-"""A whole simulation: every round, what devices make of the last model, and all of it kept in a folder."""
+"""Runs a whole simulation: every round, then personalisation; the run is kept in a folder."""
 
 import time
 from collections.abc import Callable
@@ -18,25 +18,25 @@ def simulate(
     request: SimulationRequest,
     bundle: Bundle,
     found: SimulationInputs,
-    crew: Executor,
+    executor: Executor,
     folder: RunFolder,
     *,
     show: Callable[[RoundResult], None] = lambda result: None,
     stage: Callable[[str], None] = lambda text: None,
 ) -> Summary:
-    """Run a federation to its end, and return what it came to; `show` sees every round."""
+    """Run a federation to its end and return its summary; `show` is called with every round."""
     began, rounds = time.perf_counter(), []
     made = SimulatedFederation(
-        bundle, found.fleet, found.strategy, request.federation, crew=crew, availability=found.availability
+        bundle, found.fleet, found.strategy, request.federation, executor=executor, availability=found.availability
     )
     with made as federation:
         for result in federation.rounds():
             folder.add_round(result)
             rounds.append(result)
             show(result)
-        parts, personal = federation.masks, None  # those of the rounds: devices tune other ones in the end
+        parts, personal = federation.masks, None  # of the rounds: personalisation may change them
         if request.personalise:
-            stage("devices make the last model their own")
+            stage("devices personalise the final model")
             personal = federation.personalise()
         summary = summary_of(rounds, personal, time.perf_counter() - began)
         folder.finish(federation.model.weights, parts, personal, summary)

@@ -1,7 +1,7 @@
-"""A simulated federation: the rounds of `coordinator.rounds.state_machine` without network, disk or waiting.
+"""A simulated federation: the coordinator's rounds without network, disk or waiting.
 
-Everything that decides about the model is the real thing: the strategy, the bodies on the wire, the device's trainer,
-the check of what it sends. What is left out is what can go wrong on the way.
+Everything that affects the model is real: the strategy, the bodies on the wire, the device's trainer, and the checks of
+what it sends (`edgefl.federation` holds what the coordinator shares). Only transport failures are left out.
 """
 
 import time
@@ -11,26 +11,29 @@ from dataclasses import dataclass, replace
 from edgefl.artifacts.bundle import Bundle, pack_bundle
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.federation.client_selection import ClientRecord, plan_round, selection_order
-from edgefl.federation.seeds import combine_seed, extract_seed, personal_seed, round_seed
+from edgefl.federation.evaluation import Score, score_of, sum_of
+from edgefl.federation.participants import participant_of
+from edgefl.federation.round_contexts import aggregation_context, personalisation_context, planning_context
+from edgefl.federation.seeds import extract_seed
+from edgefl.federation.settings import FederationSettings
+from edgefl.federation.updates import client_update_of
 from edgefl.local_rules import changes_model
 from edgefl.masks import Mask, Weights, full_mask, gather
 from edgefl.simulation.availability import Availability, Sessions
 from edgefl.simulation.device_rounds import device_round, kept_fraction, own_accuracy
 from edgefl.simulation.executor import Executor, open_executor
 from edgefl.simulation.fleet import FleetDevice
-from edgefl.simulation.handout import Handed, Handout
+from edgefl.simulation.job_dispatch import DispatchedJob, JobDispatcher
 from edgefl.simulation.jobs import EvaluationJob, TrainingOutcome
-from edgefl.simulation.results import DeviceRound, Fate, PersonalResult, RoundResult, Score
-from edgefl.simulation.settings import FederationSettings
+from edgefl.simulation.results import DeviceRound, Fate, PersonalResult, RoundResult
 from edgefl.simulation.simulated_clock import SimulatedClock
-from edgefl.strategies import ClientUpdate, Participant, PlannedTask, RoundContext, Strategy, check_personal
-from edgefl.values import Budget, digest_of
+from edgefl.strategies import ClientUpdate, Participant, PlannedTask, Strategy, check_personal
+from edgefl.values import digest_of
 from edgefl.wire import ResultBody, decode_result, encode_weights
 
 __all__ = ["SimulatedFederation"]
 
-_PIECE = 1000
-"""Published test samples that one worker judges at a time."""
+_TEST_SAMPLES_PER_JOB = 1000
 
 
 class SimulatedFederation:
@@ -44,78 +47,75 @@ class SimulatedFederation:
         settings: FederationSettings,
         *,
         workers: int = 1,
-        crew: Executor | None = None,
+        executor: Executor | None = None,
         weights: Weights | None = None,
         availability: Availability | None = None,
     ) -> None:
         self.strategy, self.settings, self.fleet = strategy, settings, tuple(fleet)
         self.model = strategy.begin(bundle.graph, bundle_weights(bundle) if weights is None else weights)
-        self._crew = open_executor(pack_bundle(bundle), fleet, workers) if crew is None else crew
-        self._handout = Handout(bundle, settings, {one.device_id: place for place, one in enumerate(fleet)})
-        self._most_epochs = {one.device_id: one.kind.most_epochs for one in fleet if one.kind.most_epochs is not None}
+        self._executor = open_executor(pack_bundle(bundle), fleet, workers) if executor is None else executor
+        self._dispatcher = JobDispatcher(bundle, settings, {one.device_id: place for place, one in enumerate(fleet)})
         self._models = getattr(strategy, "models", 1)
-        """How many models a device trains in a round: Ditto's have two."""
-        self._standing = {one.device_id: _Standing() for one in fleet}
+        """How many models a device trains in a round: Ditto's devices train two."""
+        self._states = {one.device_id: _DeviceState() for one in fleet}
         self._devices = {one.device_id: one for one in fleet}
         self._clock = SimulatedClock(
-            self.fleet, availability or Sessions(settings.seed), settings.deadline, settings.seed
+            self.fleet, availability or Sessions(settings.seed), settings.rounds.deadline, settings.seed
         )
 
     def __enter__(self) -> "SimulatedFederation":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._crew.close()
+        self._executor.close()
 
     def rounds(self) -> Iterator[RoundResult]:
-        """Do all rounds, one for each result that is asked for."""
-        for number in range(self.settings.rounds):
+        """Run all rounds, one for each result that is taken."""
+        for number in range(self.settings.rounds.count):
             yield self._round(number)
 
     def personalise(self) -> PersonalResult:
-        """Let every device make the last model its own, and judge what it has before and after."""
-        began, number = time.perf_counter(), self.settings.rounds
-        everyone = [self._participant(device) for device in self.fleet]
-        planned_tasks = self.strategy.personalise(
-            self.model, everyone, self._moment(personal_seed(self.settings.seed), number)
-        )
-        masks = {one.device_id: one.mask or self._usual(one) for one in everyone}
-        before = self._judge({device: mask for device, mask in masks.items() if mask is not None})
-        own = {device: one.accuracy for device, one in self._standing.items() if one.accuracy is not None}
+        """Let every device personalise the final model, and evaluate its submodel before and after."""
+        began, number = time.perf_counter(), self.settings.rounds.count
+        participants = [self._participant(device) for device in self.fleet]
+        planned_tasks = self.strategy.personalise(self.model, participants, personalisation_context(self.settings))
+        masks = {one.device_id: one.mask or self._last_planned_mask(one) for one in participants}
+        before = self._evaluate_submodels({device: mask for device, mask in masks.items() if mask is not None})
+        own = {device: one.accuracy for device, one in self._states.items() if one.accuracy is not None}
         kept = {device: kept_fraction(mask) for device, mask in masks.items() if mask is not None}
         after, devices = before | own, []
-        for handed, outcome in self._done(planned_tasks, number):
-            report = None if outcome.body is None else decode_result(outcome.body, self.model.graph)
-            if report is not None:
-                self._counted(handed, outcome, report, personal=True)
-            devices.append(self._device_round(handed, outcome, report, models=1))
-            kept[handed.device_id] = devices[-1].kept_fraction
+        for dispatched, outcome in self._train(planned_tasks, number):
+            body = None if outcome.body is None else decode_result(outcome.body, self.model.graph)
+            if body is not None:
+                check_personal(self._update(dispatched, body))
+                self._note_result(dispatched, outcome, body)
+            devices.append(self._device_round(dispatched, outcome, body, models=1))
+            kept[dispatched.device_id] = devices[-1].kept_fraction
             if devices[-1].own_accuracy is not None:
-                after[handed.device_id] = devices[-1].own_accuracy
+                after[dispatched.device_id] = devices[-1].own_accuracy
         return PersonalResult(before, after, kept, tuple(devices), time.perf_counter() - began)
 
     @property
     def masks(self) -> dict[str, Mask]:
-        """What each device had after its last round; of those that took part."""
-        return {device: one.mask for device, one in self._standing.items() if one.mask is not None}
+        """The mask of each device after its last round; devices that never took part have none."""
+        return {device: one.mask for device, one in self._states.items() if one.mask is not None}
 
     def score(self, mask: Mask | None = None) -> Score | None:
-        """Judge the global model, or a part of it, on the published test samples; None if there are none."""
+        """Evaluate the global model, or a submodel of it, on the published test samples; None if there are none."""
         samples = len(self.fleet[0].data.dataset.test)
         if not samples:
             return None
         mask = full_mask(self.model.graph) if mask is None else mask
         body = encode_weights(gather(mask, self.model.weights), {})
         digest = digest_of(body)
-        pieces = [
-            EvaluationJob(None, body, digest, begin=begin, end=min(samples, begin + _PIECE))
-            for begin in range(0, samples, _PIECE)
+        jobs = [
+            EvaluationJob(body, digest, begin=begin, end=min(samples, begin + _TEST_SAMPLES_PER_JOB))
+            for begin in range(0, samples, _TEST_SAMPLES_PER_JOB)
         ]
-        marks = list(self._crew.examine(pieces))
-        return Score(sum(m.right for m in marks) / samples, sum(m.loss for m in marks) / samples, samples)
+        return score_of(sum_of(self._executor.evaluate(jobs)))
 
     def extracted(self, fraction: float) -> tuple[Mask, Score | None]:
-        """Judge the part of the global model that the strategy thinks the best of this size."""
+        """Evaluate the submodel of this size that the strategy considers the best."""
         mask = self.strategy.extract(self.model, fraction, extract_seed(self.settings.seed))
         return mask, self.score(mask)
 
@@ -124,82 +124,73 @@ class SimulatedFederation:
     def _round(self, number: int) -> RoundResult:
         began, present = time.perf_counter(), self._clock.present()
         began_at = self._clock.now
-        planned_tasks = self._orders(number, present)
+        planned_tasks = self._plan(number, present)
         failing = {name for name in planned_tasks if self._clock.fails(self._devices[name], number)}
         devices, updates = [], []
-        for handed, outcome in self._done(planned_tasks, number, failing):
-            report = None if outcome.body is None else decode_result(outcome.body, self.model.graph)
-            done = self._device_round(handed, outcome, report)
+        for dispatched, outcome in self._train(planned_tasks, number, failing):
+            body = None if outcome.body is None else decode_result(outcome.body, self.model.graph)
+            done = self._device_round(dispatched, outcome, body)
             devices.append(done)
-            if report is not None and done.fate is Fate.ARRIVED:
-                updates.append(self._counted(handed, outcome, report))
+            if body is not None and done.fate is Fate.ARRIVED:
+                update = self._update(dispatched, body)
+                self.strategy.check(update)
+                updates.append(update)
+                self._note_result(dispatched, outcome, body)
             else:
-                self._note_failure(handed.device_id)
+                self._note_failure(dispatched.device_id)
         if updates:
-            round_context = self._moment(combine_seed(self.settings.seed, number), number)
-            self.model = self.strategy.combine(self.model, updates, round_context)
+            self.model = self.strategy.combine(self.model, updates, aggregation_context(self.settings, number))
         took = self._clock.close(devices)
         score = self.score() if self.settings.evaluates(number) else None
         return RoundResult(number, tuple(devices), score, time.perf_counter() - began, began_at, took)
 
-    def _orders(self, number: int, present: Sequence[FleetDevice]) -> Mapping[str, PlannedTask]:
-        """Return what the strategy asks of the devices that were drawn; those that it leaves out are replaced."""
-        round_context = self._moment(round_seed(self.settings.seed, number), number)
+    def _plan(self, number: int, present: Sequence[FleetDevice]) -> Mapping[str, PlannedTask]:
+        """Return planned tasks for the selected devices; those that the strategy leaves out are replaced by others."""
+        round_context = planning_context(self.settings, number)
         queue = selection_order(present, round_context.seed, self._record)
-        asked = plan_round(self.strategy, self.model, queue, self.settings.per_round, round_context, self._participant)
-        return {device: self._limited(device, planned) for device, planned in asked.items()}
+        count = self.settings.selection.devices
+        planned_tasks = plan_round(self.strategy, self.model, queue, count, round_context, self._participant)
+        return {device: self._limit_epochs(device, planned) for device, planned in planned_tasks.items()}
 
-    def _limited(self, device: str, planned: PlannedTask) -> PlannedTask:
-        """Return an order with no more passes than the device makes."""
-        most = min(self._most_epochs.get(device, planned.work.epochs), planned.work.epochs)
-        return planned if most == planned.work.epochs else replace(planned, work=replace(planned.work, epochs=most))
+    def _limit_epochs(self, device: str, planned: PlannedTask) -> PlannedTask:
+        """Return a task with no more epochs than devices of this class run."""
+        most = self._devices[device].kind.most_epochs
+        if most is None or most >= planned.work.epochs:
+            return planned
+        return replace(planned, work=replace(planned.work, epochs=most))
 
-    def _done(
+    def _train(
         self, planned_tasks: Mapping[str, PlannedTask], number: int, failing: Collection[str] = ()
-    ) -> Iterator[tuple[Handed, TrainingOutcome]]:
-        """Let devices do their tasks; those that will fail are not trained for nothing."""
-        tasks = self._handout.tasks(self.model, planned_tasks, number)
-        outcomes = self._crew.train([handed.job for handed in tasks if handed.device_id not in failing])
-        for handed in tasks:
-            yield handed, _NOTHING if handed.device_id in failing else next(outcomes)
+    ) -> Iterator[tuple[DispatchedJob, TrainingOutcome]]:
+        """Train the tasks of a round. Those whose devices will fail are not trained."""
+        jobs = self._dispatcher.dispatch(self.model, planned_tasks, number)
+        outcomes = self._executor.train([one.job for one in jobs if one.device_id not in failing])
+        for dispatched in jobs:
+            yield dispatched, _FAILED if dispatched.device_id in failing else next(outcomes)
 
-    def _counted(
-        self, handed: Handed, outcome: TrainingOutcome, report: ResultBody, *, personal: bool = False
-    ) -> ClientUpdate:
-        """Check what a device sent, and note what is known of it from now on."""
-        update = self._contribution(handed, report)
-        check_personal(update) if personal else self.strategy.check(update)
-        before = self._standing[handed.device_id]
+    def _update(self, dispatched: DispatchedJob, body: ResultBody) -> ClientUpdate:
+        return client_update_of(dispatched.plan, dispatched.planned.mask, self.model.weights, body)
+
+    def _note_result(self, dispatched: DispatchedJob, outcome: TrainingOutcome, body: ResultBody) -> None:
+        """Note what is known of a device after a result that counts."""
+        before = self._states[dispatched.device_id]
         mask, accuracy = before.mask, before.accuracy
-        if changes_model(handed.planned.rule):
-            mask, accuracy = report.next_mask or handed.planned.mask, own_accuracy(outcome)
-        self._standing[handed.device_id] = _Standing(
-            report.result.samples, mask, accuracy, before.done + 1, before.failed
+        if changes_model(dispatched.planned.rule):
+            mask, accuracy = body.next_mask or dispatched.planned.mask, own_accuracy(outcome)
+        self._states[dispatched.device_id] = _DeviceState(
+            body.result.samples, mask, accuracy, before.done + 1, before.failed
         )
-        return update
 
     def _note_failure(self, device: str) -> None:
-        before = self._standing[device]
-        self._standing[device] = replace(before, failed=before.failed + 1)
-
-    def _contribution(self, handed: Handed, report: ResultBody) -> ClientUpdate:
-        return ClientUpdate(
-            device_id=handed.device_id,
-            mask=handed.planned.mask,
-            rule=handed.plan.rule,
-            seed=handed.plan.seed,
-            base=self.model.weights,
-            result=report.result,
-            tensors=report.tensors,
-            next_mask=report.next_mask,
-        )
+        before = self._states[device]
+        self._states[device] = replace(before, failed=before.failed + 1)
 
     def _device_round(
-        self, handed: Handed, outcome: TrainingOutcome, report: ResultBody | None, models: int | None = None
+        self, dispatched: DispatchedJob, outcome: TrainingOutcome, body: ResultBody | None, models: int | None = None
     ) -> DeviceRound:
-        device = self._devices[handed.device_id]
-        made = device_round(device, handed, outcome, report, self._models if models is None else models)
-        if outcome is _NOTHING:
+        device = self._devices[dispatched.device_id]
+        made = device_round(device, dispatched, outcome, body, self._models if models is None else models)
+        if outcome is _FAILED:
             return replace(made, fate=Fate.LOST)
         if outcome.refused is not None:
             return replace(made, fate=Fate.REFUSED)
@@ -207,30 +198,29 @@ class SimulatedFederation:
 
     # What strategies are told
 
-    def _moment(self, seed: int, number: int) -> RoundContext:
-        return RoundContext(number, self.settings.rounds, seed, self.settings.work)
-
     def _record(self, device: FleetDevice) -> ClientRecord:
-        standing = self._standing[device.device_id]
-        return ClientRecord(device.device_id, standing.done, standing.failed)
+        state = self._states[device.device_id]
+        return ClientRecord(device.device_id, state.done, state.failed)
 
     def _participant(self, device: FleetDevice) -> Participant:
-        standing = self._standing[device.device_id]
-        seconds = self.settings.deadline_share * self.settings.deadline
-        limits = Budget(round_seconds=seconds, peak_bytes=device.profile.memory_free_bytes)
-        return Participant(
-            device.device_id, device.profile, limits.tightened_by(device.kind.limits), standing.samples, standing.mask
+        state = self._states[device.device_id]
+        return participant_of(
+            self.settings,
+            device.device_id,
+            device.profile,
+            limits=device.kind.limits,
+            samples=state.samples,
+            mask=state.mask,
         )
 
-    def _usual(self, participant: Participant) -> Mask | None:
-        """Return the part that a device which never took part would be given in the last round."""
-        number = self.settings.rounds - 1
-        round_context = self._moment(round_seed(self.settings.seed, number), number)
+    def _last_planned_mask(self, participant: Participant) -> Mask | None:
+        """Return the mask that a device which never took part would get in the last round."""
+        round_context = planning_context(self.settings, self.settings.rounds.count - 1)
         planned = self.strategy.plan(self.model, [participant], round_context).get(participant.device_id)
         return None if planned is None else planned.works_on
 
-    def _judge(self, masks: Mapping[str, Mask]) -> dict[str, float]:
-        """Return how good each device's part of the global model is on its own test samples."""
+    def _evaluate_submodels(self, masks: Mapping[str, Mask]) -> dict[str, float]:
+        """Return the accuracy of each device's submodel of the global model on the device's own test samples."""
         bodies: dict[str, bytes] = {}
         jobs = []
         for place, device in enumerate(self.fleet):
@@ -238,17 +228,17 @@ class SimulatedFederation:
             if mask is not None and len(device.test):
                 if mask.digest not in bodies:
                     bodies[mask.digest] = encode_weights(gather(mask, self.model.weights), {})
-                jobs.append((device.device_id, EvaluationJob(None, bodies[mask.digest], mask.digest, device=place)))
-        marks = self._crew.examine([job for _, job in jobs])
-        return {device: mark.right / mark.samples for (device, _), mark in zip(jobs, marks, strict=True)}
+                jobs.append((device.device_id, EvaluationJob(bodies[mask.digest], mask.digest, device=place)))
+        tallies = self._executor.evaluate([job for _, job in jobs])
+        return {device: tally.accuracy for (device, _), tally in zip(jobs, tallies, strict=True)}
 
 
-_NOTHING = TrainingOutcome(None, None, None, 0.0, 0.0)
-"""Of a task that failed."""
+_FAILED = TrainingOutcome(None, None, None, 0.0, 0.0)
+"""The outcome of a task that failed."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Standing:
+class _DeviceState:
     """What is known of a device from its last result."""
 
     samples: int | None = None

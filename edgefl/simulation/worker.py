@@ -1,7 +1,7 @@
-"""A worker's side of a simulation: devices do what was handed out, and models are judged.
+"""A simulation's worker: trains the devices' tasks and evaluates models.
 
-Every worker has the bundle and all devices' data, so that any of them can be any device. What a task needs comes as the
-bytes that the device would download, and leaves as those that it would send.
+Every worker has the bundle and all devices' data, so any of them can stand in for any device. A task arrives as the
+bytes that the device would download, and leaves as those that it would upload.
 """
 
 import statistics
@@ -16,13 +16,14 @@ from device_runtime.refusal import RefusalError
 from device_runtime.trainer import Trainer, TrainingTask
 from edgefl.artifacts.bundle import INFER, unpack_bundle
 from edgefl.artifacts.submodel import training_graph
+from edgefl.federation.cache import LruCache
+from edgefl.federation.evaluation import Tally, sum_of, tally_of
 from edgefl.local_rules import changes_model
-from edgefl.masks import Array, Mask, Weights
+from edgefl.masks import Mask, Weights
 from edgefl.simulation.cached_engine import CachedEngine
 from edgefl.simulation.device_models import DeviceModels
 from edgefl.simulation.fleet import FleetDevice
-from edgefl.simulation.jobs import EvaluationJob, Tally, TrainingJob, TrainingOutcome
-from edgefl.simulation.recent import LruCache
+from edgefl.simulation.jobs import EvaluationJob, TrainingJob, TrainingOutcome
 from edgefl.simulation.recorder import PredictedRecorder
 from edgefl.values import ClientPlan, loads
 from edgefl.wire import BodyKind, decode, decode_mask
@@ -30,18 +31,18 @@ from edgefl.wire import BodyKind, decode, decode_mask
 __all__ = ["SimulationWorker"]
 
 _BATCH = 250
-"""Samples that are judged at a time."""
+"""Samples that are evaluated at a time."""
 _KEPT_GRAPHS = 256
 _KEPT_MASKS = 256
 _KEPT_WEIGHTS = 2
 
 
 class SimulationWorker:
-    """Does jobs, one at a time."""
+    """Runs jobs, one at a time."""
 
-    def __init__(self, bundle: bytes, fleet: Sequence[FleetDevice], own_models: Path | None = None) -> None:
+    def __init__(self, bundle: bytes, fleet: Sequence[FleetDevice], models: Path | None = None) -> None:
         self._bundle, self._fleet = unpack_bundle(bundle), fleet
-        self._own = DeviceModels(self._bundle.graph, own_models)
+        self._models = DeviceModels(self._bundle.graph, models)
         self._engine = CachedEngine()
         self._inference = self._bundle.files[INFER]
         self._graphs: LruCache[frozenset[str], bytes] = LruCache(_KEPT_GRAPHS)
@@ -49,7 +50,7 @@ class SimulationWorker:
         self._weights: LruCache[str, Weights] = LruCache(_KEPT_WEIGHTS)
 
     def train(self, job: TrainingJob) -> TrainingOutcome:
-        """Be a device that does a task."""
+        """Train a task as its device would."""
         device, plan = self._fleet[job.device], loads(ClientPlan, job.plan)
         mask, weights = self._mask(plan.mask, job.mask), self._arrays(plan.weights or "", job.weights)
         task = TrainingTask(
@@ -60,7 +61,7 @@ class SimulationWorker:
             self._inference,
             {} if job.extras is None else decode(job.extras, kind=BodyKind.WEIGHTS).arrays,
             job.down_bytes,
-            lambda: self._own.part(job.device, mask, weights),
+            lambda: self._models.part(job.device, mask, weights),
         )
         recorder = PredictedRecorder(plan.predicted)
         trainer = Trainer(
@@ -75,27 +76,27 @@ class SimulationWorker:
         own = None
         if changes_model(plan.rule):
             if job.starts_from_own:  # nobody else reads it, and a thousand models fill a disk
-                self._own.keep(job.device, finished.mask, finished.weights)
-            own = self._judge(finished.weights, device) if len(device.test) else None
+                self._models.keep(job.device, finished.mask, finished.weights)
+            own = self._evaluate_own(finished.weights, device) if len(device.test) else None
         return TrainingOutcome(finished.body, None, own, seconds, statistics.median(recorder.step_seconds))
 
-    def examine(self, job: EvaluationJob) -> Tally:
-        """Judge a model."""
+    def evaluate(self, job: EvaluationJob) -> Tally:
+        """Evaluate a model."""
         weights = self._arrays(job.weights_digest, job.weights)
         if job.device is not None:
-            return self._judge(weights, self._fleet[job.device])
-        dataset, marks = self._fleet[0].data.dataset, []
+            return self._evaluate_own(weights, self._fleet[job.device])
+        dataset, tallies = self._fleet[0].data.dataset, []
         for begin in range(job.begin, job.end, _BATCH):
             x, y = dataset.batch(np.arange(begin, min(job.end, begin + _BATCH)), "test")
-            marks.append(_marks(self._predictor, weights, x, y))
-        return _sum(marks)
+            tallies.append(tally_of(self._predictor(weights, x), y))
+        return sum_of(tallies)
 
-    def _judge(self, weights: Weights, device: FleetDevice) -> Tally:
-        marks = []
+    def _evaluate_own(self, weights: Weights, device: FleetDevice) -> Tally:
+        tallies = []
         for begin in range(0, len(device.test), _BATCH):
             x, y = device.data.dataset.batch(device.test[begin : begin + _BATCH], device.test_part)
-            marks.append(_marks(self._predictor, weights, x, y))
-        return _sum(marks)
+            tallies.append(tally_of(self._predictor(weights, x), y))
+        return sum_of(tallies)
 
     @property
     def _predictor(self) -> OnnxPredictor:
@@ -109,15 +110,3 @@ class SimulationWorker:
 
     def _graph(self, mask: Mask) -> bytes:
         return self._graphs.get(mask.trained, lambda: training_graph(self._bundle, mask))
-
-
-def _marks(predict: OnnxPredictor, weights: Weights, x: Array, y: Array) -> Tally:
-    logits = predict(weights, x).astype(np.float64)
-    right = int(np.count_nonzero(logits.argmax(axis=1) == y))
-    logits -= logits.max(axis=1, keepdims=True)
-    losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(y)), y]
-    return Tally(right, float(losses.sum()), len(y))
-
-
-def _sum(marks: Sequence[Tally]) -> Tally:
-    return Tally(sum(m.right for m in marks), sum(m.loss for m in marks), sum(m.samples for m in marks))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from edgefl.cli.main import main
+from edgefl.federation import StrategyChoice
 from tests.report.runs import asked, tiny_run, written
 
 Capture = pytest.CaptureFixture[str]
@@ -19,7 +20,9 @@ def folders(tmp_path: Path) -> list[str]:
     first = tiny_run()
     assert first.summary is not None
     better = replace(first.summary, accuracy=0.75, up_bytes=first.summary.up_bytes // 2)
-    second = replace(asked(first, strategy="hermes"), summary=better)
+    federation = first.request.federation
+    pruning = StrategyChoice(name="hermes", settings=federation.strategy.settings)
+    second = replace(asked(first, federation=replace(federation, strategy=pruning)), summary=better)
     return [str(written(first, tmp_path / "plain")), str(written(second, tmp_path / "pruned"))]
 
 

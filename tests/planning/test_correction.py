@@ -24,7 +24,7 @@ def telemetry(factor: float = 1.0, **changes: object) -> Telemetry:
 
 
 def budget(correction: Correction) -> Budget:
-    return budget_of(PROFILE, deadline_seconds=100, joules=50, correction=correction)
+    return budget_of(PROFILE, deadline_seconds=100, round_share=0.8, joules=50, correction=correction)
 
 
 def seconds(correction: Correction) -> float:
@@ -140,4 +140,4 @@ def test_memory_is_what_is_free_or_what_is_allowed() -> None:
 
 def test_a_share_that_is_none_is_refused() -> None:
     with pytest.raises(SchemaError, match="share"):
-        budget_of(PROFILE, deadline_seconds=1, share=0)
+        budget_of(PROFILE, deadline_seconds=1, round_share=0)

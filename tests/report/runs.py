@@ -5,9 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from edgefl.charts.device_parts import DevicePart, LayerPart
-from edgefl.simulation import DeviceClass, FederationSettings
+from edgefl.federation import FederationSettings, RoundSettings, SelectionSettings, StrategyChoice
+from edgefl.federation.evaluation import Score
+from edgefl.simulation import DeviceClass
 from edgefl.simulation.request import SimulationRequest
-from edgefl.simulation.results import DeviceRound, Fate, PersonalResult, RoundResult, Score
+from edgefl.simulation.results import DeviceRound, Fate, PersonalResult, RoundResult
 from edgefl.simulation.run_folder import FleetRow, Run
 from edgefl.simulation.summary import summary_of
 from edgefl.values import dumps, to_json
@@ -70,8 +72,12 @@ def tiny_run(*, names: tuple[str, ...] = NAMES, rounds: int = 3, done: bool = Tr
         model="digits_cnn",
         devices=len(names),
         classes=(PI, PHONE),
-        settings={"learning_rate": 0.1},
-        federation=FederationSettings(rounds=3, per_round=len(names)),
+        federation=FederationSettings(
+            name="simulation",
+            strategy=StrategyChoice(settings={"learning_rate": 0.1}),
+            rounds=RoundSettings(count=3),
+            selection=SelectionSettings(devices=len(names)),
+        ),
     )
     return Run(
         Path(path),

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from edgefl.federation import SelectionSettings, StrategyChoice
 from edgefl.report import comparison_of
-from edgefl.simulation import DeviceClass, FederationSettings
+from edgefl.simulation import DeviceClass
 from tests.report.runs import PHONE, PI, asked, tiny_run
 
 
@@ -24,9 +25,11 @@ def test_only_what_was_asked_differently_is_listed() -> None:
     first = tiny_run()
     second = asked(
         first,
-        strategy="hermes",
-        settings={"kept_target": 0.3},
-        federation=replace(first.request.federation, seed=7),
+        federation=replace(
+            first.request.federation,
+            seed=7,
+            strategy=StrategyChoice(name="hermes", settings={"kept_target": 0.3}),
+        ),
     )
     rows = comparison_of([first, second]).rows
     assert rows[0].asked == {
@@ -63,8 +66,9 @@ def test_runs_of_one_name_are_told_apart() -> None:
 def test_different_test_samples_are_warned_of(changes: dict[str, object]) -> None:
     first = tiny_run()
     (warning,) = comparison_of([first, asked(first, **changes)]).warnings
+    fewer = replace(first.request.federation, selection=SelectionSettings(devices=2))
     assert "judged by different test samples" in warning
-    assert not comparison_of([first, asked(first, federation=FederationSettings(rounds=3, per_round=2))]).warnings
+    assert not comparison_of([first, asked(first, federation=fewer)]).warnings
 
 
 def test_a_run_under_way_is_warned_of_and_compared_as_far_as_it_came() -> None:

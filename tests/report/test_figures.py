@@ -12,9 +12,9 @@ from edgefl.charts.coverage import coverage_picture
 from edgefl.charts.curves import round_axis
 from edgefl.charts.figure import Figure, cells, number, plain, short
 from edgefl.charts.pictures import MOST_DEVICES, MOST_GROUPS, channel_pictures, label_picture, layer_picture
+from edgefl.federation.evaluation import Score
 from edgefl.report.curves import curves
 from edgefl.report.overlays import overlays
-from edgefl.simulation.results import Score
 from tests.report.runs import HOSTILE, part, tiny_run
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from edgefl.charts.plotly_files import OWN_FILES, own_file, plotly_js, style_ids
 from edgefl.errors import MissingDependencyError
+from edgefl.federation import StrategyChoice
 from edgefl.report import comparison_of, comparison_page, run_page
 from edgefl.report.devices import device_rows
 from edgefl.report.markup import Markup, data_block, element
@@ -109,7 +110,7 @@ def hostile_run() -> Run:
     return asked(
         replace(run, parts=tuple(replace(one, channels={HOSTILE: "10"}) for one in run.parts)),
         model=HOSTILE,
-        settings={"method": HOSTILE},
+        federation=replace(run.request.federation, strategy=StrategyChoice(settings={"method": HOSTILE})),
     )
 
 

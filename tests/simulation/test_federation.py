@@ -12,12 +12,12 @@ from edgefl.artifacts.bundle import INFER
 from edgefl.artifacts.submodel import bundle_weights, training_graph
 from edgefl.local_rules import TrainingInput, rule_of
 from edgefl.masks import Array, Mask, gather
-from edgefl.simulation import FederationSettings, FleetDevice, RoundResult, SimulatedFederation
+from edgefl.simulation import FleetDevice, RoundResult, SimulatedFederation
 from edgefl.strategies import strategy_of
 from edgefl.values import ClientPlan, Digest, LocalWork, RuleSettings, loads
 from edgefl.wire import decode_mask, decode_result
 from tests.device_runtime.federation import bundle
-from tests.simulation.fleets import FEDAVG, SETTINGS, federation, fleet, witness
+from tests.simulation.fleets import FEDAVG, SEED, WORK, federation, fleet, settings_of, witness
 
 
 def weights_of(made: SimulatedFederation) -> dict[str, bytes]:
@@ -86,12 +86,12 @@ def slow_round(weights: Mapping[str, Array], parts: Mapping[str, Mask], number: 
 
 
 def slow_training(device: FleetDevice, mask: Mask, weights: dict[str, Array], number: int) -> Mapping[str, Array]:
-    seed = noise.derive(SETTINGS["seed"], "task", number, device.device_id)
+    seed = noise.derive(SEED, "task", number, device.device_id)
     rule = rule_of(RuleSettings(name="sgd", settings=FEDAVG))
     step = open_engine("onnx", ThreadSettings(1)).train_step(training_graph(bundle(), mask), mask)
     part = TrainingInput(mask, weights, seed)
     state = rule.begin(part)
-    for batch in device.data.epoch(seed, 0, SETTINGS["work"].batch_size):
+    for batch in device.data.epoch(seed, 0, WORK.batch_size):
         rule.step(part, state, batch, step)
     return state.weights
 
@@ -146,7 +146,7 @@ def test_devices_are_judged_by_their_own_samples_before_and_after_tuning() -> No
     predict = open_engine("onnx", ThreadSettings(1)).predictor(bundle().files[INFER])
     for device in fleet():
         x, y = device.data.dataset.batch(device.test, device.test_part)
-        mask = made._standing[device.device_id].mask
+        mask = made._states[device.device_id].mask
         assert mask is not None
         right = predict(gather(mask, made.model.weights), x).argmax(axis=1) == y
         assert personal.before[device.device_id] == pytest.approx(right.mean())
@@ -168,8 +168,8 @@ def test_without_tuning_a_device_has_what_it_trained_last_or_the_global_model() 
 
 def test_a_device_that_learns_a_mask_counts_by_its_capacity_and_keeps_what_it_has() -> None:
     fedmap = strategy_of("fedmap", {"granularity": "channel", "mask_rounds": 1, "weight_rounds": 1})
-    settings = FederationSettings(**(SETTINGS | {"rounds": 3, "per_round": 6}))
-    made = SimulatedFederation(bundle(), fleet(), fedmap, settings, crew=witness())
+    settings = settings_of(rounds=3, per_round=6)
+    made = SimulatedFederation(bundle(), fleet(), fedmap, settings, executor=witness())
     rounds, had = [], []
     for result in made.rounds():
         rounds.append(result)
@@ -216,7 +216,7 @@ def test_a_submodel_of_any_size_can_be_taken_out_and_judged() -> None:
 
 def test_a_device_that_makes_fewer_passes_than_asked_says_so() -> None:
     tired = replace(fleet()[0], kind=replace(fleet()[0].kind, most_epochs=1))
-    settings = FederationSettings(rounds=1, per_round=6, work=LocalWork(epochs=3, batch_size=32))
+    settings = settings_of(seed=0, rounds=1, per_round=6, work=LocalWork(epochs=3, batch_size=32))
     strategy = strategy_of("fedavg", FEDAVG)
     with SimulatedFederation(bundle(), (tired, *fleet()[1:]), strategy, settings) as made:
         (result,) = made.rounds()
@@ -227,12 +227,12 @@ def test_a_device_that_makes_fewer_passes_than_asked_says_so() -> None:
 
 def test_a_federation_may_start_from_other_weights_than_the_bundles() -> None:
     zeros = {name: np.zeros_like(array) for name, array in bundle_weights(bundle()).items()}
-    with SimulatedFederation(bundle(), fleet(), strategy_of("local", {}), FederationSettings(), weights=zeros) as made:
+    with SimulatedFederation(bundle(), fleet(), strategy_of("local", {}), settings_of(), weights=zeros) as made:
         assert all(not array.any() for array in made.model.weights.values())
 
 
 def test_devices_that_keep_a_model_of_their_own_go_on_with_it() -> None:
-    settings = FederationSettings(rounds=6, per_round=6, work=LocalWork(epochs=1, batch_size=16))
+    settings = settings_of(seed=0, rounds=6, per_round=6, work=LocalWork(epochs=1, batch_size=16))
     losses = {}
     for workers in (1, 2):
         strategy = strategy_of("local", {"learning_rate": 0.1})

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from edgefl.simulation import DeviceClass, FederationSettings, fleet_of, simulated_profile
+from edgefl.simulation import DeviceClass, fleet_of, simulated_profile
 from tests.device_runtime.federation import digits
+from tests.simulation.fleets import settings_of
 
 
 def test_classes_get_their_shares_of_the_fleet() -> None:
@@ -39,7 +40,7 @@ def test_a_faster_device_is_predicted_to_be_faster() -> None:
 
 
 def test_the_last_round_is_always_evaluated() -> None:
-    assert [FederationSettings(rounds=3, evaluate_every=0).evaluates(number) for number in range(3)] == [
+    assert [settings_of(rounds=3, evaluate_every=3).evaluates(number) for number in range(3)] == [
         False,
         False,
         True,

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from edgefl.artifacts.bundle import pack_bundle
-from edgefl.simulation import FederationSettings, open_executor
+from edgefl.federation import FederationSettings, RoundSettings, SelectionSettings, StrategyChoice
+from edgefl.simulation import open_executor
 from edgefl.simulation.built_in_models import built_in_bundle
 from edgefl.simulation.request import SimulationRequest, simulation_inputs
 from edgefl.simulation.run_folder import RunFolder, read_run
@@ -15,9 +16,13 @@ def test_parts_are_those_of_the_rounds_though_devices_tune_others_in_the_end(tmp
         model="digits_mlp",
         devices=2,
         samples=60,
-        strategy="fedbabu",  # the head is frozen in every round, and tuned in the end
-        settings={"fine_tune_epochs": 1},
-        federation=FederationSettings(rounds=1, per_round=2),
+        federation=FederationSettings(
+            name="simulation",
+            # the head is frozen in every round, and tuned at the end
+            strategy=StrategyChoice(name="fedbabu", settings={"fine_tune_epochs": 1}),
+            rounds=RoundSettings(count=1),
+            selection=SelectionSettings(devices=2),
+        ),
     )
     bundle = built_in_bundle("digits_mlp")
     found = simulation_inputs(request, bundle)

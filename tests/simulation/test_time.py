@@ -9,12 +9,12 @@ import pytest
 
 from edgefl.errors import DataError, EdgeFLError
 from edgefl.masks import full_mask
-from edgefl.simulation import DeviceClass, Fate, FederationSettings, FleetDevice, SimulatedFederation, fleet_of
+from edgefl.simulation import DeviceClass, Fate, FleetDevice, SimulatedFederation, fleet_of
 from edgefl.simulation.availability import Always, Availability, AvailabilityTrace, Sessions, read_trace
 from edgefl.simulation.task_time import spent
 from edgefl.strategies import strategy_of
 from tests.device_runtime.federation import bundle, digits
-from tests.simulation.fleets import FEDAVG, SETTINGS, fleet
+from tests.simulation.fleets import FEDAVG, fleet, settings_of
 
 BASE = DeviceClass(
     name="base",
@@ -32,7 +32,7 @@ def device(kind: DeviceClass = BASE) -> FleetDevice:
 def federation(
     devices: tuple[FleetDevice, ...], availability: Availability | None = None, **changes: Any
 ) -> SimulatedFederation:
-    settings = FederationSettings(**(SETTINGS | {"rounds": 3, "per_round": 3} | changes))
+    settings = settings_of(**({"rounds": 3, "per_round": 3} | changes))
     return SimulatedFederation(bundle(), devices, strategy_of("fedavg", FEDAVG), settings, availability=availability)
 
 

@@ -12,10 +12,12 @@ from unittest.mock import patch
 from device_runtime import trainer
 from edgefl.artifacts.bundle import pack_bundle
 from edgefl.artifacts.submodel import bundle_weights
+from edgefl.federation import FederationSettings, RoundSettings
 from edgefl.federation.seeds import combine_seed, round_seed
+from edgefl.federation.updates import client_update_of
 from edgefl.masks import Array
-from edgefl.simulation import FederationSettings, FleetDevice, fleet_of
-from edgefl.simulation.handout import Handed, Handout
+from edgefl.simulation import FleetDevice, fleet_of
+from edgefl.simulation.job_dispatch import DispatchedJob, JobDispatcher
 from edgefl.simulation.worker import SimulationWorker
 from edgefl.strategies import (
     STRATEGIES,
@@ -133,7 +135,8 @@ class Played:
 def played(case: str) -> tuple[Played, ...]:
     """The rounds of a strategy, in which every device that it asks does what it asks."""
     made = strategy(case)
-    handout = Handout(bundle(), FederationSettings(rounds=ROUNDS, seed=SEED, work=WORK), places())
+    settings = FederationSettings(name="contract", rounds=RoundSettings(count=ROUNDS), seed=SEED, work=WORK)
+    dispatcher = JobDispatcher(bundle(), settings, places())
     workshop = SimulationWorker(packed(), fleet())
     model = made.begin(GRAPH, bundle_weights(bundle()))
     participants = tuple(Participant(name, PROFILE, budget) for name, budget in LIMITS.items())
@@ -141,7 +144,9 @@ def played(case: str) -> tuple[Played, ...]:
     for number in range(ROUNDS):
         begun = Played(number, model, model, participants, {})
         planned_tasks = made.plan(model, participants, begun.planning)
-        done = {task.device_id: _done(workshop, model, task) for task in handout.tasks(model, planned_tasks, number)}
+        done = {
+            task.device_id: _done(workshop, model, task) for task in dispatcher.dispatch(model, planned_tasks, number)
+        }
         model = made.combine(model, [one.client_update for one in done.values()], begun.combining)
         rounds.append(replace(begun, after=model, done=done))
         participants = tuple(_after(one, done.get(one.device_id)) for one in participants)
@@ -154,22 +159,12 @@ def lasting(model: Model) -> dict[str, Array]:
     return {**model.weights, **drawn}
 
 
-def _done(workshop: SimulationWorker, model: Model, task: Handed) -> Done:
+def _done(workshop: SimulationWorker, model: Model, task: DispatchedJob) -> Done:
     with patch.object(trainer, "encode_result", wraps=encode_result) as encoded:
         outcome = workshop.train(task.job)
     assert outcome.body is not None, outcome.refused
     came = decode_result(outcome.body, GRAPH)
-    plan = task.plan
-    found = ClientUpdate(
-        task.device_id,
-        task.planned.mask,
-        plan.rule,
-        plan.seed,
-        model.weights,
-        came.result,
-        came.tensors,
-        came.next_mask,
-    )
+    found = client_update_of(task.plan, task.planned.mask, model.weights, came)
     return Done(task.planned, encoded.call_args.args[0], outcome.body, found)
 
 

@@ -9,13 +9,13 @@ import pytest
 from edgefl.cli.main import main
 from edgefl.errors import SchemaError
 from edgefl.masks import Weights
-from edgefl.simulation import FederationSettings, SimulatedFederation
+from edgefl.simulation import SimulatedFederation
 from edgefl.simulation.run_folder import read_run
 from edgefl.strategies import FedAvg, Strategy, is_user_strategy, strategy_of
 from edgefl.values import LocalWork, settings_from
 from examples.own_strategy import ServerMomentum
 from tests.device_runtime.federation import bundle
-from tests.simulation.fleets import fleet
+from tests.simulation.fleets import fleet, settings_of
 
 NAME = "examples.own_strategy:ServerMomentum"
 
@@ -82,7 +82,7 @@ def test_the_current_folder_is_looked_in_and_the_path_is_left_as_it_was(
 
 def weights_after(strategy: Strategy, rounds: int) -> list[Weights]:
     """The global weights before the first round and after each."""
-    settings = FederationSettings(rounds=rounds, per_round=4, seed=5, work=LocalWork(most_steps=2))
+    settings = settings_of(rounds=rounds, per_round=4, seed=5, work=LocalWork(most_steps=2))
     with SimulatedFederation(bundle(), fleet(), strategy, settings) as federation:
         start = federation.model.weights
         return [start, *(federation.model.weights for _ in federation.rounds())]
@@ -107,7 +107,8 @@ def test_the_command_line_takes_a_class_elsewhere(tmp_path: Path, monkeypatch: p
     options = "--model digits_mlp --devices 2 --rounds 1 --most-steps 1 --workers 1 --no-personal --quiet"
     assert main(["simulate", "--strategy", NAME, "--set", "server_momentum=0.25", *options.split()]) == 0
     run = read_run(Path("runs/ServerMomentum"))
-    assert (run.request.strategy, dict(run.request.settings)) == (NAME, {"server_momentum": 0.25})
+    chosen = run.request.federation.strategy
+    assert (chosen.name, dict(chosen.settings)) == (NAME, {"server_momentum": 0.25})
 
 
 def test_the_command_line_says_what_is_wrong_with_a_name(capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ from coordinator.http.routes.openapi_schemas import DIGEST
 from coordinator.http.routes.registration import add, device_of, media, parameter
 from coordinator.http.routes.responses import Pieces, from_thread, has_tag, taken_codings
 from coordinator.storage.records import Artifact, Device
-from coordinator.storage.repository import LruCache
+from edgefl.federation.cache import LruCache
 from edgefl.wire import byte_shuffle
 
 __all__ = ["add_routes"]
@@ -34,7 +34,7 @@ _MOST_PACKED = 2 * 2**20
 _FLOATS = frozenset({"weights", "extras"})
 _PACKED_FRACTION = 0.9
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
-_packed = LruCache(16 * 2**20, lambda packed: 1024 + len(packed))
+_packed: LruCache[tuple[str, bool], bytes] = LruCache(16 * 2**20, lambda packed: 1024 + len(packed))
 """Packed artifacts by digest, up to so many bytes together; empty ones where packing does not save enough."""
 _log = logging.getLogger("coordinator.artifacts")
 _TEXT = {"type": "string"}

@@ -1,0 +1,179 @@
+"""Dispatch: planned tasks become client plans, and the bodies that they name are stored.
+
+Devices with the same mask share its bodies, so the cost of a round grows with its distinct masks, not with its devices.
+Where bodies go is the caller's choice: the coordinator has a blob store, the simulator keeps them in memory.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from edgefl.artifacts.bundle import GRAPH, INFER, Bundle
+from edgefl.federation.seeds import task_seed
+from edgefl.federation.settings import FederationSettings
+from edgefl.masks import Mask, gather
+from edgefl.strategies import Model, PlannedTask
+from edgefl.values import ClientPlan, Digest
+from edgefl.wire import encode_mask, encode_weights
+
+__all__ = ["BodyRole", "BodySink", "DispatchedTask", "Dispatcher", "StoredModel"]
+
+_GROUP_BYTES = 32 * 2**20
+"""Bodies that are handed to the sink together; more would have to be in memory at the same time."""
+
+
+class BodyRole(StrEnum):
+    """What a body is for."""
+
+    MASK = "mask"
+    WEIGHTS = "weights"
+    GRAPH = "graph"
+    EXTRAS = "extras"
+
+
+class BodySink(Protocol):
+    """Stores the bodies that plans name."""
+
+    def store(self, bodies: Sequence[tuple[BodyRole, bytes]]) -> Sequence[Digest]:
+        """Store some bodies, and return their digests."""
+        ...
+
+    def reuse(self, role: BodyRole, digest: Digest) -> bool:
+        """Use a body that was stored before; return whether it still exists."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredModel:
+    """A whole model that is stored already: a device that holds all of it downloads just that."""
+
+    mask: Digest
+    """Digest of the full mask."""
+    body: Digest
+    """Digest of the stored weights."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DispatchedTask:
+    """A device's task as it was planned, and as the device is told."""
+
+    planned: PlannedTask
+    plan: ClientPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Dispatcher:
+    """Dispatches the planned tasks of one federation."""
+
+    settings: FederationSettings
+    bundle: Bundle
+    training_graph: Callable[[Mask], bytes]
+    """Cuts the training graph for a mask."""
+    task_id: Callable[[int, int, str], str]
+    """Names a task by round, serial and device."""
+
+    def dispatch(
+        self,
+        model: Model,
+        planned_tasks: Mapping[str, PlannedTask],
+        sink: BodySink,
+        *,
+        number: int,
+        serial: int = 1,
+        stored_model: StoredModel | None = None,
+    ) -> list[DispatchedTask]:
+        """Return the tasks of some devices in one round, in the order of their ids.
+
+        `serial` tells tasks apart that one device gets in the same round.
+        """
+        bodies = _Bodies(model, self.training_graph, sink, stored_model)
+        for planned in planned_tasks.values():
+            bodies.add(planned)
+        digests = bodies.digests()
+        return [
+            DispatchedTask(planned, self._plan(device, planned, digests, number, serial))
+            for device, planned in sorted(planned_tasks.items())
+        ]
+
+    def _plan(
+        self, device: str, planned: PlannedTask, digests: Mapping["_Key", Digest], number: int, serial: int
+    ) -> ClientPlan:
+        settings, files, mask = self.settings, self.bundle.manifest.files, planned.mask.digest
+        # In buffered mode a device may get two tasks of one round, which must not draw the same random numbers.
+        again = [serial] if settings.buffered else []
+        return ClientPlan(
+            task_id=self.task_id(number, serial, device),
+            device_id=device,
+            round=number,
+            rounds=settings.rounds.count,
+            rule=planned.rule,
+            work=planned.work,
+            deadline_seconds=settings.rounds.deadline,
+            seed=task_seed(settings.seed, number, device, *again),
+            predicted=planned.predicted,
+            mask=mask,
+            mask_body=digests[BodyRole.MASK, mask],
+            weights=digests[BodyRole.WEIGHTS, mask],
+            graph=digests[BodyRole.GRAPH, _trained_key(planned.mask)],
+            extras=digests.get((BodyRole.EXTRAS, _extras_key(planned))),
+            model=files[GRAPH],
+            inference=files[INFER],
+        )
+
+
+_Key = tuple[BodyRole, str]
+
+
+class _Bodies:
+    """Makes each body of a round once, and passes them on in groups; only digests are kept."""
+
+    def __init__(
+        self, model: Model, training_graph: Callable[[Mask], bytes], sink: BodySink, stored: StoredModel | None
+    ) -> None:
+        self._model, self._training_graph, self._sink, self._stored_model = model, training_graph, sink, stored
+        self._waiting: dict[_Key, bytes] = {}
+        self._digests: dict[_Key, Digest] = {}
+
+    def add(self, planned: PlannedTask) -> None:
+        """Make the bodies of a planned task, unless they exist."""
+        mask, about = planned.mask, {"model": planned.mask.graph.digest, "mask": planned.mask.digest}
+        self._make(BodyRole.MASK, mask.digest, lambda: encode_mask(mask))
+        self._reuse_stored_model(mask)
+        self._make(BodyRole.WEIGHTS, mask.digest, lambda: encode_weights(gather(mask, self._model.weights), about))
+        self._make(BodyRole.GRAPH, _trained_key(mask), lambda: self._training_graph(mask))
+        if planned.extras:
+            self._make(BodyRole.EXTRAS, _extras_key(planned), lambda: encode_weights(planned.extras, about))
+
+    def digests(self) -> Mapping[_Key, Digest]:
+        """Store what is left, and return all digests."""
+        self._store()
+        return self._digests
+
+    def _make(self, role: BodyRole, name: str, make: Callable[[], bytes]) -> None:
+        if (role, name) in self._digests or (role, name) in self._waiting:
+            return
+        self._waiting[role, name] = make()
+        if sum(map(len, self._waiting.values())) > _GROUP_BYTES:
+            self._store()
+
+    def _reuse_stored_model(self, mask: Mask) -> None:
+        key, stored = (BodyRole.WEIGHTS, mask.digest), self._stored_model
+        if stored is None or stored.mask != mask.digest or key in self._digests:
+            return
+        if self._sink.reuse(BodyRole.WEIGHTS, stored.body):
+            self._digests[key] = stored.body
+
+    def _store(self) -> None:
+        digests = self._sink.store([(role, body) for (role, _), body in self._waiting.items()])
+        self._digests.update(zip(self._waiting, digests, strict=True))
+        self._waiting.clear()
+
+
+def _trained_key(mask: Mask) -> str:
+    return "\n".join(sorted(mask.trained))
+
+
+def _extras_key(planned: PlannedTask) -> str:
+    """Identify the extra arrays. Tasks that share arrays share the body; the arrays live as long as the tasks do."""
+    return ",".join(f"{name}:{id(array)}" for name, array in sorted(planned.extras.items()))

@@ -1,0 +1,60 @@
+"""Evaluation: accuracy and cross-entropy from a model's logits, in pieces that can be added up.
+
+The coordinator and the simulator's workers run the model; both measure it here. numpy only.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgefl.masks import Array
+
+__all__ = ["Score", "Tally", "score_of", "sum_of", "tally_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Correct predictions and the sum of the losses over some samples."""
+
+    correct: int
+    loss: float
+    """Sum of the cross-entropies."""
+    samples: int
+
+    @property
+    def accuracy(self) -> float:
+        """Share of correct predictions."""
+        return self.correct / self.samples
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What a model achieves on some samples."""
+
+    accuracy: float
+    loss: float
+    """Mean cross-entropy."""
+    samples: int
+
+
+def tally_of(logits: Array, labels: Array) -> Tally:
+    """Return the tally of one batch: softmax cross-entropy in double precision."""
+    logits = logits.astype(np.float64)
+    correct = int(np.count_nonzero(logits.argmax(axis=1) == labels))
+    logits -= logits.max(axis=1, keepdims=True)
+    losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(labels)), labels]
+    return Tally(correct, float(losses.sum()), len(labels))
+
+
+def sum_of(tallies: Iterable[Tally]) -> Tally:
+    """Add up the tallies of several batches, in their order."""
+    correct, loss, samples = 0, 0.0, 0
+    for tally in tallies:
+        correct, loss, samples = correct + tally.correct, loss + tally.loss, samples + tally.samples
+    return Tally(correct, loss, samples)
+
+
+def score_of(tally: Tally) -> Score:
+    """Return the means of a tally."""
+    return Score(tally.accuracy, tally.loss / tally.samples, tally.samples)
