@@ -65,9 +65,9 @@ def create(context: Context, settings: FederationSettings, data: bytes) -> tuple
         bundle=context.blobs.put(packed),
         created_at=context.now(),
     )
-    new = context.store.add_federation(federation)
+    new = context.store.federations.add(federation)
     known = existing(context, settings.name)
-    context.store.add_artifacts(shared_artifacts(context, known))  # also for a known one: a kill may have come between
+    context.store.artifacts.add(shared_artifacts(context, known))  # also for a known one: a kill may have come between
     if new:
         return known, True
     other = [name for name in ("settings", "bundle") if getattr(known, name) != getattr(federation, name)]
@@ -82,7 +82,7 @@ def create(context: Context, settings: FederationSettings, data: bytes) -> tuple
 
 def existing(context: Context, name: str) -> Federation:
     """Return a federation that must be there."""
-    federation = context.store.federation(name)
+    federation = context.store.federations.get(name)
     if federation is None:
         raise ProblemError(404, f"there is no federation {name!r}", fix="List them with: edgefl fed list")
     return federation
@@ -90,7 +90,7 @@ def existing(context: Context, name: str) -> Federation:
 
 def existing_device(context: Context, name: str, device_id: str) -> Device:
     """Return a device of a federation, which must be there."""
-    device = context.store.device(device_id)
+    device = context.store.devices.get(device_id)
     if device is None or device.federation != name:
         raise ProblemError(404, f"{name!r} has no device {device_id!r}", fix="List its devices first.")
     return device
@@ -100,7 +100,7 @@ def move(context: Context, name: str, verb: Verb, reason: str | None = None) -> 
     """Start, pause, resume or abort. Asked for what is so already, it says yes."""
     since, to = _MOVES[verb]
     federation = existing(context, name)
-    moved = context.store.move_federation(name, to, since=since, at=context.now(), reason=reason)
+    moved = context.store.federations.move(name, to, since=since, at=context.now(), reason=reason)
     if not moved and federation.state is not to:
         raise ProblemError(
             409,
@@ -108,7 +108,7 @@ def move(context: Context, name: str, verb: Verb, reason: str | None = None) -> 
             fix=f"It must be {' or '.join(since)} for that.",
         )
     if moved and to is FederationState.ABORTED:
-        context.tell([device.id for device in context.store.devices(name)])
+        context.tell([device.id for device in context.store.devices.of(name)])
     return existing(context, name)
 
 
@@ -123,11 +123,11 @@ def change_deadline(context: Context, name: str, seconds: float) -> Federation:
                 f"federation {name!r} is {federation.state}",
                 fix="Its rounds are over, and so are their deadlines.",
             )
-        settings, latest = context.library.settings(federation), context.store.latest_round(name)
+        settings, latest = context.library.settings(federation), context.store.rounds.latest(name)
         later = seconds - settings.rounds.deadline
         if latest is not None and settings.is_personal(latest.number):
             later = max(0.0, later)  # its devices were given as long as they need
-        if context.store.set_deadline(name, seconds, before=federation.deadline, later=later):
+        if context.store.federations.set_deadline(name, seconds, before=federation.deadline, later=later):
             return existing(context, name)
 
 
@@ -151,7 +151,7 @@ def new_key(
         most_uses=most_uses,
         expires_at=expires_at,
     )
-    context.store.add_key(key)
+    context.store.keys.add(key)
     return key, secret
 
 
@@ -187,14 +187,14 @@ class Overview:
 def overview(context: Context, federation: Federation) -> Overview:
     """Return how a federation is doing."""
     settings = context.library.settings(federation)
-    latest = context.store.latest_round(federation.id)
+    latest = context.store.rounds.latest(federation.id)
     # Whatever is before the latest round is done: two more at the most have the last reports.
-    known = [] if latest is None else context.store.rounds(federation.id, since=max(0, latest.number - 2))
+    known = [] if latest is None else context.store.rounds.of(federation.id, since=max(0, latest.number - 2))
     reports = {one.number: one.report for one in known if one.report is not None}
     personal = reports.pop(settings.rounds.count, None)
     wanted = settings.wanted
     if latest is not None and settings.is_personal(latest.number):
-        wanted = context.store.count_tasks(federation.id, latest.number)
+        wanted = context.store.tasks.count_in_round(federation.id, latest.number)
     return Overview(
         name=federation.id,
         settings=settings,
@@ -208,9 +208,9 @@ def overview(context: Context, federation: Federation) -> Overview:
         created_at=federation.created_at,
         changed_at=federation.changed_at,
         round=latest,
-        updates=0 if latest is None else context.store.ended(federation.id, latest.number).done,
+        updates=0 if latest is None else context.store.tasks.counts(federation.id, latest.number).done,
         wanted=wanted,
-        devices=context.store.count_devices(federation.id),
+        devices=context.store.devices.count(federation.id),
         report=read_report(reports[max(reports)]) if reports else None,
         personal=read_report(personal),
     )

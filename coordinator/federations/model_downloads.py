@@ -41,7 +41,7 @@ def global_model(context: Context, name: str, form: Form, fraction: float | None
 def device_model(context: Context, name: str, device_id: str, form: Form) -> bytes:
     """Return a device's part of the newest global model: the mask that it was given last."""
     federation = existing(context, name)
-    device = context.store.device(device_id)
+    device = context.store.devices.get(device_id)
     if device is None or device.federation != name:
         raise ProblemError(
             404, f"{name!r} has no device {device_id!r}", fix=f"List them with: edgefl fed devices {name}"
@@ -69,7 +69,7 @@ def _written(context: Context, federation: Federation, model: Model, mask: Mask,
 
 def _newest(context: Context, federation: Federation) -> Model:
     bundle, library = context.library.bundle(federation), context.library
-    done = [one for one in context.store.rounds(federation.id) if one.next_model is not None]
+    done = [one for one in context.store.rounds.of(federation.id) if one.next_model is not None]
     if not done or done[-1].next_model is None:
         return library.strategy(federation).begin(bundle.graph, bundle_weights(bundle))
     arrays = done[-1].next_state_arrays

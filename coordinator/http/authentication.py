@@ -124,7 +124,7 @@ class Authenticator:
             device = known.device
         else:
             # Looked up even where the address guesses: devices behind it that are known must not be locked out.
-            found = await self._threads.read(self._context.store.device_of_token, hashed)
+            found = await self._threads.read(self._context.store.devices.by_token, hashed)
             if found is None or not same(found.token_hash, hashed):
                 return None
             device = found
@@ -149,7 +149,7 @@ class Authenticator:
         now = time.monotonic()
         if now >= self._looked + _LOOK_SECONDS:
             self._looked = now
-            revocations = await self._threads.read(self._context.store.revocations)
+            revocations = await self._threads.read(self._context.store.devices.revocations)
             if revocations != self._revocations:
                 self._revocations = revocations
                 self._stamp += 1
@@ -158,7 +158,7 @@ class Authenticator:
     async def _key(self, request: Request) -> JoinKey | None:
         hashed = hash_of(self.bearer(request))
         self._check_address(request)
-        key = await self._threads.read(self._context.store.key_of_hash, hashed)
+        key = await self._threads.read(self._context.store.keys.by_hash, hashed)
         if key is None or not same(key.hash, hashed):
             return None
         gone = key.revoked_at is not None, key.expires_at is not None and key.expires_at <= self._context.now()

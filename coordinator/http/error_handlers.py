@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from coordinator.storage.store import UnavailableError
+from coordinator.errors import DatabaseUnavailableError
 from edgefl.errors import (
     DataError,
     EdgeFLError,
@@ -61,7 +61,7 @@ def as_problem(error: Exception) -> ProblemError:
     """Return what a caller is told about an error. What was not raised on purpose is a bug, and says no more."""
     if isinstance(error, ProblemError):
         return error
-    if isinstance(error, UnavailableError):  # what the database says is for the log: it may name hosts and files
+    if isinstance(error, DatabaseUnavailableError):  # its message is for the log: it may name hosts and files
         return ProblemError(
             503, "the coordinator's database does not answer", fix="Try again later.", headers={"Retry-After": "5"}
         )

@@ -91,7 +91,7 @@ class _Federations(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Look the federations up."""
-        overviews = [overview(self._context, one) for one in self._context.store.federations()]
+        overviews = [overview(self._context, one) for one in self._context.store.federations.all()]
         states = GaugeMetricFamily(
             "edgefl_federation", "Federations, each 1, by state.", labels=("federation", "state")
         )

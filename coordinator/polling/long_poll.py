@@ -191,8 +191,8 @@ class LongPolls:
                 self._seen(device)  # who waits here is there
             try:
                 self._told.clear()
-                self._over = await self._threads.run(self._context.store.ended_federations)
-                busy = await self._threads.run(self._context.store.busy_devices)
+                self._over = await self._threads.run(self._context.store.federations.ended)
+                busy = await self._threads.run(self._context.store.tasks.busy_devices)
                 self._busy = busy.keys() | self._told  # who was told meanwhile may not be in the answer
                 self._pace.count(Counter(busy.values()), time.monotonic(), self._over)
                 self._bounds = await self._threads.run(self._find_bounds, self._pace.federations)
@@ -248,7 +248,7 @@ class LastSeen:
 
     def _write(self, times: dict[str, float], handed: dict[str, float], corrections: dict[str, str]) -> None:
         if times:
-            self._context.store.seen(times)
+            self._context.store.devices.mark_seen(times)
         if handed:
-            self._context.store.hand_out_all(handed)
-        self._context.store.correct(corrections)
+            self._context.store.tasks.mark_handed_out(handed)
+        self._context.store.devices.set_corrections(corrections)

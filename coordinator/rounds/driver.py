@@ -66,7 +66,7 @@ class Driver:
         if self._threads:
             self._tidying.stop()
         for lease in list(self._held):
-            self._context.store.drop_lease(lease, self._context.worker)
+            self._context.store.workers.release_lease(lease, self._context.worker)
 
     def wake(self) -> None:
         """Look now: something has changed."""
@@ -78,7 +78,7 @@ class Driver:
             self._bell.clear()
             wait = _LONGEST_SLEEP
             try:
-                active = [one for one in self._context.store.federations() if one.state in _ACTIVE]
+                active = [one for one in self._context.store.federations.all() if one.state in _ACTIVE]
                 self._forget_others({one.id for one in active})
                 for federation in active:
                     if not self._stop.is_set():
@@ -101,7 +101,7 @@ class Driver:
             self._tell_operator(federation, error)
             return _LONGEST_SLEEP
         if self._not_before.pop(federation.id, None) is not None:
-            self._context.store.set_reason(federation.id, None)
+            self._context.store.federations.set_reason(federation.id, None)
         return wait
 
     def _tell_operator(self, federation: Federation, error: Exception) -> None:
@@ -109,12 +109,12 @@ class Driver:
         reason = f"the next step fails, and is tried again every {_AFTER_FAILURE:.0f} s: {said}"[:500]
         if federation.reason != reason:
             with contextlib.suppress(Exception):  # it may be the database that fails
-                self._context.store.set_reason(federation.id, reason)
+                self._context.store.federations.set_reason(federation.id, reason)
 
     def _tidy_after_the_ended(self) -> None:
         """What ended, and was not tidied after before this process was started, has no later round to do it."""
         with contextlib.suppress(Exception):  # a database that does not answer is the first move's concern
-            for federation in self._context.store.ended_federations():
+            for federation in self._context.store.federations.ended():
                 self._tidying.ask(federation)
 
     def _forget_others(self, active: set[str]) -> None:
@@ -123,7 +123,7 @@ class Driver:
             del self._evaluators[name]
         for lease in [lease for lease in self._held if lease not in {_lease(name) for name in active}]:
             self._held.pop(lease, None)
-            self._context.store.drop_lease(lease, self._context.worker)
+            self._context.store.workers.release_lease(lease, self._context.worker)
             self._tidying.ask(lease.removeprefix(_LEASE))
 
     def _scorer(self, federation: Federation) -> Callable[[Weights], Score] | None:
@@ -145,7 +145,7 @@ class Driver:
 
     def _take(self, lease: str) -> bool:
         context, begun = self._context, time.monotonic()
-        taken = context.store.take_lease(lease, context.worker, now=context.now(), seconds=_LEASE_SECONDS)
+        taken = context.store.workers.take_lease(lease, context.worker, now=context.now(), seconds=_LEASE_SECONDS)
         if taken:
             self._held[lease] = begun + _LEASE_SECONDS - _RENEW_SECONDS
         else:

@@ -22,12 +22,14 @@ _LONGEST_PAUSE = 0.2
 
 def tidy(context: Context, federation: str, stop: threading.Event | None = None) -> None:
     """Forget the updates of rounds that are done; with a `stop`, with pauses, until it is set."""
-    latest = context.store.latest_round(federation)
-    unread = [] if latest is None else context.store.unread_updates(federation, before_round=latest.number + 1)
+    latest = context.store.rounds.latest(federation)
+    if latest is None:
+        return
+    unread = context.store.artifacts.unneeded_updates(federation, before_round=latest.number + 1)
     for start in range(0, len(unread), _AT_ONCE):
         began, some = time.monotonic(), unread[start : start + _AT_ONCE]
         context.blobs.drop_all(some)
-        context.store.forget_updates(some)
+        context.store.artifacts.forget_updates(some)
         pause = min(2 * (time.monotonic() - began), _LONGEST_PAUSE)
         if stop is not None and start + _AT_ONCE < len(unread) and stop.wait(pause):
             return

@@ -81,7 +81,7 @@ class RoundStateMachine:
 
     def advance(self) -> float:
         """Make the next move; return how many seconds nothing will have to be done."""
-        latest = self.context.store.latest_round(self.federation.id)
+        latest = self.context.store.rounds.latest(self.federation.id)
         if latest is not None and latest.state is RoundState.OPEN:
             return self._collect(latest)
         if latest is not None and latest.state is RoundState.CLOSED:
@@ -99,7 +99,7 @@ class RoundStateMachine:
         plans, rounds = RoundPlanner(self.context, self.federation), self.settings.rounds
         free = plans.free()
         # In buffered mode devices that are at work are there too, and can deliver only into an open round.
-        busy = self.context.store.count_open(self.federation.id) if self.settings.buffered else 0
+        busy = self.context.store.tasks.count_open(self.federation.id) if self.settings.buffered else 0
         needed = self.settings.selection.wait_for or rounds.at_least
         if len(free) + busy < needed:
             return self._wait(f"waiting for devices: {len(free) + busy} of {needed} are available")
@@ -130,7 +130,7 @@ class RoundStateMachine:
         )
         tasks = prepared.tasks
         deadline = self.federation.deadline
-        if not self.context.store.open_round(opened, tasks, prepared.artifacts, deadline=deadline):
+        if not self.context.store.rounds.open(opened, tasks, prepared.artifacts, deadline=deadline):
             return False
         self._say(None)
         _LOG.info("round opened", extra={"federation": self.federation.id, "round": number, "tasks": len(tasks)})
@@ -143,7 +143,7 @@ class RoundStateMachine:
             devices = {task.device for task in prepared.tasks}
             figures = RoundPlanner(self.context, self.federation).explain(number, model, devices)
             if figures:
-                self.context.store.note_plan(self.federation.id, number, json.dumps(figures))
+                self.context.store.rounds.note_plan(self.federation.id, number, json.dumps(figures))
         except Exception:
             _LOG.exception("the plan could not be explained", extra={"federation": self.federation.id, "round": number})
 
@@ -163,7 +163,7 @@ class RoundStateMachine:
                 return self._finish()
             return self._wait("waiting for devices to make the last model their own")
         if self.settings.buffered:  # what is still under way has no round to count in
-            self.context.store.expire_tasks(self.federation.id, created_before=math.inf, at=self.context.now())
+            self.context.store.tasks.expire(self.federation.id, created_before=math.inf, at=self.context.now())
         now, number = self.context.now(), self.settings.rounds.count
         prepared = plans.prepare(number, 1, model, _result(last)[0], orders)
         seconds = max(self.settings.rounds.deadline, plans.personal_seconds(orders, free))
@@ -177,8 +177,8 @@ class RoundStateMachine:
             return self._collect_personal(current)
         now, store = self.context.now(), self.context.store
         if self.settings.buffered and now > current.opened_at + _GRACE:
-            store.expire_tasks(self.federation.id, created_before=now - self.settings.rounds.deadline, at=now)
-        ended = store.ended(self.federation.id, current.number)
+            store.tasks.expire(self.federation.id, created_before=now - self.settings.rounds.deadline, at=now)
+        ended = store.tasks.counts(self.federation.id, current.number)
         if ended.done >= self.settings.wanted:
             return self._close(current, "enough updates")
         over = now >= current.deadline_at
@@ -194,7 +194,7 @@ class RoundStateMachine:
     def _collect_personal(self, current: Round) -> float:
         """Wait for those who are at it; who comes meanwhile, late from the last round or after a restart, may join."""
         now = self.context.now()
-        if self.context.store.ended(self.federation.id, current.number).open == 0:
+        if self.context.store.tasks.counts(self.federation.id, current.number).open == 0:
             return self._close(current, "every device answered")
         if now >= current.deadline_at:
             return self._close(current, "deadline")
@@ -204,7 +204,7 @@ class RoundStateMachine:
 
     def _join_personal(self, current: Round) -> None:
         plans = RoundPlanner(self.context, self.federation)
-        asked = {task.device for task in self.context.store.tasks(self.federation.id, number=current.number)}
+        asked = {task.device for task in self.context.store.tasks.of(self.federation.id, number=current.number)}
         free = [device for device in plans.free() if device.id not in asked]
         if not free:
             return
@@ -221,7 +221,7 @@ class RoundStateMachine:
 
     def _close(self, current: Round, because: str) -> float:
         at, name = self.context.now(), self.federation.id
-        if self.context.store.close_round(
+        if self.context.store.rounds.close(
             name,
             current.number,
             because=because,
@@ -254,7 +254,7 @@ class RoundStateMachine:
         return _SOON
 
     def _further(self, current: Round, missing: int, *, again: bool) -> DispatchedTasks:
-        asked = self.context.store.tasks(self.federation.id, number=current.number)
+        asked = self.context.store.tasks.of(self.federation.id, number=current.number)
         left_out = {task.device for task in asked if not again or task.state is TaskState.DONE}
         plans = RoundPlanner(self.context, self.federation)
         free = [device for device in plans.free() if device.id not in left_out]
@@ -263,7 +263,7 @@ class RoundStateMachine:
         return plans.prepare(current.number, len(asked) + 1, model, current.model, orders)
 
     def _add(self, current: Round, prepared: DispatchedTasks, *, over: bool) -> None:
-        added = self.context.store.add_tasks(
+        added = self.context.store.rounds.add_tasks(
             self.federation.id,
             current.number,
             prepared.tasks,
@@ -278,7 +278,7 @@ class RoundStateMachine:
     def _give_up(self, current: Round) -> float:
         """Pause for the operator. Resumed, the round gets one more deadline."""
         reason = f"the round had too few updates at {current.attempt} deadlines; see to the devices, resume"
-        self.context.store.move_federation(
+        self.context.store.federations.move(
             self.federation.id,
             FederationState.PAUSED,
             since=[FederationState.RUNNING],
@@ -289,13 +289,13 @@ class RoundStateMachine:
 
     def _top_up(self, current: Round) -> None:
         """Buffered mode: keep `at_once` devices at work."""
-        room = self.settings.buffering.at_once - self.context.store.count_open(self.federation.id)
+        room = self.settings.buffering.at_once - self.context.store.tasks.count_open(self.federation.id)
         plans = RoundPlanner(self.context, self.federation)
         free = plans.free() if room > 0 else []
         if not free:
             return
         model = self._stored(current.model, current.state_arrays)
-        serial = self.context.store.count_tasks(self.federation.id, current.number) + 1
+        serial = self.context.store.tasks.count_in_round(self.federation.id, current.number) + 1
         orders = plans.planned_tasks(current.number, serial, model, free, room)
         if orders:
             self._add(current, plans.prepare(current.number, serial, model, current.model, orders), over=False)
@@ -304,14 +304,14 @@ class RoundStateMachine:
 
     def _combine(self, closed: Round) -> float:
         started, store = self.context.now(), self.context.store
-        tasks = store.counted(self.federation.id, closed.number)
+        tasks = store.tasks.counted(self.federation.id, closed.number)
         if self.settings.is_personal(closed.number):
             weights, arrays, combined = closed.model, closed.state_arrays, None
         else:
             combined = self._combined(closed, tasks)
             weights, arrays = self._keep(combined)
         report = self._report(closed, tasks, combined, started)
-        if store.finish_round(
+        if store.rounds.finish(
             self.federation.id,
             closed.number,
             next_model=weights,
@@ -341,7 +341,7 @@ class RoundStateMachine:
                 score = self.score(model.weights)
             except (EdgeFLError, OSError) as error:  # the model is made: a federation does not stop for its marks
                 failure = str(error)
-        ended = self.context.store.ended(self.federation.id, closed.number)
+        ended = self.context.store.tasks.counts(self.federation.id, closed.number)
         personal = model is None
         return round_report(tasks, ended, score, combine_seconds=combine_seconds, personal=personal, failure=failure)
 
@@ -352,15 +352,15 @@ class RoundStateMachine:
         must, masks and graphs, which come back more often, ten.
         """
         for kinds, before in ((["weights", "extras"], number), (["mask", "graph"], number - 10)):
-            dropped = self.context.store.drop_artifacts(self.federation.id, before_round=before, kinds=kinds)
+            dropped = self.context.store.artifacts.drop(self.federation.id, before_round=before, kinds=kinds)
             self.context.blobs.drop_all(dropped)
 
     def _finish(self) -> float:
         active = [FederationState.RUNNING, FederationState.PAUSED]
         at = self.context.now()
-        if self.context.store.move_federation(self.federation.id, FederationState.FINISHED, since=active, at=at):
+        if self.context.store.federations.move(self.federation.id, FederationState.FINISHED, since=active, at=at):
             _LOG.info("federation finished", extra={"federation": self.federation.id})
-            self.context.tell([device.id for device in self.context.store.devices(self.federation.id)])
+            self.context.tell([device.id for device in self.context.store.devices.of(self.federation.id)])
         return _SOON
 
     def _wait(self, because: str) -> float:
@@ -370,7 +370,7 @@ class RoundStateMachine:
     def _say(self, reason: str | None) -> None:
         """Let the operator see why nothing happens, or that something does again."""
         if self.federation.reason != reason:
-            self.context.store.set_reason(self.federation.id, reason)
+            self.context.store.federations.set_reason(self.federation.id, reason)
 
     # Models
 

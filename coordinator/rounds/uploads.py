@@ -19,9 +19,8 @@ from coordinator.http.error_handlers import ProblemError
 from coordinator.rounds.context import Context
 from coordinator.rounds.stored_updates import client_update_of
 from coordinator.storage.blobs import Spooled
-from coordinator.storage.records import Device, Federation, Task, TaskState
+from coordinator.storage.records import Device, Federation, Task, TaskState, Upload, Verdict
 from coordinator.storage.repository import LruCache
-from coordinator.storage.store import Upload, Verdict
 from edgefl.errors import WireFormatError
 from edgefl.local_rules import changes_model
 from edgefl.strategies import ClientUpdate, check_personal, part_norm
@@ -219,7 +218,7 @@ class UploadQueue:
         try:
             bodies = [_named(entry.body, entry.upload.update) for entry in entries if entry.body is not None]
             self._context.blobs.put_all(bodies + [entry.mask for entry in entries if entry.mask is not None])
-            verdicts = self._context.store.accept([entry.upload for entry in entries])
+            verdicts = self._context.store.uploads.accept([entry.upload for entry in entries])
         except Exception as error:
             _LOG.exception("updates could not be entered")
             _answer([(entry.arrival, _not_now(error)) for entry in entries])
@@ -262,7 +261,7 @@ def _tell(answers: Sequence[tuple[_Arrival, Verdict | Exception]]) -> None:
 
 def refuse(context: Context, device: Device, task_id: str, refusal: Refusal) -> Receipt:
     """Take a device's word that it does not do a task."""
-    verdict = context.store.refuse(task_id, device.id, dumps(refusal), context.now())
+    verdict = context.store.uploads.refuse(task_id, device.id, dumps(refusal), context.now())
     federation = context.library.federation(device.federation)
     if verdict is Verdict.ACCEPTED and federation is not None:
         half_life = context.library.settings(federation).memory_seconds
@@ -272,7 +271,7 @@ def refuse(context: Context, device: Device, task_id: str, refusal: Refusal) -> 
 
 def own_task(context: Context, device: Device, task_id: str) -> Task:
     """Return a task that must be there and be this device's."""
-    task = context.store.task(task_id)
+    task = context.store.tasks.get(task_id)
     if task is None or task.device != device.id:
         raise _unknown_task(task_id)
     return task

@@ -26,7 +26,7 @@ def rows(stage: Stage, fleet: DeviceRows, *uploading: str) -> dict[str, dict[str
 
 
 def hand_out(stage: Stage) -> None:
-    stage.context.store.hand_out_all(stage.context.take_handed())
+    stage.context.store.tasks.mark_handed_out(stage.context.take_handed())
 
 
 def test_a_device_goes_from_idle_over_asked_training_and_uploading_to_idle_again(stage: Stage) -> None:
@@ -59,7 +59,7 @@ def test_a_refusal_says_why_until_the_next_task(stage: Stage) -> None:
     stage.advance()
     plan = stage.plan(devices[0])
     said = dumps(Refusal(reason=Reason.TEMPERATURE, message="<b>81</b> degrees"))
-    stage.context.store.refuse(plan.task_id, "device-0", said, stage.clock.time)
+    stage.context.store.uploads.refuse(plan.task_id, "device-0", said, stage.clock.time)
     fleet = DeviceRows(stage.context, "digits")
     row = rows(stage, fleet)["device-0"]
     assert (row["state"], row["why"]) == ("refused", "temperature: <b>81</b> degrees")
@@ -84,11 +84,11 @@ def test_a_look_returns_what_is_new_and_a_revoked_device_is_gone(stage: Stage) -
     first, gone = fleet.look(stage.federation, ())
     assert (len(first), gone) == (3, [])
     assert fleet.look(stage.federation, ()) == ([], [])
-    stage.context.store.seen({"device-0": stage.clock.time + 1})  # too little to be news
+    stage.context.store.devices.mark_seen({"device-0": stage.clock.time + 1})  # too little to be news
     assert fleet.look(stage.federation, ()) == ([], [])
-    stage.context.store.seen({"device-0": stage.clock.time + 30})
+    stage.context.store.devices.mark_seen({"device-0": stage.clock.time + 30})
     assert [row[0] for row in fleet.look(stage.federation, ())[0]] == ["device-0"]
-    stage.context.store.revoke_device("device-1", stage.clock.time)
+    stage.context.store.devices.revoke("device-1", stage.clock.time)
     assert fleet.look(stage.federation, ()) == ([], ["device-1"])
 
 
@@ -138,7 +138,7 @@ def test_masks_show_the_latest_rounds_parts_and_what_the_planner_says(stage: Sta
     stage.begin(2)
     assert charts.masks("digits")["round"] is None
     stage.advance()
-    stage.context.store.note_plan("digits", 0, json.dumps({"bias": 12.5, "bias_bound": 11.0}))
+    stage.context.store.rounds.note_plan("digits", 0, json.dumps({"bias": 12.5, "bias_bound": 11.0}))
     found = charts.masks("digits")
     assert (found["round"], found["devices"]) == (0, 2)
     assert [one["name"] for one in found["charts"][:2]] == ["layers", "coverage"]
@@ -151,7 +151,7 @@ def test_a_device_has_charts_of_what_was_predicted_and_measured(stage: Stage) ->
     devices = stage.begin(1)
     stage.advance()
     stage.do(devices[0])
-    history = [row_of(task) for task in stage.context.store.tasks("digits", device="device-0")]
+    history = [row_of(task) for task in stage.context.store.tasks.of("digits", device="device-0")]
     found = {one["name"]: one for one in Charts(stage.context).device(history)}
     assert [trace["name"] for trace in found["device-step"]["spec"]["traces"]] == ["measured", "predicted"]
     assert Charts(stage.context).device([]) == []
@@ -176,7 +176,7 @@ def test_a_new_deadline_holds_for_the_open_round_and_the_next(stage: Stage) -> N
     assert stage.plan(devices[0]).deadline_seconds == pytest.approx(500)
     change_deadline(stage.context, "digits", 30.0)
     for device in devices:
-        stage.context.store.seen({device.id: stage.clock.time})
+        stage.context.store.devices.mark_seen({device.id: stage.clock.time})
     stage.advance()
     assert stage.round.attempt == 2
     assert stage.round.deadline_at == stage.clock.time + 30
@@ -207,7 +207,7 @@ def test_a_round_that_diverged_has_no_loss_and_spoils_nothing(stage: Stage) -> N
     stage.advance(2)
     report = json.dumps(json.loads(stage.round.report) | {"accuracy": 0.1, "test_loss": float("nan")})
     spoil = update(rounds_table).values(report=report)
-    database = stage.context.store._database  # type: ignore[attr-defined]
+    database = stage.context.store._database
     database.write(lambda connection: connection.execute(spoil) and None)
     view = _View(stage.context, "digits")
     view.look(())
@@ -242,7 +242,7 @@ def test_in_buffered_mode_everybody_who_is_at_work_counts(stage: Stage) -> None:
     stage.advance(3)  # the buffer is full: the next round is open, and two devices still have a task of the first
     progress = _View(stage.context, "digits").look(())["progress"]
     assert progress["round"] == 1
-    assert progress["waiting"] + progress["training"] == stage.context.store.count_open("digits") > 1
+    assert progress["waiting"] + progress["training"] == stage.context.store.tasks.count_open("digits") > 1
 
 
 def test_a_deadline_that_changes_while_a_round_is_planned_is_not_lost(stage: Stage) -> None:
@@ -250,7 +250,7 @@ def test_a_deadline_that_changes_while_a_round_is_planned_is_not_lost(stage: Sta
     planned_for = existing(stage.context, "digits")
     change_deadline(stage.context, "digits", 600.0)
     RoundStateMachine(stage.context, planned_for).advance()
-    assert stage.context.store.latest_round("digits") is None  # it would have the old one, and is not opened
+    assert stage.context.store.rounds.latest("digits") is None  # it would have the old one, and is not opened
     stage.advance()
     assert stage.round.deadline_at == stage.clock.time + 600
 
@@ -261,5 +261,7 @@ def test_further_tasks_leave_a_changed_deadline_alone(stage: Stage) -> None:
     before = stage.round
     change_deadline(stage.context, "digits", 600.0)
     attempt = before.attempt
-    assert stage.context.store.add_tasks("digits", 0, [], [], attempt=attempt, next_attempt=attempt, deadline_at=None)
+    assert stage.context.store.rounds.add_tasks(
+        "digits", 0, [], [], attempt=attempt, next_attempt=attempt, deadline_at=None
+    )
     assert stage.round.deadline_at == before.deadline_at + 540

@@ -121,7 +121,7 @@ def test_a_late_update_is_told_so_and_changes_nothing(stage: Stage) -> None:
     before = stage.weights(0)
     assert stage.upload(two, slow, body) is Outcome.LATE
     assert stage.upload(two, slow, body) is Outcome.LATE
-    task = stage.context.store.task(slow.task_id)
+    task = stage.context.store.tasks.get(slow.task_id)
     assert task is not None
     assert task.state is TaskState.LATE
     assert task.result is not None
@@ -150,7 +150,7 @@ def test_below_the_minimum_a_round_goes_on_with_other_devices_and_keeps_what_cam
     assert len(first) == 2
     stage.do(first[0], shift=1.0)
     stage.clock.time += 60
-    stage.context.store.seen({device.id: stage.clock() for device in others})
+    stage.context.store.devices.mark_seen({device.id: stage.clock() for device in others})
     stage.advance()
     assert stage.state == RoundState.OPEN
     assert stage.round.attempt == 2
@@ -192,7 +192,7 @@ def test_a_device_that_refused_is_asked_again_only_after_the_deadline(stage: Sta
     assert stage.advance() > 0
     assert not stage.has_task(one)
     stage.clock.time += 60
-    stage.context.store.seen({one.id: stage.clock()})
+    stage.context.store.devices.mark_seen({one.id: stage.clock()})
     stage.advance()
     assert stage.round.attempt == 2
     assert stage.has_task(one)
@@ -206,7 +206,7 @@ def test_after_too_many_deadlines_it_pauses_for_the_operator_and_resumed_gets_on
         stage.clock.time += 61
         stage.advance()
         assert stage.round.attempt == attempt
-    federation = stage.context.store.federation(stage.federation.id)
+    federation = stage.context.store.federations.get(stage.federation.id)
     assert federation is not None
     assert federation.state is FederationState.PAUSED
     assert "too few updates" in (federation.reason or "")
@@ -215,7 +215,7 @@ def test_after_too_many_deadlines_it_pauses_for_the_operator_and_resumed_gets_on
     assert (stage.state, stage.round.attempt) == (RoundState.OPEN, 3)
     stage.clock.time += 61
     stage.advance()
-    again = stage.context.store.federation(stage.federation.id)
+    again = stage.context.store.federations.get(stage.federation.id)
     assert again is not None
     assert again.state is FederationState.PAUSED
 
@@ -224,12 +224,12 @@ def test_the_operator_is_told_what_it_waits_for(stage: Stage) -> None:
     stage.begin(1, selection=SelectionSettings(devices=2, wait_for=2))
     stage.advance()
     assert stage.federation is not None
-    waiting = stage.context.store.federation(stage.federation.id)
+    waiting = stage.context.store.federations.get(stage.federation.id)
     assert waiting is not None
     assert waiting.reason == "waiting for devices: 1 of 2 are available"
     enrol(stage.context, stage.federation, "another")
     stage.advance()
-    opened = stage.context.store.federation(stage.federation.id)
+    opened = stage.context.store.federations.get(stage.federation.id)
     assert opened is not None
     assert opened.reason is None
 
@@ -288,7 +288,7 @@ def test_it_waits_for_devices_and_does_not_open_an_empty_round(stage: Stage) -> 
 def test_a_device_that_was_not_heard_of_lately_is_not_asked(stage: Stage) -> None:
     one, two = stage.begin()
     stage.clock.time += 1000
-    stage.context.store.seen({one.id: stage.clock()})
+    stage.context.store.devices.mark_seen({one.id: stage.clock()})
     stage.advance()
     assert stage.has_task(one)
     assert not stage.has_task(two)
@@ -380,7 +380,7 @@ def test_updates_are_forgotten_once_their_round_is_done_and_models_are_not(stage
         for device in devices:
             plan = stage.plan(device)
             stage.upload(device, plan)
-            task = stage.context.store.task(plan.task_id)
+            task = stage.context.store.tasks.get(plan.task_id)
             assert task is not None
             updates.append(task.update)
         stage.advance(2)
@@ -442,7 +442,7 @@ class TestBuffered:
         stage.do(devices[0], shift=1.0)
         stage.advance(2)
         assert stage.federation is not None
-        done = stage.context.store.round(stage.federation.id, 1)
+        done = stage.context.store.rounds.get(stage.federation.id, 1)
         assert done is not None
         assert json.loads(done.report or "{}")["stale_updates"] == 1
         trust = 2**-0.5
@@ -466,7 +466,7 @@ class TestBuffered:
         first = next(device for device in devices if stage.has_task(device))
         stage.clock.time += 91
         others = [device for device in devices if device != first]
-        stage.context.store.seen({device.id: stage.clock() for device in others})
+        stage.context.store.devices.mark_seen({device.id: stage.clock() for device in others})
         stage.advance(3)
         assert any(stage.has_task(device) for device in others)
         assert not stage.has_task(first)
@@ -496,7 +496,7 @@ class TestBuffered:
         plans = [stage.plan(device) for device in devices]
         for device, plan in zip(devices[:2], plans[:2], strict=True):
             stage.upload(device, plan)
-            stage.context.store.revoke_device(device.id, stage.clock())
+            stage.context.store.devices.revoke(device.id, stage.clock())
         stage.advance(3)
         assert stage.round.number == 1
         for device, plan in zip(devices[2:], plans[2:], strict=True):
@@ -537,7 +537,7 @@ def test_after_the_last_round_every_device_makes_the_model_its_own(stage: Stage)
     assert stage.round.next_model == stage.round.model
     stage.advance()
     assert stage.federation is not None
-    found = stage.context.store.federation(stage.federation.id)
+    found = stage.context.store.federations.get(stage.federation.id)
     assert found is not None
     assert found.state is FederationState.FINISHED
     seen = overview(stage.context, found)
@@ -588,10 +588,10 @@ def test_devices_that_come_late_make_the_model_their_own_too(stage: Stage) -> No
     for device in done:
         stage.do(device)
     stage.clock.time += 95  # the one without a task was not heard of
-    stage.context.store.seen({device.id: stage.clock.time for device in done})
+    stage.context.store.devices.mark_seen({device.id: stage.clock.time for device in done})
     stage.advance(3)
     assert not stage.has_task(late)
-    stage.context.store.seen({late.id: stage.clock.time})
+    stage.context.store.devices.mark_seen({late.id: stage.clock.time})
     stage.advance()
     assert stage.plan(late).rule.name == "fine_tune"
 
@@ -606,11 +606,11 @@ def test_after_a_restart_devices_are_waited_for_before_the_end(stage: Stage) -> 
     stage.context.started = stage.clock.time  # started again, and nobody was heard of yet
     stage.advance()
     assert stage.round.number == 0
-    found = stage.context.store.federation("digits")
+    found = stage.context.store.federations.get("digits")
     assert found is not None
     assert found.state is FederationState.RUNNING
     assert found.reason is not None
-    stage.context.store.seen({one.id: stage.clock.time})
+    stage.context.store.devices.mark_seen({one.id: stage.clock.time})
     stage.advance()
     assert (stage.round.number, stage.has_task(one), stage.has_task(two)) == (1, True, False)
 
@@ -622,7 +622,7 @@ def test_a_paused_federation_that_personalises_nothing_ends(stage: Stage) -> Non
     stage.do(two)
     move(stage.context, "digits", Verb.PAUSE)
     stage.advance(3)
-    found = stage.context.store.federation("digits")
+    found = stage.context.store.federations.get("digits")
     assert found is not None
     assert found.state is FederationState.FINISHED
 
@@ -642,7 +642,7 @@ def test_buffered_tasks_do_not_count_in_the_round_after_the_last(stage: Stage) -
     assert stage.round.number == 1
     assert stage.upload(devices[1], plans[1]) is Outcome.LATE
     stage.clock.time += 5
-    stage.context.store.seen({device.id: stage.clock.time for device in devices})
+    stage.context.store.devices.mark_seen({device.id: stage.clock.time for device in devices})
     stage.advance()
     assert stage.plan(devices[2]).rule.name == "fine_tune"
     assert stage.plan(devices[2]).deadline_seconds == stage.round.deadline_at - stage.clock.time
@@ -660,7 +660,7 @@ def test_a_device_that_nothing_was_left_for_is_tried_again(stage: Stage) -> None
 
 def test_what_cannot_be_noted_costs_no_update(stage: Stage) -> None:
     one, *_ = stage.begin(1, selection=SelectionSettings(devices=1))
-    stage.context.store.correct({one.id: '{"schema": "edgefl.correction/99"}'})
+    stage.context.store.devices.set_corrections({one.id: '{"schema": "edgefl.correction/99"}'})
     stage.advance()
     assert stage.do(one) is Outcome.ACCEPTED
     assert stage.intake.alive
@@ -683,7 +683,7 @@ def test_a_device_that_learned_a_mask_has_the_part_that_it_had(stage: Stage) -> 
             body = encode_result(replace(decode_result(body, bundle().graph), tensors=counts), bundle().graph)
         assert stage.upload(one, plan, body) is Outcome.ACCEPTED
         stage.advance(3)
-        device = stage.context.store.device(one.id)
+        device = stage.context.store.devices.get(one.id)
         assert device is not None
         has.append((plan.mask_body, device.mask_body))
     (_, none), (given, trained), (whole, learned) = has

@@ -29,12 +29,14 @@ def untidied(stage: Stage, devices: int = 4) -> list[str]:
     for _ in range(2):
         _advance(stage, asked)
     assert asked == [stage.federation.id]
-    return [task.update for task in stage.context.store.counted(stage.federation.id, 0) if task.update is not None]
+    return [
+        task.update for task in stage.context.store.tasks.counted(stage.federation.id, 0) if task.update is not None
+    ]
 
 
 def _advance(stage: Stage, asked: list[str]) -> None:
     assert stage.federation is not None
-    federation = stage.context.store.federation(stage.federation.id)
+    federation = stage.context.store.federations.get(stage.federation.id)
     assert federation is not None
     RoundStateMachine(stage.context, federation, tidy=asked.append).advance()
 
@@ -54,20 +56,20 @@ def test_it_is_done_in_steps_and_goes_on_after_a_stop(stage: Stage, monkeypatch:
     assert kept(stage.context, updates) == len(updates) - 1
     tidy(stage.context, stage.federation.id)
     assert kept(stage.context, updates) == 0
-    assert len(stage.context.store.counted(stage.federation.id, 0)) == len(updates)  # what happened stays known
+    assert len(stage.context.store.tasks.counted(stage.federation.id, 0)) == len(updates)  # what happened stays known
 
 
 def test_a_failure_after_one_federation_keeps_none_from_the_next(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     updates = untidied(stage)
     assert stage.federation is not None
-    latest_round = stage.context.store.latest_round
+    latest_round = stage.context.store.rounds.latest
 
     def failing(federation: str) -> object:
         if federation == "broken":
             raise OSError("the disk is on fire")
         return latest_round(federation)
 
-    monkeypatch.setattr(stage.context.store, "latest_round", failing)
+    monkeypatch.setattr(stage.context.store.rounds, "latest", failing)
     thread = GarbageCollector(stage.context)
     thread.start()
     thread.ask("broken")
@@ -81,7 +83,7 @@ def test_what_is_still_to_be_combined_stays(stage: Stage) -> None:
     stage.advance()
     stage.do(one)
     assert stage.federation is not None
-    (update,) = (task.update for task in stage.context.store.tasks(stage.federation.id) if task.update is not None)
+    (update,) = (task.update for task in stage.context.store.tasks.of(stage.federation.id) if task.update is not None)
     tidy(stage.context, stage.federation.id)
     assert kept(stage.context, [update]) == 1
 
@@ -102,7 +104,7 @@ def test_an_aborted_federations_updates_go(stage: Stage) -> None:
     stage.advance()
     stage.do(one)
     assert stage.federation is not None
-    (update,) = (task.update for task in stage.context.store.tasks(stage.federation.id) if task.update is not None)
+    (update,) = (task.update for task in stage.context.store.tasks.of(stage.federation.id) if task.update is not None)
     move(stage.context, stage.federation.id, Verb.ABORT, "enough seen")
     tidy(stage.context, stage.federation.id)
     assert kept(stage.context, [update]) == 0

@@ -91,7 +91,7 @@ async def get_artifact(request: Request, device: Annotated[Device, Depends(devic
 
 def _artifact(services: Services, federation: str, digest: str, wanted: _Wanted) -> Response:
     """Find everything out in one go on a thread, the bytes of a small artifact included."""
-    artifact = services.context.store.artifact(federation, digest)
+    artifact = services.context.store.artifacts.get(federation, digest)
     if artifact is not None and services.context.blobs.size(digest) is None:
         _log.error("an artifact is not in the blob store", extra={"federation": federation, "digest": digest})
         artifact = None

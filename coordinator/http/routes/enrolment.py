@@ -16,8 +16,7 @@ from coordinator.http.routes.registration import add, device_of, media
 from coordinator.http.routes.request_bodies import read_document
 from coordinator.http.routes.responses import document
 from coordinator.http.server_settings import ServerLimits
-from coordinator.storage.records import OVER, Device
-from coordinator.storage.store import Admission
+from coordinator.storage.records import OVER, Admission, Device
 from edgefl.values import DeviceProfile, Enrolled, Enrolment, dumps
 
 __all__ = ["add_routes"]
@@ -81,8 +80,8 @@ def _admit(
     services: Services, request: Request, enrolment: Enrolment, token_hash: str
 ) -> tuple[Admission, Device | None]:
     key_hash = hash_of(services.gate.bearer(request))
-    key = services.context.store.key_of_hash(key_hash)
-    federation = None if key is None else services.context.store.federation(key.federation)
+    key = services.context.store.keys.by_hash(key_hash)
+    federation = None if key is None else services.context.store.federations.get(key.federation)
     if federation is not None and federation.state in OVER:  # before the key is used up for nothing
         raise ProblemError(
             409, f"the federation {federation.id!r} is {federation.state}", fix="Ask for a key of another one."
@@ -100,7 +99,7 @@ def _admit(
             enrolled_at=now,
             seen_at=now,
         )
-        admission, admitted = services.context.store.enrol(device, key_hash)
+        admission, admitted = services.context.store.devices.enrol(device, key_hash)
         if admission is not Admission.NAME_TAKEN or enrolment.name is not None:
             return admission, admitted if admission is Admission.ADMITTED else None
 
@@ -109,7 +108,7 @@ async def update_profile(request: Request, device: Annotated[Device, Depends(dev
     """Tell what a device can do now."""
     services = services_of(request)
     profile = await read_document(request, DeviceProfile)
-    await services.threads.run(services.context.store.set_profile, device.id, dumps(profile))
+    await services.threads.run(services.context.store.devices.set_profile, device.id, dumps(profile))
     services.context.corrections.forget(device.id)
     services.gate.forget(device.id)
     return Response(status_code=204)

@@ -107,7 +107,7 @@ async def list_federations(request: Request) -> FederationsView:
     services = services_of(request)
 
     def listed() -> FederationsView:
-        known = services.context.store.federations()
+        known = services.context.store.federations.all()
         views = [federation_view(lifecycle.overview(services.context, one)) for one in known]
         return FederationsView(federations=views)
 
@@ -165,7 +165,7 @@ async def list_rounds(request: Request, name: Named) -> RoundsView:
 
     def listed() -> RoundsView:
         lifecycle.existing(services.context, name)
-        return RoundsView(rounds=[round_view(one) for one in services.context.store.rounds(name)])
+        return RoundsView(rounds=[round_view(one) for one in services.context.store.rounds.of(name)])
 
     return await services.threads.run_long(listed)
 
@@ -173,7 +173,7 @@ async def list_rounds(request: Request, name: Named) -> RoundsView:
 async def show_round(request: Request, name: Named, number: _Number) -> RoundView:
     """Show a round."""
     services = services_of(request)
-    found = await services.threads.run(services.context.store.round, name, number)
+    found = await services.threads.run(services.context.store.rounds.get, name, number)
     if found is None:
         raise ProblemError(404, f"{name!r} has no round {number}", fix="Rounds are counted from 0; list them first.")
     return round_view(found)
@@ -187,6 +187,6 @@ async def list_tasks(
 
     def listed() -> TasksView:
         lifecycle.existing(services.context, name)
-        return TasksView(tasks=[task_view(task) for task in services.context.store.tasks(name, number=number)])
+        return TasksView(tasks=[task_view(task) for task in services.context.store.tasks.of(name, number=number)])
 
     return await services.threads.run_long(listed)

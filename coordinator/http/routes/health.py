@@ -60,7 +60,7 @@ async def get_readiness(request: Request) -> Health:
 def _broken(services: Services) -> list[str]:
     broken = []
     for name, ask in (
-        ("the database does not answer", lambda: services.context.store.federation("-")),
+        ("the database does not answer", lambda: services.context.store.federations.get("-")),
         ("the blob store does not answer", lambda: services.context.blobs.size(_NO_SUCH)),
     ):
         try:

@@ -205,7 +205,7 @@ class _View:
 
     def _new_rounds(self) -> list[Round]:
         """Return the rounds that are new or other than before. What is before the last one never changes."""
-        found = self._context.store.rounds(self._name, since=max(self._rounds, default=0))
+        found = self._context.store.rounds.of(self._name, since=max(self._rounds, default=0))
         changed = [one for one in found if self._rounds.get(one.number) != one]
         self._rounds |= {one.number: one for one in changed}
         return changed
@@ -213,7 +213,7 @@ class _View:
     def _progress(self, overview: lifecycle.Overview, latest: Round, uploading: Collection[str]) -> dict[str, Any]:
         settings = overview.settings
         personal = settings.is_personal(latest.number)
-        ended = self._context.store.ended(self._name, latest.number)
+        ended = self._context.store.tasks.counts(self._name, latest.number)
         # A buffer takes updates of whatever round: everybody who is at work may fill it.
         counts = _at_work(self._fleet.pulses, None if settings.buffered and not personal else latest.number, uploading)
         return {

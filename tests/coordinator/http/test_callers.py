@@ -51,9 +51,9 @@ def secrets(site: Site) -> dict[str, str]:
     """One secret of each kind that is known, and some that are not."""
     site.federation("elsewhere")
     revoked = site.device("revoked")
-    site.context.store.revoke_device("revoked", site.context.now())
+    site.context.store.devices.revoke("revoked", site.context.now())
     key, revoked_key = new_key(site.context, "digits")
-    site.context.store.revoke_key("digits", key.id, site.context.now())
+    site.context.store.keys.revoke("digits", key.id, site.context.now())
     owner = site.device("owner")
     site.open_round("owner")
     return {
@@ -170,7 +170,7 @@ def test_a_join_key_has_a_rate(folder: Any) -> None:
 def test_a_device_that_another_worker_revoked_is_refused_soon(site: Site) -> None:
     client = site.client(site.device("elsewhere-revoked"))
     assert client.post("/v1/tasks/next").status_code == 200
-    site.context.store.revoke_device("elsewhere-revoked", site.context.now())
+    site.context.store.devices.revoke("elsewhere-revoked", site.context.now())
     end = time.monotonic() + 10
     while client.post("/v1/tasks/next").status_code != 403:
         assert time.monotonic() < end

@@ -70,7 +70,7 @@ def test_an_update_that_waits_for_room_waits_in_the_network(site: Site) -> None:
             assert isinstance(waiting, LimitedProtocol)
             assert len(waiting.cycle.body) <= 8192
         assert Outcome.ACCEPTED.encode() in received(connection, b"}")
-    task = site.context.store.task(task_id)
+    task = site.context.store.tasks.get(task_id)
     assert task is not None
     assert site.context.blobs.get(task.update or "") == body
 

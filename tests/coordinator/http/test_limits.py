@@ -110,7 +110,7 @@ def test_a_packed_update_is_unpacked(site: Site) -> None:
     path, headers = f"/v1/tasks/{task_id}/result", {"Content-Encoding": "gzip"}
     answer = site.client(token).put(path, content=packed, headers=headers)
     assert answer.json()["outcome"] == Outcome.ACCEPTED
-    task = site.context.store.task(task_id)
+    task = site.context.store.tasks.get(task_id)
     assert task is not None
     assert site.context.blobs.get(task.update or "") == body
 
@@ -126,7 +126,7 @@ def test_an_update_packed_by_planes_is_unpacked_in_memory_and_in_a_file(tmp_path
         headers = {"Content-Encoding": "edgefl-planes, gzip"}
         client, path = site.client(token), f"/v1/tasks/{task_id}/result"
         assert client.put(path, content=pack(body), headers=headers).json()["outcome"] == Outcome.ACCEPTED
-        task = site.context.store.task(task_id)
+        task = site.context.store.tasks.get(task_id)
         assert task is not None
         assert site.context.blobs.get(task.update or "") == body
         assert client.put(path, content=body).json()["outcome"] == Outcome.ALREADY

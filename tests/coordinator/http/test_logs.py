@@ -57,7 +57,7 @@ def test_no_secret_reaches_the_log(log: io.StringIO, folder: Path, monkeypatch: 
         def broken(*_: object) -> None:
             raise RuntimeError(f"the header was Authorization: Bearer {token}")
 
-        monkeypatch.setattr(site.context.store, "federation", broken)
+        monkeypatch.setattr(site.context.store.federations, "get", broken)
         assert site.admin.get("/v1/federations/digits").status_code == 500
         secrets = [key, token, made, guess, site.admin_token, "Bearer-of-another-form"]
     text = log.getvalue()

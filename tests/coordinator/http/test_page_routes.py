@@ -205,7 +205,7 @@ def test_a_look_that_fails_ends_the_connections_so_that_nobody_believes_old_figu
 
     with events(site.client(site.tokens[OperatorRole.VIEWER])) as told:
         assert next(told)[0] == "snapshot"
-        monkeypatch.setattr(type(site.context.store), "pulses", broken)
+        monkeypatch.setattr(type(site.context.store.devices), "pulses", broken)
         assert all(kind in ("beat", "change") for kind, _ in told)  # and then it ends
 
 

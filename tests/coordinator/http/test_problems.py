@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
+from coordinator.errors import DatabaseUnavailableError
 from coordinator.http.error_handlers import ProblemError, as_problem
-from coordinator.storage.store import UnavailableError
 from edgefl.errors import EdgeFLError, MaskError, MissingDependencyError, SchemaError, WireFormatError
 from edgefl.values import FieldError
 from tests.coordinator.http.site import Site
@@ -60,7 +60,7 @@ def test_a_bug_is_a_500_without_a_traceback_and_is_logged_with_one(
     def broken(federation: str) -> None:
         raise ZeroDivisionError("secret detail")
 
-    monkeypatch.setattr(site.context.store, "federation", broken)
+    monkeypatch.setattr(site.context.store.federations, "get", broken)
     answer = site.admin.get("/v1/federations/digits")
     assert answer.status_code == 500
     assert "secret detail" not in answer.text
@@ -91,7 +91,7 @@ def test_what_is_no_http_gets_the_same_form(site: Site) -> None:
         (MaskError("x", fix="y"), 422),
         (MissingDependencyError("pyarrow", action="This", extra="parquet"), 501),
         (EdgeFLError("x", fix="y"), 500),
-        (UnavailableError("x", fix="y"), 503),
+        (DatabaseUnavailableError("x", fix="y"), 503),
         (ProblemError(409, "x", fix="y"), 409),
         (KeyError("x"), 500),
     ],
@@ -101,6 +101,6 @@ def test_each_kind_of_error_has_its_status(error: Exception, status: int) -> Non
 
 
 def test_what_the_database_says_is_for_the_log_alone() -> None:
-    problem = as_problem(UnavailableError("no route to db.internal", fix="Start it."))
+    problem = as_problem(DatabaseUnavailableError("no route to db.internal", fix="Start it."))
     assert "db.internal" not in str(problem)
     assert problem.headers["Retry-After"]

@@ -32,7 +32,7 @@ def test_a_coordinator_whose_storage_fails_lives_and_is_not_ready(
         def broken(*_: object) -> None:
             raise OSError("the disk is gone")
 
-        monkeypatch.setattr(site.context.store, "federation", broken)
+        monkeypatch.setattr(site.context.store.federations, "get", broken)
         monkeypatch.setattr(site.context.blobs, "size", broken)
         answer = site.client().get("/readyz")
         assert answer.status_code == 503

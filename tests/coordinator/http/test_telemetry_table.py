@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import io
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ class Table:
             TaskState.EXPIRED: {},
             TaskState.OPEN: {},
         }
-        self.all = [
+        tasks = [
             Task(
                 id=f"task-{state}",
                 federation="f",
@@ -44,11 +45,9 @@ class Table:
             for state, end in ends.items()
         ]
 
-    def rounds(self, federation: str) -> list[Round]:
-        return [Round(federation=federation, number=0, model="", opened_at=0, deadline_at=0)]
-
-    def tasks(self, federation: str, *, number: int) -> list[Task]:
-        return self.all
+        one = Round(federation="f", number=0, model="", opened_at=0, deadline_at=0)
+        self.rounds = SimpleNamespace(of=lambda federation: [one])
+        self.tasks = SimpleNamespace(of=lambda federation, *, number: tasks)
 
 
 def test_a_row_has_what_was_measured_by_what_and_what_was_predicted() -> None:

@@ -48,13 +48,13 @@ def test_a_device_with_nothing_to_do_costs_the_database_nothing(site: Site, monk
     client = site.client(site.device("idler", "idle"))
     until(lambda: site.services.waiting._busy is not None)
     asked: list[str] = []
-    open_task = site.context.store.open_task
+    open_task = site.context.store.tasks.oldest_open
 
     def noting(device: str) -> Task | None:
         asked.append(device)
         return open_task(device)
 
-    monkeypatch.setattr(site.context.store, "open_task", noting)
+    monkeypatch.setattr(site.context.store.tasks, "oldest_open", noting)
     assert client.post("/v1/tasks/next").json()["plan"] is None
     assert asked == []
     (task_id,) = site.open_round("idler", federation="idle")
@@ -68,7 +68,7 @@ def test_who_is_told_while_the_database_is_asked_is_not_forgotten(site: Site, mo
     site.federation("meanwhile")
     client = site.client(site.device("unlucky", "meanwhile"))
     asking, answering = threading.Event(), threading.Event()
-    busy_devices = site.context.store.busy_devices
+    busy_devices = site.context.store.tasks.busy_devices
 
     def slowly() -> dict[str, str]:
         found = busy_devices()
@@ -76,7 +76,7 @@ def test_who_is_told_while_the_database_is_asked_is_not_forgotten(site: Site, mo
         answering.wait(10)
         return found
 
-    monkeypatch.setattr(site.context.store, "busy_devices", slowly)
+    monkeypatch.setattr(site.context.store.tasks, "busy_devices", slowly)
     assert asking.wait(10)
     site.open_round("unlucky", federation="meanwhile")
     until(lambda: "unlucky" in site.services.waiting._told)
@@ -139,7 +139,7 @@ def test_a_stop_answers_every_open_poll_and_keeps_who_was_heard_of(folder: Path)
     with serving(folder) as site:
         site.federation()
         tokens = [site.device(f"device-{index:03}") for index in range(number)]
-        enrolled = site.context.store.device("device-007")
+        enrolled = site.context.store.devices.get("device-007")
         answers: list[httpx.Response] = []
 
         async def poll_all() -> None:
@@ -160,7 +160,7 @@ def test_a_stop_answers_every_open_poll_and_keeps_who_was_heard_of(folder: Path)
         assert time.monotonic() - began < 15  # not the thirty seconds that they would have waited
         assert [answer.status_code for answer in answers] == [200] * number
         assert all(answer.json()["plan"] is None for answer in answers)
-        heard = site.context.store.device("device-007")
+        heard = site.context.store.devices.get("device-007")
         assert heard is not None
         assert enrolled is not None
         assert heard.seen_at > enrolled.seen_at

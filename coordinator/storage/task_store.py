@@ -4,16 +4,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, func, or_, select, update
+from sqlalchemy import Connection, and_, bindparam, func, literal, or_, select, union_all, update
 
 from coordinator.storage.database import Database
-from coordinator.storage.records import FederationState, Task, TaskState
-from coordinator.storage.sql_rows import chunks, columns_of, record, records
-from coordinator.storage.sql_task_endings import count_failures, expire_open
-from coordinator.storage.store import Verdict
+from coordinator.storage.records import FederationState, Task, TaskCounts, TaskState
+from coordinator.storage.row_mapping import chunks, columns_of, record, records
 from coordinator.storage.tables import federations, tasks
+from coordinator.storage.task_endings import count_failures, expire_open
 
-__all__ = ["SqlTasks"]
+__all__ = ["TaskStore"]
 
 _ALL = select(*columns_of(tasks, Task))
 _BY_ID = _ALL.where(tasks.c.id == bindparam("id"))
@@ -32,6 +31,18 @@ _OPEN = (
     .order_by(tasks.c.created_at, tasks.c.round, tasks.c.id)
     .limit(1)
 )
+_IN_FEDERATION = tasks.c.federation == bindparam("federation")
+_COUNTS = union_all(
+    select(tasks.c.state, func.count().label("count"))
+    .where(_IN_FEDERATION, tasks.c.round == bindparam("number"), tasks.c.state != TaskState.DONE)
+    .group_by(tasks.c.state),
+    select(literal(TaskState.DONE, tasks.c.state.type), func.count()).where(
+        _IN_FEDERATION, tasks.c.counted_in == bindparam("number")
+    ),
+)
+_COUNTS_BY_ROUND = (
+    select(tasks.c.round, tasks.c.state, func.count()).where(_IN_FEDERATION).group_by(tasks.c.round, tasks.c.state)
+)
 _COUNT = select(func.count()).select_from(tasks).where(tasks.c.federation == bindparam("federation"))
 _COUNT_OPEN = _COUNT.where(tasks.c.state == TaskState.OPEN)
 _COUNT_OF_ROUND = _COUNT.where(tasks.c.round == bindparam("number"))
@@ -40,28 +51,29 @@ _HAND_OUT = (
 )
 
 
-class SqlTasks:
-    """What `Store` says of tasks."""
+class TaskStore:
+    """The tasks of the database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def task(self, task: str) -> Task | None:
-        """One of them."""
+    def get(self, task: str) -> Task | None:
+        """Return a task by its id."""
         return _first(self._database.look_up(_BY_ID, id=task))
 
-    def tasks(
+    def of(
         self, federation: str, *, number: int | None = None, state: TaskState | None = None, device: str | None = None
     ) -> list[Task]:
-        """Those of a federation, of a round, in a state, of a device; in the order of rounds and device ids."""
+        """Return the tasks of a federation, perhaps only those of a round, in a state or of a device; ordered by round
+        and device id."""
         statement = _OF_FEDERATION.order_by(tasks.c.round, tasks.c.device, tasks.c.id)
         for column, wanted in ((tasks.c.round, number), (tasks.c.state, state), (tasks.c.device, device)):
             if wanted is not None:
                 statement = statement.where(column == wanted)
         return records(Task, self._database.read(statement, federation=federation))
 
-    def tasks_of_ids(self, wanted: Collection[str]) -> list[Task]:
-        """Those of these ids that there are."""
+    def get_all(self, wanted: Collection[str]) -> list[Task]:
+        """Return the tasks with these ids, in no order, without those that do not exist."""
         return [
             task
             for some in chunks(sorted(wanted))
@@ -69,23 +81,36 @@ class SqlTasks:
         ]
 
     def counted(self, federation: str, number: int) -> list[Task]:
-        """Those whose updates count in a round, in the order of (device id, task's round, task id)."""
+        """Return the DONE tasks whose updates count in a round, ordered by (device id, task's round, task id)."""
         return records(Task, self._database.read(_COUNTED, federation=federation, number=number))
 
-    def open_task(self, device: str) -> Task | None:
-        """The oldest open task of a device whose federation is running or paused."""
+    def oldest_open(self, device: str) -> Task | None:
+        """Return the oldest open task of a device whose federation is running or paused."""
         return _first(self._database.look_up(_OPEN, device=device))
 
     def count_open(self, federation: str) -> int:
-        """How many tasks of a federation are open."""
+        """Return how many tasks of a federation are open."""
         return int(self._database.read(_COUNT_OPEN, federation=federation)[0][0])
 
-    def count_tasks(self, federation: str, number: int) -> int:
-        """How many tasks were opened in a round."""
+    def count_in_round(self, federation: str, number: int) -> int:
+        """Return how many tasks were opened in a round, whatever became of them."""
         return int(self._database.read(_COUNT_OF_ROUND, federation=federation, number=number)[0][0])
 
-    def expire_tasks(self, federation: str, *, created_before: float, at: float) -> list[str]:
-        """Expire the open tasks that were created before then, and count them as failed; return their devices."""
+    def counts(self, federation: str, number: int) -> TaskCounts:
+        """Return how the tasks opened in a round ended; `done` counts updates by `counted_in`."""
+        counts = {state.value: 0 for state in TaskState}
+        rows = self._database.read(_COUNTS, federation=federation, number=number)
+        return TaskCounts(**(counts | {row[0].value: row[1] for row in rows}))
+
+    def counts_by_round(self, federation: str) -> dict[int, dict[TaskState, int]]:
+        """Return, by round, how many of the tasks opened in it are in each state."""
+        found: dict[int, dict[TaskState, int]] = {}
+        for number, state, count in self._database.read(_COUNTS_BY_ROUND, federation=federation):
+            found.setdefault(number, {})[state] = count
+        return found
+
+    def expire(self, federation: str, *, created_before: float, at: float) -> list[str]:
+        """Expire the open tasks created before then and count them as failed; return their devices."""
 
         def work(connection: Connection) -> list[str]:
             old = (tasks.c.federation == federation, tasks.c.created_at < created_before)
@@ -96,38 +121,18 @@ class SqlTasks:
         return self._database.write(work)
 
     def busy_devices(self) -> dict[str, str]:
-        """The devices that have an open task in a federation that is running or paused, and their federations."""
+        """Return the devices with an open task in a running or paused federation, and their federations."""
         return dict(self._database.look_up(_BUSY))
 
-    def hand_out_all(self, times: Mapping[str, float]) -> None:
-        """Note when tasks were first given to their devices."""
+    def mark_handed_out(self, times: Mapping[str, float]) -> None:
+        """Note when tasks were first sent to their devices; a second time changes nothing."""
         if times:
             news = [{"task": task, "at": times[task]} for task in sorted(times)]
             self._database.write(lambda connection: connection.execute(_HAND_OUT, news) and None)
 
-    def refuse(self, task: str, device: str, refusal: str, at: float) -> Verdict:
-        """End an open task with a refusal."""
-
-        def work(connection: Connection) -> Verdict:
-            found = connection.execute(_BY_ID.with_for_update(key_share=True), {"id": task}).first()
-            if found is None or found.device != device:
-                return Verdict.UNKNOWN
-            if found.state in (TaskState.DONE, TaskState.REFUSED):
-                return Verdict.ALREADY
-            note = update(tasks).where(tasks.c.id == task)
-            if found.state != TaskState.OPEN:
-                if found.refusal is None:
-                    connection.execute(note.values(refusal=refusal))
-                return Verdict.LATE
-            connection.execute(note.values(state=TaskState.REFUSED, ended_at=at, refusal=refusal))
-            count_failures(connection, [device])
-            return Verdict.ACCEPTED
-
-        return self._database.write(work)
-
 
 def _first(rows: Sequence[Any]) -> Task | None:
-    """Return the task of the only row, if there is one, whose state may be a word yet."""
+    """Return the task of the only row, if any. `look_up` returns its state as text."""
     if not rows:
         return None
     task = record(Task, rows[0])

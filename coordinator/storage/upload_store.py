@@ -1,8 +1,8 @@
-"""Updates that arrive. The hottest path of the coordinator, and the one place where an update becomes one that counts.
+"""Accepts or refuses what devices report. This is the coordinator's hottest path, and only here an update is counted.
 
-A batch is one transaction of a handful of statements. It locks the open rounds of its federations first: a round
-closes before the batch or after it, so an update that was accepted is in the round that it was accepted into. It then
-locks its tasks. What becomes of each upload is decided in Python on what was read under the locks, and written at once.
+A batch is one transaction of a few statements. It locks the open rounds of its federations first: a round closes
+before the batch or after it, so an accepted update counts in the round that it was accepted into. Then it locks its
+tasks, decides in Python about each upload from what it read under the locks, and writes everything at once.
 """
 
 from collections.abc import Sequence
@@ -13,15 +13,15 @@ from sqlalchemy import BigInteger, Connection, bindparam, case, func, select, up
 
 from coordinator.storage.database import Database
 from coordinator.storage.plan_json import mask_given
-from coordinator.storage.records import RoundState, TaskState
-from coordinator.storage.sql_rows import chunks
-from coordinator.storage.store import Upload, Verdict
+from coordinator.storage.records import RoundState, TaskState, Upload, Verdict
+from coordinator.storage.row_mapping import chunks
 from coordinator.storage.tables import Word, devices, rounds, tasks
+from coordinator.storage.task_endings import count_failures
 
-__all__ = ["SqlUploads"]
+__all__ = ["UploadStore"]
 
 _NAMED = tasks.c.id.in_(bindparam("ids", expanding=True))
-# One lock for all batches of a round, not a shared one: behind a stream of shared locks, a close could wait for ever.
+# An exclusive lock per round, not a shared one: behind a stream of shared locks, a close could wait for ever.
 _OPEN_ROUNDS = (
     select(rounds.c.federation, rounds.c.number)
     .where(rounds.c.state == RoundState.OPEN, rounds.c.federation.in_(select(tasks.c.federation).where(_NAMED)))
@@ -34,6 +34,11 @@ _TASKS = (
     )
     .where(_NAMED)
     .order_by(tasks.c.id)
+    .with_for_update(key_share=True)
+)
+_TO_REFUSE = (
+    select(tasks.c.device, tasks.c.state, tasks.c.refusal)
+    .where(tasks.c.id == bindparam("id"))
     .with_for_update(key_share=True)
 )
 _LATEST = select(func.max(rounds.c.number)).where(rounds.c.federation == bindparam("federation"))
@@ -52,7 +57,7 @@ _END_TASK = (
         }
     )
 )
-# One statement for all, so that devices are locked in one order.
+# One statement for all devices, so that they are locked in one order.
 _COUNT = (
     update(devices)
     .where(devices.c.id == bindparam("device"))
@@ -82,13 +87,13 @@ class _Found:
 
 @dataclass(slots=True)
 class _Standing:
-    """What the batch changes for one device."""
+    """What the batch changes in one device's record."""
 
     done: int = 0
     failed: int = 0
     samples: int | None = None
     masks: int = 0
-    """How often it got a mask; `mask` is the last one."""
+    """How many masks it got; `mask` is the last one."""
     mask: str | None = None
     result: str | None = None
     """The last task whose update counts."""
@@ -96,7 +101,7 @@ class _Standing:
 
 @dataclass(slots=True)
 class _Batch:
-    """What was read under the locks, and what is to be written."""
+    """What was read under the locks, and what will be written."""
 
     open_rounds: dict[str, int]
     found: dict[str, _Found]
@@ -105,8 +110,8 @@ class _Batch:
     ended: list[dict[str, Any]] = field(default_factory=list)
     standings: dict[str, _Standing] = field(default_factory=dict)
 
-    def judge(self, upload: Upload) -> Verdict:
-        """Decide about one upload, and note what it changes: the next one of the same task sees it."""
+    def decide(self, upload: Upload) -> Verdict:
+        """Decide about one upload and note what it changes, so that the next upload of the same task sees it."""
         task = self.found.get(upload.task)
         if task is None or task.device != upload.device:
             return Verdict.UNKNOWN
@@ -124,9 +129,9 @@ class _Batch:
         return self._accepted(task, upload, number) if number == task.round else self._late(task, upload)
 
     def _buffered(self, task: _Found, upload: Upload, number: int | None) -> Verdict:
-        # With no round open, the next one is the soonest that it can count in.
-        soonest = self._latest(task.federation) + 1 if number is None else number
-        if soonest - task.round > upload.most_staleness:
+        # With no open round, the next one is the earliest that it can count in.
+        earliest = self._latest(task.federation) + 1 if number is None else number
+        if earliest - task.round > upload.most_staleness:
             return self._late(task, upload)
         return Verdict.WAIT if number is None else self._accepted(task, upload, number)
 
@@ -148,7 +153,7 @@ class _Batch:
         return Verdict.ACCEPTED
 
     def _late(self, task: _Found, upload: Upload) -> Verdict:
-        if task.state is TaskState.OPEN:  # one that expired has been counted
+        if task.state is TaskState.OPEN:  # an expired one was counted before
             self.standings.setdefault(task.device, _Standing()).failed += 1
         task.state = TaskState.LATE
         self._end(task, upload, number=None, digest=None, mask=None, kept=False)
@@ -159,22 +164,50 @@ class _Batch:
         self.ended.append(ended | values)
 
 
-class SqlUploads:
-    """What `Store` says of updates."""
+class UploadStore:
+    """Accepts updates and refusals into the database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def accept(self, uploads: Sequence[Upload]) -> list[Verdict]:
-        """Take updates, all in one transaction."""
+        """Take updates, all in one transaction; return a verdict for each.
+
+        One is ACCEPTED only if the round that it counts in is OPEN at the commit: no close can come between. An
+        accepted one makes the task DONE, counts for the device, and notes samples and mask (`next_mask`, or else the
+        plan's `mask_body`); a late one makes the task LATE and keeps its result.
+        """
         if not uploads:
             return []
 
         def work(connection: Connection) -> list[Verdict]:
             batch = _read(connection, sorted({upload.task for upload in uploads}))
-            verdicts = [batch.judge(upload) for upload in uploads]
+            verdicts = [batch.decide(upload) for upload in uploads]
             _write(connection, batch)
             return verdicts
+
+        return self._database.write(work)
+
+    def refuse(self, task: str, device: str, refusal: str, at: float) -> Verdict:
+        """End an open task with a refusal, and count it as failed.
+
+        Return ALREADY after an accepted update or another refusal; LATE, and keep the refusal, after its round closed.
+        """
+
+        def work(connection: Connection) -> Verdict:
+            found = connection.execute(_TO_REFUSE, {"id": task}).first()
+            if found is None or found.device != device:
+                return Verdict.UNKNOWN
+            if found.state in (TaskState.DONE, TaskState.REFUSED):
+                return Verdict.ALREADY
+            note = update(tasks).where(tasks.c.id == task)
+            if found.state != TaskState.OPEN:
+                if found.refusal is None:
+                    connection.execute(note.values(refusal=refusal))
+                return Verdict.LATE
+            connection.execute(note.values(state=TaskState.REFUSED, ended_at=at, refusal=refusal))
+            count_failures(connection, [device])
+            return Verdict.ACCEPTED
 
         return self._database.write(work)
 

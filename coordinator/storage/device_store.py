@@ -1,4 +1,4 @@
-"""Devices and join keys in the database."""
+"""Devices in the database, and their enrolment with a join key."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,13 +7,13 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, exists, func, insert, select, update
 
 from coordinator.storage.database import Database
-from coordinator.storage.records import Device, JoinKey, Pulse, TaskState
-from coordinator.storage.sql_rows import columns_of, fields_of, first_record, record, records
-from coordinator.storage.sql_task_endings import expire_open
-from coordinator.storage.store import Admission
+from coordinator.storage.join_key_store import KEY_BY_HASH
+from coordinator.storage.records import Admission, Device, Pulse, TaskState
+from coordinator.storage.row_mapping import columns_of, fields_of, first_record, record, records
 from coordinator.storage.tables import devices, keys, tasks
+from coordinator.storage.task_endings import expire_open
 
-__all__ = ["SqlDevices"]
+__all__ = ["DeviceStore"]
 
 _ALL = select(*columns_of(devices, Device))
 _BY_ID = _ALL.where(devices.c.id == bindparam("id"))
@@ -54,21 +54,25 @@ _SEEN = (
 )
 _CORRECT = update(devices).where(devices.c.id == bindparam("device")).values(correction=bindparam("said"))
 _REVOCATIONS = select(func.count(), func.max(devices.c.revoked_at)).where(devices.c.revoked_at.is_not(None))
-_KEY = select(*columns_of(keys, JoinKey)).where(keys.c.hash == bindparam("hash"))
-_KEYS = select(*columns_of(keys, JoinKey)).where(keys.c.federation == bindparam("federation"))
 
 
-class SqlDevices:
-    """What `Store` says of devices and join keys."""
+class DeviceStore:
+    """The devices of the database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def enrol(self, device: Device, key_hash: str) -> tuple[Admission, Device | None]:
-        """Let a device in with a join key, once; `device.enrolled_at` is now."""
+        """Enrol a device with a join key.
+
+        `device.federation` and `device.key` are taken from the key, not from the argument; `device.enrolled_at` is now.
+        The same enrolment id again, with a key of the same federation, is the same device: it keeps its id, gets the
+        new token hash, profile and software, and does not use the key up further (so a spent key will do, while a
+        revoked or expired one will not).
+        """
 
         def work(connection: Connection) -> tuple[Admission, Device | None]:
-            key = connection.execute(_KEY.with_for_update(key_share=True), {"hash": key_hash}).first()
+            key = connection.execute(KEY_BY_HASH.with_for_update(key_share=True), {"hash": key_hash}).first()
             refused = _objection(key, device.enrolled_at)
             if key is None or refused is not None:
                 return refused or Admission.UNKNOWN_KEY, None
@@ -80,7 +84,7 @@ class SqlDevices:
                 return Admission.NAME_TAKEN, None
             if key.most_uses is not None and key.uses >= key.most_uses:
                 return Admission.SPENT_KEY, None
-            # The key's row is locked since it was read: nobody else uses it up in between.
+            # The key's row has been locked since it was read: nobody else uses it up in between.
             connection.execute(update(keys).where(keys.c.id == key.id).values(uses=keys.c.uses + 1))
             admitted = replace(device, federation=key.federation, key=key.id)
             connection.execute(insert(devices), fields_of(admitted))
@@ -88,32 +92,32 @@ class SqlDevices:
 
         return self._database.write(work)
 
-    def device(self, device: str) -> Device | None:
-        """One of them."""
+    def get(self, device: str) -> Device | None:
+        """Return a device by its id, revoked or not."""
         return first_record(Device, self._database.look_up(_BY_ID, id=device))
 
-    def device_of_token(self, token_hash: str) -> Device | None:
-        """The one that shows this token, revoked or not."""
+    def by_token(self, token_hash: str) -> Device | None:
+        """Return the device with this token, revoked or not."""
         return first_record(Device, self._database.look_up(_BY_TOKEN, token_hash=token_hash))
 
-    def devices(self, federation: str) -> list[Device]:
-        """All of a federation, in the order of their ids."""
+    def of(self, federation: str) -> list[Device]:
+        """Return the devices of a federation, ordered by id."""
         return records(Device, self._database.read(_OF_FEDERATION, federation=federation))
 
-    def count_devices(self, federation: str) -> int:
-        """How many a federation has."""
+    def count(self, federation: str) -> int:
+        """Return how many devices a federation has, revoked ones included."""
         return int(self._database.read(_COUNT, federation=federation)[0][0])
 
     def pulses(self, federation: str) -> list[Pulse]:
-        """How its devices are doing."""
+        """Return how the devices that are not revoked are doing, ordered by id."""
         return records(Pulse, self._database.read(_PULSES, federation=federation))
 
-    def free_devices(self, federation: str, *, seen_since: float) -> list[Device]:
-        """Those that may get a task, in the order of their ids."""
+    def free(self, federation: str, *, seen_since: float) -> list[Device]:
+        """Return the devices that are not revoked, were seen since then and have no open task, ordered by id."""
         return records(Device, self._database.read(_FREE, federation=federation, seen_since=seen_since))
 
-    def seen(self, times: Mapping[str, float]) -> None:
-        """Note when devices were last heard of; a time never goes back."""
+    def mark_seen(self, times: Mapping[str, float]) -> None:
+        """Note when devices were last seen; a time never goes back."""
         if times:
             news = [{"device": device, "at": times[device]} for device in sorted(times)]
             self._database.write(lambda connection: connection.execute(_SEEN, news) and None)
@@ -123,49 +127,26 @@ class SqlDevices:
         change = update(devices).where(devices.c.id == device).values(profile=profile)
         self._database.write(lambda connection: connection.execute(change) and None)
 
-    def correct(self, corrections: Mapping[str, str]) -> None:
-        """Note what devices' rounds really took."""
+    def set_corrections(self, corrections: Mapping[str, str]) -> None:
+        """Note, by device, what its rounds really took against what was predicted."""
         if corrections:
             news = [{"device": device, "said": corrections[device]} for device in sorted(corrections)]
             self._database.write(lambda connection: connection.execute(_CORRECT, news) and None)
 
     def revocations(self) -> tuple[int, float | None]:
-        """How many devices were revoked, and when the last one was."""
+        """Return how many devices were revoked, and when the last one was: it changes whenever one is revoked."""
         ((count, last),) = self._database.read(_REVOCATIONS)
         return count, last
 
-    def revoke_device(self, device: str, at: float) -> bool:
-        """Revoke it and expire its open tasks."""
+    def revoke(self, device: str, at: float) -> bool:
+        """Revoke a device and expire its open tasks; return False if it does not exist or is already revoked."""
         revoke = update(devices).where(devices.c.id == device, devices.c.revoked_at.is_(None)).values(revoked_at=at)
 
         def work(connection: Connection) -> bool:
-            expire_open(connection, tasks.c.device == device, at=at)  # first, as tasks are locked before devices
+            expire_open(connection, tasks.c.device == device, at=at)  # first: tasks are locked before devices
             return connection.execute(revoke).rowcount > 0
 
         return self._database.write(work)
-
-    def add_key(self, key: JoinKey) -> None:
-        """Add a join key."""
-        self._database.write(lambda connection: connection.execute(insert(keys), fields_of(key)) and None)
-
-    def keys(self, federation: str) -> list[JoinKey]:
-        """Those of a federation, oldest first."""
-        return records(
-            JoinKey, self._database.read(_KEYS.order_by(keys.c.created_at, keys.c.id), federation=federation)
-        )
-
-    def key_of_hash(self, key_hash: str) -> JoinKey | None:
-        """The join key, whether or not it is still good."""
-        return first_record(JoinKey, self._database.read(_KEY, hash=key_hash))
-
-    def revoke_key(self, federation: str, key: str, at: float) -> bool:
-        """Revoke a join key; the devices that it let in stay."""
-        revoke = (
-            update(keys)
-            .where(keys.c.federation == federation, keys.c.id == key, keys.c.revoked_at.is_(None))
-            .values(revoked_at=at)
-        )
-        return self._database.write(lambda connection: connection.execute(revoke).rowcount > 0)
 
 
 def _objection(key: Any, now: float) -> Admission | None:

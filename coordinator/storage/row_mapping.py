@@ -1,4 +1,4 @@
-"""Between the records and their rows: a column is called as the field that it holds."""
+"""Conversion between records and table rows. A column has the name of the field that it holds."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -9,7 +9,7 @@ __all__ = ["chunks", "columns_of", "fields_of", "first_record", "record", "recor
 
 Record = TypeVar("Record")
 
-_MOST_NAMES = 4000  # SQLite takes 32,766 values in a statement, PostgreSQL 65,535
+_CHUNK = 4000  # SQLite allows 32,766 values in a statement, PostgreSQL 65,535
 
 
 def columns_of(table: Table, kind: type) -> list[Column[Any]]:
@@ -18,12 +18,12 @@ def columns_of(table: Table, kind: type) -> list[Column[Any]]:
 
 
 def fields_of(record: Any) -> dict[str, Any]:
-    """Return a record's fields by the names of their columns."""
+    """Return a record's fields by column name."""
     return {name: getattr(record, name) for name in _names(type(record))}
 
 
 def record(kind: type[Record], row: Iterable[Any]) -> Record:
-    """Return the record of a row of `columns_of`."""
+    """Return the record of a row whose columns are `columns_of`."""
     return kind(**dict(zip(_names(kind), row, strict=True)))
 
 
@@ -33,14 +33,14 @@ def records(kind: type[Record], rows: Iterable[Iterable[Any]]) -> list[Record]:
 
 
 def first_record(kind: type[Record], rows: Sequence[Iterable[Any]]) -> Record | None:
-    """Return the record of the only row, or None if there is none."""
+    """Return the record of the first row, or None without rows."""
     return record(kind, rows[0]) if rows else None
 
 
 def chunks(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Cut a list to what one statement may name, a few times over."""
-    for start in range(0, len(names), _MOST_NAMES):
-        yield names[start : start + _MOST_NAMES]
+    """Cut a list into pieces that fit into one statement a few times over."""
+    for start in range(0, len(names), _CHUNK):
+        yield names[start : start + _CHUNK]
 
 
 def _names(kind: Any) -> list[str]:

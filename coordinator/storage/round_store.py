@@ -1,55 +1,48 @@
-"""Rounds in the database: opened, closed and done once, whoever tries."""
+"""Rounds in the database. Each is opened, closed and done once, however many workers try."""
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, insert, literal, select, union_all, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, insert, select, update
 
+from coordinator.storage.artifact_store import put_artifacts
 from coordinator.storage.database import Database
-from coordinator.storage.records import OVER, Artifact, FederationState, Round, RoundState, Task, TaskState
-from coordinator.storage.sql_artifacts import put_artifacts
-from coordinator.storage.sql_federations import lock_federation
-from coordinator.storage.sql_rows import columns_of, fields_of, first_record, records
-from coordinator.storage.sql_task_endings import count_failures, expire_open
-from coordinator.storage.store import Ended
+from coordinator.storage.federation_store import lock_federation
+from coordinator.storage.records import OVER, Artifact, FederationState, Round, RoundState, Task
+from coordinator.storage.row_mapping import columns_of, fields_of, first_record, records
 from coordinator.storage.tables import devices, federations, rounds, tasks
+from coordinator.storage.task_endings import count_failures, expire_open
 
-__all__ = ["SqlRounds"]
+__all__ = ["RoundStore"]
 
 _OF_FEDERATION = select(*columns_of(rounds, Round)).where(rounds.c.federation == bindparam("federation"))
 _BY_NUMBER = _OF_FEDERATION.where(rounds.c.number == bindparam("number"))
 _LATEST = _OF_FEDERATION.order_by(rounds.c.number.desc()).limit(1)
-_IN_FEDERATION = tasks.c.federation == bindparam("federation")
-_ENDED = union_all(
-    select(tasks.c.state, func.count().label("count"))
-    .where(_IN_FEDERATION, tasks.c.round == bindparam("number"), tasks.c.state != TaskState.DONE)
-    .group_by(tasks.c.state),
-    select(literal(TaskState.DONE, tasks.c.state.type), func.count()).where(
-        _IN_FEDERATION, tasks.c.counted_in == bindparam("number")
-    ),
-)
-_FATES = select(tasks.c.round, tasks.c.state, func.count()).where(_IN_FEDERATION).group_by(tasks.c.round, tasks.c.state)
 _DEADLINE = select(federations.c.deadline).where(federations.c.id == bindparam("id"))
 _NEWEST = update(devices).where(devices.c.id == bindparam("owner")).values(last_task=bindparam("task"))
 
 
-class SqlRounds:
-    """What `Store` says of rounds."""
+class RoundStore:
+    """The rounds of the database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def open_round(
+    def open(
         self, opened: Round, tasks: Sequence[Task], artifacts: Sequence[Artifact], *, deadline: float | None = None
     ) -> bool:
-        """Add a round with all that belongs to it, if the federation is running and no round of it is open."""
-        # No target: both a round of this number and another one that is open are conflicts.
+        """Add a round with its tasks and artifacts.
+
+        Return False if the federation is not running, has this round already, has another open round, or no longer
+        has the changed deadline `deadline`.
+        """
+        # No conflict target: a round of this number and another open round both conflict.
         add = self._database.insert(rounds).on_conflict_do_nothing().returning(rounds.c.number)
 
         def work(connection: Connection) -> bool:
             if lock_federation(connection, opened.federation) != FederationState.RUNNING:
                 return False
             if connection.execute(_DEADLINE, {"id": opened.federation}).scalar() != deadline:
-                return False  # it was changed while the round was planned
+                return False  # changed while the round was planned
             if connection.execute(add, fields_of(opened)).first() is None:
                 return False
             self._add_work(connection, tasks, artifacts)
@@ -68,7 +61,11 @@ class SqlRounds:
         next_attempt: int,
         deadline_at: float | None,
     ) -> bool:
-        """Give an open round further tasks, if it is in `attempt` and its federation is not over."""
+        """Give an OPEN round further tasks, a new attempt and, unless `deadline_at` is None, a new deadline.
+
+        Return False unless the round is open and in `attempt`, and its federation is not over. Buffered mode adds
+        tasks with `next_attempt` equal to `attempt`.
+        """
         move = (
             update(rounds)
             .where(_is(federation, number, RoundState.OPEN), rounds.c.attempt == attempt)
@@ -84,8 +81,11 @@ class SqlRounds:
 
         return self._database.write(work)
 
-    def close_round(self, federation: str, number: int, *, because: str, at: float, expire: bool) -> bool:
-        """OPEN to CLOSED, if it is still open."""
+    def close(self, federation: str, number: int, *, because: str, at: float, expire: bool) -> bool:
+        """Move a round from OPEN to CLOSED; return False if it is not open.
+
+        With `expire`, its open tasks become EXPIRED and count as failed.
+        """
         move = (
             update(rounds)
             .where(_is(federation, number, RoundState.OPEN))
@@ -102,10 +102,10 @@ class SqlRounds:
 
         return self._database.write(work)
 
-    def finish_round(
+    def finish(
         self, federation: str, number: int, *, next_model: str, next_state_arrays: str | None, report: str, at: float
     ) -> bool:
-        """CLOSED to DONE, if it is still closed."""
+        """Move a round from CLOSED to DONE; return False if it is not closed."""
         move = (
             update(rounds)
             .where(_is(federation, number, RoundState.CLOSED))
@@ -120,37 +120,24 @@ class SqlRounds:
         return self._database.write(lambda connection: connection.execute(move).rowcount > 0)
 
     def note_plan(self, federation: str, number: int, plan: str) -> None:
-        """Note what is said of its plan."""
+        """Note what the strategy reports about the plan that a round opened with."""
         note = update(rounds).where(rounds.c.federation == federation, rounds.c.number == number).values(plan=plan)
         self._database.write(lambda connection: connection.execute(note) and None)
 
-    def round(self, federation: str, number: int) -> Round | None:
-        """One of them."""
+    def get(self, federation: str, number: int) -> Round | None:
+        """Return a round by its number."""
         return first_record(Round, self._database.read(_BY_NUMBER, federation=federation, number=number))
 
-    def rounds(self, federation: str, *, state: RoundState | None = None, since: int = 0) -> list[Round]:
-        """All of a federation, or those in a state, in the order of their numbers, from a number on."""
+    def of(self, federation: str, *, state: RoundState | None = None, since: int = 0) -> list[Round]:
+        """Return the rounds of a federation from number `since` on, perhaps only those in a state; in order."""
         statement = _OF_FEDERATION.where(rounds.c.number >= since).order_by(rounds.c.number)
         if state is not None:
             statement = statement.where(rounds.c.state == state)
         return records(Round, self._database.read(statement, federation=federation))
 
-    def latest_round(self, federation: str) -> Round | None:
-        """The one with the highest number."""
+    def latest(self, federation: str) -> Round | None:
+        """Return the round with the highest number."""
         return first_record(Round, self._database.read(_LATEST, federation=federation))
-
-    def ended(self, federation: str, number: int) -> Ended:
-        """How often the tasks of a round ended in each way."""
-        counts = {state.value: 0 for state in TaskState}
-        rows = self._database.read(_ENDED, federation=federation, number=number)
-        return Ended(**(counts | {row[0].value: row[1] for row in rows}))
-
-    def fates(self, federation: str) -> dict[int, dict[TaskState, int]]:
-        """How often the tasks of each round are in each state."""
-        found: dict[int, dict[TaskState, int]] = {}
-        for number, state, count in self._database.read(_FATES, federation=federation):
-            found.setdefault(number, {})[state] = count
-        return found
 
     def _add_work(self, connection: Connection, further: Sequence[Task], allowed: Sequence[Artifact]) -> None:
         put_artifacts(connection, self._database, allowed)

@@ -1,4 +1,4 @@
-"""Artifacts in the database: which bodies devices may download, and which bodies nobody needs any more."""
+"""Artifacts in the database: which bodies devices may download, and which bodies are no longer needed."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -19,10 +19,10 @@ from sqlalchemy import (
 from coordinator.storage.database import Database
 from coordinator.storage.plan_json import digests_in
 from coordinator.storage.records import OVER, Artifact, RoundState, TaskState
-from coordinator.storage.sql_rows import chunks, columns_of, fields_of, first_record
+from coordinator.storage.row_mapping import chunks, columns_of, fields_of, first_record
 from coordinator.storage.tables import artifacts, devices, federations, rounds, tasks
 
-__all__ = ["SqlArtifacts", "put_artifacts"]
+__all__ = ["ArtifactStore", "put_artifacts"]
 
 _BY_DIGEST = select(*columns_of(artifacts, Artifact)).where(
     artifacts.c.federation == bindparam("federation"), artifacts.c.digest == bindparam("digest")
@@ -48,29 +48,33 @@ _REFERENCES = union_all(
 )
 
 
-class SqlArtifacts:
-    """What `Store` says of artifacts and of the bodies of updates."""
+class ArtifactStore:
+    """The artifacts of the database, and which update bodies the blob store still holds."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add_artifacts(self, artifacts: Sequence[Artifact]) -> None:
-        """Allow downloads."""
+    def add(self, artifacts: Sequence[Artifact]) -> None:
+        """Allow downloads. An artifact that exists stays, for the later of the two rounds."""
         self._database.write(lambda connection: put_artifacts(connection, self._database, artifacts))
 
-    def artifact(self, federation: str, digest: str) -> Artifact | None:
-        """One of them."""
+    def get(self, federation: str, digest: str) -> Artifact | None:
+        """Return what the devices of a federation may download under this digest."""
         return first_record(Artifact, self._database.read(_BY_DIGEST, federation=federation, digest=digest))
 
-    def drop_artifacts(self, federation: str, *, before_round: int, kinds: Collection[str]) -> list[str]:
-        """Forget the artifacts of earlier rounds that no task names that is open or not combined yet; return the bodies
-        that nobody needs."""
-        not_combined = exists().where(
+    def drop(self, federation: str, *, before_round: int, kinds: Collection[str]) -> list[str]:
+        """Forget the artifacts of these kinds of earlier rounds, except those named by a task of the federation that is
+        open, or whose update counts in a round that is not DONE.
+
+        Return the digests that nothing refers to any more in any federation (no artifact, no round's model or arrays,
+        no bundle, no device's mask).
+        """
+        not_aggregated = exists().where(
             rounds.c.federation == tasks.c.federation,
             rounds.c.number == tasks.c.counted_in,
             rounds.c.state != RoundState.DONE,
         )
-        needed_by = or_(tasks.c.state == TaskState.OPEN, not_combined)
+        needed_by = or_(tasks.c.state == TaskState.OPEN, not_aggregated)
         plans = select(tasks.c.plan).where(tasks.c.federation == federation, needed_by)
         old = (
             select(artifacts.c.digest)
@@ -89,30 +93,30 @@ class SqlArtifacts:
             dropped = [digest for digest in found if digest not in needed]
             for chunk in chunks(dropped):
                 connection.execute(_DROP, {"federation": federation, "digests": chunk})
-            referred = _referred(connection, dropped)
-            return [digest for digest in dropped if digest not in referred]
+            referenced = _referenced(connection, dropped)
+            return [digest for digest in dropped if digest not in referenced]
 
         return self._database.write(work)
 
-    def unread_updates(self, federation: str, *, before_round: int) -> list[str]:
-        """Digests of bodies that count in earlier rounds that are DONE, or of a federation that is over, and in no
-        other."""
+    def unneeded_updates(self, federation: str, *, before_round: int) -> list[str]:
+        """Return the digests of update bodies that count only in rounds before this one that are DONE, or never will be
+        because their federation is over. Forgotten ones are left out."""
         other = tasks.alias()
-        read = (tasks.c.federation == federation) & (tasks.c.counted_in < before_round) & _is_read(tasks)
+        settled = (tasks.c.federation == federation) & (tasks.c.counted_in < before_round) & _is_settled(tasks)
         counts_elsewhere = exists().where(
             other.c["update"] == tasks.c["update"],
             other.c.body_kept,
             or_(
                 other.c.federation != federation,
                 other.c.counted_in >= before_round,
-                ~_is_read(other),
+                ~_is_settled(other),
             ),
         )
-        statement = select(tasks.c["update"]).distinct().where(tasks.c.body_kept, read, ~counts_elsewhere)
+        statement = select(tasks.c["update"]).distinct().where(tasks.c.body_kept, settled, ~counts_elsewhere)
         return [row[0] for row in self._database.read(statement.order_by(tasks.c["update"]))]
 
     def forget_updates(self, digests: Collection[str]) -> None:
-        """Note that these bodies are gone."""
+        """Note in the tasks that these bodies are gone. `update` stays: a repeated upload is still ALREADY."""
 
         def work(connection: Connection) -> None:
             found: list[str] = []
@@ -124,8 +128,8 @@ class SqlArtifacts:
         self._database.write(work)
 
 
-def _is_read(counted: FromClause) -> ColumnElement[bool]:
-    """Whether the round that a task counts in is done, or never will be."""
+def _is_settled(counted: FromClause) -> ColumnElement[bool]:
+    """Return whether the round that a task counts in is done, or never will be."""
     done = exists().where(
         rounds.c.federation == counted.c.federation,
         rounds.c.number == counted.c.counted_in,
@@ -136,7 +140,7 @@ def _is_read(counted: FromClause) -> ColumnElement[bool]:
 
 
 def put_artifacts(connection: Connection, database: Database, further: Iterable[Artifact]) -> None:
-    """Allow downloads. One that is there already stays, for as long as the one who needs it longest."""
+    """Allow downloads. An artifact that exists stays, for the later of the two rounds."""
     merged: dict[tuple[str, str], Artifact] = {}
     for artifact in further:
         place = (artifact.federation, artifact.digest)
@@ -156,8 +160,8 @@ def put_artifacts(connection: Connection, database: Database, further: Iterable[
     connection.execute(statement, [fields_of(merged[place]) for place in sorted(merged)])
 
 
-def _referred(connection: Connection, digests: Sequence[str]) -> set[str]:
-    """Return those that something still refers to."""
+def _referenced(connection: Connection, digests: Sequence[str]) -> set[str]:
+    """Return the digests that something still refers to."""
     found: set[str] = set()
     for chunk in chunks(digests):
         found.update(row[0] for row in connection.execute(_REFERENCES, {"digests": chunk}))

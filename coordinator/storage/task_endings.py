@@ -1,4 +1,4 @@
-"""Tasks that end without an update: their rounds closed, their federations ended, their devices went or refused."""
+"""How tasks end without an update: they expire, and they count as failures of their devices."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -18,9 +18,9 @@ _COUNT = (
 
 
 def expire_open(connection: Connection, *which: ColumnElement[bool], at: float) -> Sequence[str]:
-    """Make open tasks EXPIRED, and return their devices."""
+    """Make open tasks EXPIRED and return their devices."""
     chosen = (*which, tasks.c.state == TaskState.OPEN)
-    # PostgreSQL's UPDATE locks in any order, and two of them could wait for each other: lock them in order first.
+    # PostgreSQL's UPDATE locks rows in any order, so two of them could deadlock: lock the rows in order first.
     lock = select(tasks.c.id, tasks.c.device).where(*chosen).order_by(tasks.c.id).with_for_update(key_share=True)
     locked = connection.execute(lock).all()
     if locked:
@@ -30,7 +30,7 @@ def expire_open(connection: Connection, *which: ColumnElement[bool], at: float) 
 
 
 def count_failures(connection: Connection, owners: Collection[str]) -> None:
-    """Count a failed task for each device that is named, as often as it is named."""
+    """Count a failed task for each device, as often as it is listed."""
     if owners:
         counts = sorted(Counter(owners).items())
         connection.execute(_COUNT, [{"device": device, "more_failed": more} for device, more in counts])
