@@ -1,28 +1,25 @@
 """What an operator does with federations: create, start, pause, resume, abort, look, let devices in.
 
-Called by the routes and by `edgefl serve`. Raises `ProblemError` for what cannot be done.
+Called by the routes and by `edgefl serve`. Raises `CoordinatorError` for what cannot be done.
 """
 
 import secrets
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from coordinator.errors import CoordinatorError, ErrorReason
 from coordinator.federations.tokens import hash_of, new_token
-from coordinator.http.error_handlers import ProblemError
 from coordinator.rounds.context import Context
 from coordinator.rounds.dispatch import shared_artifacts
 from coordinator.rounds.evaluation import check_data
-from coordinator.rounds.report import read_report
-from coordinator.storage.records import OVER, Device, Federation, FederationState, JoinKey, Round
-from edgefl.artifacts.bundle import Bundle, Manifest, pack_bundle, unpack_bundle
+from coordinator.storage.records import OVER, Device, Federation, FederationState, JoinKey
+from edgefl.artifacts.bundle import Bundle, pack_bundle, unpack_bundle
 from edgefl.artifacts.submodel import bundle_weights
-from edgefl.federation.settings import FederationMode, FederationSettings
+from edgefl.federation.settings import FederationSettings
 from edgefl.strategies import strategy_of
 from edgefl.values import dumps, loads, to_json
 
 __all__ = [
-    "Overview",
     "Verb",
     "change_deadline",
     "create",
@@ -30,7 +27,6 @@ __all__ = [
     "existing_device",
     "move",
     "new_key",
-    "overview",
 ]
 
 _CREATED, _RUNNING, _PAUSED = FederationState.CREATED, FederationState.RUNNING, FederationState.PAUSED
@@ -72,8 +68,8 @@ def create(context: Context, settings: FederationSettings, data: bytes) -> tuple
         return known, True
     other = [name for name in ("settings", "bundle") if getattr(known, name) != getattr(federation, name)]
     if other:
-        raise ProblemError(
-            409,
+        raise CoordinatorError(
+            ErrorReason.CONFLICT,
             f"there is a federation {settings.name!r} already, with {_difference(known, settings, other)}",
             fix="Give the new one another name, or make it like the one that is there.",
         )
@@ -84,7 +80,9 @@ def existing(context: Context, name: str) -> Federation:
     """Return a federation that must be there."""
     federation = context.store.federations.get(name)
     if federation is None:
-        raise ProblemError(404, f"there is no federation {name!r}", fix="List them with: edgefl fed list")
+        raise CoordinatorError(
+            ErrorReason.NOT_FOUND, f"there is no federation {name!r}", fix="List them with: edgefl fed list"
+        )
     return federation
 
 
@@ -92,7 +90,9 @@ def existing_device(context: Context, name: str, device_id: str) -> Device:
     """Return a device of a federation, which must be there."""
     device = context.store.devices.get(device_id)
     if device is None or device.federation != name:
-        raise ProblemError(404, f"{name!r} has no device {device_id!r}", fix="List its devices first.")
+        raise CoordinatorError(
+            ErrorReason.NOT_FOUND, f"{name!r} has no device {device_id!r}", fix="List its devices first."
+        )
     return device
 
 
@@ -102,8 +102,8 @@ def move(context: Context, name: str, verb: Verb, reason: str | None = None) -> 
     federation = existing(context, name)
     moved = context.store.federations.move(name, to, since=since, at=context.now(), reason=reason)
     if not moved and federation.state is not to:
-        raise ProblemError(
-            409,
+        raise CoordinatorError(
+            ErrorReason.CONFLICT,
             f"federation {name!r} is {federation.state}, so you cannot {verb} it",
             fix=f"It must be {' or '.join(since)} for that.",
         )
@@ -118,8 +118,8 @@ def change_deadline(context: Context, name: str, seconds: float) -> Federation:
     while True:
         federation = existing(context, name)
         if federation.state in OVER:
-            raise ProblemError(
-                409,
+            raise CoordinatorError(
+                ErrorReason.CONFLICT,
                 f"federation {name!r} is {federation.state}",
                 fix="Its rounds are over, and so are their deadlines.",
             )
@@ -153,67 +153,6 @@ def new_key(
     )
     context.store.keys.add(key)
     return key, secret
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overview:
-    """A federation in a few numbers."""
-
-    name: str
-    settings: FederationSettings
-    """What it was told, with the deadline that it has now."""
-    state: FederationState
-    reason: str | None
-    mode: FederationMode
-    strategy: str
-    model: str
-    rounds: int
-    rounds_done: int
-    created_at: float
-    changed_at: float | None
-    round: Round | None
-    """The latest round."""
-    updates: int
-    """Updates that count in it."""
-    wanted: int
-    """Updates that close it."""
-    devices: int
-    report: dict[str, Any] | None
-    """What the last round that is done gave."""
-    personal: dict[str, Any] | None
-    """What making the last model their own gave devices, once that is done."""
-
-
-def overview(context: Context, federation: Federation) -> Overview:
-    """Return how a federation is doing."""
-    settings = context.library.settings(federation)
-    latest = context.store.rounds.latest(federation.id)
-    # Whatever is before the latest round is done: two more at the most have the last reports.
-    known = [] if latest is None else context.store.rounds.of(federation.id, since=max(0, latest.number - 2))
-    reports = {one.number: one.report for one in known if one.report is not None}
-    personal = reports.pop(settings.rounds.count, None)
-    wanted = settings.wanted
-    if latest is not None and settings.is_personal(latest.number):
-        wanted = context.store.tasks.count_in_round(federation.id, latest.number)
-    return Overview(
-        name=federation.id,
-        settings=settings,
-        state=federation.state,
-        reason=federation.reason,
-        mode=settings.mode,
-        strategy=settings.strategy.name,
-        model=loads(Manifest, federation.manifest).model,
-        rounds=settings.rounds.count,
-        rounds_done=max(reports, default=-1) + 1,
-        created_at=federation.created_at,
-        changed_at=federation.changed_at,
-        round=latest,
-        updates=0 if latest is None else context.store.tasks.counts(federation.id, latest.number).done,
-        wanted=wanted,
-        devices=context.store.devices.count(federation.id),
-        report=read_report(reports[max(reports)]) if reports else None,
-        personal=read_report(personal),
-    )
 
 
 def _check(settings: FederationSettings, bundle: Bundle) -> None:

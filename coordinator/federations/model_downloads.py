@@ -7,8 +7,8 @@ from typing import Literal
 
 import onnx
 
+from coordinator.errors import CoordinatorError, ErrorReason
 from coordinator.federations.lifecycle import existing
-from coordinator.http.error_handlers import ProblemError
 from coordinator.rounds.context import Context
 from coordinator.storage.records import Federation
 from edgefl.artifacts.bake import bake
@@ -43,12 +43,14 @@ def device_model(context: Context, name: str, device_id: str, form: Form) -> byt
     federation = existing(context, name)
     device = context.store.devices.get(device_id)
     if device is None or device.federation != name:
-        raise ProblemError(
-            404, f"{name!r} has no device {device_id!r}", fix=f"List them with: edgefl fed devices {name}"
+        raise CoordinatorError(
+            ErrorReason.NOT_FOUND,
+            f"{name!r} has no device {device_id!r}",
+            fix=f"List them with: edgefl fed devices {name}",
         )
     if device.mask_body is None:
-        raise ProblemError(
-            409,
+        raise CoordinatorError(
+            ErrorReason.CONFLICT,
             f"device {device_id!r} was not given a part of the model yet",
             fix="Wait for the first round in which it trains.",
         )

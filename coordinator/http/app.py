@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from coordinator.federations.tokens import OperatorRole
 from coordinator.http.authentication import Authenticator
 from coordinator.http.error_handlers import add_handlers
-from coordinator.http.middleware import RequestMiddleware, Services
+from coordinator.http.middleware import RequestMiddleware
 from coordinator.http.rate_limits import ByteBudget, ConcurrencyLimits
 from coordinator.http.request_limits import LimitsMiddleware
 from coordinator.http.routes import (
@@ -27,12 +27,14 @@ from coordinator.http.routes import (
     page,
     tasks,
 )
-from coordinator.http.routes.live_events import Live
+from coordinator.http.routes.conversion import LIVE_JSON
 from coordinator.http.routes.openapi import openapi_text
 from coordinator.http.routes.registration import BusyRoutes
 from coordinator.http.server_settings import ServerLimits
+from coordinator.http.services import Services
 from coordinator.observability.metrics import Metrics
 from coordinator.page.charts import Charts
+from coordinator.page.live_updates import LiveUpdates
 from coordinator.polling.long_poll import LastSeen, LongPolls
 from coordinator.rounds.context import Context
 from coordinator.rounds.driver import Driver
@@ -111,7 +113,7 @@ def _make_edge(
         memory=ByteBudget(limits.memory_bytes, patience=limits.room_seconds),
         spool=ByteBudget(limits.spool_bytes, patience=limits.room_seconds),
         uploads=uploads,
-        live=Live(context, threads, lambda: uploads.holders),
+        live=LiveUpdates(context, threads, lambda: uploads.holders, LIVE_JSON),
         charts=Charts(context),
     )
     services.metrics.watch("edgefl_open_polls", "Devices that wait for a task.", lambda: services.waiting.open)

@@ -23,10 +23,10 @@ from fastapi import FastAPI
 from coordinator.federations.lifecycle import create
 from coordinator.federations.tokens import OperatorRole
 from coordinator.http.app import make_app
-from coordinator.http.middleware import Services
 from coordinator.http.operator_tokens import OperatorToken, operator_tokens
 from coordinator.http.protocol import protocol_class
 from coordinator.http.server_settings import ServerSettings
+from coordinator.http.services import Services
 from coordinator.http.workers import beside
 from coordinator.observability.logs import configure
 from coordinator.rounds.context import Context

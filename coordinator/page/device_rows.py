@@ -58,7 +58,7 @@ class DeviceRows:
     _tasks: dict[str, tuple[TaskState, dict[str, Any], str | None]] = field(default_factory=dict)
     """Of devices' last tasks, and of the last that they did: the state, the facts, and why it was refused."""
 
-    def look(self, federation: Federation, uploading: Collection[str]) -> tuple[list[Row], list[str]]:
+    def refresh(self, federation: Federation, uploading: Collection[str]) -> tuple[list[Row], list[str]]:
         """Look again; return the rows that are new or other than before, and the devices that have none any more."""
         pulses = self.context.store.devices.pulses(self.federation)
         self._learn(pulses)

@@ -17,8 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from coordinator.http.error_handlers import ProblemError
-from coordinator.http.rate_limits import retry_after
+from coordinator.errors import CoordinatorError, ErrorReason
 from coordinator.polling.poll_response import PollResponse, next_response, nothing, retry_seconds
 from coordinator.polling.poll_schedule import (
     LEAST_SPREAD,
@@ -149,11 +148,11 @@ class LongPolls:
         if older is not None and not older.done():
             older.set_result(None)
         if len(self._bells) >= self._most:
-            raise ProblemError(
-                503,
+            raise CoordinatorError(
+                ErrorReason.UNAVAILABLE,
                 f"{self._most} devices wait already",
                 fix="Poll again later.",
-                headers=retry_after(random.uniform(5, 15)),
+                retry_seconds=random.uniform(5, 15),
             )
         bell: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._bells[device] = bell

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
 
-from coordinator.http.error_handlers import ProblemError
+from coordinator.errors import CoordinatorError, ErrorReason
 from coordinator.rounds.context import Context
 from coordinator.rounds.stored_updates import client_update_of
 from coordinator.storage.blobs import Spooled
@@ -116,7 +116,7 @@ class UploadQueue:
         self, device: Device, task_id: str, body: bytes | Path, arrived: int, *, grouped: bool = False
     ) -> Receipt:
         """Take a device's update, for which so many bytes came; it is durable when this returns. Raises
-        `ProblemError`."""
+        `CoordinatorError`."""
         loop = asyncio.get_running_loop()
         arrival = _Arrival(device, task_id, body, arrived, grouped, loop, loop.create_future())
         (self._large if isinstance(body, Path) else self._small).put(arrival)
@@ -277,33 +277,35 @@ def own_task(context: Context, device: Device, task_id: str) -> Task:
     return task
 
 
-def _unknown_task(task_id: str) -> ProblemError:
+def _unknown_task(task_id: str) -> CoordinatorError:
     """Return what is said about a task that is not there, or is another device's."""
-    return ProblemError(404, f"this device has no task {task_id!r}", fix="Drop it, and ask for the next task.")
+    return CoordinatorError(
+        ErrorReason.NOT_FOUND, f"this device has no task {task_id!r}", fix="Drop it, and ask for the next task."
+    )
 
 
 def _receipt(task_id: str, verdict: Verdict) -> Receipt:
     if verdict is Verdict.UNKNOWN:
         raise _unknown_task(task_id)
     if verdict is Verdict.CONFLICT:
-        raise ProblemError(
-            409,
+        raise CoordinatorError(
+            ErrorReason.CONFLICT,
             f"task {task_id!r} has ended already, and otherwise than this says",
             fix="Drop this; the first word counts.",
         )
     if verdict is Verdict.WAIT:
-        raise ProblemError(
-            503, "a new model is being made", fix="Send it again in a second.", headers={"Retry-After": "1"}
+        raise CoordinatorError(
+            ErrorReason.UNAVAILABLE, "a new model is being made", fix="Send it again in a second.", retry_seconds=1
         )
     return Receipt(task_id=task_id, outcome=_OUTCOMES[verdict])
 
 
-def _not_now(error: Exception) -> ProblemError:
-    return ProblemError(
-        503,
+def _not_now(error: Exception) -> CoordinatorError:
+    return CoordinatorError(
+        ErrorReason.UNAVAILABLE,
         f"the update could not be stored ({type(error).__name__})",
         fix="Send it again later; the coordinator's log says why.",
-        headers={"Retry-After": "5"},
+        retry_seconds=5,
     )
 
 
@@ -329,8 +331,10 @@ def _with_arrived(result: LocalResult, arrived: int) -> LocalResult:
 def _check_size(body: bytes | Path, most: int) -> None:
     size = body.stat().st_size if isinstance(body, Path) else len(body)
     if size > most:
-        raise ProblemError(
-            413, f"the update has {size} bytes, and {most} are allowed", fix="Send less, or ask the operator for more."
+        raise CoordinatorError(
+            ErrorReason.TOO_LARGE,
+            f"the update has {size} bytes, and {most} are allowed",
+            fix="Send less, or ask the operator for more.",
         )
 
 

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from coordinator.errors import CoordinatorError
 from coordinator.federations.join_codes import join_line, qr_code
 from coordinator.federations.lifecycle import Verb, change_deadline, existing, move
-from coordinator.http.error_handlers import ProblemError
-from coordinator.http.routes.live_events import _View
+from coordinator.http.routes.conversion import LIVE_JSON
 from coordinator.page.charts import Charts
 from coordinator.page.device_rows import COLUMNS, DeviceRows, row_of
+from coordinator.page.live_snapshot import LiveSnapshot
 from coordinator.rounds.state_machine import RoundStateMachine
 from coordinator.storage.tables import rounds as rounds_table
 from edgefl.federation.settings import BufferingSettings, FederationMode, StrategyChoice
@@ -21,7 +22,7 @@ from tests.coordinator.stage import Stage
 
 def rows(stage: Stage, fleet: DeviceRows, *uploading: str) -> dict[str, dict[str, Any]]:
     assert stage.federation is not None
-    fleet.look(existing(stage.context, stage.federation.id), uploading)
+    fleet.refresh(existing(stage.context, stage.federation.id), uploading)
     return {device: dict(zip(COLUMNS, row, strict=True)) for device, row in fleet.rows.items()}
 
 
@@ -81,34 +82,34 @@ def test_a_look_returns_what_is_new_and_a_revoked_device_is_gone(stage: Stage) -
     stage.begin(3)
     assert stage.federation is not None
     fleet = DeviceRows(stage.context, "digits")
-    first, gone = fleet.look(stage.federation, ())
+    first, gone = fleet.refresh(stage.federation, ())
     assert (len(first), gone) == (3, [])
-    assert fleet.look(stage.federation, ()) == ([], [])
+    assert fleet.refresh(stage.federation, ()) == ([], [])
     stage.context.store.devices.mark_seen({"device-0": stage.clock.time + 1})  # too little to be news
-    assert fleet.look(stage.federation, ()) == ([], [])
+    assert fleet.refresh(stage.federation, ()) == ([], [])
     stage.context.store.devices.mark_seen({"device-0": stage.clock.time + 30})
-    assert [row[0] for row in fleet.look(stage.federation, ())[0]] == ["device-0"]
+    assert [row[0] for row in fleet.refresh(stage.federation, ())[0]] == ["device-0"]
     stage.context.store.devices.revoke("device-1", stage.clock.time)
-    assert fleet.look(stage.federation, ()) == ([], ["device-1"])
+    assert fleet.refresh(stage.federation, ()) == ([], ["device-1"])
 
 
 def test_a_view_tells_everything_once_and_then_what_changes(stage: Stage) -> None:
     devices = stage.begin(2)
-    view = _View(stage.context, "digits")
-    first = view.look(())
+    view = LiveSnapshot(stage.context, "digits", LIVE_JSON)
+    first = view.refresh(())
     assert first["federation"]["state"] == "running"
     assert first["progress"] is None
-    assert view.look(()).keys() == {"now"}
+    assert view.refresh(()).keys() == {"now"}
     stage.advance()
-    news = view.look(())
+    news = view.refresh(())
     assert news["progress"] | {"selected": 2, "waiting": 2, "training": 0} == news["progress"]
     assert [one["number"] for one in news["rounds"]] == [0]
     stage.do(devices[0])
     hand_out(stage)
-    assert view.look(())["progress"]["arrived"] == 1
+    assert view.refresh(())["progress"]["arrived"] == 1
     stage.do(devices[1])
     stage.advance(2)
-    news = view.look(())
+    news = view.refresh(())
     assert (news["progress"]["state"], news["rounds"][0]["state"]) == ("done", "done")
     everything = view.everything()
     assert everything["rounds"] == news["rounds"]
@@ -185,7 +186,7 @@ def test_a_new_deadline_holds_for_the_open_round_and_the_next(stage: Stage) -> N
 def test_the_deadline_of_a_federation_that_is_over_stays(stage: Stage) -> None:
     stage.begin(1)
     move(stage.context, "digits", Verb.ABORT)
-    with pytest.raises(ProblemError, match="aborted"):
+    with pytest.raises(CoordinatorError, match="aborted"):
         change_deadline(stage.context, "digits", 5.0)
 
 
@@ -209,8 +210,8 @@ def test_a_round_that_diverged_has_no_loss_and_spoils_nothing(stage: Stage) -> N
     spoil = update(rounds_table).values(report=report)
     database = stage.context.store._database
     database.write(lambda connection: connection.execute(spoil) and None)
-    view = _View(stage.context, "digits")
-    view.look(())
+    view = LiveSnapshot(stage.context, "digits", LIVE_JSON)
+    view.refresh(())
     everything = json.dumps(view.everything(), allow_nan=False)
     assert json.loads(everything)["rounds"][0]["report"]["test_loss"] is None
     assert "loss" not in {one["name"] for one in Charts(stage.context).rounds("digits")}
@@ -240,7 +241,7 @@ def test_in_buffered_mode_everybody_who_is_at_work_counts(stage: Stage) -> None:
     for device in devices[:2]:
         stage.do(device)
     stage.advance(3)  # the buffer is full: the next round is open, and two devices still have a task of the first
-    progress = _View(stage.context, "digits").look(())["progress"]
+    progress = LiveSnapshot(stage.context, "digits", LIVE_JSON).refresh(())["progress"]
     assert progress["round"] == 1
     assert progress["waiting"] + progress["training"] == stage.context.store.tasks.count_open("digits") > 1
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coordinator.federations.lifecycle import Verb, move, overview
-from coordinator.http.error_handlers import ProblemError
+from coordinator.errors import CoordinatorError, ErrorReason
+from coordinator.federations.lifecycle import Verb, move
+from coordinator.federations.overview import overview_of
 from coordinator.rounds.evaluation import Evaluator
 from coordinator.rounds.state_machine import RoundStateMachine
 from coordinator.rounds.uploads import UploadQueue, refuse
@@ -134,12 +135,12 @@ def test_the_same_update_twice_counts_once_and_another_one_is_a_conflict(stage: 
     plan = stage.plan(one)
     assert stage.upload(one, plan, shift=1.0) is Outcome.ACCEPTED
     assert stage.upload(one, plan, shift=1.0) is Outcome.ALREADY
-    with pytest.raises(ProblemError) as problem:
+    with pytest.raises(CoordinatorError) as problem:
         stage.upload(one, plan, shift=2.0)
-    assert problem.value.status == 409
-    with pytest.raises(ProblemError) as problem:
+    assert problem.value.reason is ErrorReason.CONFLICT
+    with pytest.raises(CoordinatorError) as problem:
         stage.upload(two, plan, shift=1.0)
-    assert problem.value.status == 404
+    assert problem.value.reason is ErrorReason.NOT_FOUND
 
 
 def test_below_the_minimum_a_round_goes_on_with_other_devices_and_keeps_what_came(stage: Stage) -> None:
@@ -478,10 +479,10 @@ class TestBuffered:
         for device, plan in zip(devices[:2], plans[:2], strict=True):
             stage.upload(device, plan)
         stage.advance()
-        with pytest.raises(ProblemError) as problem:
+        with pytest.raises(CoordinatorError) as problem:
             stage.upload(devices[2], plans[2])
-        assert problem.value.status == 503
-        assert problem.value.headers["Retry-After"] == "1"
+        assert problem.value.reason is ErrorReason.UNAVAILABLE
+        assert problem.value.retry_seconds == 1
         stage.advance(2)
         assert stage.upload(devices[2], plans[2]) is Outcome.ACCEPTED
 
@@ -540,7 +541,7 @@ def test_after_the_last_round_every_device_makes_the_model_its_own(stage: Stage)
     found = stage.context.store.federations.get(stage.federation.id)
     assert found is not None
     assert found.state is FederationState.FINISHED
-    seen = overview(stage.context, found)
+    seen = overview_of(stage.context, found)
     assert (seen.rounds_done, seen.wanted) == (1, 3)
     assert seen.personal == report
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coordinator.http.error_handlers import ProblemError
+from coordinator.errors import CoordinatorError
 from coordinator.rounds.context import Context
 from coordinator.rounds.state_machine import RoundStateMachine
 from coordinator.rounds.uploads import UploadQueue
@@ -109,7 +109,7 @@ class Life:
         if self.disturbed:
             store = self.context.store
             die_instead_of_moving(store)
-            with pytest.raises((KilledError, ProblemError)):
+            with pytest.raises((KilledError, CoordinatorError)):
                 work(self.context)
             store.close()
             self.crashes += 1

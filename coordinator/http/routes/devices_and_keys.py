@@ -9,8 +9,7 @@ from starlette.responses import Response
 
 from coordinator.federations import lifecycle
 from coordinator.http.authentication import Caller
-from coordinator.http.error_handlers import ProblemError
-from coordinator.http.middleware import Services, services_of
+from coordinator.http.error_handlers import HttpError
 from coordinator.http.routes.conversion import device_view, key_view, new_key_view
 from coordinator.http.routes.federations import Named
 from coordinator.http.routes.openapi_schemas import IDENTIFIER, reference
@@ -18,6 +17,7 @@ from coordinator.http.routes.registration import add, media
 from coordinator.http.routes.request_bodies import read_model
 from coordinator.http.routes.view_models import DevicesView, KeyRequest, KeysView, NewKeyView
 from coordinator.http.server_settings import ServerLimits
+from coordinator.http.services import Services, services_of
 
 __all__ = ["add_routes"]
 
@@ -106,6 +106,6 @@ async def revoke_key(request: Request, name: Named, key_id: _Key) -> Response:
     services = services_of(request)
     known = await services.threads.run(services.context.store.keys.of, name)
     if key_id not in {key.id for key in known}:
-        raise ProblemError(404, f"{name!r} has no join key {key_id!r}", fix="List its keys first.")
+        raise HttpError(404, f"{name!r} has no join key {key_id!r}", fix="List its keys first.")
     await services.threads.run(services.context.store.keys.revoke, name, key_id, services.context.now())
     return Response(status_code=204)

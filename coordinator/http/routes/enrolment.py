@@ -9,13 +9,13 @@ from starlette.responses import Response
 
 from coordinator.federations.tokens import hash_of, new_token
 from coordinator.http.authentication import Caller
-from coordinator.http.error_handlers import ProblemError
-from coordinator.http.middleware import Services, services_of
+from coordinator.http.error_handlers import HttpError
 from coordinator.http.routes.openapi_schemas import reference
 from coordinator.http.routes.registration import add, device_of, media
 from coordinator.http.routes.request_bodies import read_document
 from coordinator.http.routes.responses import document
 from coordinator.http.server_settings import ServerLimits
+from coordinator.http.services import Services, services_of
 from coordinator.storage.records import OVER, Admission, Device
 from edgefl.values import DeviceProfile, Enrolled, Enrolment, dumps
 
@@ -69,7 +69,7 @@ async def enrol(request: Request) -> Response:
     admission, device = await services.threads.run(_admit, services, request, enrolment, hash_of(token))
     if device is None:
         status, problem, fix = _REFUSALS[admission]
-        raise ProblemError(status, problem, fix=fix)
+        raise HttpError(status, problem, fix=fix)
     services.gate.forget(device.id)
     services.driver.wake()  # a round may have waited for one more device
     request.scope["edgefl.device"] = device.id
@@ -83,7 +83,7 @@ def _admit(
     key = services.context.store.keys.by_hash(key_hash)
     federation = None if key is None else services.context.store.federations.get(key.federation)
     if federation is not None and federation.state in OVER:  # before the key is used up for nothing
-        raise ProblemError(
+        raise HttpError(
             409, f"the federation {federation.id!r} is {federation.state}", fix="Ask for a key of another one."
         )
     while True:

@@ -17,9 +17,9 @@ from starlette.types import Receive, Scope, Send
 
 from coordinator.federations.tokens import OperatorRole
 from coordinator.http.authentication import Caller
-from coordinator.http.middleware import services_of
 from coordinator.http.request_limits import MOST_BYTES, TAKES_PLANES
 from coordinator.http.routes.openapi_schemas import reference
+from coordinator.http.services import services_of
 from coordinator.storage.records import Device, JoinKey
 
 __all__ = ["CALLER", "SCHEMES", "BusyRoutes", "add", "device_of", "key_of", "media", "parameter", "role_of"]

@@ -17,9 +17,9 @@ import httpx
 from coordinator.federations.lifecycle import new_key
 from coordinator.federations.tokens import OperatorRole, hash_of, new_token
 from coordinator.http.app import make_app
-from coordinator.http.middleware import Services
 from coordinator.http.server import CoordinatorServer, listen, make_server
 from coordinator.http.server_settings import ServerLimits, ServerSettings
+from coordinator.http.services import Services
 from coordinator.rounds.context import Context
 from coordinator.storage.records import Artifact, Round, Task
 from device_runtime.agent.client import CoordinatorClient

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from coordinator.http.error_handlers import ProblemError
+from coordinator.http.error_handlers import HttpError
 from coordinator.http.rate_limits import ByteBudget, TokenBuckets
 from coordinator.http.server_settings import ServerLimits
 from edgefl.values import Outcome, dumps
@@ -271,7 +271,7 @@ def test_uploads_wait_for_room_in_the_memory_and_then_are_told_to_come_again() -
         first.set()
         await asyncio.gather(large, *waiting)
         assert budget.used == 0
-        with pytest.raises(ProblemError) as caught:
+        with pytest.raises(HttpError) as caught:
             async with budget.reserved(100), budget.reserved(1):
                 pass
         assert caught.value.status == 503

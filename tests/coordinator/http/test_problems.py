@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
-from coordinator.errors import DatabaseUnavailableError
-from coordinator.http.error_handlers import ProblemError, as_problem
+from coordinator.errors import CoordinatorError, DatabaseUnavailableError, ErrorReason
+from coordinator.http.error_handlers import HttpError, as_http_error
 from edgefl.errors import EdgeFLError, MaskError, MissingDependencyError, SchemaError, WireFormatError
 from edgefl.values import FieldError
 from tests.coordinator.http.site import Site
@@ -92,15 +92,26 @@ def test_what_is_no_http_gets_the_same_form(site: Site) -> None:
         (MissingDependencyError("pyarrow", action="This", extra="parquet"), 501),
         (EdgeFLError("x", fix="y"), 500),
         (DatabaseUnavailableError("x", fix="y"), 503),
-        (ProblemError(409, "x", fix="y"), 409),
+        (HttpError(409, "x", fix="y"), 409),
+        (CoordinatorError(ErrorReason.NOT_FOUND, "x", fix="y"), 404),
+        (CoordinatorError(ErrorReason.CONFLICT, "x", fix="y"), 409),
+        (CoordinatorError(ErrorReason.TOO_LARGE, "x", fix="y"), 413),
+        (CoordinatorError(ErrorReason.UNAVAILABLE, "x", fix="y"), 503),
         (KeyError("x"), 500),
     ],
 )
 def test_each_kind_of_error_has_its_status(error: Exception, status: int) -> None:
-    assert as_problem(error).status == status
+    assert as_http_error(error).status == status
+
+
+def test_every_reason_has_a_status_and_may_say_when_to_come_again() -> None:
+    for reason in ErrorReason:
+        assert as_http_error(CoordinatorError(reason, "x", fix="y")).headers == {}
+        late = CoordinatorError(reason, "x", fix="y", retry_seconds=4.6)
+        assert as_http_error(late).headers == {"Retry-After": "5"}
 
 
 def test_what_the_database_says_is_for_the_log_alone() -> None:
-    problem = as_problem(DatabaseUnavailableError("no route to db.internal", fix="Start it."))
+    problem = as_http_error(DatabaseUnavailableError("no route to db.internal", fix="Start it."))
     assert "db.internal" not in str(problem)
     assert problem.headers["Retry-After"]
