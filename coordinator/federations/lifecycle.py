@@ -91,7 +91,9 @@ def existing_device(context: Context, name: str, device_id: str) -> Device:
     device = context.store.devices.get(device_id)
     if device is None or device.federation != name:
         raise CoordinatorError(
-            ErrorReason.NOT_FOUND, f"{name!r} has no device {device_id!r}", fix="List its devices first."
+            ErrorReason.NOT_FOUND,
+            f"{name!r} has no device {device_id!r}",
+            fix=f"List them with: edgefl fed devices {name}",
         )
     return device
 

@@ -8,7 +8,7 @@ from typing import Literal
 import onnx
 
 from coordinator.errors import CoordinatorError, ErrorReason
-from coordinator.federations.lifecycle import existing
+from coordinator.federations.lifecycle import existing, existing_device
 from coordinator.rounds.context import Context
 from coordinator.storage.records import Federation
 from edgefl.artifacts.bake import bake
@@ -41,13 +41,7 @@ def global_model(context: Context, name: str, form: Form, fraction: float | None
 def device_model(context: Context, name: str, device_id: str, form: Form) -> bytes:
     """Return a device's part of the newest global model: the mask that it was given last."""
     federation = existing(context, name)
-    device = context.store.devices.get(device_id)
-    if device is None or device.federation != name:
-        raise CoordinatorError(
-            ErrorReason.NOT_FOUND,
-            f"{name!r} has no device {device_id!r}",
-            fix=f"List them with: edgefl fed devices {name}",
-        )
+    device = existing_device(context, name, device_id)
     if device.mask_body is None:
         raise CoordinatorError(
             ErrorReason.CONFLICT,

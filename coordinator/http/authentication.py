@@ -28,7 +28,7 @@ from coordinator.http.rate_limits import TokenBuckets
 from coordinator.http.server_settings import ServerLimits
 from coordinator.rounds.context import Context
 from coordinator.storage.records import Device, JoinKey
-from coordinator.storage.thread_pools import ThreadPools
+from coordinator.thread_pools import ThreadPools
 
 __all__ = ["Caller", "Authenticator"]
 

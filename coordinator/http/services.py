@@ -14,7 +14,7 @@ from coordinator.polling.long_poll import LastSeen, LongPolls
 from coordinator.rounds.context import Context
 from coordinator.rounds.driver import Driver
 from coordinator.rounds.uploads import UploadQueue
-from coordinator.storage.thread_pools import ThreadPools
+from coordinator.thread_pools import ThreadPools
 
 __all__ = ["Services", "services_of"]
 
@@ -26,10 +26,10 @@ class Services:
     context: Context
     limits: ServerLimits
     threads: ThreadPools
-    gate: Authenticator
-    waiting: LongPolls
-    seen: LastSeen
-    intake: UploadQueue
+    authenticator: Authenticator
+    long_polls: LongPolls
+    last_seen: LastSeen
+    upload_queue: UploadQueue
     driver: Driver
     metrics: Metrics
     memory: ByteBudget

@@ -16,7 +16,7 @@ from typing import Any
 from coordinator.errors import CoordinatorError, ErrorReason
 from coordinator.page.live_snapshot import LiveJson, LiveSnapshot
 from coordinator.rounds.context import Context
-from coordinator.storage.thread_pools import ThreadPools
+from coordinator.thread_pools import ThreadPools
 
 __all__ = ["LiveUpdates"]
 

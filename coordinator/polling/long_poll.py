@@ -31,7 +31,7 @@ from coordinator.polling.poll_schedule import (
 )
 from coordinator.rounds.context import Context
 from coordinator.storage.records import Device
-from coordinator.storage.thread_pools import ThreadPools
+from coordinator.thread_pools import ThreadPools
 
 __all__ = ["LONGEST_WAIT", "LastSeen", "LongPolls"]
 

@@ -42,7 +42,7 @@ class Driver:
         self._not_before: dict[str, float] = {}
         self._held: dict[str, float] = {}
         """Leases, and until when (monotonic) they are surely ours."""
-        self._tidying = GarbageCollector(context)
+        self._garbage = GarbageCollector(context)
         self._threads: list[threading.Thread] = []
 
     @property
@@ -52,7 +52,7 @@ class Driver:
 
     def start(self) -> None:
         """Begin."""
-        self._tidying.start()
+        self._garbage.start()
         for name, work in (("driver", self._run), ("driver-lease", self._keep_leases)):
             self._threads.append(threading.Thread(target=work, name=name, daemon=True))
             self._threads[-1].start()
@@ -64,7 +64,7 @@ class Driver:
         for thread in self._threads:
             thread.join()
         if self._threads:
-            self._tidying.stop()
+            self._garbage.stop()
         for lease in list(self._held):
             self._context.store.workers.release_lease(lease, self._context.worker)
 
@@ -73,7 +73,7 @@ class Driver:
         self._bell.set()
 
     def _run(self) -> None:
-        self._tidy_after_the_ended()
+        self._garbage.request_ended()
         while not self._stop.is_set():
             self._bell.clear()
             wait = _LONGEST_SLEEP
@@ -93,7 +93,9 @@ class Driver:
         if time.monotonic() < self._not_before.get(federation.id, 0.0) or not self._holds(_lease(federation.id)):
             return _LONGEST_SLEEP
         try:
-            wait = RoundStateMachine(self._context, federation, self._scorer(federation), self._tidying.ask).advance()
+            wait = RoundStateMachine(
+                self._context, federation, self._scorer(federation), self._garbage.request
+            ).advance()
         except Exception as error:
             # A full disk, a database that is restarted: nothing is lost, and the same move is tried again.
             _LOG.exception("a move failed", extra={"federation": federation.id})
@@ -111,12 +113,6 @@ class Driver:
             with contextlib.suppress(Exception):  # it may be the database that fails
                 self._context.store.federations.set_reason(federation.id, reason)
 
-    def _tidy_after_the_ended(self) -> None:
-        """What ended, and was not tidied after before this process was started, has no later round to do it."""
-        with contextlib.suppress(Exception):  # a database that does not answer is the first move's concern
-            for federation in self._context.store.federations.ended():
-                self._tidying.ask(federation)
-
     def _forget_others(self, active: set[str]) -> None:
         """Let go of federations that are over."""
         for name in [name for name in self._evaluators if name not in active]:
@@ -124,7 +120,7 @@ class Driver:
         for lease in [lease for lease in self._held if lease not in {_lease(name) for name in active}]:
             self._held.pop(lease, None)
             self._context.store.workers.release_lease(lease, self._context.worker)
-            self._tidying.ask(lease.removeprefix(_LEASE))
+            self._garbage.request(lease.removeprefix(_LEASE))
 
     def _scorer(self, federation: Federation) -> Callable[[Weights], Score] | None:
         """Return what evaluates a federation's models. Its data are read when they are first needed."""

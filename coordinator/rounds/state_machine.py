@@ -35,7 +35,7 @@ from functools import partial
 from coordinator.rounds.context import Context
 from coordinator.rounds.dispatch import DispatchedTasks
 from coordinator.rounds.evaluation import Score
-from coordinator.rounds.garbage_collection import tidy
+from coordinator.rounds.garbage_collection import drop_old_artifacts, drop_updates
 from coordinator.rounds.planner import RoundPlanner
 from coordinator.rounds.report import round_report
 from coordinator.rounds.stored_updates import StoredUpdates
@@ -66,8 +66,8 @@ class RoundStateMachine:
     federation: Federation
     score: Callable[[Weights], Score] | None = None
     """Evaluates a model, where the coordinator has data."""
-    tidy: Callable[[str], None] | None = None
-    """Is asked to tidy after a round; None does it at once."""
+    collect_garbage: Callable[[str], None] | None = None
+    """Requests garbage collection after a round; None does it at once."""
 
     @property
     def settings(self) -> FederationSettings:
@@ -320,8 +320,8 @@ class RoundStateMachine:
             at=self.context.now(),
         ):
             _LOG.info("round done", extra={"federation": self.federation.id, "round": closed.number, **report})
-            self._forget_artifacts(closed.number)
-            (self.tidy or partial(tidy, self.context))(self.federation.id)
+            drop_old_artifacts(self.context, self.federation.id, closed.number)
+            (self.collect_garbage or partial(drop_updates, self.context))(self.federation.id)
         return _SOON
 
     def _combined(self, closed: Round, tasks: Sequence[Task]) -> Model:
@@ -344,16 +344,6 @@ class RoundStateMachine:
         ended = self.context.store.tasks.counts(self.federation.id, closed.number)
         personal = model is None
         return round_report(tasks, ended, score, combine_seconds=combine_seconds, personal=personal, failure=failure)
-
-    def _forget_artifacts(self, number: int) -> None:
-        """Forget what no task needs any more, here and now, where no plan is on its way to being stored.
-
-        What the next round may use again, another worker may be about to name: weights stay one round longer than they
-        must, masks and graphs, which come back more often, ten.
-        """
-        for kinds, before in ((["weights", "extras"], number), (["mask", "graph"], number - 10)):
-            dropped = self.context.store.artifacts.drop(self.federation.id, before_round=before, kinds=kinds)
-            self.context.blobs.drop_all(dropped)
 
     def _finish(self) -> float:
         active = [FederationState.RUNNING, FederationState.PAUSED]

@@ -24,5 +24,4 @@ folder_blobs.py      blobs in a folder
 small_blobs.py       small blobs of a folder, together in one SQLite file
 remote_blobs.py      blobs at a URL that fsspec knows, such as S3
 repository.py        stored bodies and documents, decoded and cached
-thread_pools.py      threads for blocking calls
 """

@@ -61,8 +61,8 @@ async def revoke_device(request: Request, name: Named, device_id: _Device) -> Re
     """Revoke a device: its token is good no longer, its open task is given up."""
     services = services_of(request)
     await services.threads.run(_revoke_device, services, name, device_id)
-    services.gate.forget(device_id)
-    services.waiting.tell([device_id])
+    services.authenticator.forget(device_id)
+    services.long_polls.tell([device_id])
     services.driver.wake()
     return Response(status_code=204)
 

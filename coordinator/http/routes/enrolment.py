@@ -70,7 +70,7 @@ async def enrol(request: Request) -> Response:
     if device is None:
         status, problem, fix = _REFUSALS[admission]
         raise HttpError(status, problem, fix=fix)
-    services.gate.forget(device.id)
+    services.authenticator.forget(device.id)
     services.driver.wake()  # a round may have waited for one more device
     request.scope["edgefl.device"] = device.id
     return document(Enrolled(device_id=device.id, token=token), 201, {"Cache-Control": "no-store"})
@@ -79,7 +79,7 @@ async def enrol(request: Request) -> Response:
 def _admit(
     services: Services, request: Request, enrolment: Enrolment, token_hash: str
 ) -> tuple[Admission, Device | None]:
-    key_hash = hash_of(services.gate.bearer(request))
+    key_hash = hash_of(services.authenticator.bearer(request))
     key = services.context.store.keys.by_hash(key_hash)
     federation = None if key is None else services.context.store.federations.get(key.federation)
     if federation is not None and federation.state in OVER:  # before the key is used up for nothing
@@ -110,5 +110,5 @@ async def update_profile(request: Request, device: Annotated[Device, Depends(dev
     profile = await read_document(request, DeviceProfile)
     await services.threads.run(services.context.store.devices.set_profile, device.id, dumps(profile))
     services.context.corrections.forget(device.id)
-    services.gate.forget(device.id)
+    services.authenticator.forget(device.id)
     return Response(status_code=204)

@@ -68,7 +68,7 @@ def _broken(services: Services) -> list[str]:
             broken.append(name)
     if not services.driver.alive:
         broken.append("rounds do not move")
-    if not services.intake.alive:
+    if not services.upload_queue.alive:
         broken.append("updates are not entered")
     return broken
 

@@ -85,7 +85,7 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
 
 async def next_task(request: Request, device: _Caller) -> Response:
     """Ask what to do; wait for it if there is nothing."""
-    answer = await services_of(request).waiting.next(device, _seconds(request))
+    answer = await services_of(request).long_polls.next(device, _seconds(request))
     body, headers = answer.body, dict[str, str]()
     if answer.has_plan:
         headers["Accept-Encoding"] = byte_shuffle.CODINGS  # what its result may be packed with
@@ -115,13 +115,13 @@ async def deliver_result(request: Request, device: _Caller) -> Response:
                 await services.threads.read(own_task, services.context, device, task_id)
             async with upload(request) as body:
                 came, grouped = arrived(request, body), is_grouped(request)
-                receipt = await services.intake.deliver(device, task_id, body, came, grouped=grouped)
+                receipt = await services.upload_queue.deliver(device, task_id, body, came, grouped=grouped)
     except EdgeFLError as error:
         services.metrics.update("rejected" if as_http_error(error).status < 500 else "failed")
         raise
     services.metrics.update(receipt.outcome)
-    services.waiting.ended(device.id)
-    return document(replace(receipt, retry_seconds=services.waiting.retry_seconds(device)))
+    services.long_polls.ended(device.id)
+    return document(replace(receipt, retry_seconds=services.long_polls.retry_seconds(device)))
 
 
 async def refuse_task(request: Request, task_id: _Task, device: _Caller) -> Response:
@@ -130,6 +130,6 @@ async def refuse_task(request: Request, task_id: _Task, device: _Caller) -> Resp
     refusal = await read_document(request, Refusal)
     receipt = await services.threads.run(refuse, services.context, device, task_id, refusal)
     services.metrics.update("refused")
-    services.waiting.ended(device.id)
+    services.long_polls.ended(device.id)
     services.driver.wake()
     return document(receipt)

@@ -1,13 +1,12 @@
-"""Health, readiness, metrics."""
+"""Metrics: requests, updates and what federations do."""
 
 from pathlib import Path
 
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from coordinator.http.app import make_app
 from tests.coordinator.fleet import make_context
-from tests.coordinator.http.site import Site, serving
+from tests.coordinator.http.site import Site
 
 
 def numbers(site: Site) -> dict[tuple[str, ...], float]:
@@ -16,31 +15,6 @@ def numbers(site: Site) -> dict[tuple[str, ...], float]:
     families = text_string_to_metric_families(text)
     samples = [sample for family in families for sample in family.samples]
     return {(one.name, *(one.labels[name] for name in sorted(one.labels))): one.value for one in samples}
-
-
-def test_a_coordinator_that_works_is_healthy_and_ready(site: Site) -> None:
-    for path in ("/healthz", "/readyz"):
-        answer = site.client().get(path)
-        assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
-
-
-def test_a_coordinator_whose_storage_fails_lives_and_is_not_ready(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with serving(folder) as site:
-
-        def broken(*_: object) -> None:
-            raise OSError("the disk is gone")
-
-        monkeypatch.setattr(site.context.store.federations, "get", broken)
-        monkeypatch.setattr(site.context.blobs, "size", broken)
-        answer = site.client().get("/readyz")
-        assert answer.status_code == 503
-        assert "database" in answer.json()["error"]["problem"]
-        assert "blob store" in answer.json()["error"]["problem"]
-        assert "disk is gone" not in answer.text
-        assert answer.headers["Retry-After"]
-        assert site.client().get("/healthz").status_code == 200
 
 
 def test_metrics_count_requests_updates_and_what_federations_do(site: Site) -> None:

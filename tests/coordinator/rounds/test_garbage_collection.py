@@ -9,7 +9,7 @@ from coordinator.federations.lifecycle import Verb, move
 from coordinator.rounds import garbage_collection
 from coordinator.rounds.context import Context
 from coordinator.rounds.driver import Driver
-from coordinator.rounds.garbage_collection import GarbageCollector, tidy
+from coordinator.rounds.garbage_collection import GarbageCollector, drop_updates
 from coordinator.rounds.state_machine import RoundStateMachine
 from coordinator.storage.records import Device
 from edgefl.federation.settings import RoundSettings as RoundSettings
@@ -38,7 +38,7 @@ def _advance(stage: Stage, asked: list[str]) -> None:
     assert stage.federation is not None
     federation = stage.context.store.federations.get(stage.federation.id)
     assert federation is not None
-    RoundStateMachine(stage.context, federation, tidy=asked.append).advance()
+    RoundStateMachine(stage.context, federation, collect_garbage=asked.append).advance()
 
 
 def kept(context: Context, digests: Collection[str]) -> int:
@@ -46,15 +46,15 @@ def kept(context: Context, digests: Collection[str]) -> int:
 
 
 def test_it_is_done_in_steps_and_goes_on_after_a_stop(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(garbage_collection, "_AT_ONCE", 1)
+    monkeypatch.setattr(garbage_collection, "_BATCH", 1)
     updates = untidied(stage)
     assert stage.federation is not None
     assert len(updates) > 1
     stop = threading.Event()
     stop.set()
-    tidy(stage.context, stage.federation.id, stop)
+    drop_updates(stage.context, stage.federation.id, stop)
     assert kept(stage.context, updates) == len(updates) - 1
-    tidy(stage.context, stage.federation.id)
+    drop_updates(stage.context, stage.federation.id)
     assert kept(stage.context, updates) == 0
     assert len(stage.context.store.tasks.counted(stage.federation.id, 0)) == len(updates)  # what happened stays known
 
@@ -72,8 +72,8 @@ def test_a_failure_after_one_federation_keeps_none_from_the_next(stage: Stage, m
     monkeypatch.setattr(stage.context.store.rounds, "latest", failing)
     thread = GarbageCollector(stage.context)
     thread.start()
-    thread.ask("broken")
-    thread.ask(stage.federation.id)
+    thread.request("broken")
+    thread.request(stage.federation.id)
     until(lambda: not kept(stage.context, updates))
     thread.stop()
 
@@ -84,7 +84,7 @@ def test_what_is_still_to_be_combined_stays(stage: Stage) -> None:
     stage.do(one)
     assert stage.federation is not None
     (update,) = (task.update for task in stage.context.store.tasks.of(stage.federation.id) if task.update is not None)
-    tidy(stage.context, stage.federation.id)
+    drop_updates(stage.context, stage.federation.id)
     assert kept(stage.context, [update]) == 1
 
 
@@ -106,5 +106,21 @@ def test_an_aborted_federations_updates_go(stage: Stage) -> None:
     assert stage.federation is not None
     (update,) = (task.update for task in stage.context.store.tasks.of(stage.federation.id) if task.update is not None)
     move(stage.context, stage.federation.id, Verb.ABORT, "enough seen")
-    tidy(stage.context, stage.federation.id)
+    drop_updates(stage.context, stage.federation.id)
     assert kept(stage.context, [update]) == 0
+
+
+def test_updates_are_forgotten_once_their_round_is_done_and_models_are_not(stage: Stage) -> None:
+    devices = stage.begin()
+    updates = []
+    for _ in range(2):
+        stage.advance()
+        for device in devices:
+            plan = stage.plan(device)
+            stage.upload(device, plan)
+            task = stage.context.store.tasks.get(plan.task_id)
+            assert task is not None
+            updates.append(task.update)
+        stage.advance(2)
+    assert all(stage.context.blobs.size(digest) is None for digest in updates if digest)
+    assert stage.weights(0) is not None

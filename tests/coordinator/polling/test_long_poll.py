@@ -21,11 +21,11 @@ def test_a_poll_that_waits_is_answered_when_a_task_comes(site: Site) -> None:
     tokens = [site.device(name, "wakes") for name in ("early", "other")]
     with ThreadPoolExecutor() as pool:
         polls = [pool.submit(site.client(token).post, "/v1/tasks/next?wait=30") for token in tokens]
-        until(lambda: site.services.waiting.open == 2)
+        until(lambda: site.services.long_polls.open == 2)
         site.open_round("early", federation="wakes")
         assert polls[0].result(10).json()["plan"]["device_id"] == "early"
         assert not polls[1].done()
-        site.services.waiting.tell(["other"])
+        site.services.long_polls.tell(["other"])
         assert polls[1].result(10).json()["plan"] is None
 
 
@@ -36,7 +36,7 @@ def test_a_task_of_another_worker_is_found_too(site: Site) -> None:
     try:
         with ThreadPoolExecutor() as pool:
             poll = pool.submit(site.client(token).post, "/v1/tasks/next?wait=30")
-            until(lambda: site.services.waiting.open == 1)
+            until(lambda: site.services.long_polls.open == 1)
             site.open_round("patient", federation="workers")
             assert poll.result(10).json()["plan"]["device_id"] == "patient"
     finally:
@@ -46,7 +46,7 @@ def test_a_task_of_another_worker_is_found_too(site: Site) -> None:
 def test_a_device_with_nothing_to_do_costs_the_database_nothing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.federation("idle")
     client = site.client(site.device("idler", "idle"))
-    until(lambda: site.services.waiting._busy is not None)
+    until(lambda: site.services.long_polls._busy is not None)
     asked: list[str] = []
     open_task = site.context.store.tasks.oldest_open
 
@@ -79,7 +79,7 @@ def test_who_is_told_while_the_database_is_asked_is_not_forgotten(site: Site, mo
     monkeypatch.setattr(site.context.store.tasks, "busy_devices", slowly)
     assert asking.wait(10)
     site.open_round("unlucky", federation="meanwhile")
-    until(lambda: "unlucky" in site.services.waiting._told)
+    until(lambda: "unlucky" in site.services.long_polls._told)
     answering.set()
     until(lambda: client.post("/v1/tasks/next").json()["plan"] is not None)
 
@@ -97,7 +97,7 @@ def test_the_end_of_a_federation_wakes_its_devices(site: Site) -> None:
     token = site.device("last", "ends")
     with ThreadPoolExecutor() as pool:
         poll = pool.submit(site.client(token).post, "/v1/tasks/next?wait=30")
-        until(lambda: site.services.waiting.open == 1)
+        until(lambda: site.services.long_polls.open == 1)
         move(site.context, "ends", Verb.ABORT)
         assert poll.result(10).json()["finished"] is True
 
@@ -106,11 +106,11 @@ def test_a_device_that_polls_again_lets_go_of_its_older_poll(site: Site) -> None
     token = site.device("twice")
     with ThreadPoolExecutor() as pool:
         first = pool.submit(site.client(token).post, "/v1/tasks/next?wait=30")
-        until(lambda: site.services.waiting.open == 1)
+        until(lambda: site.services.long_polls.open == 1)
         second = pool.submit(site.client(token).post, "/v1/tasks/next?wait=30")
         assert first.result(10).json()["plan"] is None
         assert not second.done()
-        site.services.waiting.tell(["twice"])
+        site.services.long_polls.tell(["twice"])
         second.result(10)
 
 
@@ -120,11 +120,11 @@ def test_more_polls_than_allowed_are_told_to_come_again(folder: Path) -> None:
         one, two = site.client(site.device("one")), site.client(site.device("two"))
         with ThreadPoolExecutor() as pool:
             waits = pool.submit(one.post, "/v1/tasks/next?wait=30")
-            until(lambda: site.services.waiting.open == 1)
+            until(lambda: site.services.long_polls.open == 1)
             answer = two.post("/v1/tasks/next?wait=30")
             assert answer.status_code == 503
             assert int(answer.headers["Retry-After"]) > 0
-            site.services.waiting.tell(["one"])
+            site.services.long_polls.tell(["one"])
             waits.result(10)
 
 
@@ -153,7 +153,7 @@ def test_a_stop_answers_every_open_poll_and_keeps_who_was_heard_of(folder: Path)
 
         thread = threading.Thread(target=asyncio.run, args=(poll_all(),))
         thread.start()
-        until(lambda: site.services.waiting.open == number)
+        until(lambda: site.services.long_polls.open == number)
         began = time.monotonic()
         site.stop()
         thread.join()

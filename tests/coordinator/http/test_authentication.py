@@ -106,7 +106,7 @@ ALLOWED = {
 def test_a_secret_opens_the_routes_of_its_caller_and_no_other(site: Site, secrets: dict[str, str], kind: str) -> None:
     client = site.client(secrets[kind])
     for route in routes(site):
-        site.services.gate._failures._levels.clear()
+        site.services.authenticator._failures._levels.clear()
         answer = ask(client, route)
         if kind in ALLOWED[caller_of(route)]:
             assert answer.status_code not in (401, 403), route.path
@@ -118,7 +118,7 @@ def test_a_secret_opens_the_routes_of_its_caller_and_no_other(site: Site, secret
 def test_the_admin_token_is_none_of_a_device(site: Site) -> None:
     for route in routes(site):
         if caller_of(route) in (Caller.JOINER, Caller.DEVICE, Caller.MEMBER):
-            site.services.gate._failures._levels.clear()
+            site.services.authenticator._failures._levels.clear()
             assert ask(site.admin, route).status_code == 401
 
 
@@ -143,7 +143,7 @@ def test_a_device_of_another_federation_finds_nothing(site: Site, secrets: dict[
 def test_what_is_no_bearer_token_is_refused(
     site: Site, secrets: dict[str, str], headers: list[tuple[str, str]]
 ) -> None:
-    site.services.gate._failures._levels.clear()
+    site.services.authenticator._failures._levels.clear()
     assert site.client().post("/v1/tasks/next", headers=headers).status_code == 401
 
 
