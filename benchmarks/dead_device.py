@@ -67,9 +67,9 @@ def _die_in_the_first_round(context: Context, url: str, key: str) -> None:
 
 
 def _report(context: Context, deadline: float) -> None:
-    for one in context.store.rounds(_NAME):
+    for one in context.store.rounds.of(_NAME):
         open_seconds = (one.closed_at or 0.0) - one.opened_at
-        updates = context.store.ended(_NAME, one.number).done
+        updates = context.store.tasks.counts(_NAME, one.number).done
         because = f"closed because of {one.closed_because}"
         print(f"round {one.number}: open for {open_seconds:5.2f} s of {deadline:g}, {because}, {updates} updates")
 

@@ -26,7 +26,7 @@ from coordinator.federations.lifecycle import Verb, move
 from coordinator.federations.tokens import OperatorRole
 from coordinator.rounds.context import Context
 from coordinator.storage.records import Round, Task, TaskState
-from coordinator.storage.sql_rows import fields_of
+from coordinator.storage.row_mapping import fields_of
 from coordinator.storage.tables import devices, rounds, tasks
 from edgefl.values import LocalResult, dumps
 from tests.coordinator.browser.chromium import chromium, looking, sign_in
@@ -70,7 +70,7 @@ def fill(context: Context, count: int) -> None:
     """Put devices into the store, with a round in which each has done a task."""
     now, result = context.now(), json.loads(dumps(_RESULT))
     opened = Round(federation="digits", number=0, model="sha256:0", opened_at=now, deadline_at=now + 3600)
-    known = context.store.devices("digits")[0]
+    known = context.store.devices.of("digits")[0]
     fleet, work = [], []
     for number in range(count):
         name, task = f"pi-{number:05d}", f"task-{number}"
@@ -107,7 +107,7 @@ def fill(context: Context, count: int) -> None:
                 )
             )
         )
-    database = context.store._database  # type: ignore[attr-defined]
+    database = context.store._database
     database.write(
         lambda connection: (
             connection.execute(insert(rounds), [fields_of(opened)]),

@@ -1,28 +1,25 @@
 """What an operator does with federations: create, start, pause, resume, abort, look, let devices in.
 
-Called by the routes and by `edgefl serve`. Raises `ProblemError` for what cannot be done.
+Called by the routes and by `edgefl serve`. Raises `CoordinatorError` for what cannot be done.
 """
 
 import secrets
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from coordinator.errors import CoordinatorError, ErrorReason
 from coordinator.federations.tokens import hash_of, new_token
-from coordinator.http.error_handlers import ProblemError
 from coordinator.rounds.context import Context
 from coordinator.rounds.dispatch import shared_artifacts
 from coordinator.rounds.evaluation import check_data
-from coordinator.rounds.report import read_report
-from coordinator.storage.records import OVER, Device, Federation, FederationState, JoinKey, Round
-from edgefl.artifacts.bundle import Bundle, Manifest, pack_bundle, unpack_bundle
+from coordinator.storage.records import OVER, Device, Federation, FederationState, JoinKey
+from edgefl.artifacts.bundle import Bundle, pack_bundle, unpack_bundle
 from edgefl.artifacts.submodel import bundle_weights
-from edgefl.federation.settings import FederationMode, FederationSettings
+from edgefl.federation.settings import FederationSettings
 from edgefl.strategies import strategy_of
 from edgefl.values import dumps, loads, to_json
 
 __all__ = [
-    "Overview",
     "Verb",
     "change_deadline",
     "create",
@@ -30,7 +27,6 @@ __all__ = [
     "existing_device",
     "move",
     "new_key",
-    "overview",
 ]
 
 _CREATED, _RUNNING, _PAUSED = FederationState.CREATED, FederationState.RUNNING, FederationState.PAUSED
@@ -65,15 +61,15 @@ def create(context: Context, settings: FederationSettings, data: bytes) -> tuple
         bundle=context.blobs.put(packed),
         created_at=context.now(),
     )
-    new = context.store.add_federation(federation)
+    new = context.store.federations.add(federation)
     known = existing(context, settings.name)
-    context.store.add_artifacts(shared_artifacts(context, known))  # also for a known one: a kill may have come between
+    context.store.artifacts.add(shared_artifacts(context, known))  # also for a known one: a kill may have come between
     if new:
         return known, True
     other = [name for name in ("settings", "bundle") if getattr(known, name) != getattr(federation, name)]
     if other:
-        raise ProblemError(
-            409,
+        raise CoordinatorError(
+            ErrorReason.CONFLICT,
             f"there is a federation {settings.name!r} already, with {_difference(known, settings, other)}",
             fix="Give the new one another name, or make it like the one that is there.",
         )
@@ -82,17 +78,23 @@ def create(context: Context, settings: FederationSettings, data: bytes) -> tuple
 
 def existing(context: Context, name: str) -> Federation:
     """Return a federation that must be there."""
-    federation = context.store.federation(name)
+    federation = context.store.federations.get(name)
     if federation is None:
-        raise ProblemError(404, f"there is no federation {name!r}", fix="List them with: edgefl fed list")
+        raise CoordinatorError(
+            ErrorReason.NOT_FOUND, f"there is no federation {name!r}", fix="List them with: edgefl fed list"
+        )
     return federation
 
 
 def existing_device(context: Context, name: str, device_id: str) -> Device:
     """Return a device of a federation, which must be there."""
-    device = context.store.device(device_id)
+    device = context.store.devices.get(device_id)
     if device is None or device.federation != name:
-        raise ProblemError(404, f"{name!r} has no device {device_id!r}", fix="List its devices first.")
+        raise CoordinatorError(
+            ErrorReason.NOT_FOUND,
+            f"{name!r} has no device {device_id!r}",
+            fix=f"List them with: edgefl fed devices {name}",
+        )
     return device
 
 
@@ -100,15 +102,15 @@ def move(context: Context, name: str, verb: Verb, reason: str | None = None) -> 
     """Start, pause, resume or abort. Asked for what is so already, it says yes."""
     since, to = _MOVES[verb]
     federation = existing(context, name)
-    moved = context.store.move_federation(name, to, since=since, at=context.now(), reason=reason)
+    moved = context.store.federations.move(name, to, since=since, at=context.now(), reason=reason)
     if not moved and federation.state is not to:
-        raise ProblemError(
-            409,
+        raise CoordinatorError(
+            ErrorReason.CONFLICT,
             f"federation {name!r} is {federation.state}, so you cannot {verb} it",
             fix=f"It must be {' or '.join(since)} for that.",
         )
     if moved and to is FederationState.ABORTED:
-        context.tell([device.id for device in context.store.devices(name)])
+        context.tell([device.id for device in context.store.devices.of(name)])
     return existing(context, name)
 
 
@@ -118,16 +120,16 @@ def change_deadline(context: Context, name: str, seconds: float) -> Federation:
     while True:
         federation = existing(context, name)
         if federation.state in OVER:
-            raise ProblemError(
-                409,
+            raise CoordinatorError(
+                ErrorReason.CONFLICT,
                 f"federation {name!r} is {federation.state}",
                 fix="Its rounds are over, and so are their deadlines.",
             )
-        settings, latest = context.library.settings(federation), context.store.latest_round(name)
+        settings, latest = context.library.settings(federation), context.store.rounds.latest(name)
         later = seconds - settings.rounds.deadline
         if latest is not None and settings.is_personal(latest.number):
             later = max(0.0, later)  # its devices were given as long as they need
-        if context.store.set_deadline(name, seconds, before=federation.deadline, later=later):
+        if context.store.federations.set_deadline(name, seconds, before=federation.deadline, later=later):
             return existing(context, name)
 
 
@@ -151,69 +153,8 @@ def new_key(
         most_uses=most_uses,
         expires_at=expires_at,
     )
-    context.store.add_key(key)
+    context.store.keys.add(key)
     return key, secret
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overview:
-    """A federation in a few numbers."""
-
-    name: str
-    settings: FederationSettings
-    """What it was told, with the deadline that it has now."""
-    state: FederationState
-    reason: str | None
-    mode: FederationMode
-    strategy: str
-    model: str
-    rounds: int
-    rounds_done: int
-    created_at: float
-    changed_at: float | None
-    round: Round | None
-    """The latest round."""
-    updates: int
-    """Updates that count in it."""
-    wanted: int
-    """Updates that close it."""
-    devices: int
-    report: dict[str, Any] | None
-    """What the last round that is done gave."""
-    personal: dict[str, Any] | None
-    """What making the last model their own gave devices, once that is done."""
-
-
-def overview(context: Context, federation: Federation) -> Overview:
-    """Return how a federation is doing."""
-    settings = context.library.settings(federation)
-    latest = context.store.latest_round(federation.id)
-    # Whatever is before the latest round is done: two more at the most have the last reports.
-    known = [] if latest is None else context.store.rounds(federation.id, since=max(0, latest.number - 2))
-    reports = {one.number: one.report for one in known if one.report is not None}
-    personal = reports.pop(settings.rounds.count, None)
-    wanted = settings.wanted
-    if latest is not None and settings.is_personal(latest.number):
-        wanted = context.store.count_tasks(federation.id, latest.number)
-    return Overview(
-        name=federation.id,
-        settings=settings,
-        state=federation.state,
-        reason=federation.reason,
-        mode=settings.mode,
-        strategy=settings.strategy.name,
-        model=loads(Manifest, federation.manifest).model,
-        rounds=settings.rounds.count,
-        rounds_done=max(reports, default=-1) + 1,
-        created_at=federation.created_at,
-        changed_at=federation.changed_at,
-        round=latest,
-        updates=0 if latest is None else context.store.ended(federation.id, latest.number).done,
-        wanted=wanted,
-        devices=context.store.count_devices(federation.id),
-        report=read_report(reports[max(reports)]) if reports else None,
-        personal=read_report(personal),
-    )
 
 
 def _check(settings: FederationSettings, bundle: Bundle) -> None:

@@ -7,8 +7,8 @@ from typing import Literal
 
 import onnx
 
-from coordinator.federations.lifecycle import existing
-from coordinator.http.error_handlers import ProblemError
+from coordinator.errors import CoordinatorError, ErrorReason
+from coordinator.federations.lifecycle import existing, existing_device
 from coordinator.rounds.context import Context
 from coordinator.storage.records import Federation
 from edgefl.artifacts.bake import bake
@@ -41,14 +41,10 @@ def global_model(context: Context, name: str, form: Form, fraction: float | None
 def device_model(context: Context, name: str, device_id: str, form: Form) -> bytes:
     """Return a device's part of the newest global model: the mask that it was given last."""
     federation = existing(context, name)
-    device = context.store.device(device_id)
-    if device is None or device.federation != name:
-        raise ProblemError(
-            404, f"{name!r} has no device {device_id!r}", fix=f"List them with: edgefl fed devices {name}"
-        )
+    device = existing_device(context, name, device_id)
     if device.mask_body is None:
-        raise ProblemError(
-            409,
+        raise CoordinatorError(
+            ErrorReason.CONFLICT,
             f"device {device_id!r} was not given a part of the model yet",
             fix="Wait for the first round in which it trains.",
         )
@@ -69,7 +65,7 @@ def _written(context: Context, federation: Federation, model: Model, mask: Mask,
 
 def _newest(context: Context, federation: Federation) -> Model:
     bundle, library = context.library.bundle(federation), context.library
-    done = [one for one in context.store.rounds(federation.id) if one.next_model is not None]
+    done = [one for one in context.store.rounds.of(federation.id) if one.next_model is not None]
     if not done or done[-1].next_model is None:
         return library.strategy(federation).begin(bundle.graph, bundle_weights(bundle))
     arrays = done[-1].next_state_arrays

@@ -71,8 +71,8 @@ COLUMNS: dict[str, Type] = {
 
 def rows(store: Store, federation: str) -> Iterator[dict[str, Any]]:
     """Give a row for each task that ended, in the order of rounds and devices."""
-    for one in store.rounds(federation):
-        for task in store.tasks(federation, number=one.number):
+    for one in store.rounds.of(federation):
+        for task in store.tasks.of(federation, number=one.number):
             if task.state is not TaskState.OPEN:
                 yield _row(task)
 

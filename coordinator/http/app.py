@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from coordinator.federations.tokens import OperatorRole
 from coordinator.http.authentication import Authenticator
 from coordinator.http.error_handlers import add_handlers
-from coordinator.http.middleware import RequestMiddleware, Services
+from coordinator.http.middleware import RequestMiddleware
 from coordinator.http.rate_limits import ByteBudget, ConcurrencyLimits
 from coordinator.http.request_limits import LimitsMiddleware
 from coordinator.http.routes import (
@@ -27,17 +27,19 @@ from coordinator.http.routes import (
     page,
     tasks,
 )
-from coordinator.http.routes.live_events import Live
+from coordinator.http.routes.conversion import LIVE_JSON
 from coordinator.http.routes.openapi import openapi_text
 from coordinator.http.routes.registration import BusyRoutes
 from coordinator.http.server_settings import ServerLimits
+from coordinator.http.services import Services
 from coordinator.observability.metrics import Metrics
 from coordinator.page.charts import Charts
+from coordinator.page.live_updates import LiveUpdates
 from coordinator.polling.long_poll import LastSeen, LongPolls
 from coordinator.rounds.context import Context
 from coordinator.rounds.driver import Driver
 from coordinator.rounds.uploads import UploadQueue
-from coordinator.storage.thread_pools import ThreadPools
+from coordinator.thread_pools import ThreadPools
 
 __all__ = ["make_app"]
 
@@ -48,7 +50,7 @@ def make_app(
     """Return the app of a context. `people` is what is kept of the tokens of operators; `local` says that the database
     is a file of this machine, which is read without threads."""
     limits = limits or ServerLimits()
-    services = _make_edge(context, ThreadPools(local=local), limits, people)
+    services = _make_services(context, ThreadPools(local=local), limits, people)
     app = _App(
         openapi_url=None,  # our own route, which says who may call it
         docs_url=None,
@@ -93,7 +95,7 @@ class _App(FastAPI):
             await super().__call__(scope, receive, send)
 
 
-def _make_edge(
+def _make_services(
     context: Context, threads: ThreadPools, limits: ServerLimits, people: Mapping[OperatorRole, str]
 ) -> Services:
     seen = LastSeen(context, threads)
@@ -102,19 +104,19 @@ def _make_edge(
         context=context,
         limits=limits,
         threads=threads,
-        gate=Authenticator(context, threads, limits, people=people, seen=seen.note),
-        waiting=LongPolls(context, threads, most=limits.open_polls, seen=seen.note),
-        seen=seen,
-        intake=UploadQueue(context, accepted=driver.wake),
+        authenticator=Authenticator(context, threads, limits, people=people, seen=seen.note),
+        long_polls=LongPolls(context, threads, most=limits.open_polls, seen=seen.note),
+        last_seen=seen,
+        upload_queue=UploadQueue(context, accepted=driver.wake),
         driver=driver,
         metrics=Metrics(context),
         memory=ByteBudget(limits.memory_bytes, patience=limits.room_seconds),
         spool=ByteBudget(limits.spool_bytes, patience=limits.room_seconds),
         uploads=uploads,
-        live=Live(context, threads, lambda: uploads.holders),
+        live=LiveUpdates(context, threads, lambda: uploads.holders, LIVE_JSON),
         charts=Charts(context),
     )
-    services.metrics.watch("edgefl_open_polls", "Devices that wait for a task.", lambda: services.waiting.open)
+    services.metrics.watch("edgefl_open_polls", "Devices that wait for a task.", lambda: services.long_polls.open)
     services.metrics.watch("edgefl_body_memory_bytes", "Bytes of bodies in memory.", lambda: services.memory.used)
     services.metrics.watch(
         "edgefl_body_spool_bytes", "Bytes of bodies on their way into files.", lambda: services.spool.used
@@ -128,12 +130,12 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     services: Services = app.state.services
     async with AsyncExitStack() as stack:
         stack.callback(services.threads.stop)
-        await services.seen.start()
-        stack.push_async_callback(services.seen.stop)
-        await services.waiting.start()  # before the driver, whose first round has somebody to tell
+        await services.last_seen.start()
+        stack.push_async_callback(services.last_seen.stop)
+        await services.long_polls.start()  # before the driver, whose first round has somebody to tell
         services.driver.start()
         stack.push_async_callback(services.threads.run_long, services.driver.stop)
-        services.intake.start()
-        stack.push_async_callback(services.threads.run_long, services.intake.stop)
-        stack.push_async_callback(services.waiting.stop)
+        services.upload_queue.start()
+        stack.push_async_callback(services.threads.run_long, services.upload_queue.stop)
+        stack.push_async_callback(services.long_polls.stop)
         yield

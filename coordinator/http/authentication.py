@@ -23,12 +23,12 @@ from enum import StrEnum
 from starlette.requests import Request
 
 from coordinator.federations.tokens import OperatorRole, hash_of, same
-from coordinator.http.error_handlers import ProblemError
-from coordinator.http.rate_limits import TokenBuckets, retry_after
+from coordinator.http.error_handlers import HttpError, retry_after
+from coordinator.http.rate_limits import TokenBuckets
 from coordinator.http.server_settings import ServerLimits
 from coordinator.rounds.context import Context
 from coordinator.storage.records import Device, JoinKey
-from coordinator.storage.thread_pools import ThreadPools
+from coordinator.thread_pools import ThreadPools
 
 __all__ = ["Caller", "Authenticator"]
 
@@ -81,7 +81,7 @@ class Authenticator:
     async def admin(self, request: Request) -> None:
         """Let the operator in."""
         if await self.viewer(request) is not OperatorRole.ADMIN:
-            raise ProblemError(403, "this token may only look", fix="Use the admin token for that.")
+            raise HttpError(403, "this token may only look", fix="Use the admin token for that.")
 
     async def viewer(self, request: Request) -> OperatorRole:
         """Let somebody in who may look, and return what else they may do."""
@@ -124,20 +124,20 @@ class Authenticator:
             device = known.device
         else:
             # Looked up even where the address guesses: devices behind it that are known must not be locked out.
-            found = await self._threads.read(self._context.store.device_of_token, hashed)
+            found = await self._threads.read(self._context.store.devices.by_token, hashed)
             if found is None or not same(found.token_hash, hashed):
                 return None
             device = found
             self._remember(hashed, device)
         if device.revoked_at is not None:
-            raise ProblemError(
+            raise HttpError(
                 403,
                 f"the device {device.id!r} was revoked",
                 fix="Ask the operator; a new device needs a new home folder.",
             )
         wait = self._requests.take(device.id)
         if wait:
-            raise ProblemError(
+            raise HttpError(
                 429, f"the device {device.id!r} asks too often", fix="Ask less often.", headers=retry_after(wait)
             )
         request.scope["edgefl.device"] = device.id
@@ -149,7 +149,7 @@ class Authenticator:
         now = time.monotonic()
         if now >= self._looked + _LOOK_SECONDS:
             self._looked = now
-            revocations = await self._threads.read(self._context.store.revocations)
+            revocations = await self._threads.read(self._context.store.devices.revocations)
             if revocations != self._revocations:
                 self._revocations = revocations
                 self._stamp += 1
@@ -158,19 +158,19 @@ class Authenticator:
     async def _key(self, request: Request) -> JoinKey | None:
         hashed = hash_of(self.bearer(request))
         self._check_address(request)
-        key = await self._threads.read(self._context.store.key_of_hash, hashed)
+        key = await self._threads.read(self._context.store.keys.by_hash, hashed)
         if key is None or not same(key.hash, hashed):
             return None
         gone = key.revoked_at is not None, key.expires_at is not None and key.expires_at <= self._context.now()
         if any(gone):
-            raise ProblemError(
+            raise HttpError(
                 403,
                 f"the join key was {'revoked' if gone[0] else 'good for a time that is over'}",
                 fix="Ask for a new one.",
             )
         wait = self._joins.take(key.id)
         if wait:
-            raise ProblemError(
+            raise HttpError(
                 429, "this join key is used too often", fix="Try again a little later.", headers=retry_after(wait)
             )
         return key
@@ -195,15 +195,15 @@ class Authenticator:
         if self._failures.empty(_address(request)):
             raise _guessing(self._failures.take(_address(request)))
 
-    def _failed(self, request: Request, problem: str, fix: str) -> ProblemError:
+    def _failed(self, request: Request, problem: str, fix: str) -> HttpError:
         wait = self._failures.take(_address(request))
         if wait:
             return _guessing(wait)
-        return ProblemError(401, problem, fix=fix, headers={"WWW-Authenticate": 'Bearer realm="edgefl"'})
+        return HttpError(401, problem, fix=fix, headers={"WWW-Authenticate": 'Bearer realm="edgefl"'})
 
 
-def _guessing(wait: float) -> ProblemError:
-    return ProblemError(
+def _guessing(wait: float) -> HttpError:
+    return HttpError(
         429,
         "too many unknown tokens came from this address",
         fix="Wait, then use a known one.",

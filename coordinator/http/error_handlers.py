@@ -1,9 +1,10 @@
-"""What the coordinator answers when it does not do what was asked: a status, and JSON that says why and what to do.
+"""Error responses: a status, and JSON that says what happened and what to do.
 
     {"error": {"problem": "there is no federation 'digit'", "fix": "List them with: edgefl fed list"}}
 
-Every room of the coordinator raises `ProblemError`; `coordinator.http.app` registers the handlers. A device takes a 4xx
-for an answer only if its body has this form, so nothing here may answer in another one.
+Routes and middleware raise `HttpError`; the layers below raise `CoordinatorError`, whose reason gets its status here.
+`coordinator.http.app` registers the handlers. A device accepts a 4xx only if its body has this form, so every error
+response must have it.
 """
 
 import json
@@ -17,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from coordinator.storage.store import UnavailableError
+from coordinator.errors import CoordinatorError, DatabaseUnavailableError, ErrorReason
 from edgefl.errors import (
     DataError,
     EdgeFLError,
@@ -29,63 +30,19 @@ from edgefl.errors import (
 )
 from edgefl.values import FieldError, printable
 
-__all__ = ["ProblemError", "add_handlers", "answer", "as_problem", "noted", "problem_body"]
+__all__ = ["HttpError", "add_handlers", "as_http_error", "error_body", "error_response", "log_error", "retry_after"]
 
 _log = logging.getLogger("coordinator.http.error_handlers")
 
 _LONGEST_TEXT = 1000
-
-
-class ProblemError(EdgeFLError):
-    """An answer that is no success: a status of 4xx or 5xx, what happened, and what to do."""
-
-    def __init__(self, status: int, problem: str, *, fix: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(problem, fix=fix)
-        self.status = status
-        self.headers = dict(headers or {})
-
-
-def problem_body(problem: str, fix: str) -> bytes:
-    """Return the JSON of an answer that is no success."""
-    said = {"problem": _line(problem), "fix": _line(fix)}
-    return json.dumps({"error": said}, ensure_ascii=False).encode()
-
-
-def answer(error: ProblemError) -> Response:
-    """Return the HTTP form of a problem."""
-    body = problem_body(error.problem, error.fix)
-    return Response(body, error.status, dict(error.headers), media_type="application/json")
-
-
-def as_problem(error: Exception) -> ProblemError:
-    """Return what a caller is told about an error. What was not raised on purpose is a bug, and says no more."""
-    if isinstance(error, ProblemError):
-        return error
-    if isinstance(error, UnavailableError):  # what the database says is for the log: it may name hosts and files
-        return ProblemError(
-            503, "the coordinator's database does not answer", fix="Try again later.", headers={"Retry-After": "5"}
-        )
-    if isinstance(error, EdgeFLError):
-        status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
-        return ProblemError(status, error.problem, fix=error.fix)
-    return ProblemError(
-        500,
-        "the coordinator failed at this request",
-        fix="Try again later; its log has the reason under the request id.",
-    )
-
-
-def noted(error: Exception) -> ProblemError:
-    """Return what a caller is told about an error, and log what is not the caller's doing."""
-    problem = as_problem(error)
-    if problem.status >= 500 and not isinstance(error, ProblemError):
-        # A database that is down fails every request: the traceback of each would say nothing new.
-        _log.error("a request failed: %s", error, exc_info=error if problem.status == 500 else None)
-    return problem
-
-
-# A text that is no JSON at all is 400; one that is, but breaks its schema, is 422, as are bodies that are wrong.
-_STATUS: tuple[tuple[type[EdgeFLError], int], ...] = (
+_STATUS_OF_REASON = {
+    ErrorReason.NOT_FOUND: 404,
+    ErrorReason.CONFLICT: 409,
+    ErrorReason.TOO_LARGE: 413,
+    ErrorReason.UNAVAILABLE: 503,
+}
+# Text that is not JSON is 400; JSON that breaks its schema is 422, and so are invalid bodies.
+_STATUS_OF_KIND: tuple[tuple[type[EdgeFLError], int], ...] = (
     (FieldError, 422),
     (SchemaError, 400),
     (WireFormatError, 422),
@@ -96,15 +53,71 @@ _STATUS: tuple[tuple[type[EdgeFLError], int], ...] = (
 )
 
 
+class HttpError(EdgeFLError):
+    """An error response: a status of 4xx or 5xx, what happened, and what to do."""
+
+    def __init__(self, status: int, problem: str, *, fix: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(problem, fix=fix)
+        self.status = status
+        self.headers = dict(headers or {})
+
+
+def retry_after(seconds: float) -> dict[str, str]:
+    """Return the header that says when to try again, in whole seconds."""
+    return {"Retry-After": str(max(1, round(seconds)))}
+
+
+def error_body(problem: str, fix: str) -> bytes:
+    """Return the JSON of an error response."""
+    error = {"problem": _line(problem), "fix": _line(fix)}
+    return json.dumps({"error": error}, ensure_ascii=False).encode()
+
+
+def error_response(error: HttpError) -> Response:
+    """Return the response of an error."""
+    body = error_body(error.problem, error.fix)
+    return Response(body, error.status, dict(error.headers), media_type="application/json")
+
+
+def as_http_error(error: Exception) -> HttpError:
+    """Return the HTTP form of any error. An unexpected one is a bug, and gives no details."""
+    if isinstance(error, HttpError):
+        return error
+    if isinstance(error, CoordinatorError):
+        headers = None if error.retry_seconds is None else retry_after(error.retry_seconds)
+        return HttpError(_STATUS_OF_REASON[error.reason], error.problem, fix=error.fix, headers=headers)
+    if isinstance(error, DatabaseUnavailableError):  # its message is for the log: it may name hosts and files
+        return HttpError(
+            503, "the coordinator's database does not answer", fix="Try again later.", headers=retry_after(5)
+        )
+    if isinstance(error, EdgeFLError):
+        status = next((status for kind, status in _STATUS_OF_KIND if isinstance(error, kind)), 500)
+        return HttpError(status, error.problem, fix=error.fix)
+    return HttpError(
+        500,
+        "the coordinator failed at this request",
+        fix="Try again later; its log has the reason under the request id.",
+    )
+
+
+def log_error(error: Exception) -> HttpError:
+    """Return the HTTP form of an error, and log it if the caller did not cause it."""
+    converted = as_http_error(error)
+    if converted.status >= 500 and not isinstance(error, (HttpError, CoordinatorError)):
+        # A database that is down fails every request: the traceback of each would say nothing new.
+        _log.error("a request failed: %s", error, exc_info=error if converted.status == 500 else None)
+    return converted
+
+
 def add_handlers(app: FastAPI) -> None:
-    """Let an app answer every error in the one form. Bugs are for the outermost middleware, which logs them."""
+    """Let an app answer every error in this form. Bugs go to the outermost middleware, which logs them."""
     app.add_exception_handler(EdgeFLError, _on_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)
 
 
 async def _on_error(request: Request, error: Exception) -> Response:
-    return answer(noted(error))
+    return error_response(log_error(error))
 
 
 async def _on_invalid(request: Request, error: Exception) -> Response:
@@ -112,11 +125,11 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
     first: dict[str, Any] = dict(error.errors()[0])
     where = ".".join(str(part) for part in first.get("loc", ()))
     if first.get("type") == "json_invalid":
-        return answer(
-            ProblemError(400, "the body is no valid JSON", fix="Send JSON as the OpenAPI document describes.")
+        return error_response(
+            HttpError(400, "the body is no valid JSON", fix="Send JSON as the OpenAPI document describes.")
         )
-    return answer(
-        ProblemError(
+    return error_response(
+        HttpError(
             422,
             f"{where or 'the request'} is wrong: {first.get('msg', 'it does not fit')}",
             fix="Correct it; the OpenAPI document at /openapi.json describes every field.",
@@ -133,7 +146,7 @@ async def _on_http(request: Request, error: Exception) -> Response:
             f"Use one of: {(error.headers or {}).get('Allow', 'the methods in /openapi.json')}.",
         ),
     }.get(error.status_code, (str(error.detail), "Compare the request with /openapi.json."))
-    return answer(ProblemError(error.status_code, problem, fix=fix, headers=error.headers))
+    return error_response(HttpError(error.status_code, problem, fix=fix, headers=error.headers))
 
 
 def _line(text: str) -> str:

@@ -1,33 +1,19 @@
-"""What surrounds every request: its id, its line in the log, its count, and an answer even where there is a bug.
-
-`Services` is what routes work with; the app makes it, and they get it by `services_of`.
-"""
+"""The outermost middleware: gives every request an id, a log line, a count, and an answer even if there is a bug."""
 
 import itertools
 import logging
 import secrets
 import time
-from dataclasses import dataclass
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from coordinator.http.authentication import Authenticator
-from coordinator.http.error_handlers import answer, noted
-from coordinator.http.rate_limits import ByteBudget, ConcurrencyLimits
+from coordinator.http.error_handlers import error_response, log_error
 from coordinator.http.request_limits import has_body
-from coordinator.http.routes.live_events import Live
-from coordinator.http.server_settings import ServerLimits
 from coordinator.observability.logs import REQUEST_ID
 from coordinator.observability.metrics import Metrics
-from coordinator.page.charts import Charts
-from coordinator.polling.long_poll import LastSeen, LongPolls
-from coordinator.rounds.context import Context
-from coordinator.rounds.driver import Driver
-from coordinator.rounds.uploads import UploadQueue
-from coordinator.storage.thread_pools import ThreadPools
 
-__all__ = ["Services", "RequestMiddleware", "services_of"]
+__all__ = ["RequestMiddleware"]
 
 _log = logging.getLogger("coordinator.requests")
 
@@ -36,36 +22,6 @@ _FREQUENT = frozenset({"/v1/tasks/next", "/v1/artifacts/{digest}", "/v1/tasks/{t
 _GONE = 499
 """What the log says of a caller that went away; nobody gets it as an answer."""
 _METHODS = frozenset({"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"})
-
-
-@dataclass(slots=True)
-class Services:
-    """What routes work with."""
-
-    context: Context
-    limits: ServerLimits
-    threads: ThreadPools
-    gate: Authenticator
-    waiting: LongPolls
-    seen: LastSeen
-    intake: UploadQueue
-    driver: Driver
-    metrics: Metrics
-    memory: ByteBudget
-    """Bytes of bodies in memory."""
-    spool: ByteBudget
-    """Bytes of bodies in files on their way in."""
-    uploads: ConcurrencyLimits
-    """Uploads of each device."""
-    live: Live
-    """Who watches."""
-    charts: Charts
-
-
-def services_of(request: Request) -> Services:
-    """Return what the app of a request works with."""
-    services: Services = request.app.state.services
-    return services
 
 
 class RequestMiddleware:
@@ -96,10 +52,10 @@ class RequestMiddleware:
             REQUEST_ID.reset(token)
 
     async def _fail(self, scope: Scope, exchange: "_Exchange", error: Exception) -> None:
-        problem = noted(error)
+        converted = log_error(error)
         if exchange.status:
             raise error  # the answer is under way: all that is left is to break it off
-        await answer(problem)(scope, exchange.receive, exchange.send)
+        await error_response(converted)(scope, exchange.receive, exchange.send)
 
     def _note(self, scope: Scope, exchange: "_Exchange", seconds: float) -> None:
         route, method, status = _route(scope), scope["method"], exchange.status or _GONE

@@ -41,16 +41,16 @@ def _token(role: OperatorRole, told: str | None, state: Path, store: Store) -> O
     """Return a token. What this process was told comes before what the database remembers."""
     name = f"{role}-token"
     if told is not None:
-        store.secret(name, hash_of(told))
+        store.workers.secret(name, hash_of(told))
         return OperatorToken(hash_of(told), None, told)
     path = state / name
     if path.exists():
         known = _read(path)
-        store.secret(name, hash_of(known))
+        store.workers.secret(name, hash_of(known))
         return OperatorToken(hash_of(known), path, known)
     token = new_token(role)
     _write(path, token)  # first: a kill in between must not leave a hash whose token nobody has
-    stored = store.secret(name, hash_of(token))
+    stored = store.workers.secret(name, hash_of(token))
     if stored != hash_of(token):
         path.unlink()
         return OperatorToken(stored, None)

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from coordinator.http.error_handlers import problem_body
+from coordinator.http.error_handlers import error_body
 from coordinator.http.request_limits import has_body
 from coordinator.http.server_settings import ServerLimits
 
@@ -192,7 +192,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.cycle is not None and not self.cycle.response_complete:
             self.transport.close()  # an earlier request's answer is under way: nothing may be written into it
             return
-        body = problem_body(problem, fix)
+        body = error_body(problem, fix)
         head = b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(body)
         self.transport.write(STATUS_LINE[status] + head + body)
         self.transport.close()

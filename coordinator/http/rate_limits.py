@@ -10,9 +10,9 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Iterator
 
-from coordinator.http.error_handlers import ProblemError
+from coordinator.http.error_handlers import HttpError, retry_after
 
-__all__ = ["TokenBuckets", "ByteBudget", "ConcurrencyLimits", "retry_after"]
+__all__ = ["TokenBuckets", "ByteBudget", "ConcurrencyLimits"]
 
 
 class TokenBuckets:
@@ -63,7 +63,7 @@ class ConcurrencyLimits:
         """Have one, or be told to come again."""
         used = self._used.get(name, 0)
         if used >= self._most:
-            raise ProblemError(
+            raise HttpError(
                 429, f"{name!r} sends {used} updates already", fix="Wait for their answers.", headers=retry_after(2)
             )
         self._used[name] = used + 1
@@ -117,7 +117,7 @@ class ByteBudget:
                     self._queue.remove(entry)
             self._grant()
             if isinstance(error, TimeoutError):
-                raise ProblemError(
+                raise HttpError(
                     503, "too many uploads at the same time", fix="Try again soon.", headers=retry_after(5)
                 ) from None
             raise
@@ -128,8 +128,3 @@ class ByteBudget:
             if not turn.cancelled():
                 self._used += size
                 turn.set_result(None)
-
-
-def retry_after(seconds: float) -> dict[str, str]:
-    """Return the header that says when to come again, in whole seconds."""
-    return {"Retry-After": str(max(1, round(seconds)))}

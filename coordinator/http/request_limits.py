@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from coordinator.http.error_handlers import ProblemError
+from coordinator.http.error_handlers import HttpError
 from coordinator.http.server_settings import ServerLimits
 from edgefl.values import bytes_in_words
 from edgefl.wire import byte_shuffle
@@ -48,7 +48,7 @@ class LimitsMiddleware:
             return
         size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
         if size + sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > self._limits.header_bytes:
-            raise ProblemError(
+            raise HttpError(
                 431,
                 f"the headers of the request are larger than {bytes_in_words(self._limits.header_bytes)}",
                 fix="Send fewer or shorter ones.",
@@ -98,7 +98,7 @@ class _Body:
             self._scope[GROUPED] = True
             self._most = min(self._most, byte_shuffle.MOST_BYTES)
         elif codings not in ([], ["gzip"]):
-            raise ProblemError(
+            raise HttpError(
                 415,
                 f"the body is packed with {', '.join(codings)[:80]!r}",
                 fix="Send it as it is, or packed with gzip.",
@@ -122,8 +122,8 @@ class _Body:
             raise self._too_slow()
         return message
 
-    def _too_slow(self) -> ProblemError:
-        return ProblemError(
+    def _too_slow(self) -> HttpError:
+        return HttpError(
             408,
             f"the body came too slowly: {bytes_in_words(self._arrived)} so far",
             fix="Send it again over a better network.",
@@ -178,10 +178,10 @@ def _codings(headers: Iterable[tuple[bytes, bytes]]) -> list[str]:
     return byte_shuffle.codings_in(said)
 
 
-def _bad_gzip(problem: str) -> ProblemError:
-    return ProblemError(400, problem, fix="Pack it again, in one piece, or send it as it is.", headers=_CLOSE)
+def _bad_gzip(problem: str) -> HttpError:
+    return HttpError(400, problem, fix="Pack it again, in one piece, or send it as it is.", headers=_CLOSE)
 
 
-def _too_large(most: int) -> ProblemError:
+def _too_large(most: int) -> HttpError:
     problem = f"the body is larger than {bytes_in_words(most)}" if most else "this request takes no body"
-    return ProblemError(413, problem, fix="Send less; the limit is the coordinator's.", headers=_CLOSE)
+    return HttpError(413, problem, fix="Send less; the limit is the coordinator's.", headers=_CLOSE)

@@ -23,10 +23,10 @@ from fastapi import FastAPI
 from coordinator.federations.lifecycle import create
 from coordinator.federations.tokens import OperatorRole
 from coordinator.http.app import make_app
-from coordinator.http.middleware import Services
 from coordinator.http.operator_tokens import OperatorToken, operator_tokens
 from coordinator.http.protocol import protocol_class
 from coordinator.http.server_settings import ServerSettings
+from coordinator.http.services import Services
 from coordinator.http.workers import beside
 from coordinator.observability.logs import configure
 from coordinator.rounds.context import Context
@@ -168,7 +168,7 @@ class CoordinatorServer(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, services: Services) -> None:
         super().__init__(config)
-        self._edge = services
+        self._services = services
         self.on_start: Callable[[], None] = lambda: None
         self.failure: Exception | None = None
         """What `on_start` raised, which stops the server in good order."""
@@ -177,15 +177,15 @@ class CoordinatorServer(uvicorn.Server):
         """Start, and say so."""
         await super().startup(sockets)
         try:
-            await self._edge.threads.run_long(self.on_start)
+            await self._services.threads.run_long(self.on_start)
         except Exception as error:
             self.failure = error
             self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop within seconds, however many devices wait."""
-        self._edge.waiting.close()
-        self._edge.live.close()
+        self._services.long_polls.close()
+        self._services.live.close()
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

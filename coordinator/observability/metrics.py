@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from coordinator.federations.lifecycle import Overview, overview
+from coordinator.federations.overview import Overview, overview_of
 from coordinator.rounds.context import Context
 
 __all__ = ["Metrics"]
@@ -91,7 +91,7 @@ class _Federations(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Look the federations up."""
-        overviews = [overview(self._context, one) for one in self._context.store.federations()]
+        overviews = [overview_of(self._context, one) for one in self._context.store.federations.all()]
         states = GaugeMetricFamily(
             "edgefl_federation", "Federations, each 1, by state.", labels=("federation", "state")
         )

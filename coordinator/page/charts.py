@@ -65,20 +65,20 @@ class Charts:
     def rounds(self, name: str) -> list[dict[str, Any]]:
         """Return every curve for which there is something to draw."""
         count = self._context.library.settings(existing(self._context, name)).rounds.count
-        done = [one for one in self._context.store.rounds(name, state=RoundState.DONE) if one.number < count]
-        figures = _curves(done, self._context.store.fates(name))
+        done = [one for one in self._context.store.rounds.of(name, state=RoundState.DONE) if one.number < count]
+        figures = _curves(done, self._context.store.tasks.counts_by_round(name))
         return [chart(figure) for figure in figures if figure is not None]
 
     def masks(self, name: str) -> dict[str, Any]:
         """Return pictures of the latest round's parts, and what there is to say about its plan."""
         federation = existing(self._context, name)
-        latest = self._context.store.latest_round(name)
+        latest = self._context.store.rounds.latest(name)
         last = self._context.library.settings(federation).rounds.count - 1
         if latest is not None and latest.number > last:  # devices make the model their own: nothing was planned for all
-            latest = self._context.store.round(name, last)
+            latest = self._context.store.rounds.get(name, last)
         if latest is None:
             return {"round": None, "devices": 0, "plan": [], "notes": [], "charts": []}
-        tasks = self._context.store.tasks(name, number=latest.number)
+        tasks = self._context.store.tasks.of(name, number=latest.number)
         tasks = list({task.device: task for task in tasks}.values())
         key = (name, latest.number, latest.attempt, len(tasks))
         parts, pictures = self._pictures.get(key, lambda: self._drawn(federation, tasks[:_MOST_PARTS]))
@@ -117,7 +117,7 @@ class Charts:
         return parts
 
     def _samples(self, name: str) -> dict[str, int]:
-        return {pulse.device: pulse.samples or 1 for pulse in self._context.store.pulses(name)}
+        return {pulse.device: pulse.samples or 1 for pulse in self._context.store.devices.pulses(name)}
 
 
 def _curves(done: Sequence[Round], fates: Mapping[int, Mapping[TaskState, int]]) -> tuple[Figure | None, ...]:

@@ -58,9 +58,9 @@ class DeviceRows:
     _tasks: dict[str, tuple[TaskState, dict[str, Any], str | None]] = field(default_factory=dict)
     """Of devices' last tasks, and of the last that they did: the state, the facts, and why it was refused."""
 
-    def look(self, federation: Federation, uploading: Collection[str]) -> tuple[list[Row], list[str]]:
+    def refresh(self, federation: Federation, uploading: Collection[str]) -> tuple[list[Row], list[str]]:
         """Look again; return the rows that are new or other than before, and the devices that have none any more."""
-        pulses = self.context.store.pulses(self.federation)
+        pulses = self.context.store.devices.pulses(self.federation)
         self._learn(pulses)
         now = self.context.now()
         away = now - self.context.library.settings(federation).selection.available_within
@@ -81,14 +81,14 @@ class DeviceRows:
         """Read what is not known yet: the names of new devices, and the tasks that are new or have ended."""
         new = {pulse.device for pulse in pulses} - self._classes.keys()
         if len(new) > _MANY:
-            found = self.context.store.devices(self.federation)
+            found = self.context.store.devices.of(self.federation)
         else:
-            found = [device for name in new if (device := self.context.store.device(name)) is not None]
+            found = [device for name in new if (device := self.context.store.devices.get(name)) is not None]
         self._classes |= {device.id: _class_of(device.profile) for device in found}
         states = {pulse.result: TaskState.DONE for pulse in pulses if pulse.result is not None}
         states |= {pulse.task: pulse.state for pulse in pulses if pulse.task is not None and pulse.state is not None}
         known = {name: one for name, one in self._tasks.items() if states.get(name) is one[0]}
-        for task in self.context.store.tasks_of_ids(states.keys() - known.keys()):
+        for task in self.context.store.tasks.get_all(states.keys() - known.keys()):
             refusal = refusal_of(task)
             why = None if refusal is None else f"{refusal['reason']}: {refusal['message']}"
             known[task.id] = (task.state, facts_of(task), why)

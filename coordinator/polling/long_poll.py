@@ -17,8 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from coordinator.http.error_handlers import ProblemError
-from coordinator.http.rate_limits import retry_after
+from coordinator.errors import CoordinatorError, ErrorReason
 from coordinator.polling.poll_response import PollResponse, next_response, nothing, retry_seconds
 from coordinator.polling.poll_schedule import (
     LEAST_SPREAD,
@@ -32,7 +31,7 @@ from coordinator.polling.poll_schedule import (
 )
 from coordinator.rounds.context import Context
 from coordinator.storage.records import Device
-from coordinator.storage.thread_pools import ThreadPools
+from coordinator.thread_pools import ThreadPools
 
 __all__ = ["LONGEST_WAIT", "LastSeen", "LongPolls"]
 
@@ -149,11 +148,11 @@ class LongPolls:
         if older is not None and not older.done():
             older.set_result(None)
         if len(self._bells) >= self._most:
-            raise ProblemError(
-                503,
+            raise CoordinatorError(
+                ErrorReason.UNAVAILABLE,
                 f"{self._most} devices wait already",
                 fix="Poll again later.",
-                headers=retry_after(random.uniform(5, 15)),
+                retry_seconds=random.uniform(5, 15),
             )
         bell: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._bells[device] = bell
@@ -191,8 +190,8 @@ class LongPolls:
                 self._seen(device)  # who waits here is there
             try:
                 self._told.clear()
-                self._over = await self._threads.run(self._context.store.ended_federations)
-                busy = await self._threads.run(self._context.store.busy_devices)
+                self._over = await self._threads.run(self._context.store.federations.ended)
+                busy = await self._threads.run(self._context.store.tasks.busy_devices)
                 self._busy = busy.keys() | self._told  # who was told meanwhile may not be in the answer
                 self._pace.count(Counter(busy.values()), time.monotonic(), self._over)
                 self._bounds = await self._threads.run(self._find_bounds, self._pace.federations)
@@ -248,7 +247,7 @@ class LastSeen:
 
     def _write(self, times: dict[str, float], handed: dict[str, float], corrections: dict[str, str]) -> None:
         if times:
-            self._context.store.seen(times)
+            self._context.store.devices.mark_seen(times)
         if handed:
-            self._context.store.hand_out_all(handed)
-        self._context.store.correct(corrections)
+            self._context.store.tasks.mark_handed_out(handed)
+        self._context.store.devices.set_corrections(corrections)

@@ -46,9 +46,9 @@ def retry_seconds(lull: PollDelay) -> float:
 
 def next_response(context: Context, device: Device, lull: PollDelay = UNKNOWN) -> PollResponse:
     """Return a device's task, or when to ask again. The same task is given until it has ended."""
-    task = context.store.open_task(device.id)
+    task = context.store.tasks.oldest_open(device.id)
     if task is None:
-        known = context.store.federation(device.federation)
+        known = context.store.federations.get(device.federation)
         return nothing(lull, finished=known is None or known.state in OVER)
     federation = context.library.federation(task.federation)
     if federation is None:

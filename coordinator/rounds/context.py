@@ -42,7 +42,7 @@ class Context:
 
     def __post_init__(self) -> None:
         self.library = Repository(self.store, self.blobs, self.now)
-        self.corrections = Corrections(self.store.device, self.now)
+        self.corrections = Corrections(self.store.devices.get, self.now)
         self.started = self.now()
 
     def note_handed(self, task: str, at: float) -> None:

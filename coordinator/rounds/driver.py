@@ -43,7 +43,7 @@ class Driver:
         self._not_before: dict[str, float] = {}
         self._held: dict[str, float] = {}
         """Leases, and until when (monotonic) they are surely ours."""
-        self._tidying = GarbageCollector(context)
+        self._garbage = GarbageCollector(context)
         self._threads: list[threading.Thread] = []
 
     @property
@@ -53,7 +53,7 @@ class Driver:
 
     def start(self) -> None:
         """Begin."""
-        self._tidying.start()
+        self._garbage.start()
         for name, work in (("driver", self._run), ("driver-lease", self._keep_leases)):
             self._threads.append(threading.Thread(target=work, name=name, daemon=True))
             self._threads[-1].start()
@@ -65,21 +65,21 @@ class Driver:
         for thread in self._threads:
             thread.join()
         if self._threads:
-            self._tidying.stop()
+            self._garbage.stop()
         for lease in list(self._held):
-            self._context.store.drop_lease(lease, self._context.worker)
+            self._context.store.workers.release_lease(lease, self._context.worker)
 
     def wake(self) -> None:
         """Look now: something has changed."""
         self._bell.set()
 
     def _run(self) -> None:
-        self._tidy_after_the_ended()
+        self._garbage.request_ended()
         while not self._stop.is_set():
             self._bell.clear()
             wait = _LONGEST_SLEEP
             try:
-                active = [one for one in self._context.store.federations() if one.state in _ACTIVE]
+                active = [one for one in self._context.store.federations.all() if one.state in _ACTIVE]
                 self._forget_others({one.id for one in active})
                 for federation in active:
                     if not self._stop.is_set():
@@ -94,7 +94,9 @@ class Driver:
         if time.monotonic() < self._not_before.get(federation.id, 0.0) or not self._holds(_lease(federation.id)):
             return _LONGEST_SLEEP
         try:
-            wait = RoundStateMachine(self._context, federation, self._scorer(federation), self._tidying.ask).advance()
+            wait = RoundStateMachine(
+                self._context, federation, self._scorer(federation), self._garbage.request
+            ).advance()
         except Exception as error:
             # A full disk, a database that is restarted: nothing is lost, and the same move is tried again.
             _LOG.exception("a move failed", extra={"federation": federation.id})
@@ -102,7 +104,7 @@ class Driver:
             self._tell_operator(federation, error)
             return _LONGEST_SLEEP
         if self._not_before.pop(federation.id, None) is not None:
-            self._context.store.set_reason(federation.id, None)
+            self._context.store.federations.set_reason(federation.id, None)
         return wait
 
     def _tell_operator(self, federation: Federation, error: Exception) -> None:
@@ -110,13 +112,7 @@ class Driver:
         reason = f"the next step fails, and is tried again every {_AFTER_FAILURE:.0f} s: {said}"[:500]
         if federation.reason != reason:
             with contextlib.suppress(Exception):  # it may be the database that fails
-                self._context.store.set_reason(federation.id, reason)
-
-    def _tidy_after_the_ended(self) -> None:
-        """What ended, and was not tidied after before this process was started, has no later round to do it."""
-        with contextlib.suppress(Exception):  # a database that does not answer is the first move's concern
-            for federation in self._context.store.ended_federations():
-                self._tidying.ask(federation)
+                self._context.store.federations.set_reason(federation.id, reason)
 
     def _forget_others(self, active: set[str]) -> None:
         """Let go of federations that are over."""
@@ -124,8 +120,8 @@ class Driver:
             del self._evaluators[name]
         for lease in [lease for lease in self._held if lease not in {_lease(name) for name in active}]:
             self._held.pop(lease, None)
-            self._context.store.drop_lease(lease, self._context.worker)
-            self._tidying.ask(lease.removeprefix(_LEASE))
+            self._context.store.workers.release_lease(lease, self._context.worker)
+            self._garbage.request(lease.removeprefix(_LEASE))
 
     def _scorer(self, federation: Federation) -> Callable[[Weights], Score] | None:
         """Return what evaluates a federation's models. Its data are read when they are first needed."""
@@ -146,7 +142,7 @@ class Driver:
 
     def _take(self, lease: str) -> bool:
         context, begun = self._context, time.monotonic()
-        taken = context.store.take_lease(lease, context.worker, now=context.now(), seconds=_LEASE_SECONDS)
+        taken = context.store.workers.take_lease(lease, context.worker, now=context.now(), seconds=_LEASE_SECONDS)
         if taken:
             self._held[lease] = begun + _LEASE_SECONDS - _RENEW_SECONDS
         else:

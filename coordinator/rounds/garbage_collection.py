@@ -1,11 +1,15 @@
-"""Forgetting updates that no round needs any more: a little at a time, beside everything else.
+"""Garbage collection: drops what no round needs any more.
 
-A round of a thousand updates leaves as many bodies. Dropped at once, they would keep the next round from opening, or
-its first updates from being entered. A crash in between leaves files, never a hole: whoever tidies after the
-federation again finds them, a later round or the next start. Only bodies of updates are dropped here. Their digests are
-theirs alone, as a task's id is in each; masks and weights may be named again at any moment, and are the driver's.
+After a round its old artifacts go at once, and the bodies of its updates go a few at a time on a thread. A round of a
+thousand updates leaves as many bodies: dropped at once, they would delay the opening of the next round, or its first
+updates. A crash in between leaves files behind, but never a missing one: the next collection for the federation, after
+a later round or at the next start, finds them.
+
+The thread drops bodies of updates only. Their digests are unique, as each contains a task's id; masks and weights may
+be named again at any moment, so they are dropped only where no plan is about to be stored.
 """
 
+import contextlib
 import logging
 import threading
 import time
@@ -13,57 +17,78 @@ from queue import SimpleQueue
 
 from coordinator.rounds.context import Context
 
-__all__ = ["GarbageCollector", "tidy"]
+__all__ = ["GarbageCollector", "drop_old_artifacts", "drop_updates"]
 
 _LOG = logging.getLogger(__name__)
-_AT_ONCE = 64
+_BATCH = 64
 _LONGEST_PAUSE = 0.2
+_KEPT_ROUNDS = ((("weights", "extras"), 0), (("mask", "graph"), 10))
+"""Kinds of artifacts, and for how many rounds more they are kept."""
 
 
-def tidy(context: Context, federation: str, stop: threading.Event | None = None) -> None:
-    """Forget the updates of rounds that are done; with a `stop`, with pauses, until it is set."""
-    latest = context.store.latest_round(federation)
-    unread = [] if latest is None else context.store.unread_updates(federation, before_round=latest.number + 1)
-    for start in range(0, len(unread), _AT_ONCE):
-        began, some = time.monotonic(), unread[start : start + _AT_ONCE]
-        context.blobs.drop_all(some)
-        context.store.forget_updates(some)
+def drop_old_artifacts(context: Context, federation: str, number: int) -> None:
+    """Drop the artifacts that no task needs after a round. Call it where no plan is about to be stored.
+
+    Another worker may be about to name what the next round may use again: weights stay one round longer than they
+    must, masks and graphs, which come back more often, ten.
+    """
+    for kinds, rounds in _KEPT_ROUNDS:
+        dropped = context.store.artifacts.drop(federation, before_round=number - rounds, kinds=kinds)
+        context.blobs.drop_all(dropped)
+
+
+def drop_updates(context: Context, federation: str, stop: threading.Event | None = None) -> None:
+    """Drop the updates of rounds that are done. With `stop`, pause between batches, and return once it is set."""
+    latest = context.store.rounds.latest(federation)
+    if latest is None:
+        return
+    unneeded = context.store.artifacts.unneeded_updates(federation, before_round=latest.number + 1)
+    for start in range(0, len(unneeded), _BATCH):
+        began, batch = time.monotonic(), unneeded[start : start + _BATCH]
+        context.blobs.drop_all(batch)
+        context.store.artifacts.forget_updates(batch)
         pause = min(2 * (time.monotonic() - began), _LONGEST_PAUSE)
-        if stop is not None and start + _AT_ONCE < len(unread) and stop.wait(pause):
+        if stop is not None and start + _BATCH < len(unneeded) and stop.wait(pause):
             return
 
 
 class GarbageCollector:
-    """A thread that tidies after rounds."""
+    """A thread that drops the updates of federations."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._queue: SimpleQueue[str | None] = SimpleQueue()
-        self._asked: set[str] = set()
-        """Federations in the queue, each once: a turn does all that there is to do."""
+        self._queued: set[str] = set()
+        """Federations in the queue, each once: one turn does everything."""
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="tidying", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="garbage-collection", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop after the step that is under way."""
+        """Stop after the batch in progress."""
         self._stop.set()
         self._queue.put(None)
         self._thread.join()
 
-    def ask(self, federation: str) -> None:
-        """Tidy after a federation's rounds, soon."""
-        if federation not in self._asked:
-            self._asked.add(federation)
+    def request(self, federation: str) -> None:
+        """Drop the updates of a federation soon."""
+        if federation not in self._queued:
+            self._queued.add(federation)
             self._queue.put(federation)
+
+    def request_ended(self) -> None:
+        """Request a collection for every federation that is over: it has no later round that would request one."""
+        with contextlib.suppress(Exception):  # a database that does not answer is reported by the first move
+            for federation in self._context.store.federations.ended():
+                self.request(federation)
 
     def _run(self) -> None:
         while (federation := self._queue.get()) is not None and not self._stop.is_set():
-            self._asked.discard(federation)  # before it is done: what ends meanwhile is another turn's
+            self._queued.discard(federation)  # before the work: what ends meanwhile needs another turn
             try:
-                tidy(self._context, federation, self._stop)
-            except Exception:  # nothing is lost: the next turn finds what is left
-                _LOG.exception("tidying failed", extra={"federation": federation})
+                drop_updates(self._context, federation, self._stop)
+            except Exception:  # nothing is lost: the next turn finds the rest
+                _LOG.exception("garbage collection failed", extra={"federation": federation})

@@ -37,11 +37,11 @@ class RoundPlanner:
     def available(self) -> list[Device]:
         """Return the devices that were heard from lately and have no task."""
         since = self.context.now() - self.settings.selection.available_within
-        return self.context.store.free_devices(self.federation.id, seen_since=since)
+        return self.context.store.devices.free(self.federation.id, seen_since=since)
 
     def members(self) -> list[Device]:
         """Return the devices that are not revoked, available or not."""
-        return [device for device in self.context.store.devices(self.federation.id) if device.revoked_at is None]
+        return [device for device in self.context.store.devices.of(self.federation.id) if device.revoked_at is None]
 
     def over_selected(self, wanted: int) -> int:
         """Return how many devices to select for this number of updates."""

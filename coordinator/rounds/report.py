@@ -5,8 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from coordinator.storage.records import Task
-from coordinator.storage.store import Ended
+from coordinator.storage.records import Task, TaskCounts
 from edgefl.charts.curves import quartiles
 from edgefl.federation.evaluation import Score
 
@@ -15,7 +14,7 @@ __all__ = ["read_report", "round_report"]
 
 def round_report(
     tasks: Sequence[Task],
-    ended: Ended,
+    ended: TaskCounts,
     score: Score | None,
     *,
     combine_seconds: float,

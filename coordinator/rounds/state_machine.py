@@ -34,7 +34,7 @@ from functools import partial
 
 from coordinator.rounds.context import Context
 from coordinator.rounds.dispatch import DispatchedRound, dispatch_round
-from coordinator.rounds.garbage_collection import tidy
+from coordinator.rounds.garbage_collection import drop_old_artifacts, drop_updates
 from coordinator.rounds.planner import RoundPlanner
 from coordinator.rounds.report import round_report
 from coordinator.rounds.stored_updates import StoredUpdates
@@ -66,8 +66,8 @@ class RoundStateMachine:
     federation: Federation
     score: Callable[[Weights], Score] | None = None
     """Evaluates a model, where the coordinator has data."""
-    tidy: Callable[[str], None] | None = None
-    """Is asked to tidy after a round; None does it at once."""
+    collect_garbage: Callable[[str], None] | None = None
+    """Requests garbage collection after a round; None does it at once."""
 
     @property
     def settings(self) -> FederationSettings:
@@ -85,7 +85,7 @@ class RoundStateMachine:
 
     def advance(self) -> float:
         """Make the next move; return how many seconds nothing will have to be done."""
-        latest = self.context.store.latest_round(self.federation.id)
+        latest = self.context.store.rounds.latest(self.federation.id)
         if latest is not None and latest.state is RoundState.OPEN:
             return self._collect(latest)
         if latest is not None and latest.state is RoundState.CLOSED:
@@ -108,7 +108,7 @@ class RoundStateMachine:
         planner, rounds = self._planner, self.settings.rounds
         free = planner.available()
         # In buffered mode devices that are at work are there too, and can deliver only into an open round.
-        busy = self.context.store.count_open(self.federation.id) if self.settings.buffered else 0
+        busy = self.context.store.tasks.count_open(self.federation.id) if self.settings.buffered else 0
         needed = self.settings.selection.wait_for or rounds.at_least
         if len(free) + busy < needed:
             return self._wait(f"waiting for devices: {len(free) + busy} of {needed} are available")
@@ -145,7 +145,7 @@ class RoundStateMachine:
         )
         tasks = dispatched.tasks
         deadline = self.federation.deadline
-        if not self.context.store.open_round(opened, tasks, dispatched.artifacts, deadline=deadline):
+        if not self.context.store.rounds.open(opened, tasks, dispatched.artifacts, deadline=deadline):
             return False
         self._say(None)
         _LOG.info("round opened", extra={"federation": self.federation.id, "round": number, "tasks": len(tasks)})
@@ -158,7 +158,7 @@ class RoundStateMachine:
             devices = {task.device for task in dispatched.tasks}
             figures = self._planner.explain(number, model, devices)
             if figures:
-                self.context.store.note_plan(self.federation.id, number, json.dumps(figures))
+                self.context.store.rounds.note_plan(self.federation.id, number, json.dumps(figures))
         except Exception:
             _LOG.exception("the plan could not be explained", extra={"federation": self.federation.id, "round": number})
 
@@ -178,7 +178,7 @@ class RoundStateMachine:
                 return self._finish()
             return self._wait("waiting for devices to make the last model their own")
         if self.settings.buffered:  # what is still under way has no round to count in
-            self.context.store.expire_tasks(self.federation.id, created_before=math.inf, at=self.context.now())
+            self.context.store.tasks.expire(self.federation.id, created_before=math.inf, at=self.context.now())
         now, number = self.context.now(), self.settings.rounds.count
         dispatched = self._dispatch(number, 1, model, _result(last)[0], planned_tasks)
         seconds = max(self.settings.rounds.deadline, planner.personalisation_seconds(planned_tasks, free))
@@ -192,8 +192,8 @@ class RoundStateMachine:
             return self._collect_personal(current)
         now, store = self.context.now(), self.context.store
         if self.settings.buffered and now > current.opened_at + _GRACE:
-            store.expire_tasks(self.federation.id, created_before=now - self.settings.rounds.deadline, at=now)
-        ended = store.ended(self.federation.id, current.number)
+            store.tasks.expire(self.federation.id, created_before=now - self.settings.rounds.deadline, at=now)
+        ended = store.tasks.counts(self.federation.id, current.number)
         if ended.done >= self.settings.wanted:
             return self._close(current, "enough updates")
         over = now >= current.deadline_at
@@ -209,7 +209,7 @@ class RoundStateMachine:
     def _collect_personal(self, current: Round) -> float:
         """Wait for those who are at it; who comes meanwhile, late from the last round or after a restart, may join."""
         now = self.context.now()
-        if self.context.store.ended(self.federation.id, current.number).open == 0:
+        if self.context.store.tasks.counts(self.federation.id, current.number).open == 0:
             return self._close(current, "every device answered")
         if now >= current.deadline_at:
             return self._close(current, "deadline")
@@ -219,7 +219,7 @@ class RoundStateMachine:
 
     def _join_personal(self, current: Round) -> None:
         planner = self._planner
-        asked = {task.device for task in self.context.store.tasks(self.federation.id, number=current.number)}
+        asked = {task.device for task in self.context.store.tasks.of(self.federation.id, number=current.number)}
         free = [device for device in planner.available() if device.id not in asked]
         if not free:
             return
@@ -238,7 +238,7 @@ class RoundStateMachine:
 
     def _close(self, current: Round, because: str) -> float:
         at, name = self.context.now(), self.federation.id
-        if self.context.store.close_round(
+        if self.context.store.rounds.close(
             name,
             current.number,
             because=because,
@@ -271,7 +271,7 @@ class RoundStateMachine:
         return _SOON
 
     def _further(self, current: Round, missing: int, *, again: bool) -> DispatchedRound:
-        asked = self.context.store.tasks(self.federation.id, number=current.number)
+        asked = self.context.store.tasks.of(self.federation.id, number=current.number)
         left_out = {task.device for task in asked if not again or task.state is TaskState.DONE}
         planner = self._planner
         free = [device for device in planner.available() if device.id not in left_out]
@@ -280,7 +280,7 @@ class RoundStateMachine:
         return self._dispatch(current.number, len(asked) + 1, model, current.model, planned_tasks)
 
     def _add(self, current: Round, dispatched: DispatchedRound, *, over: bool) -> None:
-        added = self.context.store.add_tasks(
+        added = self.context.store.rounds.add_tasks(
             self.federation.id,
             current.number,
             dispatched.tasks,
@@ -295,7 +295,7 @@ class RoundStateMachine:
     def _give_up(self, current: Round) -> float:
         """Pause for the operator. Resumed, the round gets one more deadline."""
         reason = f"the round had too few updates at {current.attempt} deadlines; see to the devices, resume"
-        self.context.store.move_federation(
+        self.context.store.federations.move(
             self.federation.id,
             FederationState.PAUSED,
             since=[FederationState.RUNNING],
@@ -306,13 +306,13 @@ class RoundStateMachine:
 
     def _top_up(self, current: Round) -> None:
         """Buffered mode: keep `at_once` devices at work."""
-        room = self.settings.buffering.at_once - self.context.store.count_open(self.federation.id)
+        room = self.settings.buffering.at_once - self.context.store.tasks.count_open(self.federation.id)
         planner = self._planner
         free = planner.available() if room > 0 else []
         if not free:
             return
         model = self._stored(current.model, current.state_arrays)
-        serial = self.context.store.count_tasks(self.federation.id, current.number) + 1
+        serial = self.context.store.tasks.count_in_round(self.federation.id, current.number) + 1
         planned_tasks = planner.plan(current.number, serial, model, free, room)
         if planned_tasks:
             self._add(current, self._dispatch(current.number, serial, model, current.model, planned_tasks), over=False)
@@ -321,14 +321,14 @@ class RoundStateMachine:
 
     def _combine(self, closed: Round) -> float:
         started, store = self.context.now(), self.context.store
-        tasks = store.counted(self.federation.id, closed.number)
+        tasks = store.tasks.counted(self.federation.id, closed.number)
         if self.settings.is_personal(closed.number):
             weights, arrays, combined = closed.model, closed.state_arrays, None
         else:
             combined = self._combined(closed, tasks)
             weights, arrays = self._keep(combined)
         report = self._report(closed, tasks, combined, started)
-        if store.finish_round(
+        if store.rounds.finish(
             self.federation.id,
             closed.number,
             next_model=weights,
@@ -337,8 +337,8 @@ class RoundStateMachine:
             at=self.context.now(),
         ):
             _LOG.info("round done", extra={"federation": self.federation.id, "round": closed.number, **report})
-            self._forget_artifacts(closed.number)
-            (self.tidy or partial(tidy, self.context))(self.federation.id)
+            drop_old_artifacts(self.context, self.federation.id, closed.number)
+            (self.collect_garbage or partial(drop_updates, self.context))(self.federation.id)
         return _SOON
 
     def _combined(self, closed: Round, tasks: Sequence[Task]) -> Model:
@@ -355,26 +355,16 @@ class RoundStateMachine:
                 score = self.score(model.weights)
             except (EdgeFLError, OSError) as error:  # the model is made: a federation does not stop for its marks
                 failure = str(error)
-        ended = self.context.store.ended(self.federation.id, closed.number)
+        ended = self.context.store.tasks.counts(self.federation.id, closed.number)
         personal = model is None
         return round_report(tasks, ended, score, combine_seconds=combine_seconds, personal=personal, failure=failure)
-
-    def _forget_artifacts(self, number: int) -> None:
-        """Forget what no task needs any more, here and now, where no plan is on its way to being stored.
-
-        What the next round may use again, another worker may be about to name: weights stay one round longer than they
-        must, masks and graphs, which come back more often, ten.
-        """
-        for kinds, before in ((["weights", "extras"], number), (["mask", "graph"], number - 10)):
-            dropped = self.context.store.drop_artifacts(self.federation.id, before_round=before, kinds=kinds)
-            self.context.blobs.drop_all(dropped)
 
     def _finish(self) -> float:
         active = [FederationState.RUNNING, FederationState.PAUSED]
         at = self.context.now()
-        if self.context.store.move_federation(self.federation.id, FederationState.FINISHED, since=active, at=at):
+        if self.context.store.federations.move(self.federation.id, FederationState.FINISHED, since=active, at=at):
             _LOG.info("federation finished", extra={"federation": self.federation.id})
-            self.context.tell([device.id for device in self.context.store.devices(self.federation.id)])
+            self.context.tell([device.id for device in self.context.store.devices.of(self.federation.id)])
         return _SOON
 
     def _wait(self, because: str) -> float:
@@ -384,7 +374,7 @@ class RoundStateMachine:
     def _say(self, reason: str | None) -> None:
         """Let the operator see why nothing happens, or that something does again."""
         if self.federation.reason != reason:
-            self.context.store.set_reason(self.federation.id, reason)
+            self.context.store.federations.set_reason(self.federation.id, reason)
 
     # Models
 

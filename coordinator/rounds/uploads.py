@@ -15,12 +15,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
 
-from coordinator.http.error_handlers import ProblemError
+from coordinator.errors import CoordinatorError, ErrorReason
 from coordinator.rounds.context import Context
 from coordinator.rounds.stored_updates import update_of_task
 from coordinator.storage.blobs import Spooled
-from coordinator.storage.records import Device, Federation, Task, TaskState
-from coordinator.storage.store import Upload, Verdict
+from coordinator.storage.records import Device, Federation, Task, TaskState, Upload, Verdict
 from edgefl.errors import WireFormatError
 from edgefl.federation.cache import LruCache
 from edgefl.local_rules import changes_model
@@ -117,7 +116,7 @@ class UploadQueue:
         self, device: Device, task_id: str, body: bytes | Path, arrived: int, *, grouped: bool = False
     ) -> Receipt:
         """Take a device's update, for which so many bytes came; it is durable when this returns. Raises
-        `ProblemError`."""
+        `CoordinatorError`."""
         loop = asyncio.get_running_loop()
         arrival = _Arrival(device, task_id, body, arrived, grouped, loop, loop.create_future())
         (self._large if isinstance(body, Path) else self._small).put(arrival)
@@ -219,7 +218,7 @@ class UploadQueue:
         try:
             bodies = [_named(entry.body, entry.upload.update) for entry in entries if entry.body is not None]
             self._context.blobs.put_all(bodies + [entry.mask for entry in entries if entry.mask is not None])
-            verdicts = self._context.store.accept([entry.upload for entry in entries])
+            verdicts = self._context.store.uploads.accept([entry.upload for entry in entries])
         except Exception as error:
             _LOG.exception("updates could not be entered")
             _answer([(entry.arrival, _not_now(error)) for entry in entries])
@@ -262,7 +261,7 @@ def _tell(answers: Sequence[tuple[_Arrival, Verdict | Exception]]) -> None:
 
 def refuse(context: Context, device: Device, task_id: str, refusal: Refusal) -> Receipt:
     """Take a device's word that it does not do a task."""
-    verdict = context.store.refuse(task_id, device.id, dumps(refusal), context.now())
+    verdict = context.store.uploads.refuse(task_id, device.id, dumps(refusal), context.now())
     federation = context.library.federation(device.federation)
     if verdict is Verdict.ACCEPTED and federation is not None:
         half_life = context.library.settings(federation).memory_seconds
@@ -272,39 +271,41 @@ def refuse(context: Context, device: Device, task_id: str, refusal: Refusal) -> 
 
 def own_task(context: Context, device: Device, task_id: str) -> Task:
     """Return a task that must be there and be this device's."""
-    task = context.store.task(task_id)
+    task = context.store.tasks.get(task_id)
     if task is None or task.device != device.id:
         raise _unknown_task(task_id)
     return task
 
 
-def _unknown_task(task_id: str) -> ProblemError:
+def _unknown_task(task_id: str) -> CoordinatorError:
     """Return what is said about a task that is not there, or is another device's."""
-    return ProblemError(404, f"this device has no task {task_id!r}", fix="Drop it, and ask for the next task.")
+    return CoordinatorError(
+        ErrorReason.NOT_FOUND, f"this device has no task {task_id!r}", fix="Drop it, and ask for the next task."
+    )
 
 
 def _receipt(task_id: str, verdict: Verdict) -> Receipt:
     if verdict is Verdict.UNKNOWN:
         raise _unknown_task(task_id)
     if verdict is Verdict.CONFLICT:
-        raise ProblemError(
-            409,
+        raise CoordinatorError(
+            ErrorReason.CONFLICT,
             f"task {task_id!r} has ended already, and otherwise than this says",
             fix="Drop this; the first word counts.",
         )
     if verdict is Verdict.WAIT:
-        raise ProblemError(
-            503, "a new model is being made", fix="Send it again in a second.", headers={"Retry-After": "1"}
+        raise CoordinatorError(
+            ErrorReason.UNAVAILABLE, "a new model is being made", fix="Send it again in a second.", retry_seconds=1
         )
     return Receipt(task_id=task_id, outcome=_OUTCOMES[verdict])
 
 
-def _not_now(error: Exception) -> ProblemError:
-    return ProblemError(
-        503,
+def _not_now(error: Exception) -> CoordinatorError:
+    return CoordinatorError(
+        ErrorReason.UNAVAILABLE,
         f"the update could not be stored ({type(error).__name__})",
         fix="Send it again later; the coordinator's log says why.",
-        headers={"Retry-After": "5"},
+        retry_seconds=5,
     )
 
 
@@ -330,8 +331,10 @@ def _with_arrived(result: LocalResult, arrived: int) -> LocalResult:
 def _check_size(body: bytes | Path, most: int) -> None:
     size = body.stat().st_size if isinstance(body, Path) else len(body)
     if size > most:
-        raise ProblemError(
-            413, f"the update has {size} bytes, and {most} are allowed", fix="Send less, or ask the operator for more."
+        raise CoordinatorError(
+            ErrorReason.TOO_LARGE,
+            f"the update has {size} bytes, and {most} are allowed",
+            fix="Send less, or ask the operator for more.",
         )
 
 

@@ -1,11 +1,27 @@
-"""What the coordinator keeps: records in a database, bodies in a blob store, each behind one Protocol.
+"""What the coordinator stores: records in a database, bodies in a blob store.
 
-records             federations, rounds, tasks, devices, keys as plain values
-store, blobs        the Protocols of the database and of the blob store
-open                from a URL to either of them: all that the rest of the coordinator calls
-
-sql_store           the store over SQLite and PostgreSQL, from one sql_ file a concern
-database, tables    transactions and what differs between the two; the tables
-schema, migrations  from an older form of the tables to this one
-folder, remote      bodies in a folder, or in anything that fsspec knows, such as S3
+open.py              opens either of them from a URL; all that the rest of the coordinator calls
+records.py           federations, rounds, tasks, devices and keys as plain values
+store.py             the database, composed of the parts below
+federation_store.py  federations
+round_store.py       rounds
+task_store.py        tasks
+upload_store.py      updates and refusals that devices send
+device_store.py      devices and their enrolment
+join_key_store.py    join keys
+artifact_store.py    what devices may download, and what is no longer needed
+worker_store.py      leases and secrets
+task_endings.py      tasks that end without an update
+plan_json.py         the digests that a stored plan names
+row_mapping.py       between records and table rows
+tables.py            the tables
+database.py          transactions on SQLite and PostgreSQL
+sqlite_lookups.py    fast lookups by key in an SQLite file
+migrate.py           brings an older database to the current schema
+migrations/          the steps of the schema
+blobs.py             the Protocol of the blob store
+folder_blobs.py      blobs in a folder
+small_blobs.py       small blobs of a folder, together in one SQLite file
+remote_blobs.py      blobs at a URL that fsspec knows, such as S3
+repository.py        stored bodies and documents, decoded and cached
 """

@@ -23,8 +23,8 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as NoConnectionError
 
+from coordinator.errors import DatabaseUnavailableError
 from coordinator.storage.sqlite_lookups import SqliteLookups
-from coordinator.storage.store import UnavailableError
 
 __all__ = ["Database", "postgresql_database", "sqlite_database"]
 
@@ -200,4 +200,6 @@ def _unavailable(error: SQLAlchemyError) -> Exception:
     if not isinstance(error, (OperationalError, InterfaceError, NoConnectionError)):
         return error
     reason = " ".join(str(getattr(error, "orig", error)).split())[:300]
-    return UnavailableError(f"the database does not answer: {reason}", fix="See that it runs and its disk has room.")
+    return DatabaseUnavailableError(
+        f"the database does not answer: {reason}", fix="Check that it runs and that its disk has space."
+    )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 __all__ = [
+    "Admission",
     "Artifact",
     "Device",
     "Federation",
@@ -18,7 +19,10 @@ __all__ = [
     "Round",
     "RoundState",
     "Task",
+    "TaskCounts",
     "TaskState",
+    "Upload",
+    "Verdict",
 ]
 
 
@@ -141,6 +145,55 @@ class Task:
     """Share of the model's parameters that it is to train."""
 
 
+@dataclass(frozen=True, slots=True)
+class TaskCounts:
+    """How many tasks of a round are in each state."""
+
+    open: int
+    done: int
+    """Updates that count in the round, whichever round their tasks were opened in."""
+    refused: int
+    expired: int
+    late: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """An update that was checked and whose body is in the blob store."""
+
+    task: str
+    device: str
+    update: str
+    """Digest of the body."""
+    result: str
+    """JSON of the `LocalResult`."""
+    samples: int
+    at: float
+    next_mask: str | None = None
+    keeps_mask: bool = False
+    """The task left the device's model alone: its mask stays what it was, whatever submodel the task gave it."""
+    buffered: bool = False
+    """Count it in whichever round is open, not in the task's own."""
+    most_staleness: int = 0
+    """Buffered only: rounds after which it is too old, and LATE."""
+
+
+class Verdict(StrEnum):
+    """What became of a device's report of how its task ended."""
+
+    ACCEPTED = "accepted"
+    ALREADY = "already have it"
+    """The same update came before; for a refusal, any end that the device itself reported."""
+    LATE = "late"
+    """The task's round is closed; the report is kept, the update is not."""
+    CONFLICT = "conflict"
+    """The task ended differently before: with another update, or with a refusal."""
+    UNKNOWN = "unknown"
+    """This device has no such task."""
+    WAIT = "wait"
+    """Buffered only: no round is open now, but one will be. Nothing has changed; try again shortly."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
     """A device that enrolled."""
@@ -219,3 +272,17 @@ class Artifact:
     size: int
     round: int | None = None
     """The round that needs it; None where every round does."""
+
+
+class Admission(StrEnum):
+    """What became of an enrolment."""
+
+    ADMITTED = "admitted"
+    UNKNOWN_KEY = "unknown key"
+    REVOKED_KEY = "revoked key"
+    EXPIRED_KEY = "expired key"
+    SPENT_KEY = "spent key"
+    NAME_TAKEN = "name taken"
+    """Another device has this id."""
+    REVOKED_DEVICE = "revoked device"
+    """This device was revoked."""

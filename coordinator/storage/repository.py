@@ -44,13 +44,13 @@ class Repository:
 
     def federation(self, name: str) -> Federation | None:
         """Return a federation as it was a second ago at the most: its state and deadline may change."""
-        return self._federations.get((name, int(self._now())), lambda: self._store.federation(name))
+        return self._federations.get((name, int(self._now())), lambda: self._store.federations.get(name))
 
     def start_of(self, federation: str, number: int) -> str | None:
         """Return the digest of the model that a round started from, which never changes."""
 
         def find() -> str | None:
-            opened = self._store.round(federation, number)
+            opened = self._store.rounds.get(federation, number)
             return None if opened is None else opened.model
 
         return self._starts.get((federation, number), find)
@@ -59,7 +59,7 @@ class Repository:
         """Return when a round closes, as it was known in some second: a new deadline is heard of within one."""
 
         def find() -> float:
-            opened = self._store.round(federation, number)
+            opened = self._store.rounds.get(federation, number)
             return 0.0 if opened is None else opened.deadline_at
 
         return self._deadlines.get((federation, number, second), find)

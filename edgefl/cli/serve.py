@@ -167,7 +167,7 @@ def _begin(args: argparse.Namespace, listening: "Listening", file: "FederationFi
     from coordinator.federations.lifecycle import Verb, existing, move, new_key
 
     context, name = listening.context, file.settings.name
-    secret = None if context.store.keys(name) else new_key(context, name, label="made by edgefl serve")[1]
+    secret = None if context.store.keys.of(name) else new_key(context, name, label="made by edgefl serve")[1]
     state = existing(context, name).state
     if args.start and state == "created":
         state = move(context, name, Verb.START).state

@@ -81,7 +81,7 @@ def one_run(seed: int, folder: Path, database: str, workers: int) -> Run:
     for thread in threads:
         thread.join()
     problems = [problem for device in devices for problem in device.problems]
-    federation = context.store.federation(NAME)
+    federation = context.store.federations.get(NAME)
     if federation is None or federation.state is not FederationState.FINISHED:
         problems.append(f"the federation did not finish: {federation}")
     else:
@@ -97,7 +97,7 @@ def _disturb(context: Context, folder: Path, database: str, ports: list[int], ch
     begun = time.monotonic()
     try:
         while time.monotonic() - begun < LONGEST_RUN:
-            federation = context.store.federation(NAME)
+            federation = context.store.federations.get(NAME)
             if federation is not None and federation.state is FederationState.FINISHED:
                 break
             time.sleep(chance.uniform(0.05, 1.0) if kills < most else 0.2)
@@ -135,7 +135,7 @@ def _worker(folder: str, database: str, port: int) -> None:
 
 
 def _check(context: Context, devices: list[SimulatedDevice]) -> list[str]:
-    counted = [task for number in range(ROUNDS) for task in context.store.counted(NAME, number)]
+    counted = [task for number in range(ROUNDS) for task in context.store.tasks.counted(NAME, number)]
     known = {task.id for task in counted}
     sent = {task: body for device in devices for task, body in device.sent.items()}
     promised = {task for device in devices for task in device.promised}
@@ -145,7 +145,7 @@ def _check(context: Context, devices: list[SimulatedDevice]) -> list[str]:
     if len(known) < len(counted):
         problems.append("a task counts twice")
     for number in range(ROUNDS):
-        done = context.store.round(NAME, number)
+        done = context.store.rounds.get(NAME, number)
         if done is None or done.next_model is None:
             return [*problems, f"round {number} has no model"]
         bodies = [sent[task.id] for task in counted if task.counted_in == number and task.id in sent]

@@ -1,4 +1,4 @@
-"""What tests of rounds share."""
+"""What tests of several layers share: a federation whose clock the test moves, and a coordinator that serves."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +7,7 @@ import pytest
 
 from coordinator.rounds.uploads import UploadQueue
 from tests.coordinator.fleet import Clock, make_context
+from tests.coordinator.http.site import Site, serving
 from tests.coordinator.stage import Stage
 
 
@@ -19,3 +20,16 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     yield Stage(context, clock, intake)
     intake.stop()
     context.store.close()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """One coordinator for the tests of a file: starting one takes longer than most tests."""
+    with serving(tmp_path_factory.mktemp("coordinator")) as running:
+        running.federation()
+        yield running
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path

@@ -14,8 +14,7 @@ from coordinator.federations.lifecycle import Verb, create, move, new_key
 from coordinator.federations.tokens import hash_of
 from coordinator.rounds.context import Context
 from coordinator.storage.open import open_blobs, open_store
-from coordinator.storage.records import Device, Federation
-from coordinator.storage.store import Admission
+from coordinator.storage.records import Admission, Device, Federation
 from edgefl.artifacts.bundle import pack_bundle
 from edgefl.federation.settings import FederationSettings, RoundSettings, SelectionSettings, UploadLimits
 from edgefl.model_graph import ModelGraph, TensorRole
@@ -76,7 +75,7 @@ def enrol(context: Context, federation: Federation, name: str, **changes: Any) -
         enrolled_at=now,
         seen_at=now,
     )
-    admission, device = context.store.enrol(asking, hash_of(key))
+    admission, device = context.store.devices.enrol(asking, hash_of(key))
     assert admission is Admission.ADMITTED
     assert device is not None
     return device

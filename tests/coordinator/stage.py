@@ -38,7 +38,7 @@ class Stage:
         assert self.federation is not None
         wait = 0.0
         for _ in range(moves):
-            federation = self.context.store.federation(self.federation.id)
+            federation = self.context.store.federations.get(self.federation.id)
             assert federation is not None
             wait = RoundStateMachine(self.context, federation).advance()
         return wait
@@ -65,11 +65,11 @@ class Stage:
     @property
     def round(self) -> Any:
         assert self.federation is not None
-        return self.context.store.latest_round(self.federation.id)
+        return self.context.store.rounds.latest(self.federation.id)
 
     def weights(self, number: int) -> Any:
         assert self.federation is not None
-        done = self.context.store.round(self.federation.id, number)
+        done = self.context.store.rounds.get(self.federation.id, number)
         assert done is not None
         assert done.next_model is not None
         return self.context.library.arrays(done.next_model)

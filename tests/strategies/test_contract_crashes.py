@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coordinator.http.error_handlers import ProblemError
+from coordinator.errors import CoordinatorError
 from coordinator.rounds.context import Context
 from coordinator.rounds.state_machine import RoundStateMachine
 from coordinator.rounds.uploads import UploadQueue
 from coordinator.storage.records import Federation, RoundState
+from coordinator.storage.store import Store
 from edgefl.federation.settings import BudgetCaps, SelectionSettings, StrategyChoice
 from edgefl.federation.settings import RoundSettings as RoundSettings
 from edgefl.simulation.jobs import TrainingJob
@@ -49,19 +50,19 @@ class KilledError(Exception):
     """The process died."""
 
 
-class Dying:
-    """A store whose process dies instead of entering anything that moves a round."""
+def die_instead_of_moving(store: Store) -> None:
+    """Let the process die instead of entering anything that moves a round."""
 
-    def __init__(self, store: Any) -> None:
-        self._store = store
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("open_round", "close_round", "finish_round", "accept"):
-            return self._die
-        return getattr(self._store, name)
-
-    def _die(self, *_: Any, **__: Any) -> None:
+    def die(*_: Any, **__: Any) -> None:
         raise KilledError
+
+    for part, name in (
+        (store.rounds, "open"),
+        (store.rounds, "close"),
+        (store.rounds, "finish"),
+        (store.uploads, "accept"),
+    ):
+        setattr(part, name, die)
 
 
 @dataclass
@@ -107,8 +108,8 @@ class Life:
         """Do a step. If life is hard, die in the middle of it, and let another process do it, from the files."""
         if self.disturbed:
             store = self.context.store
-            self.context.store = Dying(store)
-            with pytest.raises((KilledError, ProblemError)):
+            die_instead_of_moving(store)
+            with pytest.raises((KilledError, CoordinatorError)):
                 work(self.context)
             store.close()
             self.crashes += 1
@@ -145,7 +146,7 @@ class End:
 
     @classmethod
     def of(cls, context: Context, rounds: int) -> "End":
-        done = context.store.rounds(_federation(context).id)
+        done = context.store.rounds.of(_federation(context).id)
         assert [one.state for one in done] == [RoundState.DONE] * rounds
         last = done[-1]
         assert last.next_model is not None
@@ -161,13 +162,13 @@ class End:
 
 
 def _federation(context: Context) -> Federation:
-    found = context.store.federation("digits")
+    found = context.store.federations.get("digits")
     assert found is not None
     return found
 
 
 def _device(context: Context, name: str) -> Any:
-    device = context.store.device(name)
+    device = context.store.devices.get(name)
     assert device is not None
     return device
 

@@ -16,11 +16,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from coordinator.http.authentication import Caller
-from coordinator.http.error_handlers import ProblemError
-from coordinator.http.middleware import Services, services_of
+from coordinator.http.error_handlers import HttpError
 from coordinator.http.routes.openapi_schemas import DIGEST
 from coordinator.http.routes.registration import add, device_of, media, parameter
 from coordinator.http.routes.responses import Pieces, from_thread, has_tag, taken_codings
+from coordinator.http.services import Services, services_of
 from coordinator.storage.records import Artifact, Device
 from edgefl.federation.cache import LruCache
 from edgefl.wire import byte_shuffle
@@ -91,12 +91,12 @@ async def get_artifact(request: Request, device: Annotated[Device, Depends(devic
 
 def _artifact(services: Services, federation: str, digest: str, wanted: _Wanted) -> Response:
     """Find everything out in one go on a thread, the bytes of a small artifact included."""
-    artifact = services.context.store.artifact(federation, digest)
+    artifact = services.context.store.artifacts.get(federation, digest)
     if artifact is not None and services.context.blobs.size(digest) is None:
         _log.error("an artifact is not in the blob store", extra={"federation": federation, "digest": digest})
         artifact = None
     if artifact is None:
-        raise ProblemError(
+        raise HttpError(
             404, f"there is no artifact {digest[:80]!r}", fix="Ask for the next task: its plan names others."
         )
     tag = f'"{digest}"'
@@ -136,7 +136,7 @@ def _span(text: str, size: int) -> tuple[int, int] | None:
     if found[1] and found[2] and int(found[2]) < int(found[1]):
         return None  # such a header means nothing, and counts as none
     if start >= size:
-        raise ProblemError(
+        raise HttpError(
             416,
             f"the range begins at byte {start:,}, and there are {size:,}",
             fix="Ask from the beginning.",

@@ -6,11 +6,11 @@ from fastapi import FastAPI
 from starlette.requests import Request
 
 from coordinator.http.authentication import Caller
-from coordinator.http.middleware import services_of
 from coordinator.http.routes.registration import add, media
 from coordinator.http.routes.request_bodies import upload
 from coordinator.http.routes.view_models import BundleView
 from coordinator.http.server_settings import ServerLimits
+from coordinator.http.services import services_of
 from coordinator.rounds.context import Context
 from edgefl.artifacts.bundle import pack_bundle, unpack_bundle
 

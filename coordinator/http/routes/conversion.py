@@ -3,13 +3,14 @@
 import json
 
 from coordinator.federations.join_codes import join_line, qr_code
-from coordinator.federations.lifecycle import Overview
+from coordinator.federations.overview import Overview
 from coordinator.http.routes.view_models import DeviceView, FederationView, KeyView, NewKeyView, RoundView, TaskView
+from coordinator.page.live_snapshot import LiveJson
 from coordinator.rounds.report import read_report
 from coordinator.storage.records import Device, JoinKey, Round, Task
 from edgefl.values import to_json
 
-__all__ = ["device_view", "federation_view", "key_view", "new_key_view", "round_view", "task_view"]
+__all__ = ["LIVE_JSON", "device_view", "federation_view", "key_view", "new_key_view", "round_view", "task_view"]
 
 
 def federation_view(overview: Overview, *, whole: bool = False) -> FederationView:
@@ -51,6 +52,13 @@ def round_view(one: Round) -> RoundView:
         next_model=one.next_model,
         report=read_report(one.report),
     )
+
+
+LIVE_JSON = LiveJson(
+    federation=lambda overview: federation_view(overview, whole=True).model_dump(),
+    round=lambda one: round_view(one).model_dump(),
+)
+"""The views of live updates."""
 
 
 def device_view(device: Device, *, available_since: float) -> DeviceView:

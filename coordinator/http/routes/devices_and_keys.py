@@ -9,8 +9,7 @@ from starlette.responses import Response
 
 from coordinator.federations import lifecycle
 from coordinator.http.authentication import Caller
-from coordinator.http.error_handlers import ProblemError
-from coordinator.http.middleware import Services, services_of
+from coordinator.http.error_handlers import HttpError
 from coordinator.http.routes.conversion import device_view, key_view, new_key_view
 from coordinator.http.routes.federations import Named
 from coordinator.http.routes.openapi_schemas import IDENTIFIER, reference
@@ -18,6 +17,7 @@ from coordinator.http.routes.registration import add, media
 from coordinator.http.routes.request_bodies import read_model
 from coordinator.http.routes.view_models import DevicesView, KeyRequest, KeysView, NewKeyView
 from coordinator.http.server_settings import ServerLimits
+from coordinator.http.services import Services, services_of
 
 __all__ = ["add_routes"]
 
@@ -51,7 +51,7 @@ async def list_devices(request: Request, name: Named) -> DevicesView:
     def listed() -> DevicesView:
         federation = lifecycle.existing(services.context, name)
         since = services.context.now() - services.context.library.settings(federation).selection.available_within
-        devices = services.context.store.devices(name)
+        devices = services.context.store.devices.of(name)
         return DevicesView(devices=[device_view(device, available_since=since) for device in devices])
 
     return await services.threads.run_long(listed)
@@ -61,15 +61,15 @@ async def revoke_device(request: Request, name: Named, device_id: _Device) -> Re
     """Revoke a device: its token is good no longer, its open task is given up."""
     services = services_of(request)
     await services.threads.run(_revoke_device, services, name, device_id)
-    services.gate.forget(device_id)
-    services.waiting.tell([device_id])
+    services.authenticator.forget(device_id)
+    services.long_polls.tell([device_id])
     services.driver.wake()
     return Response(status_code=204)
 
 
 def _revoke_device(services: Services, name: str, device_id: str) -> None:
     lifecycle.existing_device(services.context, name, device_id)
-    services.context.store.revoke_device(device_id, services.context.now())
+    services.context.store.devices.revoke(device_id, services.context.now())
 
 
 async def create_key(request: Request, name: Named) -> Response:
@@ -96,7 +96,7 @@ async def list_keys(request: Request, name: Named) -> KeysView:
 
     def listed() -> KeysView:
         lifecycle.existing(services.context, name)
-        return KeysView(keys=[key_view(key) for key in services.context.store.keys(name)])
+        return KeysView(keys=[key_view(key) for key in services.context.store.keys.of(name)])
 
     return await services.threads.run(listed)
 
@@ -104,8 +104,8 @@ async def list_keys(request: Request, name: Named) -> KeysView:
 async def revoke_key(request: Request, name: Named, key_id: _Key) -> Response:
     """Revoke a join key. Devices that it let in stay."""
     services = services_of(request)
-    known = await services.threads.run(services.context.store.keys, name)
+    known = await services.threads.run(services.context.store.keys.of, name)
     if key_id not in {key.id for key in known}:
-        raise ProblemError(404, f"{name!r} has no join key {key_id!r}", fix="List its keys first.")
-    await services.threads.run(services.context.store.revoke_key, name, key_id, services.context.now())
+        raise HttpError(404, f"{name!r} has no join key {key_id!r}", fix="List its keys first.")
+    await services.threads.run(services.context.store.keys.revoke, name, key_id, services.context.now())
     return Response(status_code=204)

@@ -12,13 +12,13 @@ from coordinator.federations.lifecycle import existing
 from coordinator.federations.model_downloads import Form, device_model, global_model
 from coordinator.federations.telemetry_table import as_csv, rows, write_parquet
 from coordinator.http.authentication import Caller
-from coordinator.http.middleware import Services, services_of
 from coordinator.http.routes.federations import Named
 from coordinator.http.routes.openapi_schemas import IDENTIFIER, reference
 from coordinator.http.routes.registration import add, media
 from coordinator.http.routes.responses import Pieces, from_thread
 from coordinator.http.routes.tasks import TENSORS
 from coordinator.http.routes.view_models import TelemetryView
+from coordinator.http.services import Services, services_of
 from coordinator.rounds.context import Context
 
 __all__ = ["add_routes"]

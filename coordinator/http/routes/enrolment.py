@@ -9,15 +9,14 @@ from starlette.responses import Response
 
 from coordinator.federations.tokens import hash_of, new_token
 from coordinator.http.authentication import Caller
-from coordinator.http.error_handlers import ProblemError
-from coordinator.http.middleware import Services, services_of
+from coordinator.http.error_handlers import HttpError
 from coordinator.http.routes.openapi_schemas import reference
 from coordinator.http.routes.registration import add, device_of, media
 from coordinator.http.routes.request_bodies import read_document
 from coordinator.http.routes.responses import document
 from coordinator.http.server_settings import ServerLimits
-from coordinator.storage.records import OVER, Device
-from coordinator.storage.store import Admission
+from coordinator.http.services import Services, services_of
+from coordinator.storage.records import OVER, Admission, Device
 from edgefl.values import DeviceProfile, Enrolled, Enrolment, dumps
 
 __all__ = ["add_routes"]
@@ -70,8 +69,8 @@ async def enrol(request: Request) -> Response:
     admission, device = await services.threads.run(_admit, services, request, enrolment, hash_of(token))
     if device is None:
         status, problem, fix = _REFUSALS[admission]
-        raise ProblemError(status, problem, fix=fix)
-    services.gate.forget(device.id)
+        raise HttpError(status, problem, fix=fix)
+    services.authenticator.forget(device.id)
     services.driver.wake()  # a round may have waited for one more device
     request.scope["edgefl.device"] = device.id
     return document(Enrolled(device_id=device.id, token=token), 201, {"Cache-Control": "no-store"})
@@ -80,11 +79,11 @@ async def enrol(request: Request) -> Response:
 def _admit(
     services: Services, request: Request, enrolment: Enrolment, token_hash: str
 ) -> tuple[Admission, Device | None]:
-    key_hash = hash_of(services.gate.bearer(request))
-    key = services.context.store.key_of_hash(key_hash)
-    federation = None if key is None else services.context.store.federation(key.federation)
+    key_hash = hash_of(services.authenticator.bearer(request))
+    key = services.context.store.keys.by_hash(key_hash)
+    federation = None if key is None else services.context.store.federations.get(key.federation)
     if federation is not None and federation.state in OVER:  # before the key is used up for nothing
-        raise ProblemError(
+        raise HttpError(
             409, f"the federation {federation.id!r} is {federation.state}", fix="Ask for a key of another one."
         )
     while True:
@@ -100,7 +99,7 @@ def _admit(
             enrolled_at=now,
             seen_at=now,
         )
-        admission, admitted = services.context.store.enrol(device, key_hash)
+        admission, admitted = services.context.store.devices.enrol(device, key_hash)
         if admission is not Admission.NAME_TAKEN or enrolment.name is not None:
             return admission, admitted if admission is Admission.ADMITTED else None
 
@@ -109,7 +108,7 @@ async def update_profile(request: Request, device: Annotated[Device, Depends(dev
     """Tell what a device can do now."""
     services = services_of(request)
     profile = await read_document(request, DeviceProfile)
-    await services.threads.run(services.context.store.set_profile, device.id, dumps(profile))
+    await services.threads.run(services.context.store.devices.set_profile, device.id, dumps(profile))
     services.context.corrections.forget(device.id)
-    services.gate.forget(device.id)
+    services.authenticator.forget(device.id)
     return Response(status_code=204)

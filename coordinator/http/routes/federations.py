@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from coordinator.federations import lifecycle
+from coordinator.federations.overview import overview_of
 from coordinator.http.authentication import Caller
-from coordinator.http.error_handlers import ProblemError
-from coordinator.http.middleware import services_of
+from coordinator.http.error_handlers import HttpError
 from coordinator.http.routes.conversion import federation_view, round_view, task_view
 from coordinator.http.routes.openapi_schemas import IDENTIFIER, reference
 from coordinator.http.routes.registration import add, media
@@ -27,6 +27,7 @@ from coordinator.http.routes.view_models import (
     TasksView,
 )
 from coordinator.http.server_settings import ServerLimits
+from coordinator.http.services import services_of
 from coordinator.rounds.context import Context
 from edgefl.federation.settings import FederationSettings
 from edgefl.strategies import is_user_strategy
@@ -91,9 +92,9 @@ async def create_federation(request: Request) -> Response:
 
 def _create(context: Context, settings: FederationSettings, digest: str) -> tuple[FederationView, bool]:
     if context.blobs.size(digest) is None:
-        raise ProblemError(404, f"there is no bundle {digest}", fix="Send it to /v1/bundles first.")
+        raise HttpError(404, f"there is no bundle {digest}", fix="Send it to /v1/bundles first.")
     if is_user_strategy(settings.strategy.name):  # nothing is imported because somebody sent its name
-        raise ProblemError(
+        raise HttpError(
             403,
             f"the strategy {settings.strategy.name!r} is not one of EdgeFL's own",
             fix="Create this federation on the coordinator's machine: edgefl serve FILE",
@@ -107,8 +108,8 @@ async def list_federations(request: Request) -> FederationsView:
     services = services_of(request)
 
     def listed() -> FederationsView:
-        known = services.context.store.federations()
-        views = [federation_view(lifecycle.overview(services.context, one)) for one in known]
+        known = services.context.store.federations.all()
+        views = [federation_view(overview_of(services.context, one)) for one in known]
         return FederationsView(federations=views)
 
     return await services.threads.run_long(listed)
@@ -121,7 +122,7 @@ async def show_federation(request: Request, name: Named) -> FederationView:
 
 
 def _view(context: Context, name: str) -> FederationView:
-    return federation_view(lifecycle.overview(context, lifecycle.existing(context, name)), whole=True)
+    return federation_view(overview_of(context, lifecycle.existing(context, name)), whole=True)
 
 
 def _moving(verb: lifecycle.Verb) -> Callable[..., object]:
@@ -165,7 +166,7 @@ async def list_rounds(request: Request, name: Named) -> RoundsView:
 
     def listed() -> RoundsView:
         lifecycle.existing(services.context, name)
-        return RoundsView(rounds=[round_view(one) for one in services.context.store.rounds(name)])
+        return RoundsView(rounds=[round_view(one) for one in services.context.store.rounds.of(name)])
 
     return await services.threads.run_long(listed)
 
@@ -173,9 +174,9 @@ async def list_rounds(request: Request, name: Named) -> RoundsView:
 async def show_round(request: Request, name: Named, number: _Number) -> RoundView:
     """Show a round."""
     services = services_of(request)
-    found = await services.threads.run(services.context.store.round, name, number)
+    found = await services.threads.run(services.context.store.rounds.get, name, number)
     if found is None:
-        raise ProblemError(404, f"{name!r} has no round {number}", fix="Rounds are counted from 0; list them first.")
+        raise HttpError(404, f"{name!r} has no round {number}", fix="Rounds are counted from 0; list them first.")
     return round_view(found)
 
 
@@ -187,6 +188,6 @@ async def list_tasks(
 
     def listed() -> TasksView:
         lifecycle.existing(services.context, name)
-        return TasksView(tasks=[task_view(task) for task in services.context.store.tasks(name, number=number)])
+        return TasksView(tasks=[task_view(task) for task in services.context.store.tasks.of(name, number=number)])
 
     return await services.threads.run_long(listed)

@@ -8,11 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from coordinator.http.authentication import Caller
-from coordinator.http.error_handlers import ProblemError
-from coordinator.http.middleware import Services, services_of
-from coordinator.http.rate_limits import retry_after
+from coordinator.http.error_handlers import HttpError, retry_after
 from coordinator.http.routes.registration import add, media
 from coordinator.http.routes.view_models import Health
+from coordinator.http.services import Services, services_of
 
 __all__ = ["add_routes"]
 
@@ -51,7 +50,7 @@ async def get_readiness(request: Request) -> Health:
         state.ready_at = time.monotonic()  # anybody may ask, so the database is asked once a second at most
         state.broken = await services.threads.run(_broken, services)
     if state.broken:
-        raise ProblemError(
+        raise HttpError(
             503, f"not ready: {', '.join(state.broken)}", fix="Look into the coordinator's log.", headers=retry_after(5)
         )
     return Health(status="ok")
@@ -60,7 +59,7 @@ async def get_readiness(request: Request) -> Health:
 def _broken(services: Services) -> list[str]:
     broken = []
     for name, ask in (
-        ("the database does not answer", lambda: services.context.store.federation("-")),
+        ("the database does not answer", lambda: services.context.store.federations.get("-")),
         ("the blob store does not answer", lambda: services.context.blobs.size(_NO_SUCH)),
     ):
         try:
@@ -69,7 +68,7 @@ def _broken(services: Services) -> list[str]:
             broken.append(name)
     if not services.driver.alive:
         broken.append("rounds do not move")
-    if not services.intake.alive:
+    if not services.upload_queue.alive:
         broken.append("updates are not entered")
     return broken
 

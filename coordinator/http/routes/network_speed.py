@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from coordinator.http.authentication import Caller
-from coordinator.http.error_handlers import ProblemError
-from coordinator.http.middleware import services_of
+from coordinator.http.error_handlers import HttpError
 from coordinator.http.routes.registration import add, media
 from coordinator.http.routes.responses import Pieces
 from coordinator.http.server_settings import ServerLimits
+from coordinator.http.services import services_of
 
 __all__ = ["add_routes"]
 
@@ -51,7 +51,7 @@ async def measure_download(request: Request, size: Annotated[int, Query(alias="b
     """Get some bytes, to measure how fast they come."""
     most = services_of(request).limits.speed_bytes
     if size > most:
-        raise ProblemError(422, f"{size:,} bytes are too many to measure with", fix=f"Ask for {most:,} at most.")
+        raise HttpError(422, f"{size:,} bytes are too many to measure with", fix=f"Ask for {most:,} at most.")
     headers = {"Content-Length": str(size), "Cache-Control": "no-store, no-transform"}
     return Pieces(_noise(size), 200, headers, _KIND)
 

@@ -11,11 +11,10 @@ from starlette.responses import Response
 from coordinator.federations import lifecycle
 from coordinator.federations.tokens import OperatorRole
 from coordinator.http.authentication import Caller
-from coordinator.http.error_handlers import ProblemError
-from coordinator.http.middleware import Services, services_of
+from coordinator.http.error_handlers import HttpError
 from coordinator.http.routes.conversion import device_view
 from coordinator.http.routes.federations import Named
-from coordinator.http.routes.live_events import Events
+from coordinator.http.routes.live_events import EventStream
 from coordinator.http.routes.openapi_schemas import IDENTIFIER
 from coordinator.http.routes.registration import add, media, role_of
 from coordinator.http.routes.responses import has_tag, taken_codings
@@ -26,6 +25,7 @@ from coordinator.http.routes.view_models import (
     MasksView,
     SessionView,
 )
+from coordinator.http.services import Services, services_of
 from coordinator.page.device_rows import row_of
 from coordinator.page.static_files import POLICY, has_charts, page_file, template_ids
 from edgefl import __version__
@@ -56,7 +56,9 @@ def add_routes(app: FastAPI) -> None:
     public("GET", "/", get_page, answers=files)
     public("GET", "/page/{file}", get_file, answers=files)
     viewer("GET", "/v1/session", get_session, model=SessionView)
-    events = media(text, kind=Events.media_type, about="What it is like now, then what changes, until the caller goes.")
+    events = media(
+        text, kind=EventStream.media_type, about="What it is like now, then what changes, until the caller goes."
+    )
     viewer("GET", _BASE + "/live", watch, answers={200: events})
     viewer("GET", _BASE + "/charts", get_charts, model=ChartsView)
     viewer("GET", _BASE + "/masks", get_masks, model=MasksView)
@@ -76,7 +78,7 @@ async def get_file(request: Request, file: Annotated[str, Path(pattern=_FILE)]) 
 async def _answered(request: Request, name: str) -> Response:
     found = await services_of(request).threads.run(page_file, name)
     if found is None:
-        raise ProblemError(404, f"the page has no file {name!r}", fix="Open the page itself, at /.")
+        raise HttpError(404, f"the page has no file {name!r}", fix="Open the page itself, at /.")
     packed = "gzip" in taken_codings(request.headers.get("accept-encoding"))
     headers = _HEADERS | {"ETag": f'"{found.digest}-gzip"' if packed else f'"{found.digest}"'}
     if has_tag(request.headers.get("if-none-match"), (f'"{found.digest}"', f'"{found.digest}-gzip"')):
@@ -97,7 +99,7 @@ async def watch(request: Request, name: Named) -> Response:
 
     `snapshot` is everything, `change` what is other than before, `beat` that nothing is.
     """
-    return Events(await services_of(request).live.events(name))
+    return EventStream(await services_of(request).live.events(name))
 
 
 async def get_charts(request: Request, name: Named) -> ChartsView:
@@ -124,7 +126,7 @@ def _device(services: Services, name: str, device_id: str) -> DevicePageView:
     context = services.context
     federation = lifecycle.existing(context, name)
     device = lifecycle.existing_device(context, name, device_id)
-    tasks = list(reversed(context.store.tasks(name, device=device_id)[-_MOST_TASKS:]))
+    tasks = list(reversed(context.store.tasks.of(name, device=device_id)[-_MOST_TASKS:]))
     rows = [row_of(task) for task in tasks]
     since = context.now() - context.library.settings(federation).selection.available_within
     return DevicePageView(

@@ -17,9 +17,9 @@ from starlette.types import Receive, Scope, Send
 
 from coordinator.federations.tokens import OperatorRole
 from coordinator.http.authentication import Caller
-from coordinator.http.middleware import services_of
 from coordinator.http.request_limits import MOST_BYTES, TAKES_PLANES
 from coordinator.http.routes.openapi_schemas import reference
+from coordinator.http.services import services_of
 from coordinator.storage.records import Device, JoinKey
 
 __all__ = ["CALLER", "SCHEMES", "BusyRoutes", "add", "device_of", "key_of", "media", "parameter", "role_of"]
@@ -50,25 +50,25 @@ _SECURITY: Mapping[Caller, list[dict[str, list[str]]]] = {
 
 async def device_of(request: Request) -> Device:
     """Let a device in; routes that need it take this as a dependency."""
-    return await services_of(request).gate.device(request)
+    return await services_of(request).authenticator.device(request)
 
 
 async def key_of(request: Request) -> JoinKey:
     """Let somebody with a join key in."""
-    return await services_of(request).gate.joiner(request)
+    return await services_of(request).authenticator.joiner(request)
 
 
 async def _member(request: Request) -> None:
-    await services_of(request).gate.member(request)
+    await services_of(request).authenticator.member(request)
 
 
 async def _admin(request: Request) -> None:
-    await services_of(request).gate.admin(request)
+    await services_of(request).authenticator.admin(request)
 
 
 async def role_of(request: Request) -> OperatorRole:
     """Let somebody in who may look."""
-    return await services_of(request).gate.viewer(request)
+    return await services_of(request).authenticator.viewer(request)
 
 
 async def _anybody() -> None:

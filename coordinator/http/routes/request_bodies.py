@@ -11,9 +11,9 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
-from coordinator.http.error_handlers import ProblemError
-from coordinator.http.middleware import services_of
+from coordinator.http.error_handlers import HttpError
 from coordinator.http.request_limits import GROUPED, MOST_BYTES
+from coordinator.http.services import services_of
 from edgefl.values import loads
 from edgefl.wire import byte_shuffle
 
@@ -38,9 +38,9 @@ async def read_model(request: Request, cls: type[Model]) -> Model:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         if first["type"] == "json_invalid":
-            raise ProblemError(400, f"the body is no JSON: {first['msg']}", fix="Send a JSON object.") from None
+            raise HttpError(400, f"the body is no JSON: {first['msg']}", fix="Send a JSON object.") from None
         where = ".".join(str(part) for part in first["loc"]) or "the body"
-        raise ProblemError(
+        raise HttpError(
             422, f"{where} is wrong: {first['msg']}", fix="Correct it; /openapi.json describes every field."
         ) from None
 

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from coordinator.storage.thread_pools import ThreadPools
+from coordinator.thread_pools import ThreadPools
 from edgefl.values import dumps
 
 __all__ = ["Pieces", "document", "from_thread", "has_tag", "taken_codings"]

@@ -9,13 +9,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from coordinator.http.authentication import Caller
-from coordinator.http.error_handlers import ProblemError, as_problem
-from coordinator.http.middleware import services_of
+from coordinator.http.error_handlers import HttpError, as_http_error
 from coordinator.http.routes.openapi_schemas import IDENTIFIER, reference
 from coordinator.http.routes.registration import add, device_of, media, parameter
 from coordinator.http.routes.request_bodies import arrived, is_grouped, is_large, read_document, upload
 from coordinator.http.routes.responses import document, taken_codings
 from coordinator.http.server_settings import ServerLimits
+from coordinator.http.services import services_of
 from coordinator.polling.long_poll import LONGEST_WAIT
 from coordinator.rounds.uploads import own_task, refuse
 from coordinator.storage.records import Device
@@ -85,7 +85,7 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
 
 async def next_task(request: Request, device: _Caller) -> Response:
     """Ask what to do; wait for it if there is nothing."""
-    answer = await services_of(request).waiting.next(device, _seconds(request))
+    answer = await services_of(request).long_polls.next(device, _seconds(request))
     body, headers = answer.body, dict[str, str]()
     if answer.has_plan:
         headers["Accept-Encoding"] = byte_shuffle.CODINGS  # what its result may be packed with
@@ -102,7 +102,7 @@ def _seconds(request: Request) -> float:
     except ValueError:
         seconds = -1
     if not 0 <= seconds <= _LARGEST_WAIT:
-        raise ProblemError(422, f"{text[:40]!r} is no time to wait", fix=f"Write 0 to {_LARGEST_WAIT} seconds.")
+        raise HttpError(422, f"{text[:40]!r} is no time to wait", fix=f"Write 0 to {_LARGEST_WAIT} seconds.")
     return seconds
 
 
@@ -115,13 +115,13 @@ async def deliver_result(request: Request, device: _Caller) -> Response:
                 await services.threads.read(own_task, services.context, device, task_id)
             async with upload(request) as body:
                 came, grouped = arrived(request, body), is_grouped(request)
-                receipt = await services.intake.deliver(device, task_id, body, came, grouped=grouped)
+                receipt = await services.upload_queue.deliver(device, task_id, body, came, grouped=grouped)
     except EdgeFLError as error:
-        services.metrics.update("rejected" if as_problem(error).status < 500 else "failed")
+        services.metrics.update("rejected" if as_http_error(error).status < 500 else "failed")
         raise
     services.metrics.update(receipt.outcome)
-    services.waiting.ended(device.id)
-    return document(replace(receipt, retry_seconds=services.waiting.retry_seconds(device)))
+    services.long_polls.ended(device.id)
+    return document(replace(receipt, retry_seconds=services.long_polls.retry_seconds(device)))
 
 
 async def refuse_task(request: Request, task_id: _Task, device: _Caller) -> Response:
@@ -130,6 +130,6 @@ async def refuse_task(request: Request, task_id: _Task, device: _Caller) -> Resp
     refusal = await read_document(request, Refusal)
     receipt = await services.threads.run(refuse, services.context, device, task_id, refusal)
     services.metrics.update("refused")
-    services.waiting.ended(device.id)
+    services.long_polls.ended(device.id)
     services.driver.wake()
     return document(receipt)

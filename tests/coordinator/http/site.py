@@ -17,9 +17,9 @@ import httpx
 from coordinator.federations.lifecycle import new_key
 from coordinator.federations.tokens import OperatorRole, hash_of, new_token
 from coordinator.http.app import make_app
-from coordinator.http.middleware import Services
 from coordinator.http.server import CoordinatorServer, listen, make_server
 from coordinator.http.server_settings import ServerLimits, ServerSettings
+from coordinator.http.services import Services
 from coordinator.rounds.context import Context
 from coordinator.storage.records import Artifact, Round, Task
 from device_runtime.agent.client import CoordinatorClient
@@ -79,7 +79,7 @@ class Site:
 
     def device(self, name: str, federation: str = "digits") -> str:
         """Let a device in, and return its token."""
-        known = self.context.store.federation(federation)
+        known = self.context.store.federations.get(federation)
         assert known is not None
         enrol(self.context, known, name)
         return f"token-of-{name}"
@@ -89,13 +89,13 @@ class Site:
         tasks, artifacts, model = _tasks(self.context, federation, [*devices, f"asleep-{federation}"])
         now = self.context.now()
         opened = Round(federation=federation, number=0, model=model, opened_at=now, deadline_at=now + DEADLINE)
-        assert self.context.store.open_round(opened, tasks, artifacts)
+        assert self.context.store.rounds.open(opened, tasks, artifacts)
         self.context.tell(devices)
         return [task.id for task in tasks[:-1]]
 
     def update(self, task_id: str, shift: float = 1.0) -> bytes:
         """Return the update of a device that adds a number to every weight."""
-        task = self.context.store.task(task_id)
+        task = self.context.store.tasks.get(task_id)
         assert task is not None
         plan = loads(ClientPlan, task.plan)
         assert plan.weights is not None
@@ -107,7 +107,7 @@ class Site:
         """Let the devices of a federation download something; return its digest."""
         digest = self.context.blobs.put(content)
         artifact = Artifact(federation=federation, digest=digest, kind=kind, size=len(content))
-        self.context.store.add_artifacts([artifact])
+        self.context.store.artifacts.add([artifact])
         return digest
 
     def stop(self) -> None:

@@ -24,7 +24,7 @@ def test_a_device_enrols_and_its_token_is_kept_as_a_hash_alone(site: Site) -> No
     key = new_key(site.context, "digits")[1]
     with site.agent() as agent:
         enrolled = agent.enrol(enrolment("kitchen", "kitchen-1"), key)
-    device = site.context.store.device("kitchen")
+    device = site.context.store.devices.get("kitchen")
     assert enrolled.device_id == "kitchen"
     assert device is not None
     assert device.token_hash == hash_of(enrolled.token)
@@ -58,7 +58,7 @@ def test_a_join_key_that_is_spent_expired_revoked_or_unknown_lets_nobody_in(site
     spent = new_key(site.context, "digits", most_uses=1)[1]
     expired = new_key(site.context, "digits", expires_at=now - 1)[1]
     revoked_key, revoked = new_key(site.context, "digits")
-    site.context.store.revoke_key("digits", revoked_key.id, now)
+    site.context.store.keys.revoke("digits", revoked_key.id, now)
     with site.agent() as agent:
         agent.enrol(enrolment(None, "spends-it"), spent)
         for key, says in (
@@ -105,7 +105,7 @@ def test_a_task_goes_from_poll_over_download_to_receipt(site: Site) -> None:
         with pytest.raises(RejectedError, match="ended already"):
             agent.upload(task_id, site.update(task_id, shift=2.0))
         assert agent.poll(0).plan is None
-    task = site.context.store.task(task_id)
+    task = site.context.store.tasks.get(task_id)
     assert task is not None
     assert site.context.blobs.get(task.update or "") == body
 
@@ -120,7 +120,7 @@ def test_a_receipt_says_when_to_come_back_and_the_update_is_counted_as_it_came(s
         sent = agent.traffic.up
     assert receipt.retry_seconds is not None
     assert 0.3 <= receipt.retry_seconds < 10
-    task = site.context.store.task(task_id)
+    task = site.context.store.tasks.get(task_id)
     assert task is not None
     assert task.result is not None
     assert loads(LocalResult, task.result).telemetry.transfer.up_bytes == TELEMETRY.transfer.up_bytes + sent
@@ -149,7 +149,7 @@ def test_an_agent_and_a_coordinator_pack_by_planes_and_count_the_same(site: Site
         agent.upload(task_id, body)
         sent = agent.traffic.up - before.up
     assert sent < 0.9 * len(body)
-    task = site.context.store.task(task_id)
+    task = site.context.store.tasks.get(task_id)
     assert task is not None
     assert site.context.blobs.get(task.update or "") == body
     counted = loads(LocalResult, task.result or "").telemetry.transfer.up_bytes
@@ -181,7 +181,7 @@ def test_another_devices_task_does_not_exist(site: Site) -> None:
             content='{"schema":"edgefl.refusal/1","reason":"power","message":"no"}',
         )
     assert answer.status_code == 404
-    task = site.context.store.task(task_id)
+    task = site.context.store.tasks.get(task_id)
     assert task is not None
     assert task.state == "open"
 
@@ -196,7 +196,7 @@ def test_a_wrong_update_is_refused_with_what_is_wrong_and_changes_nothing(site: 
         answer = client.put(f"/v1/tasks/{task_id}/result", content=body)
         assert answer.status_code == 422, answer.text
         assert answer.json()["error"]["fix"]
-    task = site.context.store.task(task_id)
+    task = site.context.store.tasks.get(task_id)
     assert task is not None
     assert task.state == "open"
     assert list((site.context.blobs._spool).iterdir()) == []  # type: ignore[attr-defined]
@@ -210,7 +210,7 @@ def test_a_large_update_goes_through_a_file_and_leaves_none(site: Site, monkeypa
     monkeypatch.setattr(site.services, "limits", dataclasses.replace(site.services.limits, kept_bytes=1000))
     with site.agent(token) as agent:
         assert agent.upload(task_id, body).outcome is Outcome.ACCEPTED
-    task = site.context.store.task(task_id)
+    task = site.context.store.tasks.get(task_id)
     assert task is not None
     assert site.context.blobs.get(task.update or "") == body
     assert list((site.context.blobs._spool).iterdir()) == []  # type: ignore[attr-defined]
@@ -243,14 +243,14 @@ def test_a_federation_that_is_over_takes_no_device_and_no_use_of_its_key(site: S
     move(site.context, "over", Verb.ABORT)
     with site.agent() as agent, pytest.raises(RejectedError, match="aborted"):
         agent.enrol(enrolment(None, "too-late"), secret)
-    assert next(one for one in site.context.store.keys("over") if one.id == key.id).uses == 0
+    assert next(one for one in site.context.store.keys.of("over") if one.id == key.id).uses == 0
 
 
 def test_a_new_profile_is_kept(site: Site) -> None:
     token = site.device("profiled")
     with site.agent(token) as agent:
         agent.update_profile(dataclasses.replace(PROFILE, device_name="after the repair"))
-    device = site.context.store.device("profiled")
+    device = site.context.store.devices.get("profiled")
     assert device is not None
     assert loads(DeviceProfile, device.profile).device_name == "after the repair"
 

@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from coordinator.federations.tokens import OperatorRole
-from coordinator.http.routes.live_events import Live
+from coordinator.http.routes.conversion import LIVE_JSON
+from coordinator.page.live_updates import LiveUpdates
 from coordinator.page.static_files import page_file
 from tests.coordinator.http.site import Site, serving
 
@@ -181,7 +182,7 @@ def test_who_has_gone_is_forgotten_at_once(site: Site) -> None:
 
 def test_a_watcher_who_comes_while_the_last_one_goes_is_told_what_happens(site: Site) -> None:
     async def story() -> None:
-        live = Live(site.context, site.services.threads, tuple)
+        live = LiveUpdates(site.context, site.services.threads, tuple, LIVE_JSON)
         first = await live.events("digits")
         assert (await anext(first)).startswith(b"event: snapshot")
         second = asyncio.ensure_future(live.events("digits"))
@@ -205,7 +206,7 @@ def test_a_look_that_fails_ends_the_connections_so_that_nobody_believes_old_figu
 
     with events(site.client(site.tokens[OperatorRole.VIEWER])) as told:
         assert next(told)[0] == "snapshot"
-        monkeypatch.setattr(type(site.context.store), "pulses", broken)
+        monkeypatch.setattr(type(site.context.store.devices), "pulses", broken)
         assert all(kind in ("beat", "change") for kind, _ in told)  # and then it ends
 
 

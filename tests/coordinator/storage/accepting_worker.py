@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from coordinator.storage.open import open_blobs, open_store
-from coordinator.storage.store import Upload, Verdict
+from coordinator.storage.records import Upload, Verdict
 from edgefl.values import digest_of
 from tests.coordinator.storage.small_federation import an_upload
 
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> None:
     store, blobs = open_store(arguments[0]), open_blobs(arguments[1])
     for batch in batches():
         blobs.put_all([body_of(upload) for upload in batch])
-        for upload, verdict in zip(batch, store.accept(batch), strict=True):
+        for upload, verdict in zip(batch, store.uploads.accept(batch), strict=True):
             if verdict is Verdict.ACCEPTED:
                 sys.stdout.write(f"{upload.task} {upload.update}\n")
         sys.stdout.flush()

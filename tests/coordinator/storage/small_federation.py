@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from coordinator.storage.records import (
+    Admission,
     Artifact,
     Device,
     Federation,
@@ -13,8 +14,9 @@ from coordinator.storage.records import (
     JoinKey,
     Round,
     Task,
+    Upload,
 )
-from coordinator.storage.store import Admission, Store, Upload
+from coordinator.storage.store import Store
 
 FEDERATION = Federation(id="fed", settings="{}", manifest="{}", bundle="sha256:" + "b" * 64, created_at=1.0)
 KEY = JoinKey(id="key", federation="fed", hash="hash of key", label="for all", created_at=1.0)
@@ -27,12 +29,12 @@ def digest(text: str) -> str:
 def running(store: Store, devices: int = 3, name: str = "fed") -> list[str]:
     """Add a running federation with devices, and return their ids, which are in order."""
     key = replace(KEY, id=f"{name}-key", federation=name, hash=f"hash of {name}-key")
-    assert store.add_federation(replace(FEDERATION, id=name))
-    assert store.move_federation(name, FederationState.RUNNING, since=[FederationState.CREATED], at=2.0)
-    store.add_key(key)
+    assert store.federations.add(replace(FEDERATION, id=name))
+    assert store.federations.move(name, FederationState.RUNNING, since=[FederationState.CREATED], at=2.0)
+    store.keys.add(key)
     ids = [f"{name}-{number:03d}" for number in range(devices)]
     for device in ids:
-        assert store.enrol(a_device(device), key.hash)[0] is Admission.ADMITTED
+        assert store.devices.enrol(a_device(device), key.hash)[0] is Admission.ADMITTED
     return ids
 
 
@@ -70,14 +72,14 @@ def name_of(device: str, number: int = 0) -> str:
 def open_round(store: Store, devices: Iterable[str], number: int = 0, *, federation: str = "fed") -> list[str]:
     """Open a round with a task for each of the devices, and return the tasks' ids."""
     tasks = [a_task(device, number, federation=federation) for device in devices]
-    assert store.open_round(a_round(number, federation=federation), tasks, [])
+    assert store.rounds.open(a_round(number, federation=federation), tasks, [])
     return [task.id for task in tasks]
 
 
 def finish_round(store: Store, number: int = 0, *, federation: str = "fed", expire: bool = True) -> None:
-    assert store.close_round(federation, number, because="enough", at=50.0, expire=expire)
+    assert store.rounds.close(federation, number, because="enough", at=50.0, expire=expire)
     model = digest(f"model {number + 1}")
-    assert store.finish_round(federation, number, next_model=model, next_state_arrays=None, report="{}", at=51.0)
+    assert store.rounds.finish(federation, number, next_model=model, next_state_arrays=None, report="{}", at=51.0)
 
 
 def an_upload(device: str, number: int = 0, *, body: str | None = None, staleness: int | None = None) -> Upload:

@@ -198,7 +198,7 @@ def test_what_a_crash_left_in_the_spool_goes_when_it_is_old(tmp_path: Path) -> N
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(EdgeFLError, match=r"file/blobs cannot be opened.*Name a folder"):
+    with pytest.raises(EdgeFLError, match=r"file/blobs cannot be opened.*Name a writable folder"):
         open_blobs(str(tmp_path / "file" / "blobs"))
 
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from coordinator.storage.open import open_blobs, open_store
-from coordinator.storage.store import Store, Verdict
+from coordinator.storage.records import Verdict
+from coordinator.storage.store import Store
 from edgefl.values import digest_of
 from tests.coordinator.storage.accepting_worker import DEVICES, TASKS, batches
 from tests.coordinator.storage.small_federation import a_round, a_task, running
@@ -17,23 +18,23 @@ ROOT = Path(__file__).parents[3]
 def test_a_killed_worker_loses_nothing_that_it_acknowledged(store: Store, url: str, tmp_path: Path) -> None:
     assert running(store, len(DEVICES)) == DEVICES
     tasks = [replace(a_task(device, number), round=0) for device in DEVICES for number in range(TASKS)]
-    assert store.open_round(a_round(), tasks, [])
+    assert store.rounds.open(a_round(), tasks, [])
     acknowledged: dict[str, str] = {}
     for lines in (1, 41):  # at its first batch, and later
         acknowledged |= killed_after(lines, url, tmp_path)
     assert 0 < len(acknowledged) < len(tasks)
 
     reopened, blobs = open_store(url), open_blobs(str(tmp_path))
-    counted = {task.id: task.update for task in reopened.counted("fed", 0)}
+    counted = {task.id: task.update for task in reopened.tasks.counted("fed", 0)}
     assert acknowledged.items() <= counted.items()
     assert all(blobs.get(digest) for digest in counted.values() if digest)
     for path in (tmp_path / "content").glob("*/*"):
         assert digest_of(path.read_bytes()) == f"sha256:{path.name}"
 
-    verdicts = [verdict for batch in batches() for verdict in reopened.accept(batch)]
+    verdicts = [verdict for batch in batches() for verdict in reopened.uploads.accept(batch)]
     assert verdicts.count(Verdict.ALREADY) == len(counted)
     assert verdicts.count(Verdict.ACCEPTED) == len(tasks) - len(counted)
-    assert {device.done for device in reopened.devices("fed")} == {TASKS}
+    assert {device.done for device in reopened.devices.of("fed")} == {TASKS}
     reopened.close()
     blobs.close()
 

@@ -14,9 +14,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, text
 
+from coordinator.errors import DatabaseUnavailableError
 from coordinator.storage.open import open_store
 from coordinator.storage.records import FederationState
-from coordinator.storage.store import Store, UnavailableError
+from coordinator.storage.store import Store
 from coordinator.storage.tables import metadata
 from edgefl.errors import EdgeFLError, MissingDependencyError
 from tests.coordinator.postgresql import new_database
@@ -50,14 +51,14 @@ def connected(url: str) -> Iterator[Connection]:
 
 def everything(store: Store) -> list[object]:
     return [
-        store.federations(),
-        store.rounds("fed"),
-        store.tasks("fed"),
-        store.devices("fed"),
-        store.keys("fed"),
-        store.artifact("fed", digest("weights")),
-        store.secret("admin", "another"),
-        store.take_lease("driver", "two", now=11.0, seconds=5.0),
+        store.federations.all(),
+        store.rounds.of("fed"),
+        store.tasks.of("fed"),
+        store.devices.of("fed"),
+        store.keys.of("fed"),
+        store.artifacts.get("fed", digest("weights")),
+        store.workers.secret("admin", "another"),
+        store.workers.take_lease("driver", "two", now=11.0, seconds=5.0),
     ]
 
 
@@ -65,11 +66,11 @@ def test_everything_is_there_after_a_restart(new_url: str) -> None:
     with contextlib.closing(open_store(new_url)) as store:
         devices = running(store)
         open_round(store, devices)
-        store.accept([an_upload(devices[0])])
-        store.refuse(f"task-0-{devices[1]}", devices[1], "{}", 9.0)
-        store.add_artifacts([an_artifact("weights", 0)])
-        store.secret("admin", "first")
-        store.take_lease("driver", "one", now=10.0, seconds=5.0)
+        store.uploads.accept([an_upload(devices[0])])
+        store.uploads.refuse(f"task-0-{devices[1]}", devices[1], "{}", 9.0)
+        store.artifacts.add([an_artifact("weights", 0)])
+        store.workers.secret("admin", "first")
+        store.workers.take_lease("driver", "one", now=10.0, seconds=5.0)
         before = everything(store)
     with contextlib.closing(open_store(new_url)) as store:
         assert everything(store) == before
@@ -94,7 +95,7 @@ def test_a_database_of_a_newer_version_is_left_alone(new_url: str) -> None:
 
 def test_workers_that_start_at_once_find_one_database(new_url: str) -> None:
     code = (
-        "import sys; from coordinator.storage.open import open_store; import coordinator.storage.sql_store;"
+        "import sys; from coordinator.storage.open import open_store; import coordinator.storage.store;"
         "import coordinator.storage.migrate; print('ready', flush=True); sys.stdin.readline();"
         f"open_store({new_url!r}).close(); print('opened')"
     )
@@ -114,8 +115,8 @@ def test_workers_that_start_at_once_find_one_database(new_url: str) -> None:
 def test_stores_opened_in_threads_find_one_database(new_url: str) -> None:
     with ThreadPoolExecutor(4) as threads:
         stores = list(threads.map(open_store, [new_url] * 4))
-    assert stores[0].add_federation(FEDERATION)
-    assert all(store.federation("fed") == FEDERATION for store in stores)
+    assert stores[0].federations.add(FEDERATION)
+    assert all(store.federations.get("fed") == FEDERATION for store in stores)
     for store in stores:
         store.close()
 
@@ -123,7 +124,7 @@ def test_stores_opened_in_threads_find_one_database(new_url: str) -> None:
 def test_an_sqlite_store_waits_for_the_disk_and_keeps_its_references(tmp_path: Path) -> None:
     path = tmp_path / "coordinator.db"
     with contextlib.closing(open_store(f"sqlite:///{path}")) as store:
-        database = store._database  # type: ignore[attr-defined]
+        database = store._database
         with database._writer.connect() as connection:
             asked = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("synchronous", "foreign_keys")]
         assert asked == [2, 1]  # FULL, ON
@@ -153,7 +154,7 @@ def test_a_file_that_is_no_database_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_server_that_is_not_there_is_an_error_without_its_password() -> None:
-    with pytest.raises(UnavailableError, match=r"127\.0\.0\.1:9/db cannot be opened.*refused") as caught:
+    with pytest.raises(DatabaseUnavailableError, match=r"127\.0\.0\.1:9/db cannot be opened.*refused") as caught:
         open_store("postgresql://user:hidden@127.0.0.1:9/db")
     assert "hidden" not in str(caught.value)
 
@@ -168,7 +169,7 @@ def test_a_user_who_may_not_make_tables_is_told_so(server: str) -> None:
 
 
 def test_a_database_that_the_server_does_not_have_is_an_error(server: str) -> None:
-    with pytest.raises(UnavailableError, match='database "none" does not exist'):
+    with pytest.raises(DatabaseUnavailableError, match='database "none" does not exist'):
         open_store(server.rpartition("/")[0] + "/none")
 
 
@@ -184,13 +185,13 @@ def test_connections_that_broke_are_replaced(server: str) -> None:
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :name AND pid <> pg_backend_pid()"
     )
     with contextlib.closing(open_store(url)) as store:
-        store.add_federation(FEDERATION)
-        store.federation("fed")
+        store.federations.add(FEDERATION)
+        store.federations.get("fed")
         with connected(server) as connection:
             connection.execute(end, {"name": url.rpartition("/")[2]})
-        assert store.federation("fed") == FEDERATION
-        assert store.move_federation("fed", FederationState.RUNNING, since=[FederationState.CREATED], at=2.0)
-        found = store.federation("fed")
+        assert store.federations.get("fed") == FEDERATION
+        assert store.federations.move("fed", FederationState.RUNNING, since=[FederationState.CREATED], at=2.0)
+        found = store.federations.get("fed")
         assert found == replace(FEDERATION, state=FederationState.RUNNING, changed_at=2.0)
 
 
@@ -202,8 +203,8 @@ def test_a_database_that_stays_locked_is_unavailable(tmp_path: Path, monkeypatch
         contextlib.closing(sqlite3.connect(path)) as lock,
     ):
         lock.execute("BEGIN IMMEDIATE")
-        with pytest.raises(UnavailableError, match="database is locked"):
-            store.add_federation(FEDERATION)
-        assert store.federation("fed") is None  # readers do not wait
+        with pytest.raises(DatabaseUnavailableError, match="database is locked"):
+            store.federations.add(FEDERATION)
+        assert store.federations.get("fed") is None  # readers do not wait
         lock.rollback()
-        assert store.add_federation(FEDERATION)
+        assert store.federations.add(FEDERATION)

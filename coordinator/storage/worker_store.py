@@ -1,0 +1,46 @@
+"""What workers share through the database: leases and secrets."""
+
+from sqlalchemy import Connection, delete, or_, select
+
+from coordinator.storage.database import Database
+from coordinator.storage.tables import leases, secrets
+
+__all__ = ["WorkerStore"]
+
+
+class WorkerStore:
+    """Leases and secrets in the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def take_lease(self, name: str, owner: str, *, now: float, seconds: float) -> bool:
+        """Take or renew a lease until `now + seconds`; return False if another worker holds it."""
+        new = self._database.insert(leases)
+        take = new.on_conflict_do_update(
+            index_elements=[leases.c.name],
+            set_={"owner": new.excluded.owner, "until": new.excluded.until},
+            # A lease that ends much later than any lease can was taken before a clock was set back. "Much later":
+            # this call may have waited for the writer's lock while the owner renewed its lease.
+            where=or_(leases.c.owner == owner, leases.c.until <= now, leases.c.until > now + 3 * seconds),
+        ).returning(leases.c.owner)
+        values = {"name": name, "owner": owner, "until": now + seconds}
+        return self._database.write(lambda connection: connection.execute(take, values).first() is not None)
+
+    def release_lease(self, name: str, owner: str) -> None:
+        """Let another worker take the lease at once. Do nothing if `owner` does not hold it."""
+        drop = delete(leases).where(leases.c.name == name, leases.c.owner == owner)
+        self._database.write(lambda connection: connection.execute(drop) and None)
+
+    def secret(self, name: str, value: str) -> str:
+        """Return the stored text of this name; if it is missing, store and return `value` (such as a token's hash)."""
+        find = select(secrets.c.value).where(secrets.c.name == name)
+        add = self._database.insert(secrets).on_conflict_do_nothing()
+
+        def work(connection: Connection) -> str:
+            connection.execute(add, {"name": name, "value": value})
+            stored: str = connection.execute(find).scalar_one()
+            return stored
+
+        known = self._database.read(find)
+        return known[0][0] if known else self._database.write(work)

@@ -1,0 +1,45 @@
+"""The evaluation of the global model between rounds."""
+
+import json
+from typing import Any
+
+from coordinator.rounds.evaluation import Evaluator
+from coordinator.rounds.state_machine import RoundStateMachine
+from coordinator.storage.records import RoundState
+from edgefl.errors import DataError
+from edgefl.federation.settings import (
+    EvaluationSettings,
+)
+from edgefl.federation.settings import RoundSettings as RoundSettings
+from tests.coordinator.stage import Stage
+from tests.device_runtime.federation import bundle
+
+
+def test_evaluation_that_fails_is_told_and_stops_no_round(stage: Stage) -> None:
+    devices = stage.begin(evaluation=EvaluationSettings(data="digits"))
+    stage.advance()
+    for device in devices:
+        stage.do(device)
+    stage.advance()
+    assert stage.federation is not None
+
+    def fail(weights: object) -> Any:
+        raise DataError("the data are gone", fix="Bring them back.")
+
+    RoundStateMachine(stage.context, stage.federation, fail).advance()
+    assert stage.state == RoundState.DONE
+    assert "the data are gone" in json.loads(stage.round.report)["evaluation_error"]
+
+
+def test_the_global_model_is_evaluated_on_the_coordinators_data(stage: Stage) -> None:
+    devices = stage.begin(evaluation=EvaluationSettings(data="digits"))
+    stage.advance()
+    for device in devices:
+        stage.do(device, shift=0.0)
+    stage.advance()
+    assert stage.federation is not None
+    evaluator = Evaluator(bundle(), EvaluationSettings(data="digits"))
+    RoundStateMachine(stage.context, stage.federation, evaluator.score).advance()
+    report = json.loads(stage.round.report)
+    assert 0 <= report["accuracy"] <= 1
+    assert report["test_samples"] > 100
