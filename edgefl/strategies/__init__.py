@@ -44,6 +44,8 @@ order_statistics.py  medians and trimmed means, block by block
 """
 
 from edgefl.strategies.aggregation import AggregationMethod, AggregationSettings, UpdateWeighting
+from edgefl.strategies.averaging_strategy import AveragingStrategy, FineTunedStrategy
+from edgefl.strategies.composable_strategy import ComposableStrategy
 from edgefl.strategies.compression_baselines import (
     DriveAverage,
     EdenAverage,
@@ -128,6 +130,9 @@ __all__ = [
     "Placement",
     "Frozen",
     # what they share
+    "AveragingStrategy",
+    "FineTunedStrategy",
+    "ComposableStrategy",
     "AggregationMethod",
     "AggregationSettings",
     "UpdateWeighting",

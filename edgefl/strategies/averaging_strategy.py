@@ -6,7 +6,7 @@ here: orders with their predictions, checks, the average, fine-tuning at the end
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from edgefl.local_rules import Descent
@@ -19,22 +19,34 @@ from edgefl.strategies.round_estimate import RoundEstimate, estimates_of
 from edgefl.strategies.strategy import ClientUpdate, ClientUpdates, Model, Participant, PlannedTask, RoundContext
 from edgefl.strategies.update_checks import movement
 from edgefl.strategies.uplink import Uplink
+from edgefl.values import PositiveCount, check_fields
 
-__all__ = ["AveragingStrategy", "MappedUpdates", "shared"]
+__all__ = ["AveragingStrategy", "FineTunedStrategy", "MappedUpdates", "shared"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AveragingStrategy(ABC):
-    """A strategy that averages parts. Its settings are the fields of the dataclass that it is."""
+    """A strategy that averages submodels. Its settings are its fields; a subclass changes defaults and adds fields.
 
-    __slots__ = ()
-    descent: Descent
-    """How devices train."""
-    averaging: AggregationSettings
-    personal: Personalisation
-    assumed_samples: int
-    """Training samples that a device is planned with until its first result says how many it has."""
+    Call an inherited method by its class, `AveragingStrategy.combine(self, ...)`: `slots=True` creates the class a
+    second time, and `super()` without arguments would still refer to the first.
+    """
+
+    name: ClassVar[str]
     models: ClassVar[int] = 1
-    """How many models of its part's size a device trains in a round."""
+    """The number of models of its submodel's size that a device trains in a round."""
+    descent: Descent = field(default_factory=Descent)
+    """How devices train."""
+    averaging: AggregationSettings = field(default_factory=AggregationSettings)
+    assumed_samples: PositiveCount = 1000
+    """The number of training samples to plan a device with until its first result reports it."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        self.check_settings()
+
+    def check_settings(self) -> None:  # noqa: B027 - most strategies have nothing to add
+        """Raise a `FieldError` if settings contradict each other. Each was checked on its own before."""
 
     @property
     @abstractmethod
@@ -91,11 +103,8 @@ class AveragingStrategy(ABC):
     def personalise(
         self, model: Model, participants: Sequence[Participant], round_context: RoundContext
     ) -> Mapping[str, PlannedTask]:
-        """Let every device fine-tune its part."""
-        rounds = self._rounds(model, participants, round_context)
-        return fine_tuning(
-            self.personal, self.descent, rounds, shared(self.parts(model, rounds, round_context)), round_context
-        )
+        """Return no tasks: devices do nothing with the last model."""
+        return {}
 
     def extract(self, model: Model, fraction: float, seed: int) -> Mask:
         """Return the leading channels."""
@@ -105,6 +114,22 @@ class AveragingStrategy(ABC):
         self, model: Model, participants: Sequence[Participant], round_context: RoundContext
     ) -> dict[str, RoundEstimate]:
         return estimates_of(model.graph, participants, round_context, self.assumed_samples, self.models)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FineTunedStrategy(AveragingStrategy):
+    """A strategy that averages submodels and whose devices may fine-tune theirs at the end."""
+
+    personal: Personalisation = field(default_factory=Personalisation)
+
+    def personalise(
+        self, model: Model, participants: Sequence[Participant], round_context: RoundContext
+    ) -> Mapping[str, PlannedTask]:
+        """Let every device fine-tune its submodel."""
+        rounds = self._rounds(model, participants, round_context)
+        return fine_tuning(
+            self.personal, self.descent, rounds, shared(self.parts(model, rounds, round_context)), round_context
+        )
 
 
 def shared(masks: Mapping[str, Mask]) -> dict[str, Mask]:

@@ -5,10 +5,11 @@ strategy names the three with the defaults of its paper; what it does beyond the
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from edgefl.masks import Mask, Weights
 from edgefl.model_graph import ModelGraph
-from edgefl.strategies.averaging_strategy import AveragingStrategy
+from edgefl.strategies.averaging_strategy import FineTunedStrategy
 from edgefl.strategies.freezing import Freezing, Frozen, body_of
 from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.strategy import Model, Participant, RoundContext
@@ -19,13 +20,13 @@ from edgefl.strategies.widths import Widths
 __all__ = ["ComposableStrategy"]
 
 
-class ComposableStrategy(AveragingStrategy):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComposableStrategy(FineTunedStrategy):
     """A strategy that averages parts, which its settings choose."""
 
-    __slots__ = ()
-    widths: Widths
-    freezing: Freezing
-    uplinks: UplinkChoice
+    widths: Widths = field(default_factory=Widths)
+    freezing: Freezing = field(default_factory=Freezing)
+    uplinks: UplinkChoice = field(default_factory=UplinkChoice)
 
     @property
     def uplink(self) -> Uplink:
@@ -36,7 +37,7 @@ class ComposableStrategy(AveragingStrategy):
         """Start from the weights as they are; a model that is all head has nothing to freeze it for."""
         if self.freezing.frozen is not Frozen.NONE:
             body_of(graph)
-        return super().begin(graph, weights)
+        return FineTunedStrategy.begin(self, graph, weights)
 
     def parts(
         self, model: Model, rounds: Mapping[str, RoundEstimate], round_context: RoundContext

@@ -10,14 +10,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from edgefl.local_rules import Descent
-from edgefl.strategies.aggregation import AggregationSettings
 from edgefl.strategies.composable_strategy import ComposableStrategy
 from edgefl.strategies.compressed_uplink import CompressionSettings
-from edgefl.strategies.freezing import Freezing
-from edgefl.strategies.personalisation import Personalisation
 from edgefl.strategies.uplinks import Sent, UplinkChoice
-from edgefl.strategies.widths import Widths
-from edgefl.values import PositiveCount, check_fields
 
 __all__ = ["DriveAverage", "EdenAverage", "RandomSubsampling", "SignSGD", "TernGradAverage", "TopKAverage"]
 
@@ -29,15 +24,9 @@ class _Compressed(ComposableStrategy):
     name: ClassVar[str]
     sends: ClassVar[Sent]
     descent: Descent = field(default_factory=lambda: Descent(learning_rate=0.03))
-    widths: Widths = field(default_factory=Widths)
-    freezing: Freezing = field(default_factory=Freezing)
-    uplinks: UplinkChoice
-    averaging: AggregationSettings = field(default_factory=AggregationSettings)
-    personal: Personalisation = field(default_factory=Personalisation)
-    assumed_samples: PositiveCount = 1000
 
-    def __post_init__(self) -> None:
-        check_fields(self)
+    def check_settings(self) -> None:
+        """Raise a `FieldError` if settings contradict each other."""
         self.uplinks.must_be(self.sends, self.name)
 
 

@@ -7,22 +7,21 @@ device predicts with. What it reports as its accuracy is that model's.
 Algorithm 1 averages with equal weights (line 8), which is the default of `weighing` here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from edgefl.local_rules import Descent
 from edgefl.local_rules import DittoRule as DittoRule
 from edgefl.local_rules.descent import NotNegative, Positive
 from edgefl.masks import Mask
 from edgefl.strategies.aggregation import AggregationSettings, UpdateWeighting
 from edgefl.strategies.averaging_strategy import AveragingStrategy
 from edgefl.strategies.round_estimate import RoundEstimate
-from edgefl.strategies.strategy import Model, Participant, PlannedTask, RoundContext
+from edgefl.strategies.strategy import Model, RoundContext
 from edgefl.strategies.uplink import NewValues, Uplink
 from edgefl.strategies.uplinks import Sent
 from edgefl.strategies.widths import Widths
-from edgefl.values import FieldError, PositiveCount, check_fields
+from edgefl.values import FieldError
 
 __all__ = ["Ditto"]
 
@@ -33,7 +32,6 @@ class Ditto(AveragingStrategy):
 
     name: ClassVar[str] = "ditto"
     models: ClassVar[int] = 2
-    descent: Descent = field(default_factory=Descent)
     pull: NotNegative = 1.0
     """lambda: how strongly a device's own model is pulled to the global one."""
     own_rate: Positive | None = field(default=None, metadata={"absent": "that of the global model"})
@@ -41,10 +39,9 @@ class Ditto(AveragingStrategy):
     widths: Widths = field(default_factory=Widths)
     sent: Sent = Sent.VALUES
     averaging: AggregationSettings = field(default_factory=lambda: AggregationSettings(weighing=UpdateWeighting.EQUAL))
-    assumed_samples: PositiveCount = 1000
 
-    def __post_init__(self) -> None:
-        check_fields(self)
+    def check_settings(self) -> None:
+        """Raise a `FieldError` if settings contradict each other."""
         if self.sent is not Sent.VALUES:
             raise FieldError(
                 f"is {self.sent.value!r}, and Ditto's devices send new values: its rule trains two models at once, "
@@ -63,9 +60,3 @@ class Ditto(AveragingStrategy):
     ) -> Mapping[str, Mask]:
         """Give every device the part that it can train twice in time; leave out those that can train none."""
         return self.widths.masks(rounds, round_context)
-
-    def personalise(
-        self, model: Model, participants: Sequence[Participant], round_context: RoundContext
-    ) -> Mapping[str, PlannedTask]:
-        """Ask for nothing: every device has its own model already."""
-        return {}

@@ -6,17 +6,10 @@ term it is FedProx. Channels, frozen layers and the uplink are settings, so othe
 with a name and defaults of their own have a file of their own.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
-from edgefl.local_rules import Descent
-from edgefl.strategies.aggregation import AggregationSettings
 from edgefl.strategies.composable_strategy import ComposableStrategy
-from edgefl.strategies.freezing import Freezing
-from edgefl.strategies.personalisation import Personalisation
-from edgefl.strategies.uplinks import UplinkChoice
-from edgefl.strategies.widths import Widths
-from edgefl.values import PositiveCount, check_fields
 
 __all__ = ["FedAvg"]
 
@@ -26,13 +19,3 @@ class FedAvg(ComposableStrategy):
     """Federated averaging."""
 
     name: ClassVar[str] = "fedavg"
-    descent: Descent = field(default_factory=Descent)
-    widths: Widths = field(default_factory=Widths)
-    freezing: Freezing = field(default_factory=Freezing)
-    uplinks: UplinkChoice = field(default_factory=UplinkChoice)
-    averaging: AggregationSettings = field(default_factory=AggregationSettings)
-    personal: Personalisation = field(default_factory=Personalisation)
-    assumed_samples: PositiveCount = 1000
-
-    def __post_init__(self) -> None:
-        check_fields(self)

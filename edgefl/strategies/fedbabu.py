@@ -9,14 +9,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from edgefl.local_rules import Descent
-from edgefl.strategies.aggregation import AggregationSettings
 from edgefl.strategies.composable_strategy import ComposableStrategy
 from edgefl.strategies.freezing import Freezing, Frozen
 from edgefl.strategies.perfedmask import authors_descent
 from edgefl.strategies.personalisation import Personalisation
-from edgefl.strategies.uplinks import UplinkChoice
 from edgefl.strategies.widths import Width, Widths
-from edgefl.values import PositiveCount, check_fields
 
 __all__ = ["FedBABU"]
 
@@ -29,10 +26,4 @@ class FedBABU(ComposableStrategy):
     descent: Descent = field(default_factory=authors_descent)
     widths: Widths = field(default_factory=lambda: Widths(width=Width.FULL))
     freezing: Freezing = field(default_factory=lambda: Freezing(frozen=Frozen.HEAD))
-    uplinks: UplinkChoice = field(default_factory=UplinkChoice)
-    averaging: AggregationSettings = field(default_factory=AggregationSettings)
     personal: Personalisation = field(default_factory=lambda: Personalisation(fine_tune_epochs=5))
-    assumed_samples: PositiveCount = 1000
-
-    def __post_init__(self) -> None:
-        check_fields(self)

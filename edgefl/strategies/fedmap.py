@@ -42,7 +42,7 @@ from edgefl.masks import Array, Mask, Weights, full_mask
 from edgefl.model_graph import ModelGraph, TensorRole
 from edgefl.noise import derive
 from edgefl.strategies.aggregation import AggregationSettings, UpdateWeighting
-from edgefl.strategies.averaging_strategy import AveragingStrategy
+from edgefl.strategies.averaging_strategy import FineTunedStrategy
 from edgefl.strategies.capacities import Submodels, capacities_of
 from edgefl.strategies.mask_posterior import (
     add_counts,
@@ -51,14 +51,13 @@ from edgefl.strategies.mask_posterior import (
     probabilities,
     sent_probabilities,
 )
-from edgefl.strategies.personalisation import Personalisation
 from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.running_mean import applied
 from edgefl.strategies.strategy import ClientUpdate, ClientUpdates, Model, Participant, PlannedTask, RoundContext
 from edgefl.strategies.update_checks import check_mask_kept
 from edgefl.strategies.uplink import NewValues, Uplink, settings_for
 from edgefl.strategies.uplinks import Sent
-from edgefl.values import Dimension, FieldError, PositiveCount, Prediction, Quantity, check_fields
+from edgefl.values import Dimension, FieldError, PositiveCount, Prediction, Quantity
 
 __all__ = ["FedMAP"]
 
@@ -69,7 +68,7 @@ Prior = Annotated[float, Quantity(Dimension.NUMBER, "a number above 1", "2", low
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FedMAP(AveragingStrategy):
+class FedMAP(FineTunedStrategy):
     """Probabilistic masks and weights, in turns."""
 
     name: ClassVar[str] = "fedmap"
@@ -97,11 +96,9 @@ class FedMAP(AveragingStrategy):
     """eta_s: how far the model goes towards the average."""
     sent: Sent = Sent.VALUES
     averaging: AggregationSettings = field(default_factory=lambda: AggregationSettings(weighing=UpdateWeighting.EQUAL))
-    personal: Personalisation = field(default_factory=Personalisation)
-    assumed_samples: PositiveCount = 1000
 
-    def __post_init__(self) -> None:
-        check_fields(self)
+    def check_settings(self) -> None:
+        """Raise a `FieldError` if settings contradict each other."""
         capacities_of(self.capacities)
         if self.sent is not Sent.VALUES:
             raise FieldError(
@@ -123,7 +120,7 @@ class FedMAP(AveragingStrategy):
 
     def begin(self, graph: ModelGraph, weights: Weights) -> Model:
         """Start from the weights as they are, and with probabilities of one half."""
-        model = AveragingStrategy.begin(self, graph, weights)
+        model = FineTunedStrategy.begin(self, graph, weights)
         shapes = self._shapes(full_mask(graph))
         if not shapes:
             raise MaskError(
@@ -137,7 +134,7 @@ class FedMAP(AveragingStrategy):
     ) -> Mapping[str, PlannedTask]:
         """Let devices learn masks, or give each a submodel to train."""
         if not self.learns_masks(round_context.round):
-            return AveragingStrategy.plan(self, model, participants, round_context)
+            return FineTunedStrategy.plan(self, model, participants, round_context)
         rounds = self._rounds(model, participants, round_context)
         submodels = self._submodels(model, round_context.seed)
         extras = sent_probabilities(submodels.p)
@@ -173,7 +170,7 @@ class FedMAP(AveragingStrategy):
         """Refuse anything but counts from a device that learned a mask, or new values from one that trained."""
         rule = _mask_rule(update)
         if rule is None:
-            return AveragingStrategy.check(self, update)
+            return FineTunedStrategy.check(self, update)
         check_mask_kept(update)
         most = 1 if rule.capacity == 1 else rule.max_draws + 1
         check_counts(update.tensors, self._shapes(update.mask), most)
@@ -181,7 +178,7 @@ class FedMAP(AveragingStrategy):
 
     def movement(self, update: ClientUpdate) -> float:
         """Return how far the weights move: counts move none."""
-        return 0.0 if _mask_rule(update) is not None else AveragingStrategy.movement(self, update)
+        return 0.0 if _mask_rule(update) is not None else FineTunedStrategy.movement(self, update)
 
     def combine(self, model: Model, updates: ClientUpdates, round_context: RoundContext) -> Model:
         """Add counts to what is believed about masks, and average new values.
@@ -194,7 +191,7 @@ class FedMAP(AveragingStrategy):
         if len(counts):
             model = replace(model, state=self._learned(model, counts, round_context))
         if len(values):
-            averaged = AveragingStrategy.combine(self, model, values, round_context).weights
+            averaged = FineTunedStrategy.combine(self, model, values, round_context).weights
             model = replace(model, weights=self._towards(model, averaged))
         return model
 

@@ -12,13 +12,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from edgefl.local_rules import Descent
-from edgefl.strategies.aggregation import AggregationSettings
 from edgefl.strategies.composable_strategy import ComposableStrategy
-from edgefl.strategies.freezing import Freezing
-from edgefl.strategies.personalisation import Personalisation
 from edgefl.strategies.uplinks import Sent, UplinkChoice
-from edgefl.strategies.widths import Widths
-from edgefl.values import PositiveCount, check_fields
 
 __all__ = ["FedMRN"]
 
@@ -29,13 +24,8 @@ class FedMRN(ComposableStrategy):
 
     name: ClassVar[str] = "fedmrn"
     descent: Descent = field(default_factory=lambda: Descent(learning_rate=0.1))
-    widths: Widths = field(default_factory=Widths)
-    freezing: Freezing = field(default_factory=Freezing)
     uplinks: UplinkChoice = field(default_factory=lambda: UplinkChoice(sent=Sent.MASKED_NOISE))
-    averaging: AggregationSettings = field(default_factory=AggregationSettings)
-    personal: Personalisation = field(default_factory=Personalisation)
-    assumed_samples: PositiveCount = 1000
 
-    def __post_init__(self) -> None:
-        check_fields(self)
+    def check_settings(self) -> None:
+        """Raise a `FieldError` if settings contradict each other."""
         self.uplinks.must_be(Sent.MASKED_NOISE, self.name)

@@ -22,7 +22,7 @@ What the paper leaves open, and what is done here:
   median one in tau_eff, and with a median or a trimmed mean tau_eff is the median.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -30,17 +30,13 @@ import numpy as np
 from edgefl.local_rules import Descent, TrainingInput
 from edgefl.masks import gather
 from edgefl.model_graph import TensorRole
-from edgefl.strategies.aggregation import AggregationMethod, AggregationSettings, average, weight_of
+from edgefl.strategies.aggregation import AggregationMethod, average, weight_of
 from edgefl.strategies.averaging_strategy import MappedUpdates
 from edgefl.strategies.composable_strategy import ComposableStrategy
-from edgefl.strategies.freezing import Freezing
-from edgefl.strategies.personalisation import Personalisation
 from edgefl.strategies.strategy import ClientUpdate, ClientUpdates, Model, RoundContext
 from edgefl.strategies.update_checks import values_of
 from edgefl.strategies.uplink import updated
-from edgefl.strategies.uplinks import UplinkChoice
-from edgefl.strategies.widths import Widths
-from edgefl.values import FieldError, LocalResult, LocalWork, PositiveCount, check_fields
+from edgefl.values import FieldError, LocalResult, LocalWork
 
 __all__ = ["FedNova", "believed_steps", "reach"]
 
@@ -55,16 +51,9 @@ class FedNova(ComposableStrategy):
     """Normalised averaging."""
 
     name: ClassVar[str] = "fednova"
-    descent: Descent = field(default_factory=Descent)
-    widths: Widths = field(default_factory=Widths)
-    freezing: Freezing = field(default_factory=Freezing)
-    uplinks: UplinkChoice = field(default_factory=UplinkChoice)
-    averaging: AggregationSettings = field(default_factory=AggregationSettings)
-    personal: Personalisation = field(default_factory=Personalisation)
-    assumed_samples: PositiveCount = 1000
 
-    def __post_init__(self) -> None:
-        check_fields(self)
+    def check_settings(self) -> None:
+        """Raise a `FieldError` if settings contradict each other."""
         if self.descent.learning_rate * self.descent.proximal >= 1:
             raise FieldError(
                 f"is {self.descent.proximal:g}, which times the learning rate is 1 or more: a step would go beyond "

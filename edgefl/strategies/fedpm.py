@@ -35,17 +35,16 @@ from edgefl.local_rules.sampled_masks import drawn, random_weights
 from edgefl.masks import Array, Mask, Weights, add_at, check_weights, full_mask, gather
 from edgefl.model_graph import ModelGraph
 from edgefl.noise import derive, unit
-from edgefl.strategies.aggregation import AggregationSettings, average
-from edgefl.strategies.averaging_strategy import AveragingStrategy, MappedUpdates
+from edgefl.strategies.aggregation import average
+from edgefl.strategies.averaging_strategy import FineTunedStrategy, MappedUpdates
 from edgefl.strategies.freezing import Frozen
-from edgefl.strategies.personalisation import Personalisation
 from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.sampled_mask_uplink import SampledMaskUplink
 from edgefl.strategies.strategy import ClientUpdate, ClientUpdates, Model, RoundContext
 from edgefl.strategies.uplink import Uplink
 from edgefl.strategies.uplinks import Sent
 from edgefl.strategies.widths import Widths
-from edgefl.values import Count, Dimension, FieldError, PositiveCount, Quantity, check_fields
+from edgefl.values import Count, Dimension, FieldError, PositiveCount, Quantity
 from edgefl.wire import Bits
 
 __all__ = ["FedPM", "Posterior", "ServedMask"]
@@ -74,7 +73,7 @@ class ServedMask(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FedPM(AveragingStrategy):
+class FedPM(FineTunedStrategy):
     """Federated probabilistic mask training."""
 
     name: ClassVar[str] = "fedpm"
@@ -95,16 +94,12 @@ class FedPM(AveragingStrategy):
     """Rounds after which counting begins anew."""
     served_mask: ServedMask = ServedMask.DRAWN
     widths: Widths = field(default_factory=Widths)
-    averaging: AggregationSettings = field(default_factory=AggregationSettings)
-    """How norms, biases and statistics are averaged."""
-    personal: Personalisation = field(default_factory=Personalisation)
-    assumed_samples: PositiveCount = 1000
     frozen: Frozen = Frozen.NONE
     sent: Sent | None = field(default=None, metadata={"absent": "one bit a weight"})
     """These two are here to say why they cannot be chosen."""
 
-    def __post_init__(self) -> None:
-        check_fields(self)
+    def check_settings(self) -> None:
+        """Raise a `FieldError` if settings contradict each other."""
         if self.frozen is not Frozen.NONE:
             raise FieldError(
                 f"is {self.frozen.value!r}, and in FedPM no weight is ever trained: what would be frozen is a random "

@@ -12,13 +12,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from edgefl.local_rules import Descent
-from edgefl.strategies.aggregation import AggregationSettings
 from edgefl.strategies.composable_strategy import ComposableStrategy
-from edgefl.strategies.freezing import Freezing
-from edgefl.strategies.personalisation import Personalisation
-from edgefl.strategies.uplinks import UplinkChoice
-from edgefl.strategies.widths import Widths
-from edgefl.values import PositiveCount, check_fields
 
 __all__ = ["FedProx"]
 
@@ -29,12 +23,3 @@ class FedProx(ComposableStrategy):
 
     name: ClassVar[str] = "fedprox"
     descent: Descent = field(default_factory=lambda: Descent(proximal=0.01))
-    widths: Widths = field(default_factory=Widths)
-    freezing: Freezing = field(default_factory=Freezing)
-    uplinks: UplinkChoice = field(default_factory=UplinkChoice)
-    averaging: AggregationSettings = field(default_factory=AggregationSettings)
-    personal: Personalisation = field(default_factory=Personalisation)
-    assumed_samples: PositiveCount = 1000
-
-    def __post_init__(self) -> None:
-        check_fields(self)

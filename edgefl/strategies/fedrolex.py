@@ -12,14 +12,8 @@ rolls the other way round, which makes no difference. Their norms and their scal
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from edgefl.local_rules import Descent
-from edgefl.strategies.aggregation import AggregationSettings
 from edgefl.strategies.composable_strategy import ComposableStrategy
-from edgefl.strategies.freezing import Freezing
-from edgefl.strategies.personalisation import Personalisation
-from edgefl.strategies.uplinks import UplinkChoice
 from edgefl.strategies.widths import Placement, Width, Widths
-from edgefl.values import PositiveCount, check_fields
 
 __all__ = ["FedRolex"]
 
@@ -29,13 +23,4 @@ class FedRolex(ComposableStrategy):
     """Federated averaging of rolling parts."""
 
     name: ClassVar[str] = "fedrolex"
-    descent: Descent = field(default_factory=Descent)
     widths: Widths = field(default_factory=lambda: Widths(width=Width.LEVELS, placement=Placement.ROLLING))
-    freezing: Freezing = field(default_factory=Freezing)
-    uplinks: UplinkChoice = field(default_factory=UplinkChoice)
-    averaging: AggregationSettings = field(default_factory=AggregationSettings)
-    personal: Personalisation = field(default_factory=Personalisation)
-    assumed_samples: PositiveCount = 1000
-
-    def __post_init__(self) -> None:
-        check_fields(self)

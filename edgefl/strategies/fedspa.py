@@ -38,15 +38,14 @@ from edgefl.masks import Mask, Weights, full_mask
 from edgefl.model_graph import Cost, ModelGraph
 from edgefl.noise import derive
 from edgefl.strategies.aggregation import AggregationSettings, UpdateWeighting
-from edgefl.strategies.averaging_strategy import AveragingStrategy
+from edgefl.strategies.averaging_strategy import FineTunedStrategy
 from edgefl.strategies.difference_uplink import Differences
 from edgefl.strategies.initial_masks import filled_widths, random_channels_of, random_weights_of
 from edgefl.strategies.largest_channels import largest_channels, largest_fraction
-from edgefl.strategies.personalisation import Personalisation
 from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.running_mean import Overlap
 from edgefl.strategies.strategy import Model, RoundContext
-from edgefl.values import Count, Dimension, Fraction, PositiveCount, Quantity, check_fields
+from edgefl.values import Count, Dimension, Fraction, Quantity
 
 __all__ = ["FedSpa", "FirstMasks"]
 
@@ -63,7 +62,7 @@ class FirstMasks(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FedSpa(AveragingStrategy):
+class FedSpa(FineTunedStrategy):
     """Personal sparse masks of constant size; the defaults are the paper's, but for `first_masks`."""
 
     name: ClassVar[str] = "fedspa"
@@ -84,11 +83,6 @@ class FedSpa(AveragingStrategy):
     averaging: AggregationSettings = field(
         default_factory=lambda: AggregationSettings(overlap=Overlap.PARTICIPANTS, weighing=UpdateWeighting.EQUAL)
     )
-    personal: Personalisation = field(default_factory=Personalisation)
-    assumed_samples: PositiveCount = 1000
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     @property
     def uplink(self) -> Differences:
@@ -102,7 +96,7 @@ class FedSpa(AveragingStrategy):
             erk_densities(full_mask(graph), self.density)
         else:
             filled_widths(graph, self._sparse_enough(graph))
-        return AveragingStrategy.begin(self, graph, weights)
+        return FineTunedStrategy.begin(self, graph, weights)
 
     def parts(
         self, model: Model, rounds: Mapping[str, RoundEstimate], round_context: RoundContext

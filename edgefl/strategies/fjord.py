@@ -13,14 +13,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from edgefl.local_rules import Descent, OrderedDropout
-from edgefl.strategies.aggregation import AggregationSettings
 from edgefl.strategies.composable_strategy import ComposableStrategy
-from edgefl.strategies.freezing import Freezing
-from edgefl.strategies.personalisation import Personalisation
 from edgefl.strategies.uplink import NewValues, Uplink
-from edgefl.strategies.uplinks import Sent, UplinkChoice
+from edgefl.strategies.uplinks import Sent
 from edgefl.strategies.widths import Placement, Width, Widths
-from edgefl.values import FieldError, PositiveCount, check_fields
+from edgefl.values import FieldError
 
 __all__ = ["FjORD"]
 
@@ -32,14 +29,9 @@ class FjORD(ComposableStrategy):
     name: ClassVar[str] = "fjord"
     descent: Descent = field(default_factory=lambda: Descent(learning_rate=0.1, weight_decay=1e-4))
     widths: Widths = field(default_factory=lambda: Widths(width=Width.LEVELS, levels="1, 0.8, 0.6, 0.4, 0.2"))
-    freezing: Freezing = field(default_factory=Freezing)
-    uplinks: UplinkChoice = field(default_factory=UplinkChoice)
-    averaging: AggregationSettings = field(default_factory=AggregationSettings)
-    personal: Personalisation = field(default_factory=Personalisation)
-    assumed_samples: PositiveCount = 1000
 
-    def __post_init__(self) -> None:
-        check_fields(self)
+    def check_settings(self) -> None:
+        """Raise a `FieldError` if settings contradict each other."""
         if self.widths.placement is not Placement.LEADING:
             raise FieldError(
                 f"is {self.widths.placement.value!r}, and ordered dropout is about leading channels",

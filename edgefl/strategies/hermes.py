@@ -30,22 +30,20 @@ from typing import ClassVar
 import numpy as np
 
 from edgefl.errors import MaskError
-from edgefl.local_rules import ChannelPruning, Descent, PrunedNoise
+from edgefl.local_rules import ChannelPruning, PrunedNoise
 from edgefl.local_rules.channel_pruning import PruningScope
 from edgefl.masks import Mask, Weights, holders
 from edgefl.model_graph import Cost, ModelGraph
 from edgefl.planning import widest
-from edgefl.strategies.aggregation import AggregationSettings
-from edgefl.strategies.averaging_strategy import AveragingStrategy
+from edgefl.strategies.averaging_strategy import FineTunedStrategy
 from edgefl.strategies.freezing import Freezing, Frozen, body_of
 from edgefl.strategies.largest_channels import largest_channels, largest_fraction
-from edgefl.strategies.personalisation import Personalisation
 from edgefl.strategies.pruned_uplink import PrunedUplink, trained_part
 from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.running_mean import Overlap
 from edgefl.strategies.strategy import ClientUpdates, Model, Participant, RoundContext
 from edgefl.strategies.uplinks import Sent, UplinkChoice
-from edgefl.values import FieldError, Fraction, PositiveCount, Ratio, check_fields
+from edgefl.values import FieldError, Fraction, PositiveCount, Ratio
 
 __all__ = ["Aggregation", "Hermes"]
 
@@ -60,11 +58,10 @@ class Aggregation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hermes(AveragingStrategy):
+class Hermes(FineTunedStrategy):
     """Personal submodels by structured pruning; the defaults are the paper's, but for those that it does not give."""
 
     name: ClassVar[str] = "hermes"
-    descent: Descent = field(default_factory=Descent)
     accuracy_threshold: Fraction = 0.5
     """A device prunes when its accuracy on its validation data is above this."""
     kept_target: Fraction = 0.3
@@ -80,12 +77,9 @@ class Hermes(AveragingStrategy):
     aggregation: Aggregation = Aggregation.HOLDERS
     freezing: Freezing = field(default_factory=Freezing)
     uplinks: UplinkChoice = field(default_factory=UplinkChoice)
-    averaging: AggregationSettings = field(default_factory=AggregationSettings)
-    personal: Personalisation = field(default_factory=Personalisation)
-    assumed_samples: PositiveCount = 1000
 
-    def __post_init__(self) -> None:
-        check_fields(self)
+    def check_settings(self) -> None:
+        """Raise a `FieldError` if settings contradict each other."""
         if self.uplinks.sent not in (Sent.VALUES, Sent.MASKED_NOISE):
             raise FieldError(
                 f"is {self.uplinks.sent.value!r}, whose rule compresses a part as it was given, and here it is pruned "
@@ -104,7 +98,7 @@ class Hermes(AveragingStrategy):
         """Start from the weights as they are; a model that is all head has nothing to freeze it for."""
         if self.freezing.frozen is not Frozen.NONE:
             body_of(graph)
-        return super(Hermes, self).begin(graph, weights)  # a class with slots is made anew, so its name is said
+        return FineTunedStrategy.begin(self, graph, weights)
 
     @property
     def uplink(self) -> PrunedUplink:
@@ -131,7 +125,7 @@ class Hermes(AveragingStrategy):
 
     def combine(self, model: Model, updates: ClientUpdates, round_context: RoundContext) -> Model:
         """Average the new values where they are to be averaged."""
-        averaged = AveragingStrategy.combine(self, model, updates, round_context)
+        averaged = FineTunedStrategy.combine(self, model, updates, round_context)
         if self.aggregation is Aggregation.HOLDERS:
             return averaged
         return replace(averaged, weights=_undisputed(model, averaged.weights, updates))

@@ -37,13 +37,10 @@ from edgefl.model_graph import TensorRole
 from edgefl.strategies.aggregation import AggregationSettings, UpdateWeighting, average
 from edgefl.strategies.averaging_strategy import MappedUpdates
 from edgefl.strategies.composable_strategy import ComposableStrategy
-from edgefl.strategies.freezing import Freezing
-from edgefl.strategies.personalisation import Personalisation
 from edgefl.strategies.strategy import ClientUpdate, ClientUpdates, Model, RoundContext
 from edgefl.strategies.update_checks import values_of
-from edgefl.strategies.uplinks import Sent, UplinkChoice
+from edgefl.strategies.uplinks import Sent
 from edgefl.strategies.widths import Width, Widths
-from edgefl.values import PositiveCount, check_fields
 
 __all__ = ["HeteroFL", "trained_rows"]
 
@@ -66,14 +63,7 @@ class HeteroFL(ComposableStrategy):
     masked_head: bool = True
     """Whether a row of the head is averaged only over devices that have its class. It takes a model with masked loss,
     and devices that send values: where they send less, it cannot be seen which rows were trained, and all count."""
-    freezing: Freezing = field(default_factory=Freezing)
-    uplinks: UplinkChoice = field(default_factory=UplinkChoice)
     averaging: AggregationSettings = field(default_factory=lambda: AggregationSettings(weighing=UpdateWeighting.EQUAL))
-    personal: Personalisation = field(default_factory=Personalisation)
-    assumed_samples: PositiveCount = 1000
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def combine(self, model: Model, updates: ClientUpdates, round_context: RoundContext) -> Model:
         """Average rows of the head over those that trained them, and statistics over those that have the most."""

@@ -19,13 +19,10 @@ from typing import ClassVar
 
 from edgefl.local_rules import Descent
 from edgefl.local_rules.descent import Schedule
-from edgefl.strategies.aggregation import AggregationSettings
 from edgefl.strategies.composable_strategy import ComposableStrategy
 from edgefl.strategies.freezing import Freezing, Frozen
 from edgefl.strategies.personalisation import Personalisation
-from edgefl.strategies.uplinks import UplinkChoice
 from edgefl.strategies.widths import Width, Widths
-from edgefl.values import PositiveCount, check_fields
 
 __all__ = ["PerFedMask", "authors_descent"]
 
@@ -43,10 +40,4 @@ class PerFedMask(ComposableStrategy):
     descent: Descent = field(default_factory=authors_descent)
     widths: Widths = field(default_factory=lambda: Widths(width=Width.FULL))
     freezing: Freezing = field(default_factory=lambda: Freezing(frozen=Frozen.PLANNED))
-    uplinks: UplinkChoice = field(default_factory=UplinkChoice)
-    averaging: AggregationSettings = field(default_factory=AggregationSettings)
     personal: Personalisation = field(default_factory=lambda: Personalisation(fine_tune_epochs=5))
-    assumed_samples: PositiveCount = 1000
-
-    def __post_init__(self) -> None:
-        check_fields(self)

@@ -69,6 +69,7 @@ def _check(found: object, name: str) -> None:
             fix="A strategy is a frozen dataclass of its settings; docs/own_strategy.md has an example.",
         )
     missing = [method for method in _METHODS if not callable(getattr(found, method, None))]
+    missing += [] if hasattr(found, "name") else ["name"]
     if missing or inspect.isabstract(found):
         missing = missing or sorted(found.__abstractmethods__)
         raise SchemaError(

@@ -45,8 +45,8 @@ def test_settings_of_a_class_elsewhere_are_checked_like_all_others() -> None:
         ("examples.nothing_here:Mine", "no module 'examples.nothing_here'.*run from the folder"),
         ("examples.own_strategy:Momentum", "'examples.own_strategy' has no 'Momentum'"),
         ("examples.own_strategy:np", "is no dataclass"),
-        ("examples.own_strategy:Descent", "lacks what every strategy has: begin, plan, check, movement, combine"),
-        ("examples.own_strategy:ComposableStrategy", "is no dataclass"),
+        ("examples.own_strategy:Model", "lacks what every strategy has: begin, plan, check, movement, combine"),
+        ("examples.own_strategy:ComposableStrategy", "lacks what every strategy has: name"),
         ("needs_another:Mine", "needs 'a_package_that_is_nowhere', which is not here"),
         ("fails:Mine", "importing 'fails' failed with ValueError: on purpose"),
         ("half:Half", "half:Half lacks what every strategy has: parts, uplink"),
@@ -63,7 +63,7 @@ def test_a_name_that_leads_to_no_strategy_is_told_why(
         "",
     ]
     (tmp_path / "half.py").write_text(
-        "\n".join([*lines, "@dataclass", "class Half(AveragingStrategy):", "    name = 'half'"])
+        "\n".join([*lines, "@dataclass(frozen=True)", "class Half(AveragingStrategy):", "    name = 'half'"])
     )
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SchemaError, match=message):
