@@ -14,13 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from edgefl.artifacts.cut import GRADIENT
+from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC
 from export.engines import Arrays
 from export.kinks import CalmBatch, calm_batch, nudge
 from export.ops.dropout import SEED
 from export.parity import random_batch, state_of
 from export.shared_dropout_noise import SameNoise
-from export.training_graph import NEW
 
 __all__ = ["FIRST_STEP", "Walk", "distance", "follow", "plan_walk"]
 
@@ -90,8 +89,8 @@ def follow(walk: Walk, step: Callable[[Arrays], Arrays]) -> Arrays:
             if name.startswith(GRADIENT):
                 tensor = name.removeprefix(GRADIENT)
                 weights[tensor] = np.asarray(weights[tensor] - rate * value)
-            elif name.startswith(NEW):
-                weights[name.removeprefix(NEW)] = value
+            elif name.startswith(NEW_STATISTIC):
+                weights[name.removeprefix(NEW_STATISTIC)] = value
     return weights
 
 

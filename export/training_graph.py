@@ -11,16 +11,13 @@ import onnx
 import torch
 from torch import nn
 
-from edgefl.artifacts.cut import GRADIENT
+from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC
 from export.emitter import Shape
 from export.losses import Loss, emit_loss
 from export.trace import Value, declared_shape
 from export.walk import Walked, walk
 
-__all__ = ["NEW", "training_graph"]
-
-NEW = "new:"
-"""What the name of a new running statistic begins with; the buffer's name follows."""
+__all__ = ["training_graph"]
 
 
 def training_graph(
@@ -39,7 +36,7 @@ def training_graph(
         if gradient is not None:
             outputs[GRADIENT + name] = (gradient, "float32", declared_shape(value))
     for name, value in t.statistics.items():
-        outputs[NEW + name] = (value.name, value.dtype, declared_shape(value))
+        outputs[NEW_STATISTIC + name] = (value.name, value.dtype, declared_shape(value))
     inputs = {"x": _declared(walked.input)} | emitted.inputs | t.inputs
     inputs |= {name: _declared(value) for name, value in (walked.parameters | walked.buffers).items()}
     return t.emit.finish(type(model).__name__, inputs, outputs), walked

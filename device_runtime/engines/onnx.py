@@ -13,14 +13,13 @@ import onnxruntime
 
 from device_runtime.engines.engine import ThreadSettings
 from device_runtime.engines.float_environment import kept_float_environment
+from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC, cut_training_graph
 from edgefl.errors import ExportError, MaskError
 from edgefl.local_rules import Batch, StepResult, trained_parameters
 from edgefl.masks import Array, Mask, Weights
 
 __all__ = ["OnnxEngine", "OnnxPredictor", "OnnxStep", "open_engine", "open_session"]
 
-GRADIENT = "grad:"
-STATISTIC = "new:"
 _NUMPY = {
     "tensor(float)": np.float32,
     "tensor(int64)": np.int64,
@@ -47,8 +46,7 @@ class OnnxEngine:
 
     def train_step(self, graph: bytes, mask: Mask, *, labels: Array | None = None) -> "OnnxStep":
         """Load a training graph, cut for what the mask trains."""
-        trained = trained_parameters(mask)
-        return OnnxStep(open_session(_cut(graph, trained), self.threads), trained, labels)
+        return OnnxStep(open_session(_cut(graph, mask), self.threads), trained_parameters(mask), labels)
 
     def predictor(self, model: bytes) -> "OnnxPredictor":
         """Load a model, with its weights inside or as inputs."""
@@ -128,7 +126,7 @@ class OnnxStep:
             self._bind_output(name, dtype, _shape(name, weights, batch))
         self._samples = len(batch.x)
         self._gradients = _named(self._buffers, GRADIENT)
-        self._statistics = _named(self._buffers, STATISTIC)
+        self._statistics = _named(self._buffers, NEW_STATISTIC)
 
     def _bind_output(self, name: str, dtype: Any, shape: tuple[int, ...]) -> None:
         """Let the graph write an output to memory that is the same in every step while shapes stay."""
@@ -188,33 +186,25 @@ def _outputs(session: Any) -> dict[str, Any]:
 
 def _is_known(output: str, inputs: set[str]) -> bool:
     return output in ("loss", "correct") or any(
-        output.startswith(prefix) and output.removeprefix(prefix) in inputs for prefix in (GRADIENT, STATISTIC)
+        output.startswith(prefix) and output.removeprefix(prefix) in inputs for prefix in (GRADIENT, NEW_STATISTIC)
     )
 
 
 def _shape(output: str, weights: Weights, batch: Batch) -> tuple[int, ...]:
-    for prefix in (GRADIENT, STATISTIC):
+    for prefix in (GRADIENT, NEW_STATISTIC):
         if output.startswith(prefix):
             return weights[output.removeprefix(prefix)].shape
     return (len(batch.x),) if output == "correct" else ()
 
 
-def _cut(graph: bytes, trained: Collection[str]) -> bytes:
-    """Cut the graph for what is trained, if it is not cut already and the package that can do it is here."""
+def _cut(graph: bytes, mask: Mask) -> bytes:
+    """Cut the graph for what the mask trains, if the onnx package is installed."""
     if importlib.util.find_spec("onnx") is None:
         return graph
-    import onnx
-
-    from edgefl.artifacts.cut import cut
-
     try:
-        model = onnx.load_from_string(graph)
-    except Exception:  # protobuf's own error; onnxruntime will say what is wrong with it
+        return cut_training_graph(graph, mask)
+    except Exception:  # protobuf cannot parse it; onnxruntime will say what is wrong with it
         return graph
-    offered = {node.name.removeprefix(GRADIENT) for node in model.graph.output if node.name.startswith(GRADIENT)}
-    if not offered - set(trained):
-        return graph
-    return bytes(cut(model, [name for name in trained if name in offered]).SerializeToString())
 
 
 def open_session(model: bytes, threads: ThreadSettings) -> Any:

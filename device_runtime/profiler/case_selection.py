@@ -14,10 +14,11 @@ from device_runtime.engines import Engine
 from device_runtime.profiler.cases import Case, CaseProgram, Sample, Trial, load_step
 from device_runtime.telemetry.clock import Clock, now
 from edgefl.artifacts.bundle import TRAIN, Bundle
+from edgefl.artifacts.cut import cut_training_graph
 from edgefl.masks import Mask, kept_width
 from edgefl.model_graph import ModelGraph
 
-__all__ = ["cases_of", "cut_graph", "fitting_batch", "programs_of"]
+__all__ = ["cases_of", "fitting_batch", "programs_of"]
 
 FRACTIONS = (1.0, 0.7, 0.45, 0.25)
 _UNEVEN = 0.3
@@ -42,7 +43,7 @@ def programs_of(bundle: Bundle) -> dict[Cut, CaseProgram]:
         found[layers] = program(bundle.files[name])
     if len(found) == 1 and importlib.util.find_spec("onnx") is not None:
         for layers in _cuts(bundle.graph):
-            found[layers] = program(cut_graph(bundle, layers))
+            found[layers] = program(cut_training_graph(bundle.files[TRAIN], Mask.of(bundle.graph, trained=layers)))
     return found
 
 
@@ -108,15 +109,3 @@ def _held_cuts(bundle: Bundle) -> Iterator[tuple[Cut, str]]:
                 tuple(layer for layer in bundle.graph.trainable_layers if bundle.graph.layer[layer].block in later),
                 name,
             )
-
-
-def cut_graph(bundle: Bundle, layers: Cut) -> bytes:
-    """Cut the training graph of a bundle; needs the package onnx."""
-    import onnx
-
-    from edgefl.artifacts.cut import GRADIENT, cut
-
-    model = onnx.load_from_string(bundle.files[TRAIN])
-    offered = {output.name for output in model.graph.output}
-    trained = Mask.of(bundle.graph, trained=layers).trained_tensors
-    return bytes(cut(model, [name for name in trained if GRADIENT + name in offered]).SerializeToString())

@@ -7,8 +7,8 @@ that is known cost nothing again.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from edgefl.artifacts.bundle import GRAPH, INFER, Bundle
-from edgefl.artifacts.submodel import training_graph
+from edgefl.artifacts.bundle import GRAPH, INFER, TRAIN, Bundle
+from edgefl.artifacts.cut import cut_training_graph
 from edgefl.federation.seeds import task_seed
 from edgefl.local_rules import LocalTraining
 from edgefl.masks import gather
@@ -84,7 +84,7 @@ class Handout:
     def _graph(self, planned: PlannedTask) -> tuple[Digest, int]:
         trained = planned.mask.trained
         if trained not in self._graphs:
-            data = training_graph(self.bundle, planned.mask)
+            data = cut_training_graph(self.bundle.files[TRAIN], planned.mask)
             self._graphs[trained] = digest_of(data), len(data)
         return self._graphs[trained]
 

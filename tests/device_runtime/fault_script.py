@@ -29,9 +29,7 @@ import device_runtime.trainer as trainer_module
 from device_runtime.agent.agent import Agent
 from device_runtime.agent.backoff import Backoff
 from device_runtime.agent.client import CoordinatorClient
-from device_runtime.agent.faults import Fault, FaultyTransport
 from device_runtime.agent.home import Home
-from device_runtime.agent.in_process import InProcessTransport
 from device_runtime.agent.transport import HttpTransport, UnreachableError
 from device_runtime.checkpoint import TrainingProgress, save_checkpoint
 from edgefl.local_rules import State
@@ -39,8 +37,10 @@ from edgefl.masks import Mask, random_channels
 from edgefl.values import LocalWork, RuleSettings
 from edgefl.wire import Dense, decode_result
 from tests.device_runtime.coordinator import KEY, Coordinator
+from tests.device_runtime.faulty_transport import Fault, FaultyTransport
 from tests.device_runtime.federation import bundle, local_data, trainer
 from tests.device_runtime.http_coordinator import serving
+from tests.device_runtime.in_process_transport import InProcessTransport
 from tests.values.samples import PROFILE
 
 EPOCHS = 3

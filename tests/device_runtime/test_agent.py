@@ -20,9 +20,7 @@ from device_runtime.agent.agent import Agent, AgentSettings
 from device_runtime.agent.backoff import Backoff
 from device_runtime.agent.client import CoordinatorClient, RejectedError, UnknownDeviceError
 from device_runtime.agent.clock import Clock
-from device_runtime.agent.faults import Fault, FaultyTransport
 from device_runtime.agent.home import Home, Usage
-from device_runtime.agent.in_process import InProcessTransport
 from device_runtime.agent.policy import Conditions, Policy, parse_hours
 from device_runtime.agent.transport import Reply, Request, Transport, UnreachableError
 from device_runtime.local_data import LocalData
@@ -36,7 +34,9 @@ from edgefl.masks import full_mask, leading_channels, random_channels
 from edgefl.values import Assignment, LocalWork, Prediction, Reason, RuleSettings, dumps
 from edgefl.wire import decode_result, encode_mask, encode_weights
 from tests.device_runtime.coordinator import DEVICE, KEY, TOKEN, Coordinator, tasks
+from tests.device_runtime.faulty_transport import Fault, FaultyTransport
 from tests.device_runtime.federation import bundle, local_data, task_of, trainer
+from tests.device_runtime.in_process_transport import InProcessTransport
 from tests.values.samples import PROFILE
 
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from device_runtime.engines import Engine, ThreadSettings, open_engine
-from device_runtime.profiler.case_selection import cases_of, cut_graph, fitting_batch, programs_of
+from device_runtime.profiler.case_selection import cases_of, fitting_batch, programs_of
 from device_runtime.profiler.cases import Case, Sample, Trial, load_step
 from device_runtime.profiler.timing import CROWDED, FEWEST_TURNS, Timed, Timing, time_cases, waited_seconds
 from edgefl.artifacts.bundle import TRAIN
+from edgefl.artifacts.cut import cut_training_graph
 from edgefl.local_rules import Batch, StepResult
-from edgefl.masks import Weights
+from edgefl.masks import Mask, Weights
 from tests.device_runtime.federation import bundle
 
 
@@ -59,8 +60,8 @@ def test_without_onnx_the_whole_graph_is_measured_alone(monkeypatch: pytest.Monk
 
 
 def test_a_cut_graph_is_smaller_than_the_whole() -> None:
-    last = bundle().graph.trainable_layers[-1:]
-    assert len(cut_graph(bundle(), tuple(last))) < len(bundle().files[TRAIN])
+    last = Mask.of(bundle().graph, trained=bundle().graph.trainable_layers[-1:])
+    assert len(cut_training_graph(bundle().files[TRAIN], last)) < len(bundle().files[TRAIN])
 
 
 def test_the_batch_shrinks_until_a_step_is_short_enough(engine: Engine) -> None:

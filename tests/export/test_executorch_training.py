@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from edgefl.artifacts.cut import GRADIENT
+from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC
 from edgefl.errors import ExportError
 from edgefl.masks import Mask, gather
 from edgefl.model_graph import ModelGraph
@@ -24,7 +24,6 @@ from export.executorch.quiet_output import quiet
 from export.executorch.source_modules import is_random, refuse_random
 from export.executorch.step import trace_step
 from export.losses import Loss
-from export.training_graph import NEW
 from export.walk import walk
 from export.zoo.cnn import cnn4
 from export.zoo.lenet import lenet5
@@ -117,7 +116,7 @@ def torch_step(given: Case, mask: Mask, weights: dict[str, Any]) -> dict[str, An
     for name, parameter in model.named_parameters():
         if name in mask.trained_tensors and parameter.grad is not None:
             found[GRADIENT + name] = parameter.grad.numpy()
-    return found | {NEW + name: buffer.numpy() for name, buffer in model.named_buffers()}
+    return found | {NEW_STATISTIC + name: buffer.numpy() for name, buffer in model.named_buffers()}
 
 
 def our_step(given: Case, program: TrainingProgram, runner: Runner, part: dict[str, Any]) -> dict[str, Any]:
@@ -189,7 +188,7 @@ def test_twenty_steps_stay_together(name: str) -> None:
 
 
 def updated(weights: dict[str, Any], results: dict[str, Any], rate: float) -> dict[str, Any]:
-    new = {name.removeprefix(NEW): value for name, value in results.items() if name.startswith(NEW)}
+    new = {name.removeprefix(NEW_STATISTIC): value for name, value in results.items() if name.startswith(NEW_STATISTIC)}
     for name, value in results.items():
         if name.startswith(GRADIENT):
             tensor = name.removeprefix(GRADIENT)
