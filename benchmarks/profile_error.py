@@ -23,9 +23,9 @@ from device_runtime.engines import ThreadSettings, open_engine
 from device_runtime.profiler import ProfileRequest, measure
 from device_runtime.profiler.case_selection import cases_of, fitting_batch, programs_of
 from device_runtime.profiler.cases import Case, CaseProgram, work_of
-from device_runtime.profiler.cost_fit import TIME_TERMS, Measured, fitted
+from device_runtime.profiler.cost_fit import TIME_TERMS, CostSample, fitted
 from device_runtime.profiler.memory import peak_in_fresh_process
-from device_runtime.profiler.timing import Timing, time_cases
+from device_runtime.profiler.step_timing import TimingResult, time_cases
 from edgefl.artifacts.bundle import TRAIN, Bundle, read_bundle
 from edgefl.artifacts.cut import cut_training_graph
 from edgefl.masks import Mask, kept_width
@@ -123,7 +123,7 @@ def _random_cases(bundle: Bundle) -> list[Case]:
 
 def _refitted(profile: DeviceProfile, steps: Mapping[Case, float]) -> DeviceProfile:
     """Return the profile with its times fitted to these cases."""
-    times = [Measured(case.mask.digest, work_of(case.cost, case.batch), step) for case, step in steps.items()]
+    times = [CostSample(case.mask.digest, work_of(case.cost, case.batch), step) for case, step in steps.items()]
     overhead, forward, backward, activation, parameter = fitted(times, TIME_TERMS)
     cost = replace(
         profile.cost,
@@ -155,7 +155,7 @@ def _sum_up(what: str, measured: Mapping[Case, float], predicted: Mapping[Case, 
     print(f"  {what}: off by {median:.1%} (median), {errors[-1]:.1%} (worst of {len(errors)})", flush=True)
 
 
-def _counted(timing: Timing) -> str:
+def _counted(timing: TimingResult) -> str:
     turns = min(len(one.visits) for one in timing.timed)
     what = "fastest" if timing.crowded else "median"
     return f"{what} steps of {turns} turns; threads waited for a processor for {timing.waiting:.0%} of the time"

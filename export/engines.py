@@ -60,9 +60,9 @@ class OnnxParityEngine:
     """One export, and one session for every mask that freezes nothing."""
 
     def __init__(self, model: nn.Module, example: Tensor, *, threads: int = 0) -> None:
-        exported, walked = training_graph(model, example)
+        exported, traced = training_graph(model, example)
         self._onnx: bytes = exported.SerializeToString(deterministic=True)
-        self.graph: ModelGraph = describe(walked, type(model).__name__)
+        self.graph: ModelGraph = describe(traced, type(model).__name__)
         self._threads = threads
         self._whole = onnx_step(self._onnx, threads=threads)
 

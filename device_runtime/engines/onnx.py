@@ -1,7 +1,7 @@
-"""The engine of the ordinary onnxruntime: one training graph for every width and batch size.
+"""The onnxruntime engine: one training graph for every width and batch size.
 
-Weights go in without a copy, and gradients come out into buffers that are kept between steps. The graph comes cut for
-the frozen layers; one that is not is cut here if the package onnx is installed, and else runs whole.
+Weights go in without a copy, and gradients come out into buffers that are reused between steps. The graph usually
+arrives already cut for the frozen layers; if not, it is cut here if the onnx package is installed, and else runs whole.
 """
 
 import importlib.util
@@ -34,7 +34,7 @@ def open_engine(threads: ThreadSettings) -> "OnnxEngine":
 
 
 class OnnxEngine:
-    """onnxruntime on the processor."""
+    """onnxruntime on the CPU."""
 
     def __init__(self, threads: ThreadSettings) -> None:
         self.threads = threads
@@ -54,7 +54,7 @@ class OnnxEngine:
 
 
 class OnnxStep:
-    """A training graph, loaded. Its gradients are overwritten by the next step."""
+    """A loaded training graph. Its gradients are overwritten by the next step."""
 
     batch_size: int | None = None
 
@@ -104,7 +104,7 @@ class OnnxStep:
             case "label_mask":
                 if self._labels is None:
                     raise ExportError(
-                        "the training graph masks labels, and it is not known which this device has",
+                        "the training graph masks labels, but the labels of this device are not known",
                         fix="Give the labels of its training data.",
                     )
                 return self._labels
@@ -113,15 +113,15 @@ class OnnxStep:
         return np.asarray(weights[name], order="C")
 
     def _bind_input(self, name: str, array: Array) -> bool:
-        """Let the graph read an array where it lies. One that it reads already stays bound, also if it was changed."""
+        """Let the graph read an array in place. One that it reads already stays bound, even if its values changed."""
         if self._read.get(name) is array:
             return False
         self._binding.bind_cpu_input(name, array)
-        self._read[name] = array  # the graph has a bare pointer: somebody must keep the memory
+        self._read[name] = array  # the graph holds a bare pointer, so the memory must be kept alive
         return True
 
     def _bind_outputs(self, weights: Weights, batch: Batch) -> None:
-        """Find memory for what this step gives: arrays or samples are others than in the last one."""
+        """Allocate memory for the outputs of a step whose arrays or number of samples differ from the last one's."""
         for name, dtype in self._outputs.items():
             self._bind_output(name, dtype, _shape(name, weights, batch))
         self._samples = len(batch.x)
@@ -129,7 +129,7 @@ class OnnxStep:
         self._statistics = _named(self._buffers, NEW_STATISTIC)
 
     def _bind_output(self, name: str, dtype: Any, shape: tuple[int, ...]) -> None:
-        """Let the graph write an output to memory that is the same in every step while shapes stay."""
+        """Let the graph write an output to memory that is reused in every step while shapes stay the same."""
         known = self._buffers.get(name)
         if known is None or known.shape != shape:
             buffer = self._buffers[name] = np.empty(shape, dtype)
@@ -137,7 +137,7 @@ class OnnxStep:
 
 
 class OnnxPredictor:
-    """A model to predict with."""
+    """A model for prediction."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
@@ -149,10 +149,10 @@ class OnnxPredictor:
         self.sample_dtype: str = np.dtype(kind).name
 
     def __call__(self, weights: Weights, x: Array) -> Array:
-        """Return what the model gives for every sample."""
+        """Return the model's output for every sample."""
         missing = [name for name in self._inputs if name != "x" and name not in weights]
         if missing:
-            raise MaskError(f"the model reads {missing[0]!r}, which is no weight here", fix="Give its own weights.")
+            raise MaskError(f"the model reads {missing[0]!r}, which the weights lack", fix="Give its own weights.")
         feed = {name: x if name == "x" else np.asarray(weights[name], order="C") for name in self._inputs}
         try:
             found: Array = self._session.run(None, feed)[0]
@@ -162,7 +162,7 @@ class OnnxPredictor:
                 fix="Check that the samples have the model's shape.",
             ) from None
         if found.ndim != 2 or len(found) != len(x):
-            raise ExportError(f"the model gives an array of shape {found.shape}", fix="Give a model that classifies.")
+            raise ExportError(f"the model returns an array of shape {found.shape}", fix="Give a model that classifies.")
         return found
 
 
@@ -174,13 +174,13 @@ def _named(buffers: Mapping[str, Array], prefix: str) -> dict[str, Array]:
 
 
 def _outputs(session: Any) -> dict[str, Any]:
-    """Return the outputs of a training graph with their types; what is no training graph is refused."""
+    """Return the outputs of a training graph with their types; raise if it is not a training graph."""
     found = {node.name: _NUMPY.get(node.type) for node in session.get_outputs()}
     inputs = {node.name for node in session.get_inputs()}
     strange = [name for name, dtype in found.items() if dtype is None or not _is_known(name, inputs)]
     if strange or "loss" not in found:
-        problem = f"it gives {strange[0]!r}" if strange else "it gives no loss"
-        raise ExportError(f"this is no training graph: {problem}", fix="Give a graph that `edgefl export` wrote.")
+        problem = f"it has an output {strange[0]!r}" if strange else "it has no output 'loss'"
+        raise ExportError(f"this is not a training graph: {problem}", fix="Give a graph that `edgefl export` wrote.")
     return found
 
 
@@ -208,10 +208,10 @@ def _cut(graph: bytes, mask: Mask) -> bytes:
 
 
 def open_session(model: bytes, threads: ThreadSettings) -> Any:
-    """Load a graph into onnxruntime, with the options that this engine wants."""
+    """Load a graph into onnxruntime with this engine's options."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads.count
-    options.log_severity_level = 4  # what goes wrong is raised; a device's terminal is not the place for it
+    options.log_severity_level = 4  # errors are raised; they need not go to the terminal too
     options.add_session_config_entry("session.set_denormal_as_zero", "1")
     options.add_session_config_entry("session.intra_op.allow_spinning", str(int(threads.spinning)))
     try:

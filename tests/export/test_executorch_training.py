@@ -24,7 +24,7 @@ from export.executorch.quiet_output import quiet
 from export.executorch.source_modules import is_random, refuse_random
 from export.executorch.step import trace_step
 from export.losses import Loss
-from export.walk import walk
+from export.trace_model import trace_model
 from export.zoo.cnn import cnn4
 from export.zoo.lenet import lenet5
 from export.zoo.mlp import mlp
@@ -90,7 +90,7 @@ class Case:
         for parameter in self.model.parameters():
             if parameter.dim() > 1:  # the zoo's small initial weights would leave gradients of nothing but rounding
                 nn.init.kaiming_normal_(parameter, generator=torch.Generator().manual_seed(parameter.numel()))
-        self.graph: ModelGraph = describe(walk(self.model, self.x, training=True), name)
+        self.graph: ModelGraph = describe(trace_model(self.model, self.x, training=True), name)
         self.y = np.random.default_rng(0).integers(0, 5, BATCH)
         stored = self.model.state_dict()
         self.weights = {tensor: stored[tensor].numpy().copy() for tensor in self.graph.tensor}
@@ -135,7 +135,7 @@ def test_a_step_of_the_whole_model_is_torchs(name: str) -> None:
     assert_close(ours, theirs)
 
 
-def random_part(given: Case, seed: int) -> Mask:
+def random_submodel(given: Case, seed: int) -> Mask:
     """Random channels, and a random third of the layers to train."""
     generator = np.random.default_rng(seed)
     layers = given.graph.trainable_layers
@@ -146,7 +146,7 @@ def random_part(given: Case, seed: int) -> Mask:
 @pytest.mark.parametrize("name", [pytest.param("group norm", marks=pytest.mark.thorough), "depthwise", "mlp"])
 def test_a_step_of_a_submodel_is_torchs_and_has_no_frozen_gradients(name: str) -> None:
     given = case(name)
-    mask = random_part(given, 7)
+    mask = random_submodel(given, 7)
     program = training_program(given.model, given.x, mask)
     ours = our_step(given, program, Runner(program.pte), gather(mask, given.weights))
     theirs = torch_step(given, mask, given.weights)
@@ -161,7 +161,7 @@ def test_a_step_of_a_submodel_is_torchs_and_has_no_frozen_gradients(name: str) -
 def test_the_traced_step_of_a_submodel_is_torchs(name: str, seed: int) -> None:
     """Larger networks: the step that would be compiled, run by torch, because compiling takes ten times as long."""
     given = case(name)
-    mask = random_part(given, seed)
+    mask = random_submodel(given, seed)
     parameters = set(dict(given.model.named_parameters())) & set(mask.trained_tensors)
     small = submodel(given.model, mask).train()
     with quiet():
@@ -239,7 +239,7 @@ def test_a_wrong_batch_size_is_refused_in_words() -> None:
 def refused(*layers: nn.Module, words: str) -> None:
     model = nn.Sequential(nn.Linear(6, 6), *layers, nn.Linear(6, 5))
     x = torch.randn(2, 6)
-    graph = describe(walk(nn.Sequential(nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 5)), x, training=True), "m")
+    graph = describe(trace_model(nn.Sequential(nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 5)), x, training=True), "m")
     renamed = nn.Sequential(model[0], nn.Sequential(*layers), model[-1])
     with pytest.raises(ExportError, match=words) as caught:
         training_program(renamed, x, Mask.of(graph))

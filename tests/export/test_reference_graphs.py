@@ -10,7 +10,7 @@ import pytest
 
 import device_runtime.profiler
 from device_runtime.profiler.case_selection import programs_of
-from device_runtime.profiler.reference import MODELS, reference_bundles
+from device_runtime.profiler.reference_models import MODELS, reference_bundles
 from edgefl.artifacts.bundle import GRAPH, TRAIN, Bundle, read_bundle, write_bundle
 from edgefl.artifacts.cut import cut_training_graph
 from edgefl.masks import Mask
