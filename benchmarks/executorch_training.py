@@ -20,7 +20,7 @@ from edgefl.masks import Mask
 from export.describe_graph import describe
 from export.executorch import Runner, TrainingProgram, training_program
 from export.executorch.quiet_output import quiet
-from export.walk import walk
+from export.trace_model import trace_model
 from export.zoo import build
 from export.zoo.seeding import seeded
 
@@ -64,7 +64,9 @@ def _step(options: argparse.Namespace) -> Callable[[], object]:
         return eager(model, x, y)
     if options.engine == THEIRS:
         return theirs(model, x, y)
-    return ours(training_program(model, x, Mask.of(describe(walk(model, x, training=True), "cnn4"))), model, x, y)
+    return ours(
+        training_program(model, x, Mask.of(describe(trace_model(model, x, training=True), "cnn4"))), model, x, y
+    )
 
 
 def with_group_norm(model: nn.Module) -> nn.Module:

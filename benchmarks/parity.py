@@ -12,10 +12,11 @@
     widths       random masks that one session of one ONNX file served, the largest error, and PyTorch's own
 
 Errors are relative, and measured against PyTorch in double precision: see `export.parity` for gradients,
-`export.descent_walk` for the walk, and `export.kinks` for how a batch is kept off the kinks of ReLU and max pools,
-where no single precision can be right. Gradients must be within 1e-4 and the walk within 1e-3. A figure with a star is
-not, but is at most three times PyTorch's own; one with an exclamation mark misses, and the exit code is 1. `--plain`
-walks without minding kinks. ExecuTorch needs a program for every mask, which takes seconds to minutes to export.
+`export.sgd_trajectory` for the walk, and `export.kink_avoidance` for how a batch is kept off the kinks of ReLU and max
+pools, where no single precision can be right. Gradients must be within 1e-4 and the walk within 1e-3. A figure with a
+star is not, but is at most three times PyTorch's own; one with an exclamation mark misses, and the exit code is 1.
+`--plain` walks without minding kinks. ExecuTorch needs a program for every mask, which takes seconds to minutes to
+export.
 """
 
 import argparse

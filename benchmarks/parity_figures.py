@@ -10,11 +10,11 @@ from torch import nn  # noqa: TID251
 
 from edgefl.masks import Mask, full_mask
 from examples.outside_model import Outsider
-from export.descent_walk import distance, follow, plan_walk
 from export.engines import ExecuTorchParityEngine, OnnxParityEngine, ParityEngine, Step
 from export.executorch import submodel
 from export.model_source import open_source
-from export.parity import Parity, compare, off_the_edge, random_batch, random_part, reference, state_of
+from export.parity import Parity, compare, perturb_biases, random_batch, random_submodel, reference, state_of
+from export.sgd_trajectory import distance, follow_trajectory, plan_trajectory
 from export.zoo.seeding import seeded
 
 __all__ = ["ENGINES", "OUTSIDER", "Distance", "Figures", "Plan", "examine"]
@@ -75,7 +75,7 @@ def examine(name: str, engines: list[str], plan: Plan, say: Callable[[str], None
         examination.walk(steps)
     generator = np.random.default_rng(0)
     for number in range(1, plan.masks + 1):
-        mask = random_part(graph, generator, frozen=0.5)
+        mask = random_submodel(graph, generator, frozen=0.5)
         say(f"mask {number} of {plan.masks}, {len(mask.trained)} of {len(whole.trained)} layers trained")
         for engine, parity in examination.compare(mask, examination.steps(mask), seed=number).items():
             examination.figures[engine].masks.append(parity)
@@ -83,7 +83,7 @@ def examine(name: str, engines: list[str], plan: Plan, say: Callable[[str], None
     for number in range(1, plan.widths + 1 if one_session else 1):
         if number % 10 == 0:
             say(f"width {number} of {plan.widths}")
-        found = examination.compare(random_part(graph, generator), one_session, seed=1000 + number)
+        found = examination.compare(random_submodel(graph, generator), one_session, seed=1000 + number)
         examination.figures["onnx"].widths.append(found["onnx"])
     return examination.figures
 
@@ -92,9 +92,9 @@ def _subject(name: str) -> tuple[nn.Module, torch.Tensor]:
     """Return a model with its biases and norms off their first values, and an example of its input."""
     if name == OUTSIDER:
         with seeded(0):
-            return off_the_edge(Outsider()).train(), torch.zeros(2, 3, 16, 16)
+            return perturb_biases(Outsider()).train(), torch.zeros(2, 3, 16, 16)
     source = open_source(name)
-    return off_the_edge(source.model).train(), source.example
+    return perturb_biases(source.model).train(), source.example
 
 
 class _Examination:
@@ -137,10 +137,10 @@ class _Examination:
     def walk(self, steps: Mapping[str, Step]) -> None:
         """Let PyTorch and every engine walk from the same start over the same batches."""
         plan = self._plan
-        walk = plan_walk(self._model, self._example, steps=plan.steps, batch=plan.batch, settled=not plan.plain)
+        walk = plan_trajectory(self._model, self._example, steps=plan.steps, batch=plan.batch, settled=not plan.plain)
         own = distance(walk.own_end, walk.end)
         for name, step in steps.items():
             start = time.perf_counter()
-            reached = follow(walk, step)
+            reached = follow_trajectory(walk, step)
             self.figures[name].seconds += time.perf_counter() - start
             self.figures[name].walk = Distance(distance(reached, walk.end), own, walk.moved)

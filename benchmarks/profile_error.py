@@ -21,12 +21,13 @@ import numpy as np
 
 from device_runtime.engines import ThreadSettings, open_engine
 from device_runtime.profiler import ProfileRequest, measure
-from device_runtime.profiler.case_selection import cases_of, cut_graph, fitting_batch, programs_of
+from device_runtime.profiler.case_selection import cases_of, fitting_batch, programs_of
 from device_runtime.profiler.cases import Case, CaseProgram, work_of
-from device_runtime.profiler.cost_fit import TIME_TERMS, Measured, fitted
+from device_runtime.profiler.cost_fit import TIME_TERMS, CostSample, fitted
 from device_runtime.profiler.memory import peak_in_fresh_process
-from device_runtime.profiler.timing import Timing, time_cases
-from edgefl.artifacts.bundle import Bundle, read_bundle
+from device_runtime.profiler.step_timing import TimingResult, time_cases
+from edgefl.artifacts.bundle import TRAIN, Bundle, read_bundle
+from edgefl.artifacts.cut import cut_training_graph
 from edgefl.masks import Mask, kept_width
 from edgefl.planning import predict
 from edgefl.values import DeviceProfile
@@ -113,15 +114,16 @@ def _random_cases(bundle: Bundle) -> list[Case]:
         layers = tuple(layer for layer in bundle.graph.trainable_layers if generator.random() < share)
         trained = layers or tuple(bundle.graph.trainable_layers[-1:])
         kept = {g.name: range(kept_width(g, float(generator.uniform(0.1, 1)))) for g in bundle.graph.groups}
-        program = CaseProgram(whole.model, cut_graph(bundle, trained), whole.sample)
+        mask = Mask.of(bundle.graph, trained=trained, kept=kept)
+        program = CaseProgram(whole.model, cut_training_graph(bundle.files[TRAIN], mask), whole.sample)
         batch = int(generator.choice([largest // 2, largest, 2 * largest]))
-        cases.append(Case(program, Mask.of(bundle.graph, trained=trained, kept=kept), batch))
+        cases.append(Case(program, mask, batch))
     return cases
 
 
 def _refitted(profile: DeviceProfile, steps: Mapping[Case, float]) -> DeviceProfile:
     """Return the profile with its times fitted to these cases."""
-    times = [Measured(case.mask.digest, work_of(case.cost, case.batch), step) for case, step in steps.items()]
+    times = [CostSample(case.mask.digest, work_of(case.cost, case.batch), step) for case, step in steps.items()]
     overhead, forward, backward, activation, parameter = fitted(times, TIME_TERMS)
     cost = replace(
         profile.cost,
@@ -153,7 +155,7 @@ def _sum_up(what: str, measured: Mapping[Case, float], predicted: Mapping[Case, 
     print(f"  {what}: off by {median:.1%} (median), {errors[-1]:.1%} (worst of {len(errors)})", flush=True)
 
 
-def _counted(timing: Timing) -> str:
+def _counted(timing: TimingResult) -> str:
     turns = min(len(one.visits) for one in timing.timed)
     what = "fastest" if timing.crowded else "median"
     return f"{what} steps of {turns} turns; threads waited for a processor for {timing.waiting:.0%} of the time"

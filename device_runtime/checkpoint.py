@@ -1,8 +1,8 @@
-"""A training state on disk: what a device goes on from after a crash, in one file that is whole or not there.
+"""The training state on disk, from which a device resumes after a crash; the file is complete or absent.
 
-The file is a body of kind `weights`: the tensors as "weights/<name>", what the rule remembers as "memory/<name>", the
-mask as bytes under "mask", the times of the steps, and the progress as JSON. One that is damaged, or of another task,
-counts as none.
+The file is a body of kind `weights`: the tensors as "weights/<name>", the rule's memory as "memory/<name>", the mask as
+bytes under "mask", the times of the steps, and the progress as JSON. A checkpoint that is damaged or belongs to another
+task is ignored.
 """
 
 import json
@@ -25,19 +25,19 @@ _MEMORY = "memory/"
 
 @dataclass(frozen=True, slots=True)
 class TrainingProgress:
-    """How far a round has come."""
+    """The progress of a task."""
 
     task_id: str
     epochs: int = 0
-    """Epochs done."""
+    """Completed epochs."""
     loss: float = 0.0
-    """Mean training loss of the last of them."""
+    """Mean training loss of the last completed epoch."""
     step_seconds: tuple[float, ...] = ()
-    """How long every step took."""
+    """The duration of every step."""
 
 
 def save_checkpoint(path: Path, progress: TrainingProgress, state: State) -> None:
-    """Write a state, whole or not at all."""
+    """Write a state atomically."""
     tensors = {_WEIGHTS + name: Dense(array) for name, array in state.weights.items()}
     tensors |= {_MEMORY + name: Dense(array) for name, array in state.memory.items()}
     tensors["mask"] = Dense(np.frombuffer(encode_mask(state.mask), np.uint8))
@@ -48,7 +48,7 @@ def save_checkpoint(path: Path, progress: TrainingProgress, state: State) -> Non
 
 
 def load_checkpoint(path: Path, task_id: str, graph: ModelGraph) -> tuple[TrainingProgress, State] | None:
-    """Read the state of a task, or None if there is none that can be used."""
+    """Return the state of a task, or None if there is no usable one."""
     try:
         body = decode(path.read_bytes(), kind=BodyKind.WEIGHTS)
         said = json.loads(body.about["progress"])
@@ -60,7 +60,7 @@ def load_checkpoint(path: Path, task_id: str, graph: ModelGraph) -> tuple[Traini
         return None
     if progress.task_id != task_id:
         return None
-    # A rule changes its arrays in place; those of a body cannot be changed.
+    # A rule changes its arrays in place; those of a body are read-only.
     weights = {name.removeprefix(_WEIGHTS): array.copy() for name, array in arrays.items() if name.startswith(_WEIGHTS)}
     memory = {name.removeprefix(_MEMORY): array.copy() for name, array in arrays.items() if name.startswith(_MEMORY)}
     return progress, State(mask, weights, memory, steps)

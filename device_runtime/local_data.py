@@ -1,7 +1,7 @@
-"""The device's own samples: batches in an order that depends on the plan's seed alone, and validation data.
+"""The device's own samples: validation data, and batches in an order that depends only on the plan's seed.
 
-Features stay as raw as their file had them until a batch is made. The order comes from `edgefl.noise`, so every
-platform and every restart draws the same batches.
+Features stay as they are in their file until a batch is built. The order comes from `edgefl.noise`, so every platform
+and every restart draws the same batches.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from edgefl.masks import Array
 __all__ = ["LocalData"]
 
 _READ_AT_ONCE = 2**18
-"""Numbers of an epoch that are made ready together: for small samples, many calls less."""
+"""Numbers of an epoch that are prepared together: this saves many calls for small samples."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,10 +35,11 @@ class LocalData:
 
     @classmethod
     def whole(cls, dataset: Dataset, *, validation: float = 0.1, seed: int = 0) -> "LocalData":
-        """Take all training samples of a data set, some of them for validation."""
+        """Take all training samples of a data set, and a share of them for validation."""
         if not 0 <= validation < 1:
             raise DataError(
-                f"{validation} of the samples cannot be for validation", fix="Give a share from 0 to below 1."
+                f"{validation} is not a valid share of validation samples",
+                fix="Give a share of at least 0 and below 1.",
             )
         count = len(dataset.train)
         order = _order(noise.derive(seed, "validation"), count)
@@ -48,18 +49,18 @@ class LocalData:
 
     @property
     def samples(self) -> int:
-        """How many training samples there are."""
+        """The number of training samples."""
         return len(self.split.train)
 
     def steps(self, batch_size: int, *, equal: bool = False) -> int:
-        """Return how many batches an epoch has; `equal` leaves a smaller last one out."""
+        """Return the number of batches per epoch; `equal` leaves out a smaller last one."""
         whole, rest = divmod(self.samples, batch_size)
         return whole + (not equal and (rest > 1 or whole == 0))
 
     def epoch(self, seed: int, epoch: int, batch_size: int, *, equal: bool = False) -> Iterator[Batch]:
         """Yield the batches of an epoch.
 
-        A last batch of one sample is left out: a batch norm has nothing to standardise in it.
+        A last batch of one sample is left out: batch norm cannot standardise it.
         """
         order = self.split.train[_order(noise.derive(seed, "order", epoch), self.samples)]
         steps, network = self.steps(batch_size, equal=equal), noise.derive(seed, "network", epoch)
@@ -72,12 +73,12 @@ class LocalData:
                 yield Batch(x[here], y[here], noise.derive(network, step))
 
     def extra_batch(self, seed: int, batch_size: int) -> Batch:
-        """Return one more batch of training samples, for rules that look at a last gradient."""
+        """Return one more batch of training samples, for rules that need a last gradient."""
         order = _order(noise.derive(seed, "extra"), self.samples)[:batch_size]
         return self._batch(self.split.train[order], noise.derive(seed, "network", "extra"))
 
     def validation(self, batch_size: int) -> Iterator[Batch]:
-        """Yield the validation samples."""
+        """Yield the validation samples in batches."""
         chosen = self.split.validation
         for start in range(0, len(chosen), batch_size):
             yield self._batch(chosen[start : start + batch_size], 0)

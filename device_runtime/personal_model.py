@@ -1,10 +1,10 @@
-"""The model that stays on the device: its own weights, at its own widths, with the graph to predict with, in one file.
+"""The model that stays on the device: its own weights, at its own widths, with the graph for prediction, in one file.
 
-The trainer's result goes in after every task; `edgefl predict` reads it, and so do local rules that go on with it in
-the next task (`own_weights`). Nothing of it is ever sent.
+The trainer's result is stored after every task. `edgefl predict` reads it, and so do local rules that continue from it
+in the next task (`own_weights`). It is never sent.
 
-The model before the last stays beside it, so that a task which is done again starts from what it started from before,
-and not from its own result.
+The previous model is kept beside it, so that a task that runs again starts from the same weights as before, and not
+from its own result.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from edgefl.model_graph import ModelGraph
 from edgefl.values import ClientPlan, dumps, loads
 from edgefl.wire import Body, BodyKind, Dense, decode, decode_mask, encode, encode_mask
 
-__all__ = ["Kept", "PersonalModel", "load_personal", "own_part", "own_weights", "save_personal"]
+__all__ = ["SavedPersonalModel", "PersonalModel", "load_personal", "own_part", "own_weights", "save_personal"]
 
 FILE = "personal.safetensors"
 BEFORE = "personal.before.safetensors"
@@ -36,28 +36,29 @@ class PersonalModel:
     inference: bytes
     """The inference graph, which takes the weights as inputs."""
     round: int
-    """The round that it was trained in last."""
+    """The round in which it was last trained."""
     device_id: str = ""
-    """Who the device was then: in another federation it is another one."""
+    """The device's id at that time; it has another one in another federation."""
     task_id: str = ""
-    """The task that it came out of."""
+    """The task that produced it."""
     is_personal: bool = False
-    """Whether that task was to make the last model the device's own."""
+    """Whether that task personalised the final model."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A model that was kept, and what its file was then: who keeps the next one need not read it to know it.
+class SavedPersonalModel:
+    """A record of a saved model and the state of its file, so that the next save need not read the file.
 
-    A file that nobody has written since counts as sound; a disk that changed it by itself is not noticed here.
+    A file that nobody has written since is taken to be sound; corruption of the disk itself goes unnoticed here.
     """
 
     task_id: str
     file: tuple[int, int, int]
 
 
-def save_personal(folder: Path, model: PersonalModel, before: Kept | None = None) -> Kept:
-    """Keep a model in place of the one before. A crash in between leaves that one, under one of its two names."""
+def save_personal(folder: Path, model: PersonalModel, before: SavedPersonalModel | None = None) -> SavedPersonalModel:
+    """Save a model and keep the previous one. After a crash, the previous one is still there under one of its two
+    names."""
     tensors = {_TENSOR + name: Dense(array) for name, array in model.weights.items()}
     tensors["mask"] = _bytes(encode_mask(model.mask))
     tensors["graph"] = _bytes(dumps(model.mask.graph).encode())
@@ -65,12 +66,12 @@ def save_personal(folder: Path, model: PersonalModel, before: Kept | None = None
     about = {"round": str(model.round), "device": model.device_id, "task": model.task_id}
     about |= {"personal": "yes"} if model.is_personal else {}
     path = folder / FILE
-    with contextlib.suppress(FileNotFoundError, EdgeFLError):  # there is none yet, or it is damaged
+    with contextlib.suppress(FileNotFoundError, EdgeFLError):  # it does not exist yet, or is damaged
         last = before if before is not None and before.file == _state(path) else _read(path)
         if last.task_id != model.task_id:
             path.replace(folder / BEFORE)
     write_whole(path, encode(Body(BodyKind.WEIGHTS, tensors, about=about)))
-    return Kept(model.task_id, _state(path))
+    return SavedPersonalModel(model.task_id, _state(path))
 
 
 def _state(path: Path) -> tuple[int, int, int]:
@@ -87,12 +88,12 @@ def load_personal(folder: Path) -> PersonalModel:
 
 
 def own_weights(folder: Path, plan: ClientPlan, mask: Mask, sent: Weights) -> Weights | None:
-    """Return the model that the device had before a task, as the part of that task; None if it had none.
+    """Return the model that the device had before a task, cut to the submodel of that task; None if it had none.
 
-    A model of another federation, or of another network, does not count.
+    A model of another federation or another network does not count.
     """
     for name in (FILE, BEFORE):
-        with contextlib.suppress(FileNotFoundError, EdgeFLError):  # a damaged one counts as none
+        with contextlib.suppress(FileNotFoundError, EdgeFLError):  # ignore a damaged one
             model = _read(folder / name)
             same = (model.device_id, model.mask.graph.digest) == (plan.device_id, mask.graph.digest)
             if same and model.task_id != plan.task_id:
@@ -101,14 +102,15 @@ def own_weights(folder: Path, plan: ClientPlan, mask: Mask, sent: Weights) -> We
 
 
 def own_part(had: Mask, own: Weights, mask: Mask, sent: Weights) -> Weights:
-    """Return a device's own model, which has the part `had`, as the part `mask`.
+    """Convert a device's own model from the mask `had` to the mask `mask`.
 
-    What it did not have is as the coordinator sent it: a device whose part grows goes on with what it learned.
+    Channels that it did not have are taken from the coordinator's weights, so a device whose submodel grows keeps what
+    it has learned.
     """
     if had.digest == mask.digest:
         return own
     part: dict[str, Array] = {}
-    for tensor in mask.graph.tensors:  # one after the other: a whole model may be too much for the device
+    for tensor in mask.graph.tensors:  # one at a time: the whole model may not fit the device's memory
         name = tensor.name
         whole = scatter(mask, {name: sent[name]}, {name: np.zeros(tensor.shape, tensor.dtype.value)})
         part |= gather(mask, scatter(had, {name: own[name]}, whole), [name])
@@ -126,7 +128,7 @@ def _read(path: Path) -> PersonalModel:
         device, task = about.get("device", ""), about.get("task", "")
         return PersonalModel(mask, weights, inference, number, device, task, about.get("personal") == "yes")
     except (KeyError, ValueError):
-        raise EdgeFLError(f"{path} is no personal model", fix="Let the device train again.") from None
+        raise EdgeFLError(f"{path} is not a personal model", fix="Let the device train again.") from None
 
 
 def _bytes(content: bytes) -> Dense:

@@ -1,4 +1,4 @@
-"""A task that this device does not do, and why. The agent tells the coordinator; `edgefl` commands tell a person."""
+"""The error that refuses a task. The agent reports it to the coordinator; `edgefl` commands show it to the user."""
 
 from edgefl.errors import EdgeFLError
 from edgefl.values import Reason
@@ -7,7 +7,7 @@ __all__ = ["RefusalError"]
 
 
 class RefusalError(EdgeFLError):
-    """Raised where a task cannot or may not be done here. The reason goes to the coordinator."""
+    """Raised when this device cannot or may not do a task. The reason is sent to the coordinator."""
 
     def __init__(self, reason: Reason, problem: str, *, fix: str) -> None:
         super().__init__(problem, fix=fix)

@@ -1,7 +1,7 @@
-"""One task on this device: load, train by the plan's rule, checkpoint every epoch, evaluate, and report.
+"""Runs one task on this device: load, train by the plan's rule, checkpoint every epoch, evaluate, report.
 
-The agent calls `Trainer.run` with everything that it downloaded. The trainer knows no network; the rule knows no files;
-the engine knows neither. Running the same task again goes on from its last checkpoint.
+The agent calls `Trainer.run` with everything that it downloaded. The trainer knows nothing of the network, the rule
+nothing of files, and the engine nothing of either. Running the same task again resumes from its last checkpoint.
 """
 
 import math
@@ -23,7 +23,7 @@ from edgefl.masks import Mask, Weights
 from edgefl.values import ClientPlan, LocalResult, Reason
 from edgefl.wire import ResultBody, encode_result
 
-__all__ = ["Finished", "StoppedError", "TrainingTask", "Trainer"]
+__all__ = ["FinishedTask", "StoppedError", "TrainingTask", "Trainer"]
 
 _VALIDATION_BATCH = 64
 
@@ -38,17 +38,17 @@ class TrainingTask:
     graph: bytes
     """The training graph or program."""
     inference: bytes | None = None
-    """The inference graph, if the device is to evaluate."""
+    """The inference graph, if the device must evaluate."""
     extras: Weights = field(default_factory=dict)
     down_bytes: int = 0
-    """What downloading it took."""
+    """Bytes downloaded for it."""
     own: Callable[[], Weights | None] = lambda: None
     """Returns the device's own model from before the task, every tensor at the widths of the mask."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Finished:
-    """What a task ended with."""
+class FinishedTask:
+    """The outcome of a task."""
 
     body: bytes
     """The report, ready to send."""
@@ -63,7 +63,7 @@ class StoppedError(Exception):
 
 
 class Trainer:
-    """Does tasks with one engine on one device's data. Without a folder it keeps no checkpoints."""
+    """Runs tasks with one engine on one device's data. Without a folder it keeps no checkpoints."""
 
     def __init__(
         self,
@@ -80,10 +80,10 @@ class Trainer:
         self._threads, self._device_id = threads, device_id
         self._recorder, self._progress = recorder, progress
         self.joules = 0.0
-        """What the last task took, whether it came to its end or not."""
+        """Energy of the last task, whether it finished or not."""
 
-    def run(self, task: TrainingTask, stop: threading.Event | None = None) -> Finished:
-        """Do a task, or go on with it."""
+    def run(self, task: TrainingTask, stop: threading.Event | None = None) -> FinishedTask:
+        """Run a task, or resume it."""
         plan = task.plan
         rule = _rule(plan)
         self._check_data(task)
@@ -94,7 +94,7 @@ class Trainer:
         finally:
             self.joules = recorder.joules
 
-    def _run(self, task: TrainingTask, rule: LocalRule, recorder: Recorder, stop: threading.Event) -> Finished:
+    def _run(self, task: TrainingTask, rule: LocalRule, recorder: Recorder, stop: threading.Event) -> FinishedTask:
         plan = task.plan
         with recorder:
             step = self._load(task)
@@ -118,24 +118,24 @@ class Trainer:
         report = ResultBody(result, plan.mask, update.tensors, next_mask, plan.seed)
         try:
             body = encode_result(report, task.mask.graph)
-        except WireFormatError as error:  # a tensor that is not finite
+        except WireFormatError as error:  # a tensor has values that are not finite
             raise _diverged(error.problem) from None
-        return Finished(body, result, update.weights, update.mask)
+        return FinishedTask(body, result, update.weights, update.mask)
 
     def forget(self, task_id: str) -> None:
-        """Remove the checkpoint of a task that is over."""
+        """Remove the checkpoint of a task that has ended."""
         if self._folder is not None:
             _checkpoint(self._folder, task_id).unlink(missing_ok=True)
 
     def _check_data(self, task: TrainingTask) -> None:
-        """Refuse a model that takes other samples, or fewer classes, than the device has."""
+        """Refuse a model that expects other samples, or fewer classes, than the device has."""
         graph, features = task.mask.graph, self._data.dataset.train.features
         elements = int(np.prod(features.shape[1:]))
         classes = graph.classes
         if graph.input_elements and elements != graph.input_elements:
-            problem = f"a sample here has {elements} numbers, and the model takes {graph.input_elements}"
+            problem = f"a sample here has {elements} numbers, but the model takes {graph.input_elements}"
         elif classes is not None and self._data.dataset.classes > classes:
-            problem = f"there are {self._data.dataset.classes} classes here, and {classes} in the model"
+            problem = f"the data here has {self._data.dataset.classes} classes, but the model has {classes}"
         else:
             return
         raise RefusalError(Reason.DATA, problem, fix="Give the device the data of this federation.")
@@ -164,12 +164,12 @@ class Trainer:
         )
 
     def _steps(self, plan: ClientPlan, step: EngineStep) -> int:
-        """Return how many steps the round has."""
+        """Return the number of steps of the task."""
         size = plan.work.batch_size
         if step.batch_size not in (None, size):
             raise RefusalError(
                 Reason.UNSUPPORTED,
-                f"the program takes batches of {step.batch_size}, and the plan asks for {size}",
+                f"the program takes batches of {step.batch_size}, but the plan asks for {size}",
                 fix="Compile a program for the plan's batch size.",
             )
         steps = plan.work.epochs * self._data.steps(size, equal=step.batch_size is not None)
@@ -210,7 +210,7 @@ class Trainer:
             return
         try:
             save_checkpoint(_checkpoint(self._folder, progress.task_id), progress, state)
-        except WireFormatError as error:  # a weight that is no finite number
+        except WireFormatError as error:  # a weight is not finite
             raise _diverged(error.problem) from None
         except OSError as error:
             raise RefusalError(

@@ -37,8 +37,8 @@ def make_bundle(
             f"the example has shape {tuple(example.shape)}", fix="Give a batch: its first axis counts samples."
         )
     progress("training graph")
-    trained, walked = training_graph(model, example, loss)
-    graph = describe(walked, name, block_of)
+    trained, traced = training_graph(model, example, loss)
+    graph = describe(traced, name, block_of)
     progress("inference graph")
     inferred = inference_graph(model, example)
     progress("weights")
@@ -53,7 +53,7 @@ def make_bundle(
         graph=graph.digest,
         input_shape=tuple(example.shape[1:]),
         input_dtype=Dtype(str(example.dtype).removeprefix("torch.")),
-        outputs=walked.output.shape[-1],
+        outputs=traced.output.shape[-1],
         loss=str(loss),
         files={file: digest_of(data) for file, data in files.items()},
         made_with={"edgefl": __version__} | {maker: importlib.metadata.version(maker) for maker in _MAKERS},

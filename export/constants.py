@@ -1,8 +1,8 @@
-"""Tensors that a model makes itself: zero states, masks, positions. They depend on no parameter and no sample.
+"""Constant tensors that a model creates itself: zero states, masks, positions; they depend on no parameter or sample.
 
-torch computes them while the model is walked, so every operation works on them. What other tensors meet is stored in
-the graph with every repeated axis at length 1. How long such an axis really is follows from what it meets: the zeros
-that an LSTM starts from were made for the example's batch and full width, and must fit every other.
+torch computes them while the model is traced, so every operation works on them. Those that meet other tensors are
+stored in the graph with every repeated axis at length 1. The real length of such an axis follows from what it meets:
+the zeros that an LSTM starts from were created for the example's batch and full width, but must fit any other.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,32 +16,40 @@ from export.axes import Axis, BatchFactor, ChannelFactor, bind, resolve
 from export.axes import ConstantFactor as ConstantSize
 from export.trace import Trace, Value
 
-__all__ = ["Made", "computed", "is_computable", "made_value", "settles", "settles_constants", "whole"]
+__all__ = [
+    "BroadcastConstant",
+    "computed",
+    "is_computable",
+    "constant_value",
+    "accepts_broadcast",
+    "accepts_broadcast_constants",
+    "expanded",
+]
 
 _Operation = TypeVar("_Operation", bound=Callable[..., Any])
-_SETTLING: set[Callable[..., Any]] = set()
+_ACCEPTING: set[Callable[..., Any]] = set()
 _BY_SHAPE = {f"aten.{name}" for name in ["zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"]}
 
 
-class Made(Value):
+class BroadcastConstant(Value):
     """A constant whose repeated axes have length 1 in the graph; ONNX broadcasts them."""
 
     __slots__ = ()
 
 
-def settles(operation: _Operation) -> _Operation:
-    """Mark an operation that takes `Made` values as they are; all others get them `whole`."""
-    _SETTLING.add(operation)
+def accepts_broadcast(operation: _Operation) -> _Operation:
+    """Mark an operation that takes `BroadcastConstant` values as they are; all others get them `expanded`."""
+    _ACCEPTING.add(operation)
     return operation
 
 
-def settles_constants(operation: Callable[..., Any]) -> bool:
-    """Tell whether an operation takes `Made` values."""
-    return operation in _SETTLING
+def accepts_broadcast_constants(operation: Callable[..., Any]) -> bool:
+    """Return whether an operation takes `BroadcastConstant` values."""
+    return operation in _ACCEPTING
 
 
 def is_computable(node: fx.Node, constants: Mapping[fx.Node, Any]) -> bool:
-    """Tell whether torch can compute a node now: it sees constants or only the shape of others, and nothing random."""
+    """Return whether torch can compute a node now: from constants or shapes alone, with nothing random."""
     random = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
     by_shape = str(node.target).rpartition(".")[0] in _BY_SHAPE
     return not random and (by_shape or all(source in constants for source in node.all_input_nodes))
@@ -60,7 +68,7 @@ def computed(node: fx.Node, constants: Mapping[fx.Node, Any]) -> Any:
         return node.target(*args, **kwargs)
 
 
-def made_value(t: Trace, tensor: torch.Tensor, dtype: str) -> Value:
+def constant_value(t: Trace, tensor: torch.Tensor, dtype: str) -> Value:
     """Store a constant in the graph."""
     batch = t.batch_size
     array = tensor.detach().numpy()
@@ -73,16 +81,16 @@ def made_value(t: Trace, tensor: torch.Tensor, dtype: str) -> Value:
         elif size in (0, batch):
             raise ExportError(
                 f"a constant of shape {tuple(tensor.shape)} depends on the number of samples, or is empty",
-                fix="Make it the same for every sample: of size 1 along the batch.",
+                fix="Make it the same for every sample: size 1 along the batch.",
             )
         else:
             axes.append((ConstantSize(size),))
-    return Made(t.emit.constant(array, dtype), tuple(axes), dtype)
+    return BroadcastConstant(t.emit.constant(array, dtype), tuple(axes), dtype)
 
 
-def whole(t: Trace, value: Any) -> Any:
-    """Return a value in its full shape. Axes that met nothing yet are what they were in the example."""
-    if not isinstance(value, Made):
+def expanded(t: Trace, value: Any) -> Any:
+    """Return a value in its full shape. Axes that have met nothing yet keep their length in the example."""
+    if not isinstance(value, BroadcastConstant):
         return value
     for axis in value.axes:
         for factor in resolve(axis):

@@ -1,4 +1,4 @@
-"""From a walked model to its `ModelGraph`: the channel groups that are left, the layers, and what they cost."""
+"""From a traced model to its `ModelGraph`: the channel groups that are left, the layers, and what they cost."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -7,23 +7,23 @@ from dataclasses import replace
 from edgefl.model_graph import ChannelGroup, Dtype, Layer, ModelGraph, Span, TensorRole, TensorSpec, Term
 from export.axes import Axis, BatchFactor, ChannelFactor, ConcatFactor, ConstantFactor, bind, resolve, spans
 from export.trace import INPUT, LayerRecord, Value, layer_name
-from export.walk import Walked
+from export.trace_model import TracedModel
 
 __all__ = ["describe"]
 
 Terms = list[tuple[int, tuple[ChannelFactor, ...]]]
 
 
-def describe(walked: Walked, name: str, block_of: Callable[[str], str] | None = None) -> ModelGraph:
-    """Return the graph of a walked model. `block_of` tells the block of a layer; by default it is its first name."""
-    for factor in resolve(walked.output.axes[-1]):
+def describe(traced: TracedModel, name: str, block_of: Callable[[str], str] | None = None) -> ModelGraph:
+    """Return the graph of a traced model. `block_of` tells the block of a layer; by default it is its first name."""
+    for factor in resolve(traced.output.axes[-1]):
         if isinstance(factor, ChannelFactor):
             bind(factor, (ConstantFactor(factor.size),))  # the classes are never cut
-    stored = walked.parameters | walked.buffers
+    stored = traced.parameters | traced.buffers
     places = _settled(stored)
     names = _group_names(places)
-    records = dict(walked.trace.records)
-    heads = set(walked.output.layers)
+    records = dict(traced.trace.records)
+    heads = set(traced.output.layers)
     tensors = tuple(_tensor(key, value, records, heads) for key, value in stored.items())
     groups = tuple(
         ChannelGroup(names[channels], channels.size, tuple(found), channels.multiple_of)
@@ -31,7 +31,7 @@ def describe(walked: Walked, name: str, block_of: Callable[[str], str] | None = 
     )
     layers = tuple(_layers(records, stored, names))
     input_elements = 1
-    for size in walked.input.shape[1:]:
+    for size in traced.input.shape[1:]:
         input_elements *= size
     return ModelGraph(name, tensors, _in_blocks(layers, block_of), groups, input_elements)
 

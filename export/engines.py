@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor, nn
 
-from edgefl.artifacts.cut import GRADIENT, cut
+from edgefl.artifacts.cut import cut_training_graph
 from edgefl.errors import MissingDependencyError
 from edgefl.masks import Mask
 from edgefl.model_graph import ModelGraph
@@ -60,18 +60,17 @@ class OnnxParityEngine:
     """One export, and one session for every mask that freezes nothing."""
 
     def __init__(self, model: nn.Module, example: Tensor, *, threads: int = 0) -> None:
-        self._onnx, walked = training_graph(model, example)
-        self.graph: ModelGraph = describe(walked, type(model).__name__)
+        exported, traced = training_graph(model, example)
+        self._onnx: bytes = exported.SerializeToString(deterministic=True)
+        self.graph: ModelGraph = describe(traced, type(model).__name__)
         self._threads = threads
-        self._whole = onnx_step(self._onnx.SerializeToString(), threads=threads)
+        self._whole = onnx_step(self._onnx, threads=threads)
 
     def step(self, mask: Mask) -> Step:
         """Return the step of the one session, or of a cut graph where layers are frozen."""
         if mask.trained == set(mask.graph.trainable_layers):
             return self._whole
-        offered = {output.name for output in self._onnx.graph.output}
-        trained = [name for name in mask.trained_tensors if GRADIENT + name in offered]
-        return onnx_step(cut(self._onnx, trained).SerializeToString(), threads=self._threads)
+        return onnx_step(cut_training_graph(self._onnx, mask), threads=self._threads)
 
 
 class ExecuTorchParityEngine:

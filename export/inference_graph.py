@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from export.trace import declared_shape
-from export.walk import walk
+from export.trace_model import trace_model
 
 __all__ = ["OUTPUT", "inference_graph"]
 
@@ -18,9 +18,9 @@ OUTPUT = "logits"
 
 def inference_graph(model: nn.Module, example: torch.Tensor) -> onnx.ModelProto:
     """Export the forward pass of a model in evaluation mode."""
-    walked = walk(model, example, training=False)
-    stored = walked.parameters | walked.buffers
-    inputs = {"x": (walked.input.dtype, declared_shape(walked.input))}
+    traced = trace_model(model, example, training=False)
+    stored = traced.parameters | traced.buffers
+    inputs = {"x": (traced.input.dtype, declared_shape(traced.input))}
     inputs |= {name: (value.dtype, declared_shape(value)) for name, value in stored.items()}
-    outputs = {OUTPUT: (walked.output.name, walked.output.dtype, declared_shape(walked.output))}
-    return walked.trace.emit.finish(type(model).__name__, inputs, outputs)
+    outputs = {OUTPUT: (traced.output.name, traced.output.dtype, declared_shape(traced.output))}
+    return traced.trace.emit.finish(type(model).__name__, inputs, outputs)

@@ -1,11 +1,11 @@
-"""Does an engine compute what PyTorch computes? The check that `edgefl export` runs by default, and its parts.
+"""Checks that an engine computes what PyTorch computes; `edgefl export` runs this by default.
 
-    reference    a batch and weights off every kink (see `export.kinks`), with PyTorch's loss and gradients there, in
-                 double precision
-    compare      how far an engine's loss and gradients are from them, and how far PyTorch's own in single precision are
+    reference    a batch and weights away from every kink (see `export.kink_avoidance`), with PyTorch's loss and
+                 gradients for them in double precision
+    compare      the errors of an engine's loss and gradients, and those of PyTorch's own in single precision
 
-An error is the largest difference relative to the largest entry of its tensor. A gradient that is zero but for
-rounding, as that of a bias before a norm can be, has no size of its own: it is measured against the largest of all.
+An error is the largest difference relative to the largest entry of its tensor. A gradient that is zero except for
+rounding, such as that of a bias before a norm, has no scale of its own: it is compared with the largest gradient.
 """
 
 import copy
@@ -22,9 +22,9 @@ from edgefl.artifacts.cut import GRADIENT
 from edgefl.masks import Mask, freeze
 from edgefl.model_graph import ModelGraph
 from export.engines import Arrays, onnx_step
-from export.kinks import calm_batch
+from export.kink_avoidance import smooth_batch
 from export.ops.dropout import SEED
-from export.shared_dropout_noise import SameNoise
+from export.shared_dropout_noise import SharedDropoutNoise
 
 __all__ = [
     "TOLERANCE",
@@ -32,9 +32,9 @@ __all__ = [
     "Reference",
     "check_parity",
     "compare",
-    "off_the_edge",
+    "perturb_biases",
     "random_batch",
-    "random_part",
+    "random_submodel",
     "reference",
     "state_of",
 ]
@@ -42,12 +42,12 @@ __all__ = [
 TOLERANCE = 1e-4
 TRIES = 4
 VANISHED = 1e-9
-"""A gradient smaller than this, relative to the largest of all, is zero but for rounding."""
+"""A gradient smaller than this, relative to the largest of all, is zero except for rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parity:
-    """How far an engine is from PyTorch in double precision, and how far PyTorch in single precision is."""
+    """The errors of an engine against PyTorch in double precision, with those of PyTorch in single precision."""
 
     loss_error: float
     gradient_error: float
@@ -58,30 +58,30 @@ class Parity:
 
     @property
     def holds(self) -> bool:
-        """Whether the engine is as right as can be asked: within the tolerance, or about as near as PyTorch is."""
+        """Whether the engine is within the tolerance, or about as accurate as PyTorch."""
         return self.loss_error <= TOLERANCE and self.gradient_error <= max(TOLERANCE, 3 * self.own_error)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reference:
-    """What an engine is given, and what PyTorch finds there."""
+    """The inputs of an engine, and what PyTorch computes from them."""
 
     inputs: Arrays
-    """x, y, the seed of dropout, parameters and running statistics, in single precision."""
+    """x, y, the dropout seed, parameters and running statistics, in single precision."""
     truth: Arrays
-    """Loss and gradients in double precision, named as those of a training graph."""
+    """Loss and gradients in double precision, named like those of a training graph."""
     own_errors: Mapping[str, float]
-    """How far PyTorch's gradients in single precision are from the truth."""
+    """The errors of PyTorch's gradients in single precision."""
     margin: float
-    """How far the batch stays from every kink, relative to what goes into it."""
+    """The batch's distance from the nearest kink, relative to what goes into it."""
 
 
 def check_parity(model: nn.Module, graph: bytes, example: Tensor, *, batch: int = 4) -> Parity:
-    """Compare a training graph with PyTorch on a random batch; where it fails, on a few more, and report the best.
+    """Compare a training graph with PyTorch on a random batch; if it fails, on a few more, and return the best.
 
-    A model may have kinks that cannot be settled. A wrong graph is wrong on every batch.
+    A model may have kinks that cannot be avoided, but a wrong graph is wrong on every batch.
     """
-    model = off_the_edge(model)
+    model = perturb_biases(model)
     step = onnx_step(graph)
     best: Parity | None = None
     for seed in range(TRIES):
@@ -95,8 +95,8 @@ def check_parity(model: nn.Module, graph: bytes, example: Tensor, *, batch: int 
     return best
 
 
-def off_the_edge(model: nn.Module) -> nn.Module:
-    """Return a copy whose biases and norms are off zero, where silent channels sit on the edge of a ReLU."""
+def perturb_biases(model: nn.Module) -> nn.Module:
+    """Return a copy with random biases and norms: at zero, channels without signal lie on the kink of a ReLU."""
     generator = torch.Generator().manual_seed(0)
     moved = copy.deepcopy(model)
     with torch.no_grad():
@@ -107,23 +107,23 @@ def off_the_edge(model: nn.Module) -> nn.Module:
 
 
 def reference(model: nn.Module, example: Tensor, *, batch: int = 4, seed: int = 0) -> Reference:
-    """Run PyTorch on a random batch, with the model's biases moved a little so that no kink is near."""
+    """Run PyTorch on a random batch, with the model's biases shifted slightly away from every kink."""
     generator = torch.Generator().manual_seed(seed)
     exact = copy.deepcopy(model).double().train()
-    calm = calm_batch(exact, lambda: random_batch(example, batch, generator), seed=seed)
+    smooth = smooth_batch(exact, lambda: random_batch(example, batch, generator), seed=seed)
     single = copy.deepcopy(exact).float()
-    inputs = {"x": calm.x.numpy(), SEED: np.array(seed, np.uint64), **state_of(single)}
-    exact = copy.deepcopy(single).double()  # the rounded biases, for both alike
+    inputs = {"x": smooth.x.numpy(), SEED: np.array(seed, np.uint64), **state_of(single)}
+    exact = copy.deepcopy(single).double()  # the same rounded biases for both
     labels = torch.randint(0, 2**31, (batch,), generator=generator)
-    truth = _gradients(exact, calm.x.double() if calm.x.is_floating_point() else calm.x, labels, seed)
-    own = _errors(_gradients(single, calm.x, labels, seed), truth)
-    return Reference(inputs | {"y": truth["y"]}, truth, own, calm.margin)
+    truth = _gradients(exact, smooth.x.double() if smooth.x.is_floating_point() else smooth.x, labels, seed)
+    own = _errors(_gradients(single, smooth.x, labels, seed), truth)
+    return Reference(inputs | {"y": truth["y"]}, truth, own, smooth.margin)
 
 
 def compare(given: Reference, found: Arrays, trained: Collection[str] | None = None) -> Parity:
     """Compare an engine's loss and gradients with a reference.
 
-    An engine that was made for some trained tensors must return the gradients of these, and no others.
+    An engine for some trained tensors must return the gradients of these and no others.
     """
     loss = float(given.truth["loss"])
     loss_error = abs(float(found["loss"]) - loss) / max(abs(loss), 1e-12)
@@ -147,11 +147,11 @@ def random_batch(example: Tensor, batch: int, generator: torch.Generator) -> Ten
     return torch.randint(0, int(example.max()) + 1, shape, generator=generator)
 
 
-def random_part(graph: ModelGraph, generator: np.random.Generator, *, frozen: float = 0.0, least: int = 2) -> Mask:
-    """Keep a random number of random channels of every group, and freeze about a share of the layers, never all.
+def random_submodel(graph: ModelGraph, generator: np.random.Generator, *, frozen: float = 0.0, least: int = 2) -> Mask:
+    """Return a mask with random channels of every group, and about a share of the layers frozen, never all.
 
-    A norm takes the scale of a single channel away, and with it the gradient of what made the channel: what is left is
-    rounding, PyTorch's too. So at least two channels are kept unless told otherwise.
+    A norm removes the scale of a single channel, and with it the gradient of what produced the channel: only rounding
+    remains, in PyTorch too. So at least two channels are kept by default.
     """
     kept = {}
     for group in graph.groups:
@@ -174,8 +174,8 @@ def state_of(model: nn.Module) -> dict[str, npt.NDArray[Any]]:
 
 
 def _gradients(model: nn.Module, x: Tensor, labels: Tensor, seed: int) -> Arrays:
-    """Return loss, gradients, and the labels brought down to the number of classes."""
-    with SameNoise(seed):
+    """Return loss, gradients, and the labels modulo the number of classes."""
+    with SharedDropoutNoise(seed):
         logits = model(x)
     y = labels % logits.shape[1]
     loss = nn.functional.cross_entropy(logits, y)

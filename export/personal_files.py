@@ -4,7 +4,7 @@
 ExecuTorch programs have fixed shapes and are compiled for this mask.
 
     train.onnx, weights.safetensors   to train with onnxruntime
-    train.pte, train.json             to train with ExecuTorch, and the order of the program's inputs and outputs
+    train.pte, train.json             to train with ExecuTorch, and the request of the program's inputs and outputs
     infer.onnx, infer.pte             to predict
     infer.int8.onnx, infer.int8.pte   to predict with 8-bit integers
     mask.safetensors                  the mask
@@ -48,46 +48,46 @@ def make_files(
     source: ModelSource,
     bundle: Bundle,
     mask: Mask,
-    order: PersonalExport,
+    request: PersonalExport,
     progress: Callable[[str], None] = lambda step: None,
 ) -> dict[str, bytes]:
     """Return the files of a mask's submodel by name."""
     files = {"mask.safetensors": encode_mask(mask)}
-    if "onnx" in order.formats:
+    if "onnx" in request.formats:
         progress("ONNX files")
-        files |= dict(_onnx_files(make_submodel(bundle, mask), order))
-    if "executorch" in order.formats:
-        files |= dict(_executorch_files(source, bundle, mask, order, progress))
+        files |= dict(_onnx_files(make_submodel(bundle, mask), request))
+    if "executorch" in request.formats:
+        files |= dict(_executorch_files(source, bundle, mask, request, progress))
     return files
 
 
-def _onnx_files(submodel: Submodel, order: PersonalExport) -> Iterator[tuple[str, bytes]]:
-    if order.train:
+def _onnx_files(submodel: Submodel, request: PersonalExport) -> Iterator[tuple[str, bytes]]:
+    if request.train:
         yield TRAIN, submodel.training_graph
         yield WEIGHTS, submodel.weights
-    if order.infer:
+    if request.infer:
         yield INFER, submodel.inference_model
-    if order.calibration is not None:
-        yield "infer.int8.onnx", quantise(submodel.inference_model, order.calibration)
+    if request.calibration is not None:
+        yield "infer.int8.onnx", quantise(submodel.inference_model, request.calibration)
 
 
 def _executorch_files(
-    source: ModelSource, bundle: Bundle, mask: Mask, order: PersonalExport, progress: Callable[[str], None]
+    source: ModelSource, bundle: Bundle, mask: Mask, request: PersonalExport, progress: Callable[[str], None]
 ) -> Iterator[tuple[str, bytes]]:
     weights = bundle_weights(bundle)
-    if order.train:
+    if request.train:
         progress("ExecuTorch training program")
-        example = source.example[:1].expand(order.batch, *source.example.shape[1:]).contiguous()
+        example = source.example[:1].expand(request.batch, *source.example.shape[1:]).contiguous()
         program = training_program(source.model, example, mask, loss=Loss(bundle.manifest.loss))
         yield "train.pte", program.pte
-        yield "train.json", _signature(program, order.batch)
+        yield "train.json", _signature(program, request.batch)
         yield WEIGHTS, make_submodel(bundle, mask).weights
-    if order.infer:
+    if request.infer:
         progress("ExecuTorch inference program")
         yield "infer.pte", inference_program(source.model, source.example, mask, weights).pte
-    if order.calibration is not None:
+    if request.calibration is not None:
         progress("ExecuTorch 8-bit program")
-        samples = torch.from_numpy(np.array(order.calibration))
+        samples = torch.from_numpy(np.array(request.calibration))
         yield "infer.int8.pte", inference_program(source.model, source.example, mask, weights, calibration=samples).pte
 
 

@@ -1,7 +1,7 @@
 """Lets PyTorch drop what an exported training graph drops, so that the two can be compared.
 
 A training graph draws its dropout from `edgefl.noise` (see `export.ops.dropout` for the rule); PyTorch draws from a
-generator of its own. Within `SameNoise(seed)` the dropouts of one forward pass draw as the graph's do.
+generator of its own. Within `SharedDropoutNoise(seed)` the dropouts of one forward pass draw as the graph's do.
 """
 
 import math
@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from edgefl.noise import derive, unit
 
-__all__ = ["SameNoise"]
+__all__ = ["SharedDropoutNoise"]
 
 _WHOLE: set[Callable[..., Any]] = {functional.dropout, torch.dropout, torch.dropout_}
 _CHANNELS: set[Callable[..., Any]] = {
@@ -24,7 +24,7 @@ _CHANNELS: set[Callable[..., Any]] = {
 }
 
 
-class SameNoise(TorchFunctionMode):
+class SharedDropoutNoise(TorchFunctionMode):
     """Dropout number k of a forward pass draws from the stream k of the seed."""
 
     def __init__(self, seed: int) -> None:

@@ -11,38 +11,35 @@ import onnx
 import torch
 from torch import nn
 
-from edgefl.artifacts.cut import GRADIENT
+from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC
 from export.emitter import Shape
 from export.losses import Loss, emit_loss
 from export.trace import Value, declared_shape
-from export.walk import Walked, walk
+from export.trace_model import TracedModel, trace_model
 
-__all__ = ["NEW", "training_graph"]
-
-NEW = "new:"
-"""What the name of a new running statistic begins with; the buffer's name follows."""
+__all__ = ["training_graph"]
 
 
 def training_graph(
     model: nn.Module, example: torch.Tensor, loss: Loss = Loss.CROSS_ENTROPY
-) -> tuple[onnx.ModelProto, Walked]:
+) -> tuple[onnx.ModelProto, TracedModel]:
     """Export the training step of a model, traced on an example batch."""
-    walked = walk(model, example, training=True)
-    t = walked.trace
-    emitted = emit_loss(t, walked.output, loss)
+    traced = trace_model(model, example, training=True)
+    t = traced.trace
+    emitted = emit_loss(t, traced.output, loss)
     t.run_backward()
     outputs: dict[str, tuple[str, str, Shape]] = {"loss": (emitted.value, "float32", [])}
     if emitted.correct is not None:
         outputs["correct"] = (emitted.correct, "bool", ["batch"])
-    for name, value in walked.parameters.items():
+    for name, value in traced.parameters.items():
         gradient = t.gradient(value)
         if gradient is not None:
             outputs[GRADIENT + name] = (gradient, "float32", declared_shape(value))
     for name, value in t.statistics.items():
-        outputs[NEW + name] = (value.name, value.dtype, declared_shape(value))
-    inputs = {"x": _declared(walked.input)} | emitted.inputs | t.inputs
-    inputs |= {name: _declared(value) for name, value in (walked.parameters | walked.buffers).items()}
-    return t.emit.finish(type(model).__name__, inputs, outputs), walked
+        outputs[NEW_STATISTIC + name] = (value.name, value.dtype, declared_shape(value))
+    inputs = {"x": _declared(traced.input)} | emitted.inputs | t.inputs
+    inputs |= {name: _declared(value) for name, value in (traced.parameters | traced.buffers).items()}
+    return t.emit.finish(type(model).__name__, inputs, outputs), traced
 
 
 def _declared(value: Value) -> tuple[str, Shape]:

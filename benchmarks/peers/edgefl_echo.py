@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from device_runtime.agent.agent import Agent
+from device_runtime.agent.agent_home import AgentHome
 from device_runtime.agent.client import CoordinatorClient
-from device_runtime.agent.home import Home
 from device_runtime.agent.transport import HttpTransport
-from device_runtime.trainer import Finished, Trainer, TrainingTask
+from device_runtime.trainer import FinishedTask, Trainer, TrainingTask
 from edgefl.values import LocalResult
 from edgefl.wire import Dense, ResultBody, encode_result
 from tests.values.samples import PROFILE, TELEMETRY
@@ -32,7 +32,7 @@ class Echo(Trainer):
         self.joules = 0.0
         self._little, self._name = np.float32(little), device_id
 
-    def run(self, task: TrainingTask, stop: threading.Event | None = None) -> Finished:
+    def run(self, task: TrainingTask, stop: threading.Event | None = None) -> FinishedTask:
         """Return the weights of a task as its result."""
         plan = task.plan
         result = LocalResult(
@@ -46,12 +46,12 @@ class Echo(Trainer):
         )
         tensors = {name: Dense(array + self._little) for name, array in task.weights.items()}
         body = encode_result(ResultBody(result, plan.mask, tensors, None, plan.seed), task.mask.graph)
-        return Finished(body, result, task.weights, task.mask)
+        return FinishedTask(body, result, task.weights, task.mask)
 
 
 def main(url: str, home: Path, number: int) -> None:
     """Take part until the federation is over."""
-    agent = Agent(Home(home), CoordinatorClient(HttpTransport(url)), partial(Echo, 1e-3 * (1 + number)))
+    agent = Agent(AgentHome(home), CoordinatorClient(HttpTransport(url)), partial(Echo, 1e-3 * (1 + number)))
     agent.enrol(url, PROFILE, os.environ["EDGEFL_JOIN_KEY"], name=f"device-{number}")
     agent.run(threading.Event())
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 from coordinator.storage.blobs import Blobs
 from coordinator.storage.records import Device, Federation, Task
 from coordinator.storage.store import Store
-from edgefl.artifacts.bundle import Bundle, unpack_bundle
-from edgefl.artifacts.submodel import training_graph
+from edgefl.artifacts.bundle import TRAIN, Bundle, unpack_bundle
+from edgefl.artifacts.cut import cut_training_graph
 from edgefl.federation.cache import LruCache
 from edgefl.federation.settings import FederationSettings
 from edgefl.masks import Mask, Weights, full_mask
@@ -126,4 +126,4 @@ class Repository:
     def training_graph(self, federation: Federation, mask: Mask) -> bytes:
         """Return the training graph, cut for what a mask trains."""
         key = (federation.bundle, mask.trained)
-        return self._cuts.get(key, lambda: training_graph(self.bundle(federation), mask))
+        return self._cuts.get(key, lambda: cut_training_graph(self.bundle(federation).files[TRAIN], mask))

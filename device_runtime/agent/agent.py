@@ -1,8 +1,8 @@
-"""The agent: polls, works, reports, and goes on after anything.
+"""The agent: polls, works, reports, and recovers from any failure.
 
-One turn of its loop does the next thing that its home says: deliver what waits to be acknowledged, go on with the task
-at hand, or ask for another. Each thing is on disk before the next begins, so a turn may be cut off anywhere. Errors of
-the network end a turn, and the loop waits before the next; errors of a task become a refusal.
+One turn of its loop does the next thing that its home folder calls for: deliver what is waiting to be acknowledged,
+continue the open task, or ask for another. Each thing is on disk before the next begins, so a turn may be cut off
+anywhere. Network errors end a turn, and the loop waits before the next; errors of a task become a refusal.
 """
 
 import contextlib
@@ -11,17 +11,17 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from device_runtime.agent.agent_home import AgentHome, Identity, OpenTask, Usage
+from device_runtime.agent.artifact_cache import ArtifactCache
 from device_runtime.agent.backoff import Backoff
-from device_runtime.agent.cache import ArtifactCache
 from device_runtime.agent.client import BusyError, CoordinatorClient, RejectedError
-from device_runtime.agent.clock import Clock
-from device_runtime.agent.home import Home, Identity, OpenTask, Usage
-from device_runtime.agent.policy import Conditions, Policy
+from device_runtime.agent.device_clock import DeviceClock
+from device_runtime.agent.owner_policy import DeviceConditions, OwnerPolicy
 from device_runtime.agent.task_runner import TaskRunner
 from device_runtime.agent.transport import UnreachableError
-from device_runtime.personal_model import Kept, PersonalModel, save_personal
+from device_runtime.personal_model import PersonalModel, SavedPersonalModel, save_personal
 from device_runtime.refusal import RefusalError
-from device_runtime.trainer import Finished, StoppedError, Trainer, TrainingTask
+from device_runtime.trainer import FinishedTask, StoppedError, Trainer, TrainingTask
 from edgefl import __version__
 from edgefl.errors import EdgeFLError
 from edgefl.local_rules import changes_model
@@ -34,9 +34,9 @@ Say = Callable[[str], None]
 _WORTH_NOTING = 16_384
 """Bytes."""
 _LONGEST_WAIT = 3600.0
-"""Seconds. Whatever a coordinator asks for, it is asked again after this."""
+"""Seconds. The agent asks again after this, whatever the coordinator asks for."""
 _WITHOUT_BYTES = 600.0
-"""Seconds until it is looked again whether a new day has brought new bytes."""
+"""Seconds between checks whether a new day has brought a new traffic allowance."""
 _OWNERS_REASONS = (Reason.POWER, Reason.TEMPERATURE, Reason.HOURS, Reason.ENERGY, Reason.TRAFFIC)
 
 
@@ -45,15 +45,15 @@ class AgentSettings:
     """How an agent behaves."""
 
     wait_seconds: float = 20.0
-    """How long the coordinator may think about a poll."""
+    """How long the coordinator may hold a poll open."""
     least_wait: float = 1.0
-    """Seconds between two polls, however eager the coordinator is."""
+    """Minimum seconds between two polls, whatever the coordinator asks for."""
     after_objection: float = 60.0
     """Seconds to wait after a task that the owner's limits forbade."""
-    policy: Policy = field(default_factory=Policy)
+    policy: OwnerPolicy = field(default_factory=OwnerPolicy)
     cache_bytes: int = 2 * 2**30
     most_tasks: int | None = None
-    """Stop after so many tasks; None goes on."""
+    """Stop after this many tasks; None means never."""
 
 
 class Agent:
@@ -61,24 +61,24 @@ class Agent:
 
     def __init__(
         self,
-        home: Home,
+        home: AgentHome,
         client: CoordinatorClient,
         trainer: Callable[[str], Trainer],
         *,
         settings: AgentSettings | None = None,
-        clock: Clock | None = None,
-        conditions: Callable[[], Conditions] | None = None,
+        clock: DeviceClock | None = None,
+        conditions: Callable[[], DeviceConditions] | None = None,
         backoff: Backoff | None = None,
         say: Say = lambda text: None,
     ) -> None:
         self._home, self._client = home, client
         self._settings = settings or AgentSettings()
-        self._clock = clock or Clock()
-        self._conditions = conditions or (lambda: Conditions(self._clock.local()))
+        self._clock = clock or DeviceClock()
+        self._conditions = conditions or (lambda: DeviceConditions(self._clock.local()))
         self._backoff = backoff or Backoff()
         self._say = say
         self._counted = 0
-        self._kept: Kept | None = None
+        self._kept: SavedPersonalModel | None = None
         self._waits = False
         self._worker = TaskRunner(
             client,
@@ -91,10 +91,10 @@ class Agent:
             lambda joules: self._spend(joules=joules),
         )
         self.tasks = 0
-        """Tasks that this process brought to their end."""
+        """Tasks that this process has completed or refused."""
 
     def enrol(self, coordinator: str, profile: DeviceProfile, key: str | None, *, name: str | None = None) -> Identity:
-        """Take part, unless this device does already."""
+        """Join the federation, unless this device has joined already."""
         identity = self._home.identity() or Identity(coordinator, uuid.uuid4().hex)
         if identity.coordinator != coordinator:
             raise EdgeFLError(
@@ -104,7 +104,7 @@ class Agent:
         if identity.token is None:
             if key is None:
                 raise EdgeFLError(f"this device has not joined {coordinator} yet", fix="Give the join key with --key.")
-            self._home.save_identity(identity)  # before asking: who asks twice must say the same
+            self._home.save_identity(identity)  # before asking: a repeated request must carry the same id
             software = f"edgefl {__version__}"
             asked = Enrolment(enrolment_id=identity.enrolment_id, profile=profile, software=software, name=name)
             answer = self._client.enrol(asked, key)
@@ -154,7 +154,7 @@ class Agent:
         return self._deliver(task, body, refusal)
 
     def _patience(self, error: EdgeFLError) -> float:
-        """Return how long to wait after a failure: not beyond the deadline of what waits to be sent."""
+        """Return how long to wait after a failure, but not beyond the deadline of the open task."""
         wait = self._backoff.wait(error.retry_seconds if isinstance(error, BusyError) else None)
         task = self._home.open_task()
         if task is None:
@@ -166,7 +166,7 @@ class Agent:
         return min(wait, remaining) if remaining > 0 else wait
 
     def _ask(self) -> float | None:
-        """Ask for a task, unless even asking is too much for today."""
+        """Ask for a task, unless today's traffic allowance is used up."""
         objection = self._objection()
         if objection is not None and objection.reason is Reason.TRAFFIC:
             self._say(objection.message)
@@ -189,13 +189,13 @@ class Agent:
         self._say(f"task {plan.task_id} of {'personalisation' if plan.is_personal else f'round {plan.round + 1}'}")
         try:
             self._home.begin_task(task)
-        except OSError as error:  # a full disk must not keep the coordinator waiting
+        except OSError as error:  # a full disk must not keep the coordinator waiting for a result
             self._refuse_now(task, _refusal(Reason.STORAGE, error.strerror or str(error)))
 
-    def _keep(self, task: OpenTask, ready: TrainingTask, finished: Finished) -> bytes | None:
-        """Put a result on disk, and return it; None if there was no room, and it was sent at once.
+    def _keep(self, task: OpenTask, ready: TrainingTask, finished: FinishedTask) -> bytes | None:
+        """Put a result on disk and return it; None if the disk was full and it was sent at once.
 
-        The device's own model goes first: with the result, the task counts as trained.
+        The device's own model goes first: with the result on disk, the task counts as trained.
         """
         plan = ready.plan
         if ready.inference is not None and changes_model(plan.rule):
@@ -208,17 +208,17 @@ class Agent:
                 plan.task_id,
                 plan.is_personal,
             )
-            with contextlib.suppress(OSError):  # no room: the one before stays
+            with contextlib.suppress(OSError):  # disk full: the previous model stays
                 self._kept = save_personal(self._home.personal, model, self._kept)
         try:
             self._home.finish_task(finished.body)
-        except OSError:  # no room: it can still be sent, and training it again from its last checkpoint costs nothing
+        except OSError:  # disk full: send it now; repeating the task from its last checkpoint is cheap
             self._settle(task, self._client.upload(task.plan.task_id, finished.body))
             return None
         return finished.body
 
     def _refuse(self, task: OpenTask, refusal: Refusal) -> bool:
-        """Put a refusal on disk; False if there was no room, and it was sent at once."""
+        """Put a refusal on disk; return False if the disk was full and it was sent at once."""
         self._say(f"refused: {refusal.message}")
         try:
             self._home.refuse_task(refusal)
@@ -228,11 +228,11 @@ class Agent:
         return True
 
     def _refuse_now(self, task: OpenTask, refusal: Refusal) -> None:
-        """Tell the coordinator without a word on disk, where there may be no room for one."""
+        """Send a refusal to the coordinator without writing it to disk, which may be full."""
         self._settle(task, self._client.refuse(task.plan, refusal))
 
     def _deliver(self, task: OpenTask, body: bytes | None, refusal: Refusal | None) -> float:
-        """Send the task's end; return how long to wait before the next one."""
+        """Send the result or refusal; return how long to wait before the next task."""
         try:
             if body is not None:
                 receipt = self._client.upload(task.plan.task_id, body)
@@ -250,18 +250,19 @@ class Agent:
     def _pause(self, refusal: Refusal) -> float:
         """Return how long to wait after a refusal.
 
-        Who refuses because of power or heat refuses the next task too: a round's tasks are not to be burnt like that.
+        A device that refuses because of power or heat would refuse the next task too, and must not use up a round's
+        tasks.
         """
         owner = refusal.reason in _OWNERS_REASONS
         return self._settings.after_objection if owner and self._objection() is not None else 0.0
 
     def _renounce(self, task: OpenTask, error: RejectedError) -> None:
-        """Say that there will be no other result: else the coordinator waits, and this device trains it again."""
-        with contextlib.suppress(RejectedError):  # the task is over there, too
-            self._client.refuse(task.plan, _refusal(Reason.BROKEN, f"the result was not taken: {error.problem}"))
+        """Report that no other result will come; otherwise the coordinator waits, and this device trains it again."""
+        with contextlib.suppress(RejectedError):  # the task has ended there, too
+            self._client.refuse(task.plan, _refusal(Reason.BROKEN, f"the result was rejected: {error.problem}"))
 
     def _settle(self, task: OpenTask, receipt: Receipt) -> None:
-        """The coordinator has it: the task is over."""
+        """End a task that the coordinator has acknowledged."""
         said = {Outcome.ACCEPTED: "accepted", Outcome.ALREADY: "it has it already", Outcome.LATE: "too late"}
         self._say(f"task {task.plan.task_id}: {said[receipt.outcome]}")
         self._end()
@@ -274,7 +275,7 @@ class Agent:
         return self._settings.policy.objection(self._conditions(), self._home.usage(), peak_bytes=peak_bytes)
 
     def _count_traffic(self, least: int = _WORTH_NOTING) -> None:
-        """Add what went over the network to today's use; not for every poll."""
+        """Add network traffic to today's usage, but not after every poll."""
         total = self._client.traffic.down + self._client.traffic.up
         if total - self._counted >= least:
             self._spend(traffic_bytes=total - self._counted)
@@ -284,7 +285,7 @@ class Agent:
         day, spent = self._clock.local().date().isoformat(), self._home.usage()
         if spent.day != day:
             spent = Usage(day)
-        with contextlib.suppress(OSError):  # a full disk forgets what was spent, and nothing else
+        with contextlib.suppress(OSError):  # on a full disk, only the usage is lost
             self._home.save_usage(Usage(day, spent.joules + joules, spent.traffic_bytes + traffic_bytes))
 
 

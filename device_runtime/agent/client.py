@@ -1,14 +1,14 @@
-"""The protocol as a device speaks it: each request of the API as a function, and what a status means.
+"""The device's side of the protocol: one method per request, and one error per kind of failure.
 
     2xx                            done
     401, 403                       the coordinator does not know this device (any more): `UnknownDeviceError`
-    any other 4xx                  it will never work: `RejectedError`, with what the coordinator says about it
+    any other 4xx                  it will never work: `RejectedError`, with the coordinator's explanation
     408, 425, 429, and all else    try again later: `BusyError`, with the seconds to wait; no reply: `UnreachableError`
 
-A 4xx counts only if its body is an error of a coordinator. A proxy, a captive portal or a redirect in between says
-nothing about a device's work.
+A 4xx counts only if its body is a coordinator's error. A proxy, a captive portal or a redirect in between says nothing
+about a device's work.
 
-Nothing here sleeps or repeats; the agent does. Every request may be repeated.
+Nothing here sleeps or retries; the agent does. Every request may be repeated.
 """
 
 import json
@@ -44,7 +44,7 @@ _STRANGER = frozenset({401, 403})
 
 
 class BusyError(UnreachableError):
-    """The coordinator answered that it cannot answer now."""
+    """The coordinator replied that it cannot answer now."""
 
     def __init__(self, problem: str, *, fix: str, retry_seconds: float | None = None) -> None:
         super().__init__(problem, fix=fix)
@@ -61,7 +61,7 @@ class UnknownDeviceError(EdgeFLError):
 
 @dataclass(slots=True)
 class Traffic:
-    """Bytes received and sent, headers included."""
+    """Bytes received and sent, including headers."""
 
     down: int = 0
     up: int = 0
@@ -77,20 +77,20 @@ class CoordinatorClient:
         self.traffic = Traffic()
 
     def enrol(self, enrolment: Enrolment, key: str) -> Enrolled:
-        """Ask to take part."""
+        """Ask to join the federation."""
         reply = self._send(Request("POST", "/v1/devices", key, dumps(enrolment).encode()))
         return _read(Enrolled, reply)
 
     def update_profile(self, profile: DeviceProfile) -> None:
-        """Tell what the device can do now."""
+        """Send the device's current profile."""
         self._send(Request("PUT", "/v1/devices/me/profile", self.token, dumps(profile).encode()))
 
     def poll(self, wait_seconds: float) -> Assignment:
-        """Ask what to do; the coordinator may think about it for a while."""
+        """Ask for a task; the coordinator may hold the request open for a while."""
         return _read(Assignment, self._send(Request("POST", f"/v1/tasks/next?wait={wait_seconds:g}", self.token)))
 
     def download(self, digest: str, sink: Content, start: int = 0) -> int:
-        """Give an artifact to a sink, from a byte on, and return the status: 206 if it does begin there."""
+        """Pass an artifact to a sink, from a byte on, and return the status: 206 if it begins there."""
         return self._send(Request("GET", f"/v1/artifacts/{check_digest(digest)}", self.token, start=start), sink).status
 
     def upload(self, task_id: str, body: bytes) -> Receipt:
@@ -98,7 +98,7 @@ class CoordinatorClient:
         return _read(Receipt, self._send(Request("PUT", f"/v1/tasks/{task_id}/result", self.token, body, BODY)))
 
     def refuse(self, plan: ClientPlan, refusal: Refusal) -> Receipt:
-        """Say that a task is not done, and why."""
+        """Report that a task is refused, and why."""
         path = f"/v1/tasks/{plan.task_id}/refusal"
         return _read(Receipt, self._send(Request("PUT", path, self.token, dumps(refusal).encode())))
 
@@ -108,7 +108,7 @@ class CoordinatorClient:
         def counting(status: int, piece: bytes, came: int) -> None:
             nonlocal streamed
             streamed += came
-            self._count(came, 0)  # as it comes: a download that breaks off was traffic too
+            self._count(came, 0)  # at once: an interrupted download is traffic too
             if piece and sink is not None:
                 sink(status, piece)
 
@@ -119,7 +119,7 @@ class CoordinatorClient:
         said = _said(reply) if 400 <= reply.status < 500 and reply.status not in _LATER else None
         if said is None:
             problem = f"the coordinator answered with status {reply.status}"
-            raise BusyError(problem, fix="Look into its log.", retry_seconds=_retry_after(reply))
+            raise BusyError(problem, fix="Look at the coordinator's log.", retry_seconds=_retry_after(reply))
         problem, fix = said
         raise (UnknownDeviceError if reply.status in _STRANGER else RejectedError)(problem, fix=fix)
 
@@ -133,12 +133,12 @@ def _read(kind: type[Value], reply: Reply) -> Value:
     try:
         return loads(kind, reply.body)
     except SchemaError as error:
-        # Half a reply, or a proxy's page: not what a coordinator says, so it may be better next time.
-        raise BusyError(f"the coordinator's answer makes no sense: {error.problem}", fix="Check its address.") from None
+        # Half a reply, or a proxy's page: it did not come from a coordinator, so the next try may succeed.
+        raise BusyError(f"the coordinator's answer is not valid: {error.problem}", fix="Check its address.") from None
 
 
 def _said(reply: Reply) -> tuple[str, str] | None:
-    """Return what a coordinator says about an error, made safe to print; None if it is not a coordinator's error."""
+    """Return a coordinator's error, made safe to print; None if it is not a coordinator's error."""
     try:
         error = json.loads(reply.body)["error"]
         problem, fix = error["problem"], error["fix"]

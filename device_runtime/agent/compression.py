@@ -1,6 +1,7 @@
-"""How bodies are packed on their way: what the agent sends, and what it unpacks of what it gets.
+"""Compression of bodies on the network: what the agent sends, and what it receives.
 
-Used by the HTTP transport alone. A reply is a stranger's: nothing is unpacked to more than `planes.MOST_BYTES`.
+Only the HTTP transport uses it. Replies are not trusted: nothing is decompressed to more than
+`byte_shuffle.MOST_BYTES`.
 """
 
 import zlib
@@ -19,11 +20,11 @@ _AGAIN = "Ask again."
 
 
 def packed(body: bytes, *, by_planes: bool = False) -> tuple[bytes, str]:
-    """Return a body packed where that saves something worth having, and its content coding; else as it is, and ''.
+    """Return a body compressed if that saves enough, and its content coding; else the body itself, and ''.
 
-    Bits of masked noise are fewer ones than zeros, and no sequence of them comes twice: short codes for frequent bytes
-    alone are faster and smaller there than a search for repetitions. In a small body the header counts, which is text.
-    Floats are packed by planes, for who takes that; where bytes do not differ by their place, it does no harm.
+    Bits of masked noise have fewer ones than zeros, and no sequence of them repeats: Huffman coding alone is faster and
+    smaller there than a search for repetitions. In a small body the header counts, which is text. Floats are
+    byte-shuffled for a coordinator that accepts that; it does no harm to other data.
     """
     if len(body) > byte_shuffle.MOST_BYTES:
         return body, ""
@@ -38,13 +39,15 @@ def packed(body: bytes, *, by_planes: bool = False) -> tuple[bytes, str]:
 
 
 def takes_planes(codings: str | None) -> bool:
-    """Whether the codings of an Accept-Encoding header are those of `planes.pack`, and perhaps others."""
+    """Return whether an Accept-Encoding header includes the codings of `byte_shuffle.pack`."""
     return set(byte_shuffle.codings_in(codings or "")) >= set(byte_shuffle.codings_in(byte_shuffle.CODINGS))
 
 
 def unpacked(pieces: Iterable[bytes], coding: str | None) -> Iterator[bytes]:
-    """Give the pieces of a reply as they were before they were packed; by planes, all at the end. A `WireFormatError`
-    says that they cannot be unpacked, or that they are packed as nobody asked for."""
+    """Yield the pieces of a reply decompressed; byte-shuffled ones all at the end.
+
+    Raise `WireFormatError` if they cannot be decompressed, or use a coding that was not requested.
+    """
     codings = byte_shuffle.codings_in(coding or "")
     if not codings:
         return iter(pieces)
@@ -52,27 +55,27 @@ def unpacked(pieces: Iterable[bytes], coding: str | None) -> Iterator[bytes]:
         return _inflated(pieces)
     if codings == byte_shuffle.codings_in(byte_shuffle.CODINGS):
         return _ungrouped(pieces)
-    raise WireFormatError(f"the reply is packed with {coding!r}", fix="Send it as it is, or packed with gzip.")
+    raise WireFormatError(f"the reply is compressed with {coding!r}", fix="Send it uncompressed, or with gzip.")
 
 
 def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
     inflater, size = zlib.decompressobj(wbits=_GZIP), 0
     for piece in pieces:
         rest, inflated = piece, b""
-        while rest or len(inflated) == _PIECE:  # a full one may leave something inside of zlib
+        while rest or len(inflated) == _PIECE:  # a full piece may leave output inside zlib
             try:
                 inflated = inflater.decompress(rest, _PIECE)
             except zlib.error as error:
-                raise WireFormatError(f"the reply is no sound gzip ({error})", fix=_AGAIN) from None
+                raise WireFormatError(f"the reply is not valid gzip ({error})", fix=_AGAIN) from None
             if inflater.unused_data:
-                raise WireFormatError("something follows the end of a packed reply", fix=_AGAIN)
+                raise WireFormatError("there is data after the end of a compressed reply", fix=_AGAIN)
             rest, size = inflater.unconsumed_tail, size + len(inflated)
             if size > byte_shuffle.MOST_BYTES:
-                raise WireFormatError(f"a packed reply has more than {byte_shuffle.MOST_BYTES:,} bytes", fix=_AGAIN)
+                raise WireFormatError(f"a compressed reply has more than {byte_shuffle.MOST_BYTES:,} bytes", fix=_AGAIN)
             if inflated:
                 yield inflated
     if not inflater.eof:
-        raise WireFormatError("a packed reply is cut short", fix=_AGAIN)
+        raise WireFormatError("a compressed reply is truncated", fix=_AGAIN)
 
 
 def _ungrouped(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -80,10 +83,10 @@ def _ungrouped(pieces: Iterable[bytes]) -> Iterator[bytes]:
     for piece in pieces:
         arrived += piece
         if len(arrived) > byte_shuffle.MOST_BYTES:
-            raise WireFormatError(f"a packed reply has more than {byte_shuffle.MOST_BYTES:,} bytes", fix=_AGAIN)
+            raise WireFormatError(f"a compressed reply has more than {byte_shuffle.MOST_BYTES:,} bytes", fix=_AGAIN)
     yield byte_shuffle.unpack(bytes(arrived))
 
 
 def _gzip(body: bytes, strategy: int) -> bytes:
-    packer = zlib.compressobj(1, zlib.DEFLATED, _GZIP, zlib.DEF_MEM_LEVEL, strategy)  # with gzip's head, and no time
+    packer = zlib.compressobj(1, zlib.DEFLATED, _GZIP, zlib.DEF_MEM_LEVEL, strategy)  # no timestamp
     return packer.compress(body) + packer.flush()

@@ -1,10 +1,10 @@
-"""From a plan to everything that it names: model graph, mask, weights, training graph, all by digest.
+"""Downloads everything that a plan names: model graph, mask, weights, training graph, all by digest.
 
-What is downloaded is the coordinator's, and is checked as if it were a stranger's: a body that does not fit the plan is
-refused before anything is trained.
+Downloads come from the coordinator and are not trusted: a body that does not match the plan is refused before anything
+is trained.
 """
 
-from device_runtime.agent.cache import ArtifactCache
+from device_runtime.agent.artifact_cache import ArtifactCache
 from device_runtime.agent.client import CoordinatorClient
 from device_runtime.refusal import RefusalError
 from device_runtime.trainer import TrainingTask
@@ -17,7 +17,7 @@ __all__ = ["download_task"]
 
 
 def download_task(plan: ClientPlan, cache: ArtifactCache, client: CoordinatorClient) -> TrainingTask:
-    """Return a plan's task. What is in the cache is not downloaded again."""
+    """Return a plan's task. Cached artifacts are not downloaded again."""
     before = client.traffic.down
 
     def get(digest: str) -> bytes:
@@ -29,7 +29,7 @@ def download_task(plan: ClientPlan, cache: ArtifactCache, client: CoordinatorCli
         raise RefusalError(Reason.BROKEN, "the mask is not the plan's", fix="Make the plan again.")
     if plan.graph is None or plan.weights is None:
         raise RefusalError(
-            Reason.UNSUPPORTED, "the plan names no training graph or no weights", fix="Name both in the plan."
+            Reason.UNSUPPORTED, "the plan lacks a training graph or weights", fix="Name both in the plan."
         )
     dtypes = {name: str(tensor.dtype) for name, tensor in graph.tensor.items()}
     expected = {name: Expected(shape, dtype=dtypes[name]) for name, shape in mask.shapes.items()}
@@ -46,7 +46,7 @@ def download_task(plan: ClientPlan, cache: ArtifactCache, client: CoordinatorCli
 
 
 def _tensors(data: bytes, expected: dict[str, Expected] | None) -> Weights:
-    body = decode(data, kind=BodyKind.WEIGHTS, expected=expected, intact=True)  # the cache has compared its digest
+    body = decode(data, kind=BodyKind.WEIGHTS, expected=expected, intact=True)  # the cache has checked its digest
     return {name: _array(name, payload) for name, payload in body.tensors.items()}
 
 
@@ -55,6 +55,6 @@ def _array(name: str, payload: Payload) -> Array:
         return payload.to_dense()
     if not isinstance(payload, Dense):
         raise RefusalError(
-            Reason.UNSUPPORTED, f"tensor {name!r} comes as {payload.codec}", fix="Send it dense or sparse."
+            Reason.UNSUPPORTED, f"tensor {name!r} is encoded as {payload.codec}", fix="Send it dense or sparse."
         )
     return payload.array

@@ -1,7 +1,7 @@
-"""One task of an agent, from the plan to a result in memory. Whatever is wrong with it becomes a refusal.
+"""Runs one task of an agent, from its plan to a result in memory. Any problem with the task becomes a refusal.
 
-A plan comes over the network, and so does everything that it names: nothing in it may end the agent. Errors of the
-network are not the task's, and go on to the loop, which tries again.
+A plan and everything that it names come over the network: nothing in them may end the agent. Network errors are not the
+task's fault; the loop handles them and tries again.
 """
 
 import errno
@@ -12,29 +12,29 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from device_runtime.agent.cache import ArtifactCache, DamagedError
+from device_runtime.agent.agent_home import OpenTask
+from device_runtime.agent.artifact_cache import ArtifactCache, DamagedError
 from device_runtime.agent.client import CoordinatorClient, UnknownDeviceError
-from device_runtime.agent.clock import Clock
+from device_runtime.agent.device_clock import DeviceClock
 from device_runtime.agent.downloads import download_task
-from device_runtime.agent.home import OpenTask
 from device_runtime.agent.transport import UnreachableError
 from device_runtime.personal_model import own_weights
 from device_runtime.refusal import RefusalError
-from device_runtime.trainer import Finished, StoppedError, Trainer, TrainingTask
+from device_runtime.trainer import FinishedTask, StoppedError, Trainer, TrainingTask
 from edgefl.errors import EdgeFLError
 from edgefl.values import Reason, Refusal
 
 __all__ = ["Objection", "TaskRunner"]
 
 Objection = Callable[[int | None], Refusal | None]
-"""Returns why the device may not work now on a task of so many bytes, or None if it may."""
+"""Returns why the device may not work now on a task of this many bytes, or None if it may."""
 
 _DAMAGED_DOWNLOADS = 4
 _LOOK_AGAIN_SECONDS = 2.0
 
 
 class TaskRunner:
-    """Does tasks, one at a time."""
+    """Runs tasks, one at a time."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class TaskRunner:
         cache: ArtifactCache,
         personal: Path,
         trainer: Callable[[str], Trainer],
-        clock: Clock,
+        clock: DeviceClock,
         objection: Objection,
         downloaded: Callable[[], None],
         spent: Callable[[float], None],
@@ -52,8 +52,8 @@ class TaskRunner:
         self._downloaded, self._spent = downloaded, spent
         self._damaged: dict[str, int] = {}
 
-    def do(self, task: OpenTask, stop: threading.Event) -> tuple[TrainingTask, Finished]:
-        """Do a task, or go on with it; a `RefusalError` says why not."""
+    def do(self, task: OpenTask, stop: threading.Event) -> tuple[TrainingTask, FinishedTask]:
+        """Run a task, or resume it; raise `RefusalError` if it must be refused."""
         try:
             self._check(task)
             ready = self._download(task)
@@ -63,16 +63,16 @@ class TaskRunner:
         except (RefusalError, UnreachableError, UnknownDeviceError, StoppedError):
             raise
         except MemoryError:
-            raise RefusalError(Reason.MEMORY, "there was not enough memory", fix="Plan a smaller part.") from None
+            raise RefusalError(Reason.MEMORY, "there was not enough memory", fix="Plan a smaller submodel.") from None
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             said = error.strerror or str(error)
             raise RefusalError(Reason.STORAGE if full else Reason.BROKEN, said, fix="Free some space.") from None
         except EdgeFLError as error:
             raise RefusalError(Reason.BROKEN, error.problem, fix=error.fix) from None
-        except Exception as error:  # what a stranger's graph or tensors make a library do must not end the agent
+        except Exception as error:  # whatever a library does with an untrusted graph must not end the agent
             problem = f"{type(error).__name__}: {error}"
-            raise RefusalError(Reason.BROKEN, problem, fix="Look at what the plan names.") from error
+            raise RefusalError(Reason.BROKEN, problem, fix="Check what the plan names.") from error
 
     def _check(self, task: OpenTask) -> None:
         if self._clock.remaining(task) <= 0:
@@ -86,14 +86,14 @@ class TaskRunner:
         try:
             return download_task(task.plan, self._cache, self._client)
         except DamagedError as error:
-            count = self._damaged[error.problem] = self._damaged.get(error.problem, 0) + 1  # it names the artifact
+            count = self._damaged[error.problem] = self._damaged.get(error.problem, 0) + 1  # names the artifact
             if count >= _DAMAGED_DOWNLOADS:
                 raise RefusalError(Reason.BROKEN, error.problem, fix="Send what the digest names.") from None
             raise
         finally:
             self._downloaded()
 
-    def _train(self, task: OpenTask, ready: TrainingTask, stop: threading.Event) -> Finished:
+    def _train(self, task: OpenTask, ready: TrainingTask, stop: threading.Event) -> FinishedTask:
         trainer = self._make_trainer(task.plan.device_id)
         watch = _Watch(stop, lambda: self._clock.remaining(task) <= 0, lambda: self._objection(None))
         try:
@@ -107,7 +107,7 @@ class TaskRunner:
 
 
 class _Watch(threading.Event):
-    """Is set when the agent is to stop, when the deadline is over, or when the owner's limits are reached."""
+    """An event that is set when the agent must stop, the deadline has passed, or the owner's limits are reached."""
 
     def __init__(
         self, stop: threading.Event, is_over: Callable[[], bool], objects: Callable[[], Refusal | None]
@@ -118,7 +118,7 @@ class _Watch(threading.Event):
         self.objection: Refusal | None = None
 
     def is_set(self) -> bool:
-        """Tell whether to stop. The limits are looked at every few seconds: reading sensors takes time."""
+        """Return whether to stop. The limits are checked every few seconds: reading sensors takes time."""
         if time.monotonic() - self._looked >= _LOOK_AGAIN_SECONDS:
             self.objection, self._looked = self._objects(), time.monotonic()
         return self._stop.is_set() or self._is_over() or self.objection is not None
@@ -129,4 +129,4 @@ def _objected(objection: Refusal) -> RefusalError:
 
 
 def _late() -> RefusalError:
-    return RefusalError(Reason.DEADLINE, "the task's deadline is over", fix="Plan a smaller part, or more time.")
+    return RefusalError(Reason.DEADLINE, "the task's deadline has passed", fix="Plan a smaller submodel, or more time.")

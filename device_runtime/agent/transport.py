@@ -1,8 +1,8 @@
-"""How the agent's requests reach a coordinator: the seam, and HTTP.
+"""The transport interface, and HTTP: how requests reach a coordinator.
 
-A transport sends one request and returns its reply, whatever the status; what a status means is the client's business.
-Anything that keeps a whole reply from arriving is an `UnreachableError`. Tests put other transports here: one that
-calls a function in the same process, and one that breaks on purpose.
+A transport sends one request and returns its reply, whatever the status; the client decides what a status means. Any
+failure to receive a complete reply is an `UnreachableError`. Tests use other transports: one calls a function in the
+same process, and one fails on purpose.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["BODY", "GarbledError", "HttpTransport", "Reply", "Request", "Sink", "Transport", "UnreachableError"]
 
 Sink = Callable[[int, bytes, int], None]
-"""Takes the pieces of a body as they arrive: the status of the reply, a piece, and how many bytes came for it. Of a
-packed body, bytes may come before there is a piece of it."""
+"""Takes the pieces of a body as they arrive: the status of the reply, a piece, and the number of bytes received for it.
+For a compressed body, bytes may arrive before there is a piece of it."""
 
 BODY = "application/vnd.safetensors"
 """The content type of bodies with tensors."""
@@ -30,24 +30,24 @@ _CONNECT_SECONDS = 10.0
 _LARGEST_REPLY = 4 * 2**20
 """Bytes of a reply that is not a download: plans and receipts are a few kilobytes."""
 _IDLE_SECONDS = 60.0
-"""How long nothing may arrive before a request counts as lost; a long poll is answered well before."""
+"""Seconds without data until a request counts as lost; a long poll is answered well before."""
 
 _MOST_PLAIN = 256
 _PIECE = 256 * 1024
-"""Bytes that the HTTP client gets at once: of a large buffer it would copy all that is left after each send."""
+"""Bytes passed to the HTTP client at once: of a large buffer it would copy the rest after each send."""
 
 
 class UnreachableError(EdgeFLError):
-    """No whole reply came: no connection, a reset, a timeout, a body cut short."""
+    """No complete reply arrived: no connection, a reset, a timeout, or a truncated body."""
 
 
 class GarbledError(UnreachableError):
-    """What came cannot be unpacked."""
+    """The reply cannot be decompressed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the agent asks."""
+    """A request of the agent."""
 
     method: str
     path: str
@@ -57,38 +57,38 @@ class Request:
     kind: str = "application/json"
     """The content type of the body."""
     start: int = 0
-    """The first byte that is wanted, of a download that goes on."""
+    """The first byte wanted, for a resumed download."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back."""
+    """The reply to a request."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
     """Names in lower case."""
     body: bytes = b""
-    """Empty where a sink took it."""
+    """Empty if a sink took it."""
     down_bytes: int = 0
-    """Bytes received, headers included."""
+    """Bytes received, including headers."""
     up_bytes: int = 0
-    """Bytes sent, headers included. What TLS adds is not seen here."""
+    """Bytes sent, including headers but not the overhead of TLS."""
 
 
 class Transport(Protocol):
     """Sends requests."""
 
     def send(self, request: Request, sink: Sink | None = None) -> Reply:
-        """Return the reply. Where a sink is given, the body of a 200 or 206 goes there as it arrives."""
+        """Return the reply. If a sink is given, the body of a 200 or 206 goes there as it arrives."""
         ...
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         ...
 
 
 class HttpTransport:
-    """HTTP or HTTPS to one coordinator, over connections that are kept open."""
+    """HTTP or HTTPS to one coordinator, over persistent connections."""
 
     def __init__(self, url: str, *, certificate: str | None = None) -> None:
         try:
@@ -98,7 +98,9 @@ class HttpTransport:
         import ssl
 
         if not url.startswith(("http://", "https://")):
-            raise EdgeFLError(f"{url!r} is no address of a coordinator", fix="Write for example https://10.0.0.5:8443.")
+            raise EdgeFLError(
+                f"{url!r} is not the address of a coordinator", fix="Write for example https://10.0.0.5:8443."
+            )
         verify: ssl.SSLContext | bool = True
         if certificate is not None:
             try:
@@ -111,24 +113,24 @@ class HttpTransport:
         try:
             httpx.URL(url)
         except (httpx.InvalidURL, ValueError):
-            raise EdgeFLError(f"{url!r} is no address", fix="Write for example https://10.0.0.5:8443.") from None
+            raise EdgeFLError(f"{url!r} is not an address", fix="Write for example https://10.0.0.5:8443.") from None
         self._client = httpx.Client(
             base_url=url.rstrip("/"),
             verify=verify,
             timeout=httpx.Timeout(_IDLE_SECONDS, connect=_CONNECT_SECONDS),
             headers={"User-Agent": f"edgefl/{__version__}"},
         )
-        for name in ("Accept", "Connection"):  # httpx says what goes without saying
+        for name in ("Accept", "Connection"):  # httpx sends these although they are the defaults
             del self._client.headers[name]
         self._takes_planes = False
-        """Whether the coordinator has said that it takes bodies packed by planes."""
+        """Whether the coordinator accepts byte-shuffled bodies."""
         self._plain: set[str] = set()
-        """Paths of replies that are not asked for packed."""
+        """Paths whose replies are requested without compression."""
 
     def send(self, request: Request, sink: Sink | None = None) -> Reply:
-        """Send one request. A body that is packed as this coordinator takes it no longer is sent again as it is."""
+        """Send one request. If the coordinator no longer accepts the compression of its body, send it again without."""
         if request.token and not (request.token.isascii() and request.token.isprintable()):
-            raise EdgeFLError("the key or token has characters that none has", fix="Copy it again, without line ends.")
+            raise EdgeFLError("the key or token has invalid characters", fix="Copy it again, without line breaks.")
         body, coding = packed(request.body, by_planes=self._takes_planes and request.kind == BODY)
         reply = self._sent(request, sink, body, coding)
         if reply.status == 415 and coding:
@@ -156,7 +158,7 @@ class HttpTransport:
                 answer.close()
         except WireFormatError as error:
             self._keep_plain(request)
-            raise GarbledError(f"what the coordinator sent is damaged: {error.problem}", fix="Ask again.") from None
+            raise GarbledError(f"the coordinator's reply is damaged: {error.problem}", fix="Ask again.") from None
         except (self._httpx.HTTPError, self._httpx.StreamError, self._httpx.InvalidURL, OSError, ValueError) as error:
             if guarded is not None and guarded.error is not None:
                 raise guarded.error from None
@@ -165,7 +167,7 @@ class HttpTransport:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 raise UnreachableError(
                     "the coordinator's certificate is not trusted",
-                    fix="Give the certificate that signed it with --certificate, and the name that it is for.",
+                    fix="Give the certificate that signed it with --certificate, and use the name it was issued for.",
                 ) from None
             raise UnreachableError(
                 f"the coordinator cannot be reached: {type(error).__name__}", fix="Check the address and the network."
@@ -178,7 +180,7 @@ class HttpTransport:
         headers = {"Authorization": f"Bearer {request.token}"} if request.token else {}
         if request.body:
             headers["Content-Type"] = request.kind
-            headers["Content-Length"] = str(size)  # pieces would else be sent as chunks
+            headers["Content-Length"] = str(size)  # otherwise pieces would be sent as chunks
         if coding:
             headers["Content-Encoding"] = coding
         if request.start:
@@ -188,8 +190,8 @@ class HttpTransport:
         return headers | {"Accept-Encoding": byte_shuffle.CODINGS if is_download else "gzip"}
 
     def _keep_plain(self, request: Request) -> None:
-        """Ask for a reply that broke off, or could not be unpacked, as it is from now on: half of a body by planes is
-        of no use, and one that is not packed goes on where it broke off."""
+        """Request this reply without compression from now on, since it broke off or could not be decompressed: half of
+        a byte-shuffled body is useless, whereas an uncompressed one can be resumed."""
         if len(self._plain) >= _MOST_PLAIN:
             self._plain.clear()
         self._plain.add(request.path)
@@ -217,14 +219,14 @@ def _content(body: bytes) -> bytes | Iterator[bytes] | None:
 
 
 def _counted(answer: "httpx.Response", sink: Sink) -> Iterator[bytes]:
-    """Give the pieces of a reply as they came, and tell the sink of each."""
+    """Yield the raw pieces of a reply, and report the size of each to the sink."""
     for piece in answer.iter_raw():
         sink(answer.status_code, b"", len(piece))
         yield piece
 
 
 class _Guarded:
-    """A sink whose own errors, a full disk above all, are told from those of the network."""
+    """A sink whose own errors, above all a full disk, are told apart from those of the network."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink

@@ -1,8 +1,9 @@
-"""Engines: what runs a training graph or a model on this device, behind one seam.
+"""Engines: they run training graphs and models on this device behind one interface.
 
-engine.py        the seam, and which engines are installed
-onnx.py          onnxruntime: any width, any batch size
-executorch.py    ExecuTorch: programs compiled for one mask and one batch size; its Python binding needs torch
+engine.py             the interface, and which engines are installed
+onnx.py               onnxruntime: any width, any batch size
+executorch.py         ExecuTorch: programs compiled for one mask and one batch size
+float_environment.py  restores the floating-point settings that a library changes
 """
 
 from device_runtime.engines.engine import (

@@ -1,4 +1,4 @@
-"""The seam between the runtime and what computes, and the choice of an engine.
+"""The interface between the runtime and its engines, and the choice of an engine.
 
 Nothing is imported before it is needed: a device that has only onnxruntime never looks for ExecuTorch.
 """
@@ -24,20 +24,20 @@ class ThreadSettings:
 
     count: int
     spinning: bool = False
-    """Whether threads wait for work by burning cycles: a little faster, and bad for a battery."""
+    """Whether threads busy-wait for work: slightly faster, and bad for a battery."""
 
     @classmethod
     def default(cls) -> "ThreadSettings":
-        """Return all the cores that this process may use."""
+        """Return settings for all the cores that this process may use."""
         return cls(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 class EngineStep(TrainStep, Protocol):
-    """A training graph or program, loaded."""
+    """A loaded training graph or program."""
 
     @property
     def batch_size(self) -> int | None:
-        """The only size of batch that it takes, or None if it takes any."""
+        """The only batch size that it accepts, or None if it accepts any."""
         ...
 
 
@@ -51,16 +51,16 @@ class Predictor(Protocol):
 
     @property
     def sample_dtype(self) -> str:
-        """What a sample is made of, such as 'float32'."""
+        """The dtype of a sample, such as 'float32'."""
         ...
 
     def __call__(self, weights: Weights, x: Array) -> Array:
-        """Return what the model gives for every sample. A model with its weights inside ignores `weights`."""
+        """Return the model's output for every sample. A model with its weights inside ignores `weights`."""
         ...
 
 
 class Engine(Protocol):
-    """Makes steps and predictors from what was exported."""
+    """Loads training steps and predictors from exported files."""
 
     @property
     def name(self) -> str:
@@ -68,14 +68,14 @@ class Engine(Protocol):
         ...
 
     def train_step(self, graph: bytes, mask: Mask, *, labels: Array | None = None) -> EngineStep:
-        """Load a training graph or program. Gradients of frozen layers are cut away where that is possible.
+        """Load a training graph or program. Gradients of frozen layers are cut away where possible.
 
         `labels` flags the classes that the device has, for a graph that masks the others out of the loss.
         """
         ...
 
     def predictor(self, model: bytes) -> Predictor:
-        """Load a model to predict with."""
+        """Load a model for prediction."""
         ...
 
 
@@ -87,12 +87,12 @@ ENGINES: Mapping[str, tuple[str, str, str]] = {
 
 
 def installed_engines() -> tuple[str, ...]:
-    """Return the names of the engines whose packages are here, the preferred one first."""
+    """Return the names of the engines whose packages are installed, the preferred one first."""
     return tuple(name for name, (package, _, _) in ENGINES.items() if importlib.util.find_spec(package) is not None)
 
 
 def open_engine(name: str | None = None, threads: ThreadSettings | None = None) -> Engine:
-    """Return an engine by its name, or the first that is installed."""
+    """Return an engine by name, or the first that is installed."""
     if name is not None and name not in ENGINES:
         raise EdgeFLError(f"there is no engine {name!r}", fix=f"Known are {', '.join(ENGINES)}.")
     here = installed_engines()

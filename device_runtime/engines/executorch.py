@@ -1,8 +1,8 @@
-"""The engine of ExecuTorch: training programs that were compiled for one mask and one batch size.
+"""The ExecuTorch engine: training programs compiled for one mask and one batch size.
 
-A program takes and gives its tensors by place (see `export.executorch.training`): x, y, then every tensor of the model
-in its order; loss, correctness, the gradients of what the mask trains, new statistics. Its Python binding needs torch,
-which is imported with it and only here.
+A program takes and returns its tensors by position (see `export.executorch.training`): x, y, then every tensor of the
+model in its order; loss, correctness, the gradients of what the mask trains, new statistics. Its Python binding needs
+torch, which is imported with it and only here.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ __all__ = ["ExecuTorchEngine", "ExecuTorchPredictor", "ExecuTorchStep", "open_en
 
 
 _INT64 = 4
-"""ExecuTorch's number of this type."""
+"""ExecuTorch's number for this dtype."""
 
 
 def open_engine(threads: ThreadSettings) -> "ExecuTorchEngine":
@@ -34,15 +34,15 @@ def open_engine(threads: ThreadSettings) -> "ExecuTorchEngine":
 
 
 class ExecuTorchEngine:
-    """ExecuTorch's runtime on the processor."""
+    """ExecuTorch's runtime on the CPU."""
 
     def __init__(self, threads: ThreadSettings) -> None:
-        import torch  # noqa: TID251  its matrix products run on torch's threads
+        import torch  # noqa: TID251  matrix products run on torch's threads
 
         torch.set_num_threads(threads.count)
-        runtime = _runtime()  # with the engine, so that its memory is not taken for that of the first model
+        runtime = _runtime()  # now, so that its memory is not attributed to the first model
         with _quiet():
-            if runtime._threadpool_get_thread_count() != threads.count:  # of what is delegated to XNNPACK
+            if runtime._threadpool_get_thread_count() != threads.count:  # for XNNPACK
                 runtime._unsafe_reset_threadpool(threads.count)
         self.threads = threads
 
@@ -52,21 +52,21 @@ class ExecuTorchEngine:
         return f"executorch {importlib.metadata.version('executorch')}"
 
     def train_step(self, graph: bytes, mask: Mask, *, labels: Array | None = None) -> "ExecuTorchStep":
-        """Load a training program of this mask."""
+        """Load the training program of this mask."""
         return ExecuTorchStep(_Program(graph), mask, labels)
 
     def predictor(self, model: bytes) -> "ExecuTorchPredictor":
-        """Load an inference program; its weights are inside."""
+        """Load an inference program, which contains its weights."""
         return ExecuTorchPredictor(_Program(model))
 
 
 class ExecuTorchStep:
-    """A training program, loaded. Its gradients are overwritten by the next step."""
+    """A loaded training program. Its gradients are overwritten by the next step."""
 
     def __init__(self, program: "_Program", mask: Mask, labels: Array | None) -> None:
         self._program = program
         self._tensors = tuple(mask.graph.tensor)
-        # A program whose loss leaves out the classes that a device has not takes one input more.
+        # A program whose loss leaves out classes that the device does not have takes one more input.
         self._labels = [labels] if labels is not None and program.inputs == len(self._tensors) + 3 else []
         self._shapes = mask.shapes
         self._gradients = trained_parameters(mask)
@@ -78,7 +78,7 @@ class ExecuTorchStep:
         changed = [name for name in self._tensors if weights[name].shape != self._shapes[name]]
         if changed:
             raise MaskError(
-                f"tensor {changed[0]!r} has shape {weights[changed[0]].shape}, and the program was compiled for "
+                f"tensor {changed[0]!r} has shape {weights[changed[0]].shape}, but the program was compiled for "
                 f"{self._shapes[changed[0]]}",
                 fix="Train with onnxruntime where widths change, or ask for a program of this mask.",
             )
@@ -90,12 +90,12 @@ class ExecuTorchStep:
         return StepResult(float(found[0].reshape(())), first.astype(np.bool_), gradients, statistics)
 
     def _statistic_count(self, found: list[Array]) -> int:
-        """Tell how many new statistics a step gives: all of the model's, or none where norms keep none."""
+        """Return the number of new statistics of a step: all of the model's, or 0 if its norms keep none."""
         return len(self._statistics) if len(found) > len(self._gradients) + len(self._statistics) else 0
 
 
 class ExecuTorchPredictor:
-    """An inference program. Its batch size is fixed; samples are run one after the other."""
+    """An inference program. Its batch size is fixed, so samples are run one at a time."""
 
     def __init__(self, program: "_Program") -> None:
         self._program = program
@@ -103,7 +103,7 @@ class ExecuTorchPredictor:
         self.sample_dtype: str = program.sample_dtype
 
     def __call__(self, weights: Weights, x: Array) -> Array:
-        """Return what the model gives for every sample."""
+        """Return the model's output for every sample."""
         return np.concatenate([np.array(self._program.run([x[at : at + 1]])[0]) for at in range(len(x))])
 
 
@@ -111,7 +111,7 @@ class _Program:
     """A loaded program."""
 
     def __init__(self, pte: bytes) -> None:
-        self._pte = pte  # the runtime keeps a pointer into these bytes: without them the process dies
+        self._pte = pte  # the runtime points into these bytes: without them the process crashes
         runtime = _runtime()
         with _quiet():
             try:
@@ -120,14 +120,14 @@ class _Program:
             except RuntimeError as error:
                 raise ExportError(f"ExecuTorch cannot load the program: {error}", fix="Download it again.") from None
         self.inputs: int = about.num_inputs()
-        """How many inputs it has."""
+        """The number of its inputs."""
         first = about.input_tensor_meta(0)
         self.batch_size: int = first.sizes()[0]
         self.sample_shape: tuple[int, ...] = tuple(first.sizes()[1:])
         self.sample_dtype: str = "int64" if first.dtype() == _INT64 else "float32"
 
     def run(self, inputs: list[Array]) -> list[Array]:
-        """Run the program. What it returns is overwritten by the next run."""
+        """Run the program. Its outputs are overwritten by the next run."""
         import torch  # noqa: TID251
 
         tensors = tuple(torch.from_numpy(np.require(array, requirements=["C", "W"])) for array in inputs)
@@ -136,7 +136,7 @@ class _Program:
         except RuntimeError as error:
             raise ExportError(
                 f"ExecuTorch cannot run the program on a batch of {len(inputs[0])}: {error}",
-                fix="Give batches of the size that it was compiled for, and the weights of its mask.",
+                fix="Give batches of the size it was compiled for, and the weights of its mask.",
             ) from None
         return [tensor.numpy() for tensor in found]
 
@@ -144,7 +144,7 @@ class _Program:
 def _runtime() -> Any:
     """Import the runtime's binding."""
     with _quiet(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its packages use what Python, torch and each other want to get rid of
+        warnings.simplefilter("ignore")  # its packages use deprecated features of Python, torch and each other
         from executorch.extension.pybindings import portable_lib  # noqa: TID251
 
         return portable_lib
@@ -152,7 +152,7 @@ def _runtime() -> Any:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep what the runtime's libraries print while they load away from the terminal."""
+    """Discard what the runtime's libraries print while they load."""
     sys.stderr.flush()
     saved, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:

@@ -1,8 +1,8 @@
-"""Keep this thread's rules of arithmetic while a library changes them.
+"""Preserves this thread's floating-point settings while a library changes them.
 
-onnxruntime's `set_denormal_as_zero` is meant for its own threads, but switches the thread that loads the graph too, for
-the rest of the process: numpy would then lose the smallest numbers, and the same code would give other results after a
-model was loaded than before.
+onnxruntime's `set_denormal_as_zero` is meant for its own threads, but also changes the thread that loads the graph, for
+the rest of the process: numpy would then flush the smallest numbers to zero, and the same code would give different
+results after a model was loaded.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ _ROOM = 256
 
 @contextlib.contextmanager
 def kept_float_environment() -> Iterator[None]:
-    """Put the floating-point environment back afterwards, where the C library lets us."""
+    """Restore the floating-point environment afterwards, if the C library allows it."""
     library = _library()
     saved = ctypes.create_string_buffer(_ROOM)
     known = library is not None and library.fegetenv(saved) == 0
@@ -29,9 +29,9 @@ def kept_float_environment() -> Iterator[None]:
 
 
 def _library() -> ctypes.CDLL | None:
-    for name in ("libm.so.6", None):  # glibc's; else whatever this process has loaded
+    for name in ("libm.so.6", None):  # glibc's, else whatever this process has loaded
         with contextlib.suppress(OSError, AttributeError):
             library = ctypes.CDLL(name)
-            library.fegetenv, library.fesetenv  # noqa: B018  only to see that they are there
+            library.fegetenv, library.fesetenv  # noqa: B018  checks that they exist
             return library
     return None

@@ -1,7 +1,7 @@
-"""The engine of the ordinary onnxruntime: one training graph for every width and batch size.
+"""The onnxruntime engine: one training graph for every width and batch size.
 
-Weights go in without a copy, and gradients come out into buffers that are kept between steps. The graph comes cut for
-the frozen layers; one that is not is cut here if the package onnx is installed, and else runs whole.
+Weights go in without a copy, and gradients come out into buffers that are reused between steps. The graph usually
+arrives already cut for the frozen layers; if not, it is cut here if the onnx package is installed, and else runs whole.
 """
 
 import importlib.util
@@ -13,14 +13,13 @@ import onnxruntime
 
 from device_runtime.engines.engine import ThreadSettings
 from device_runtime.engines.float_environment import kept_float_environment
+from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC, cut_training_graph
 from edgefl.errors import ExportError, MaskError
 from edgefl.local_rules import Batch, StepResult, trained_parameters
 from edgefl.masks import Array, Mask, Weights
 
 __all__ = ["OnnxEngine", "OnnxPredictor", "OnnxStep", "open_engine", "open_session"]
 
-GRADIENT = "grad:"
-STATISTIC = "new:"
 _NUMPY = {
     "tensor(float)": np.float32,
     "tensor(int64)": np.int64,
@@ -35,7 +34,7 @@ def open_engine(threads: ThreadSettings) -> "OnnxEngine":
 
 
 class OnnxEngine:
-    """onnxruntime on the processor."""
+    """onnxruntime on the CPU."""
 
     def __init__(self, threads: ThreadSettings) -> None:
         self.threads = threads
@@ -47,8 +46,7 @@ class OnnxEngine:
 
     def train_step(self, graph: bytes, mask: Mask, *, labels: Array | None = None) -> "OnnxStep":
         """Load a training graph, cut for what the mask trains."""
-        trained = trained_parameters(mask)
-        return OnnxStep(open_session(_cut(graph, trained), self.threads), trained, labels)
+        return OnnxStep(open_session(_cut(graph, mask), self.threads), trained_parameters(mask), labels)
 
     def predictor(self, model: bytes) -> "OnnxPredictor":
         """Load a model, with its weights inside or as inputs."""
@@ -56,7 +54,7 @@ class OnnxEngine:
 
 
 class OnnxStep:
-    """A training graph, loaded. Its gradients are overwritten by the next step."""
+    """A loaded training graph. Its gradients are overwritten by the next step."""
 
     batch_size: int | None = None
 
@@ -106,7 +104,7 @@ class OnnxStep:
             case "label_mask":
                 if self._labels is None:
                     raise ExportError(
-                        "the training graph masks labels, and it is not known which this device has",
+                        "the training graph masks labels, but the labels of this device are not known",
                         fix="Give the labels of its training data.",
                     )
                 return self._labels
@@ -115,23 +113,23 @@ class OnnxStep:
         return np.asarray(weights[name], order="C")
 
     def _bind_input(self, name: str, array: Array) -> bool:
-        """Let the graph read an array where it lies. One that it reads already stays bound, also if it was changed."""
+        """Let the graph read an array in place. One that it reads already stays bound, even if its values changed."""
         if self._read.get(name) is array:
             return False
         self._binding.bind_cpu_input(name, array)
-        self._read[name] = array  # the graph has a bare pointer: somebody must keep the memory
+        self._read[name] = array  # the graph holds a bare pointer, so the memory must be kept alive
         return True
 
     def _bind_outputs(self, weights: Weights, batch: Batch) -> None:
-        """Find memory for what this step gives: arrays or samples are others than in the last one."""
+        """Allocate memory for the outputs of a step whose arrays or number of samples differ from the last one's."""
         for name, dtype in self._outputs.items():
             self._bind_output(name, dtype, _shape(name, weights, batch))
         self._samples = len(batch.x)
         self._gradients = _named(self._buffers, GRADIENT)
-        self._statistics = _named(self._buffers, STATISTIC)
+        self._statistics = _named(self._buffers, NEW_STATISTIC)
 
     def _bind_output(self, name: str, dtype: Any, shape: tuple[int, ...]) -> None:
-        """Let the graph write an output to memory that is the same in every step while shapes stay."""
+        """Let the graph write an output to memory that is reused in every step while shapes stay the same."""
         known = self._buffers.get(name)
         if known is None or known.shape != shape:
             buffer = self._buffers[name] = np.empty(shape, dtype)
@@ -139,7 +137,7 @@ class OnnxStep:
 
 
 class OnnxPredictor:
-    """A model to predict with."""
+    """A model for prediction."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
@@ -151,10 +149,10 @@ class OnnxPredictor:
         self.sample_dtype: str = np.dtype(kind).name
 
     def __call__(self, weights: Weights, x: Array) -> Array:
-        """Return what the model gives for every sample."""
+        """Return the model's output for every sample."""
         missing = [name for name in self._inputs if name != "x" and name not in weights]
         if missing:
-            raise MaskError(f"the model reads {missing[0]!r}, which is no weight here", fix="Give its own weights.")
+            raise MaskError(f"the model reads {missing[0]!r}, which the weights lack", fix="Give its own weights.")
         feed = {name: x if name == "x" else np.asarray(weights[name], order="C") for name in self._inputs}
         try:
             found: Array = self._session.run(None, feed)[0]
@@ -164,7 +162,7 @@ class OnnxPredictor:
                 fix="Check that the samples have the model's shape.",
             ) from None
         if found.ndim != 2 or len(found) != len(x):
-            raise ExportError(f"the model gives an array of shape {found.shape}", fix="Give a model that classifies.")
+            raise ExportError(f"the model returns an array of shape {found.shape}", fix="Give a model that classifies.")
         return found
 
 
@@ -176,52 +174,44 @@ def _named(buffers: Mapping[str, Array], prefix: str) -> dict[str, Array]:
 
 
 def _outputs(session: Any) -> dict[str, Any]:
-    """Return the outputs of a training graph with their types; what is no training graph is refused."""
+    """Return the outputs of a training graph with their types; raise if it is not a training graph."""
     found = {node.name: _NUMPY.get(node.type) for node in session.get_outputs()}
     inputs = {node.name for node in session.get_inputs()}
     strange = [name for name, dtype in found.items() if dtype is None or not _is_known(name, inputs)]
     if strange or "loss" not in found:
-        problem = f"it gives {strange[0]!r}" if strange else "it gives no loss"
-        raise ExportError(f"this is no training graph: {problem}", fix="Give a graph that `edgefl export` wrote.")
+        problem = f"it has an output {strange[0]!r}" if strange else "it has no output 'loss'"
+        raise ExportError(f"this is not a training graph: {problem}", fix="Give a graph that `edgefl export` wrote.")
     return found
 
 
 def _is_known(output: str, inputs: set[str]) -> bool:
     return output in ("loss", "correct") or any(
-        output.startswith(prefix) and output.removeprefix(prefix) in inputs for prefix in (GRADIENT, STATISTIC)
+        output.startswith(prefix) and output.removeprefix(prefix) in inputs for prefix in (GRADIENT, NEW_STATISTIC)
     )
 
 
 def _shape(output: str, weights: Weights, batch: Batch) -> tuple[int, ...]:
-    for prefix in (GRADIENT, STATISTIC):
+    for prefix in (GRADIENT, NEW_STATISTIC):
         if output.startswith(prefix):
             return weights[output.removeprefix(prefix)].shape
     return (len(batch.x),) if output == "correct" else ()
 
 
-def _cut(graph: bytes, trained: Collection[str]) -> bytes:
-    """Cut the graph for what is trained, if it is not cut already and the package that can do it is here."""
+def _cut(graph: bytes, mask: Mask) -> bytes:
+    """Cut the graph for what the mask trains, if the onnx package is installed."""
     if importlib.util.find_spec("onnx") is None:
         return graph
-    import onnx
-
-    from edgefl.artifacts.cut import cut
-
     try:
-        model = onnx.load_from_string(graph)
-    except Exception:  # protobuf's own error; onnxruntime will say what is wrong with it
+        return cut_training_graph(graph, mask)
+    except Exception:  # protobuf cannot parse it; onnxruntime will say what is wrong with it
         return graph
-    offered = {node.name.removeprefix(GRADIENT) for node in model.graph.output if node.name.startswith(GRADIENT)}
-    if not offered - set(trained):
-        return graph
-    return bytes(cut(model, [name for name in trained if name in offered]).SerializeToString())
 
 
 def open_session(model: bytes, threads: ThreadSettings) -> Any:
-    """Load a graph into onnxruntime, with the options that this engine wants."""
+    """Load a graph into onnxruntime with this engine's options."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads.count
-    options.log_severity_level = 4  # what goes wrong is raised; a device's terminal is not the place for it
+    options.log_severity_level = 4  # errors are raised; they need not go to the terminal too
     options.add_session_config_entry("session.set_denormal_as_zero", "1")
     options.add_session_config_entry("session.intra_op.allow_spinning", str(int(threads.spinning)))
     try:

@@ -1,14 +1,15 @@
-"""The profiler: what a training step costs this device, measured with the real engine on real graphs, and fitted.
+"""The profiler: measures what a training step costs this device, with the real engine on real graphs, and fits a model.
 
-profiler.py       one call from nothing to a `DeviceProfile`
-cases.py          one thing to measure: a program, a mask, a batch size
-choice.py         which widths, cuts and batch sizes of a model
-reference.py      the built-in models, for a device that was given none
-programs.py       ExecuTorch programs, which are compiled elsewhere
-timing.py         seconds of steps, in turns, within a limit of time
-memory.py, memory_probe.py   memory of steps, each in a process of its own
-fit.py            from measurements to a `CostFit`, with an honest error
-network.py        bytes a second to and from a coordinator
+profiler.py          one call that returns a `DeviceProfile`
+reference_models.py  the built-in models, used if no bundle is given
+cases.py             one thing to measure: a program, a mask, a batch size
+case_selection.py    the widths, cuts and batch sizes to measure
+executorch_cases.py  ExecuTorch programs, which are compiled elsewhere
+step_timing.py       seconds per step, within a time limit
+memory.py            peak memory per step
+memory_probe.py      measures one case in its own process
+cost_fit.py          fits a `CostFit` to the measurements, with its error
+network.py           bytes per second to and from a coordinator
 """
 
 from device_runtime.profiler.profiler import DEFAULT_SECONDS, ProfileRequest, measure

@@ -1,8 +1,8 @@
-"""Which cases tell most: several widths, cuts and two batch sizes of a model.
+"""Chooses the most informative cases of a model: several widths, several cuts and two batch sizes.
 
-Widths are uneven on purpose: planners give odd ones, kernels are slower on them, and a fit that has seen only multiples
-of eight would promise too much. Two batch sizes tell what a step costs in any case from what a sample costs. Cuts tell
-the forward from the backward pass, and holes between trained layers the two halves of the latter.
+Widths are uneven on purpose: planners choose odd ones, kernels are slower on them, and a fit to multiples of eight
+alone would be too optimistic. Two batch sizes separate the fixed cost of a step from the cost per sample. Cuts separate
+the forward from the backward pass, and gaps between trained layers separate the two halves of the latter.
 """
 
 import importlib.util
@@ -14,10 +14,11 @@ from device_runtime.engines import Engine
 from device_runtime.profiler.cases import Case, CaseProgram, Sample, Trial, load_step
 from device_runtime.telemetry.clock import Clock, now
 from edgefl.artifacts.bundle import TRAIN, Bundle
+from edgefl.artifacts.cut import cut_training_graph
 from edgefl.masks import Mask, kept_width
 from edgefl.model_graph import ModelGraph
 
-__all__ = ["cases_of", "cut_graph", "fitting_batch", "programs_of"]
+__all__ = ["cases_of", "fitting_batch", "programs_of"]
 
 FRACTIONS = (1.0, 0.7, 0.45, 0.25)
 _UNEVEN = 0.3
@@ -29,7 +30,7 @@ Cut = tuple[str, ...]
 
 
 def programs_of(bundle: Bundle) -> dict[Cut, CaseProgram]:
-    """Return the training graph of a bundle, and cuts of it: those that it holds, or new ones if onnx is here."""
+    """Return the training graph of a bundle, and cuts of it: those that it holds, or new ones if onnx is installed."""
     manifest = bundle.manifest
     sample = Sample(manifest.input_shape, manifest.input_dtype.value, manifest.outputs, manifest.loss)
 
@@ -42,7 +43,7 @@ def programs_of(bundle: Bundle) -> dict[Cut, CaseProgram]:
         found[layers] = program(bundle.files[name])
     if len(found) == 1 and importlib.util.find_spec("onnx") is not None:
         for layers in _cuts(bundle.graph):
-            found[layers] = program(cut_graph(bundle, layers))
+            found[layers] = program(cut_training_graph(bundle.files[TRAIN], Mask.of(bundle.graph, trained=layers)))
     return found
 
 
@@ -58,7 +59,7 @@ def cases_of(bundle: Bundle, programs: dict[Cut, CaseProgram], batch: int) -> li
 
 
 def fitting_batch(engine: Engine, bundle: Bundle, programs: dict[Cut, CaseProgram], *, seconds: float) -> int:
-    """Return the largest batch size with which a step of the whole model should not take longer than this."""
+    """Return the largest batch size for which a step of the whole model should take at most this long."""
     every = tuple(bundle.graph.trainable_layers)
     small = Case(programs[every], _uneven(bundle.graph, FRACTIONS[-1], every, np.random.default_rng(0)), SMALLEST_BATCH)
     whole = Case(programs[every], Mask.of(bundle.graph), 1)
@@ -87,7 +88,7 @@ def _uneven(graph: ModelGraph, fraction: float, layers: Sequence[str], generator
 
 
 def _cuts(graph: ModelGraph) -> Iterator[Cut]:
-    """Choose what to train: every second layer, the later half of the blocks, the last block."""
+    """Yield layers to train: every second layer, the later half of the blocks, the last block."""
     layers, blocks = graph.trainable_layers, list(graph.blocks)
     yield tuple(layers[1::2]) or tuple(layers)
     for first in (len(blocks) // 2, len(blocks) - 1):
@@ -97,7 +98,7 @@ def _cuts(graph: ModelGraph) -> Iterator[Cut]:
 
 
 def _held_cuts(bundle: Bundle) -> Iterator[tuple[Cut, str]]:
-    """Find graphs that are cut already: `train.NAME.onnx` trains the block NAME and all after it."""
+    """Yield the cut graphs of a bundle: `train.NAME.onnx` trains the block NAME and all after it."""
     blocks = list(bundle.graph.blocks)
     stem, _, ending = TRAIN.rpartition(".")
     for name in bundle.files:
@@ -108,15 +109,3 @@ def _held_cuts(bundle: Bundle) -> Iterator[tuple[Cut, str]]:
                 tuple(layer for layer in bundle.graph.trainable_layers if bundle.graph.layer[layer].block in later),
                 name,
             )
-
-
-def cut_graph(bundle: Bundle, layers: Cut) -> bytes:
-    """Cut the training graph of a bundle; needs the package onnx."""
-    import onnx
-
-    from edgefl.artifacts.cut import GRADIENT, cut
-
-    model = onnx.load_from_string(bundle.files[TRAIN])
-    offered = {output.name for output in model.graph.output}
-    trained = Mask.of(bundle.graph, trained=layers).trained_tensors
-    return bytes(cut(model, [name for name in trained if GRADIENT + name in offered]).SerializeToString())

@@ -1,7 +1,7 @@
-"""One thing to measure: a training program, a mask, a batch size; and one training step of it, done for real.
+"""One thing to measure: a training program, a mask, a batch size; and one real training step of it.
 
-What is measured is what a round does: the engine's forward and backward pass, and gradient descent with momentum around
-it. The samples and weights are made up, because no kernel is faster for being given better ones.
+It measures what a round does: the engine's forward and backward pass, and SGD with momentum around it. Samples and
+weights are synthetic, because kernels do not run faster on better ones.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from edgefl.local_rules import Batch, Descent, Sgd, TrainingInput, TrainStep
 from edgefl.masks import Array, Mask, Weights
 from edgefl.model_graph import Cost, TensorRole
 
-__all__ = ["Case", "CaseProgram", "Sample", "Trial", "load_step", "made_up_weights", "work_of"]
+__all__ = ["Case", "CaseProgram", "Sample", "Trial", "load_step", "synthetic_weights", "work_of"]
 
 _RULE = Sgd(descent=Descent(learning_rate=1e-6, momentum=0.9, weight_decay=5e-4))
 _BLOCK = 1 << 12
@@ -26,7 +26,7 @@ CROSS_ENTROPY, MASKED_CROSS_ENTROPY = "cross_entropy", "masked_cross_entropy"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a model takes and gives."""
+    """The input and output of a model."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -35,14 +35,14 @@ class Sample:
 
     @property
     def labels(self) -> Array | None:
-        """The classes that the device has, for a loss that asks for them: all."""
+        """Flags of the classes that the device has, for a loss that needs them: all."""
         return np.ones(self.outputs, np.float32) if self.loss == MASKED_CROSS_ENTROPY else None
 
     def batch(self, size: int) -> Batch:
-        """Make a batch up."""
+        """Return a synthetic batch."""
         generator = np.random.default_rng(size)
         shape = (size, *self.shape)
-        # Zero is a letter of every alphabet.
+        # Zero is a valid index in every alphabet.
         real = self.dtype.startswith("float")
         x = generator.standard_normal(shape, np.float32).astype(self.dtype) if real else np.zeros(shape, self.dtype)
         if self.loss in (CROSS_ENTROPY, MASKED_CROSS_ENTROPY):
@@ -59,7 +59,7 @@ class CaseProgram:
     sample: Sample
 
 
-@dataclass(frozen=True, eq=False)  # no slots: the cost is kept
+@dataclass(frozen=True, eq=False)  # no slots: the cost is cached
 class Case:
     """One thing to measure."""
 
@@ -69,7 +69,7 @@ class Case:
 
     @cached_property
     def cost(self) -> Cost:
-        """What the mask costs, of one sample."""
+        """The cost of the mask for one sample."""
         return self.mask.cost
 
     @property
@@ -79,12 +79,12 @@ class Case:
 
     @property
     def likely_bytes(self) -> int:
-        """A generous guess of the memory that its step takes, made before anything is measured."""
+        """A generous guess of the memory of its step, before anything is measured."""
         return 5 * self.cost.activation_bytes(self.batch) + 5 * self.cost.parameter_bytes
 
 
 def work_of(cost: Cost, batch: int) -> dict[str, int]:
-    """Return what one step on a batch does, by the names that `edgefl.values.CostFit` knows."""
+    """Return the work of one step on a batch, by the names that `edgefl.values.CostFit` uses."""
     return {
         "forward_multiply_adds": batch * cost.forward_multiply_adds,
         "backward_multiply_adds": batch * cost.backward_multiply_adds,
@@ -100,10 +100,10 @@ def load_step(engine: Engine, case: Case) -> TrainStep:
 
 
 class Trial:
-    """A case in memory, ready to be trained."""
+    """A case in memory, ready to train."""
 
     def __init__(self, case: Case, step: TrainStep) -> None:
-        self._part = TrainingInput(case.mask, made_up_weights(case.mask), seed=1)
+        self._part = TrainingInput(case.mask, synthetic_weights(case.mask), seed=1)
         self._state = _RULE.begin(self._part)
         self._batch = case.program.sample.batch(case.batch)
         self._step = step
@@ -114,8 +114,8 @@ class Trial:
             _RULE.step(self._part, self._state, self._batch, self._step)
 
 
-def made_up_weights(mask: Mask) -> Weights:
-    """Make weights up: one block of noise over and over, since drawing millions takes a small device long."""
+def synthetic_weights(mask: Mask) -> Weights:
+    """Return synthetic weights: one block of noise, repeated, since drawing millions is slow on a small device."""
     block = np.random.default_rng(0).standard_normal(_BLOCK, np.float32) * np.float32(0.05)
     return {name: _tensor(mask, name, shape, block) for name, shape in mask.shapes.items()}
 

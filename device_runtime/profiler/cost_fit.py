@@ -1,9 +1,9 @@
-"""From measurements to a `CostFit`: least squares without negative terms, and an honest error.
+"""Fits a `CostFit` to measurements: non-negative least squares, with cross-validated errors.
 
-Errors are relative, so a step of a millisecond counts as much as one of a second. Every term is a cost, so none may be
-below zero: with so few terms, the best such fit is found by trying every subset of them. The error that is reported is
-that of predictions for what was left out of the fit: one mask after the other, or one model after the other where
-several were measured, because then the fit is for models that it has not seen.
+Errors are relative, so a step of a millisecond counts as much as one of a second. Every term is a cost and cannot be
+negative: with so few terms, trying every subset of them finds the best such fit. The reported error is that of
+predictions for what was left out of the fit: one mask at a time, or one model at a time if several were measured,
+because then the fit is for models that it has not seen.
 """
 
 import itertools
@@ -21,7 +21,7 @@ __all__ = [
     "FEWEST_GROUPS",
     "MEMORY_TERMS",
     "TIME_TERMS",
-    "Measured",
+    "CostSample",
     "fit_cost",
     "fitted",
     "least_squares",
@@ -31,7 +31,7 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 FEWEST_GROUPS = 3
-"""With less than these, leaving one out leaves nothing to fit."""
+"""With fewer groups, leaving one out leaves too little to fit."""
 
 _PASSES = ("forward_multiply_adds", "backward_multiply_adds")
 TIME_TERMS = (*_PASSES, "activation_bytes", "trained_parameters")
@@ -41,17 +41,17 @@ _APART = 1.2
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """What a step of one mask took: seconds, or bytes."""
+class CostSample:
+    """The measured cost of a step of one mask, in seconds or bytes."""
 
     group: str
     """Measurements of one group are left out together."""
     work: Mapping[str, int]
-    """What the step does, see `work_of`."""
+    """The work of the step, see `work_of`."""
     amount: float
 
 
-def fit_cost(times: Sequence[Measured], peaks: Sequence[Measured], *, measured_on: str) -> CostFit:
+def fit_cost(times: Sequence[CostSample], peaks: Sequence[CostSample], *, measured_on: str) -> CostFit:
     """Fit a device's cost to step times and memory peaks."""
     if len({time.group for time in times}) < FEWEST_GROUPS or not peaks:
         raise EdgeFLError(
@@ -78,8 +78,8 @@ def fit_cost(times: Sequence[Measured], peaks: Sequence[Measured], *, measured_o
     )
 
 
-def left_out_errors(measured: Sequence[Measured], terms: Sequence[str]) -> list[float]:
-    """Return the relative error of every measurement, as predicted from those of the other groups alone."""
+def left_out_errors(measured: Sequence[CostSample], terms: Sequence[str]) -> list[float]:
+    """Return the relative error of every measurement, predicted from the other groups alone."""
     groups = dict.fromkeys(one.group for one in measured)
     if len(groups) < FEWEST_GROUPS:
         return []
@@ -91,12 +91,12 @@ def left_out_errors(measured: Sequence[Measured], terms: Sequence[str]) -> list[
     return errors
 
 
-def fitted(measured: Sequence[Measured], terms: Sequence[str]) -> list[float]:
-    """Return the constant and the factor of every term. Divided by its amount, every measurement is wanted to be 1."""
+def fitted(measured: Sequence[CostSample], terms: Sequence[str]) -> list[float]:
+    """Return the constant and the factor of every term. Divided by its amount, every measurement should be 1."""
     features = np.array([_features(one, terms) / one.amount for one in measured])
     if not _passes_look_alike(measured, terms):
         return _listed(least_squares(features, np.ones(len(measured))))
-    # Forward and backward grow together, so nothing tells which of them takes the time: they share one factor.
+    # Forward and backward grow together, so their times cannot be separated: they share one factor.
     forward, backward = (1 + terms.index(name) for name in _PASSES)
     features[:, forward] += features[:, backward]
     features[:, backward] = 0
@@ -106,7 +106,7 @@ def fitted(measured: Sequence[Measured], terms: Sequence[str]) -> list[float]:
 
 
 def least_squares(features: Floats, wanted: Floats) -> Floats:
-    """Return the non-negative factors that bring the weighted sum of the columns nearest to what is wanted."""
+    """Return the non-negative factors for which the weighted sum of the columns is nearest to `wanted`."""
     scale = np.linalg.norm(features, axis=0)
     used = np.flatnonzero(scale > 0)
     best, smallest = np.zeros(features.shape[1]), float(wanted @ wanted)
@@ -121,7 +121,7 @@ def least_squares(features: Floats, wanted: Floats) -> Floats:
     return best
 
 
-def _passes_look_alike(measured: Sequence[Measured], terms: Sequence[str]) -> bool:
+def _passes_look_alike(measured: Sequence[CostSample], terms: Sequence[str]) -> bool:
     if not set(_PASSES) <= set(terms):
         return False
     forward, backward = _PASSES
@@ -129,7 +129,7 @@ def _passes_look_alike(measured: Sequence[Measured], terms: Sequence[str]) -> bo
     return max(ratios) < _APART * min(ratios)
 
 
-def _features(one: Measured, terms: Sequence[str]) -> Floats:
+def _features(one: CostSample, terms: Sequence[str]) -> Floats:
     return np.array([1.0, *(one.work[term] for term in terms)])
 
 

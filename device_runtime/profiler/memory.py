@@ -1,8 +1,8 @@
-"""How much memory steps take: each case in a fresh process, so that nothing of another case is left in it.
+"""Measures how much memory steps take: each case in a fresh process, so that nothing is left from another case.
 
-Starting Python takes a small device a second or two, so few cases are measured: those that differ most. Where processes
-cannot be started, as in an emulator, this process measures itself, from the smallest case to the largest, and gives
-back what it can between them.
+Starting Python takes a second or two on a small device, so only a few cases are measured: those that differ most. Where
+processes cannot be started, as in an emulator, this process measures itself, from the smallest case to the largest, and
+releases what it can between them.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from device_runtime.profiler.memory_probe import peak_of, write_case
 from device_runtime.telemetry.clock import Clock, now
 from edgefl.values import Memory, from_json
 
-__all__ = ["Peaks", "peak_in_fresh_process", "peaks_of", "telling_cases"]
+__all__ = ["MemoryPeaks", "peak_in_fresh_process", "peaks_of", "most_different_cases"]
 
 _MOST_PROBES = 8
 _FEWEST_PROBES = 4
@@ -32,15 +32,15 @@ _PROBE = "from device_runtime.profiler.memory_probe import main; main()"
 
 
 @dataclass(frozen=True, slots=True)
-class Peaks:
-    """The memory of cases."""
+class MemoryPeaks:
+    """The peak memory of cases."""
 
     of: Mapping[Case, Memory]
     fresh: bool
-    """Whether each was measured in a process of its own. Else it is rough: what was freed before may hide some."""
+    """Whether each was measured in its own process. Otherwise it is rough: memory freed earlier may hide some."""
 
 
-def telling_cases(cases: Sequence[Case]) -> list[Case]:
+def most_different_cases(cases: Sequence[Case]) -> list[Case]:
     """Order cases so that the first few differ most in what takes memory: activations, parameters, trained ones."""
     sizes = {case: _sizes(case) for case in cases}
     largest = [max(column) or 1 for column in zip(*sizes.values(), strict=True)]
@@ -63,12 +63,12 @@ def peaks_of(
     fresh: bool = True,
     progress: Callable[[float], None] = lambda share: None,
     clock: Clock = now,
-) -> Peaks:
-    """Measure the most telling cases, as far as the seconds allow; a few in any case.
+) -> MemoryPeaks:
+    """Measure the cases that differ most, as far as the seconds allow, and at least a few.
 
-    `fresh` asks for processes of their own; an engine that takes long to start is better measured in this one.
+    `fresh` uses a new process per case; an engine that is slow to start is better measured in this one.
     """
-    chosen = telling_cases(cases)[:_MOST_PROBES]
+    chosen = most_different_cases(cases)[:_MOST_PROBES]
     if not fresh:
         return _in_this_process(chosen, engine, threads, seconds, clock)
     began = clock()
@@ -83,18 +83,18 @@ def peaks_of(
         if memory is not None:
             found[case] = memory
         progress(min(1.0, (clock() - began) / seconds))
-    return Peaks(found, fresh=True)
+    return MemoryPeaks(found, fresh=True)
 
 
 def peak_in_fresh_process(case: Case, engine: str | None, threads: ThreadSettings) -> Memory | None:
-    """Return the memory of a case, or None if its process died of it or took too long.
+    """Return the memory of a case, or None if its process was killed or took too long.
 
-    Raises OSError if this machine cannot start the process at all.
+    Raise OSError if this machine cannot start the process at all.
     """
     with tempfile.TemporaryDirectory(prefix="edgefl-") as folder:
         write_case(Path(folder), case, engine, threads)
         words = [sys.executable, "-c", _PROBE, folder]
-        # What this process can import, that one can too, however this one was started.
+        # The new process must find the same packages, however this one was started.
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         try:
             done = subprocess.run(
@@ -107,7 +107,7 @@ def peak_in_fresh_process(case: Case, engine: str | None, threads: ThreadSetting
 
 def _in_this_process(
     cases: Sequence[Case], engine: str | None, threads: ThreadSettings, seconds: float, clock: Clock
-) -> Peaks:
+) -> MemoryPeaks:
     opened = open_engine(engine, threads)
     began = clock()
     found: dict[Case, Memory] = {}
@@ -116,13 +116,13 @@ def _in_this_process(
             break
         _give_back()
         found[case] = peak_of(case, opened)
-    return Peaks(found, fresh=False)
+    return MemoryPeaks(found, fresh=False)
 
 
 def _give_back() -> None:
-    """Return freed memory to the system, or the next case would find it here and seem to need none."""
+    """Return freed memory to the system; otherwise the next case would reuse it and seem to need none."""
     gc.collect()
-    with contextlib.suppress(OSError, AttributeError):  # not every C library has it
+    with contextlib.suppress(OSError, AttributeError):  # not every C library has this function
         ctypes.CDLL(None).malloc_trim(0)
 
 

@@ -1,4 +1,4 @@
-"""The peak memory of training one case, measured in a process that does nothing else.
+"""Measures the peak memory of training one case in a process that does nothing else.
 
 `device_runtime.profiler.memory` writes a folder and starts a process that calls `main` with it; the answer is a line of
 JSON on standard output. Where no process can be started, it calls `peak_of` itself.
@@ -25,7 +25,7 @@ _GRAPH, _PROGRAM, _JOB = "model_graph.json", "program", "job.json"
 
 
 def peak_of(case: Case, engine: Engine) -> Memory:
-    """Load and train the case, and return what memory this process had at its peak."""
+    """Load and train the case, and return the peak memory of this process."""
     watch = MemoryWatch()
     try:
         trial = Trial(case, load_step(engine, case))
@@ -36,7 +36,7 @@ def peak_of(case: Case, engine: Engine) -> Memory:
 
 
 def write_case(folder: Path, case: Case, engine: str | None, threads: ThreadSettings) -> None:
-    """Leave a case in a folder for another process."""
+    """Write a case to a folder for another process."""
     (folder / _GRAPH).write_text(dumps(case.mask.graph))
     (folder / _PROGRAM).write_bytes(case.program.data)
     job = {
@@ -63,6 +63,6 @@ def read_case(folder: Path) -> tuple[Case, Engine]:
 
 
 def main() -> None:
-    """Answer for the case in the folder that the command line names."""
+    """Measure the case in the folder that the command line names."""
     case, engine = read_case(Path(sys.argv[1]))
     sys.stdout.write(json.dumps(to_json(peak_of(case, engine))) + "\n")

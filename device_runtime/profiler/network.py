@@ -1,10 +1,10 @@
-"""How fast the way to the coordinator is.
+"""Measures the network speed to the coordinator.
 
     GET  URL/v1/speed?bytes=N     the coordinator answers with N bytes
-    POST URL/v1/speed             it reads and forgets N bytes
+    POST URL/v1/speed             the coordinator reads and discards N bytes
 
-N grows until a transfer takes about a second, because a short one measures the round trip. The bytes are random: what
-lies between may compress. The clock runs from the request to its last byte, as it does for a model.
+N grows until a transfer takes about a second, because a short one measures the round trip. The bytes are random, since
+something on the way may compress. The clock runs from the request to its last byte, as it does for a model.
 """
 
 import os
@@ -29,14 +29,14 @@ _PATH = "/v1/speed"
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Bytes a second, both ways."""
+    """Bytes per second in both directions."""
 
     download: float
     upload: float
 
 
 def measure_speed(url: str, key: str | None = None, *, clock: Clock = now) -> Speed:
-    """Measure the way to a coordinator; the key is a join key or a token."""
+    """Measure the network to a coordinator; the key is a join key or a token."""
     try:
         import httpx
     except ImportError:
@@ -48,7 +48,9 @@ def measure_speed(url: str, key: str | None = None, *, clock: Clock = now) -> Sp
             download = _rate(lambda size: _download(client, size), clock)
             return Speed(download, _rate(lambda size: _upload(client, size), clock))
     except (httpx.InvalidURL, httpx.UnsupportedProtocol, ValueError) as error:
-        raise EdgeFLError(f"{url!r} is no address: {error}", fix="Write for example http://192.168.1.2:8000.") from None
+        raise EdgeFLError(
+            f"{url!r} is not an address: {error}", fix="Write for example http://192.168.1.2:8000."
+        ) from None
     except httpx.HTTPError as error:
         raise EdgeFLError(
             f"the coordinator at {url} does not answer: {error or type(error).__name__}",
@@ -57,7 +59,7 @@ def measure_speed(url: str, key: str | None = None, *, clock: Clock = now) -> Sp
 
 
 def _rate(transfer: Callable[[int], None], clock: Clock) -> float:
-    """Return the bytes a second of the largest transfer that was needed to tell."""
+    """Return the bytes per second of the largest transfer that was needed."""
     size = SMALLEST_BYTES
     while True:
         began = clock()
@@ -65,7 +67,7 @@ def _rate(transfer: Callable[[int], None], clock: Clock) -> float:
         seconds = max(clock() - began, 1e-6)
         if seconds >= _ENOUGH_SECONDS or size >= LARGEST_BYTES:
             return size / seconds
-        # Towards a second at the rate just seen, but never more than a few times as much: it may have been luck.
+        # Aim for a second at the rate just measured, but grow by a small factor only: the rate may be an outlier.
         size = min(LARGEST_BYTES, _GROWTH * size, max(2 * size, int(size / seconds)))
 
 
@@ -75,7 +77,7 @@ def _download(client: "httpx.Client", size: int) -> None:
         received = sum(len(piece) for piece in answer.iter_raw())
     if received != size:
         raise EdgeFLError(
-            f"the coordinator sent {received:,} bytes where {size:,} were asked for",
+            f"the coordinator sent {received:,} bytes instead of {size:,}",
             fix="Check that the address is a coordinator's, and that nothing in between changes what it sends.",
         )
 

@@ -1,7 +1,7 @@
-"""Measure this device: one call from nothing to a `DeviceProfile`.
+"""Measures this device: one call that returns a `DeviceProfile`.
 
-`edgefl profile` calls it. The order is: the device at rest, steps against the clock (with power and heat), memory in
-processes of their own, the network, the fit.
+`edgefl profile` calls it. In order, it measures the device at rest, the time of steps (with power and heat), memory in
+separate processes, and the network, and then fits the cost.
 """
 
 import datetime
@@ -12,16 +12,16 @@ from pathlib import Path
 from device_runtime.engines import Engine, ThreadSettings, open_engine
 from device_runtime.profiler.case_selection import cases_of, fitting_batch, programs_of
 from device_runtime.profiler.cases import Case, load_step, work_of
-from device_runtime.profiler.cost_fit import FEWEST_GROUPS, Measured, fit_cost
-from device_runtime.profiler.memory import Peaks, peaks_of
+from device_runtime.profiler.cost_fit import FEWEST_GROUPS, CostSample, fit_cost
+from device_runtime.profiler.executorch_cases import program_cases
+from device_runtime.profiler.memory import MemoryPeaks, peaks_of
 from device_runtime.profiler.network import Speed, measure_speed
-from device_runtime.profiler.programs import program_cases
-from device_runtime.profiler.reference import reference_bundles
-from device_runtime.profiler.timing import Timing, time_cases
+from device_runtime.profiler.reference_models import reference_bundles
+from device_runtime.profiler.step_timing import TimingResult, time_cases
 from device_runtime.telemetry import (
     MemorySize,
     ThermalWatch,
-    choose,
+    choose_energy_source,
     device_name,
     free_storage,
     idle_watts,
@@ -42,58 +42,58 @@ SHORTEST_SECONDS = 3.0
 _IDLE, _TIMING, _MEMORY = 0.05, 0.6, 0.3
 """Shares of the time: at rest, loading and timing, memory."""
 _LEAST_TIMING = 0.3
-"""What is left for timing even if loading took its share."""
+"""The share that remains for timing even if loading took its share."""
 _LONGEST_STEP = 0.025
 """The longest step to measure, as a share of the time."""
 _MEMORY_SHARE = 4
-"""A case may take this part of the free memory: several are loaded at the same time."""
+"""A case may take one part in this many of the free memory: several are loaded at the same time."""
 
 Progress = Callable[[str, float], None]
-"""Told what is done now, and the share of the work that is behind."""
+"""Called with the current activity and the share of the work that is done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileRequest:
-    """What to measure, and with what."""
+    """The request for a profile."""
 
     engine: str | None = None
-    """The engine's name; None takes the first that is installed."""
+    """The engine's name; None means the first that is installed."""
     threads: int | None = None
-    """None takes all the cores that the process may use."""
+    """None means all the cores that the process may use."""
     bundles: Sequence[Path] = ()
-    """What `edgefl export` wrote; none takes the built-in models."""
+    """Bundles that `edgefl export` wrote; empty means the built-in models."""
     seconds: float = DEFAULT_SECONDS
     coordinator: str | None = None
-    """The address of a coordinator, to measure the way to it."""
+    """The address of a coordinator, to measure the network to it."""
     key: str | None = None
     folder: Path = Path()
     """Where EdgeFL will keep its files."""
 
 
 def measure(
-    order: ProfileRequest,
+    request: ProfileRequest,
     progress: Progress = lambda what, share: None,
     note: Callable[[str], None] = lambda text: None,
 ) -> DeviceProfile:
-    """Measure this device. `note` is told what a person should know about how the profile came about."""
-    if not order.seconds >= SHORTEST_SECONDS or (order.threads is not None and order.threads < 1):
+    """Measure this device. `note` is called with remarks for the user about how the profile was measured."""
+    if not request.seconds >= SHORTEST_SECONDS or (request.threads is not None and request.threads < 1):
         raise EdgeFLError(
-            f"{order.seconds:g} seconds on {order.threads or 'all'} threads measure nothing",
+            f"{request.seconds:g} seconds on {request.threads or 'all'} threads are too few to measure",
             fix=f"Give at least {SHORTEST_SECONDS:g} seconds and 1 thread.",
         )
     free = _memory()
-    threads = ThreadSettings(order.threads or usable_cores())
-    engine = open_engine(order.engine, threads)
-    speed = None if order.coordinator is None else _speed(order, order.coordinator, progress)
+    threads = ThreadSettings(request.threads or usable_cores())
+    engine = open_engine(request.engine, threads)
+    speed = None if request.coordinator is None else _speed(request, request.coordinator, progress)
     began, thermal = now(), ThermalWatch()
     progress("models", 0.02)
-    cases = _cases(order, engine, limit=free.available_bytes // _MEMORY_SHARE)
+    cases = _cases(request, engine, limit=free.available_bytes // _MEMORY_SHARE)
     loading = now() - began
-    timing, power = _times(engine, cases, order.seconds, loading, progress)
-    peaks = _peaks(order, engine, threads, list(timing.seconds), progress)
+    timing, power = _times(engine, cases, request.seconds, loading, progress)
+    peaks = _peaks(request, engine, threads, list(timing.seconds), progress)
     heat = thermal.stop()
     progress("fit", 1.0)
-    built_in, models = not order.bundles, {case.program.model for case in timing.seconds}
+    built_in, models = not request.bundles, {case.program.model for case in timing.seconds}
     for text in _notes(cases, timing, peaks, built_in=built_in):
         note(text)
     return DeviceProfile(
@@ -108,7 +108,7 @@ def measure(
         ),
         memory_total_bytes=free.total_bytes,
         memory_free_bytes=free.available_bytes,
-        storage_free_bytes=free_storage(order.folder),
+        storage_free_bytes=free_storage(request.folder),
         measured_at=timestamp_of(datetime.datetime.now(datetime.UTC)),
         download_bytes_per_second=None if speed is None else speed.download,
         upload_bytes_per_second=None if speed is None else speed.upload,
@@ -125,19 +125,19 @@ def _memory() -> MemorySize:
     return size
 
 
-def _speed(order: ProfileRequest, url: str, progress: Progress) -> Speed:
+def _speed(request: ProfileRequest, url: str, progress: Progress) -> Speed:
     progress("network", 0.0)
-    return measure_speed(url, order.key)
+    return measure_speed(url, request.key)
 
 
-def _cases(order: ProfileRequest, engine: Engine, *, limit: int) -> list[Case]:
-    """Return the cases that this device may try: those that should fit its memory, or the least of all."""
+def _cases(request: ProfileRequest, engine: Engine, *, limit: int) -> list[Case]:
+    """Return the cases that should fit this device's memory, or the smallest of all."""
     if _is_executorch(engine):
-        cases = program_cases(order.bundles)
-        load_step(engine, cases[0])  # its libraries are loaded with the first program, and take long
+        cases = program_cases(request.bundles)
+        load_step(engine, cases[0])  # loading its libraries with the first program takes long
         return cases
-    bundles = [read_bundle(path) for path in order.bundles] or reference_bundles()
-    cases = [case for bundle in bundles for case in _bundle_cases(bundle, engine, order.seconds, len(bundles))]
+    bundles = [read_bundle(path) for path in request.bundles] or reference_bundles()
+    cases = [case for bundle in bundles for case in _bundle_cases(bundle, engine, request.seconds, len(bundles))]
     fitting = [case for case in cases if case.likely_bytes <= limit]
     return fitting or [min(cases, key=lambda case: case.likely_bytes)]
 
@@ -151,10 +151,10 @@ def _bundle_cases(bundle: Bundle, engine: Engine, seconds: float, bundles: int) 
 
 def _times(
     engine: Engine, cases: Sequence[Case], seconds: float, loading: float, progress: Progress
-) -> tuple[Timing, PowerSource]:
-    """Time the steps, and see what power the device takes at rest and meanwhile."""
+) -> tuple[TimingResult, PowerSource]:
+    """Time the steps, and measure the power at rest and meanwhile."""
     left = max(seconds * _TIMING - loading, seconds * _LEAST_TIMING)
-    source = choose()
+    source = choose_energy_source()
     progress("the device at rest", 0.02)
     rest = idle_watts(source, seconds * _IDLE)
     busy = source.start()
@@ -162,19 +162,19 @@ def _times(
         timing = time_cases(
             engine, cases, seconds=left, progress=lambda share: progress("steps", _IDLE + _TIMING * share)
         )
-    finally:  # some instruments are read by a thread
+    finally:  # some instruments have a thread to stop
         amount = busy.stop()
     return timing, power_source(source, idle_watts=rest, busy=amount)
 
 
 def _peaks(
-    order: ProfileRequest, engine: Engine, threads: ThreadSettings, cases: Sequence[Case], progress: Progress
-) -> Peaks:
+    request: ProfileRequest, engine: Engine, threads: ThreadSettings, cases: Sequence[Case], progress: Progress
+) -> MemoryPeaks:
     return peaks_of(
         cases,
-        engine=order.engine,
+        engine=request.engine,
         threads=threads,
-        seconds=order.seconds * _MEMORY,
+        seconds=request.seconds * _MEMORY,
         fresh=not _is_executorch(engine),
         progress=lambda share: progress("memory", _IDLE + _TIMING + _MEMORY * share),
     )
@@ -184,10 +184,10 @@ def _is_executorch(engine: Engine) -> bool:
     return engine.name.startswith("executorch")
 
 
-def _measured(amounts: Mapping[Case, float], *, by_model: bool) -> list[Measured]:
+def _measured(amounts: Mapping[Case, float], *, by_model: bool) -> list[CostSample]:
     """Pair amounts with the work that they were measured for, in groups of one model or one mask."""
     return [
-        Measured(case.program.model if by_model else case.mask.digest, work_of(case.cost, case.batch), amount)
+        CostSample(case.program.model if by_model else case.mask.digest, work_of(case.cost, case.batch), amount)
         for case, amount in amounts.items()
     ]
 
@@ -197,7 +197,7 @@ def _models(cases: Sequence[Case], *, built_in: bool) -> str:
     return f"built-in {names}" if built_in else names[:200]
 
 
-def _notes(cases: Sequence[Case], timing: Timing, peaks: Peaks, *, built_in: bool) -> Iterator[str]:
+def _notes(cases: Sequence[Case], timing: TimingResult, peaks: MemoryPeaks, *, built_in: bool) -> Iterator[str]:
     if timing.crowded:
         yield (
             f"Other work had the processor for {timing.waiting:.0%} of the time, so the fastest steps were taken. "

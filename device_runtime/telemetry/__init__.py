@@ -1,24 +1,28 @@
-"""Telemetry: what a task costs this device in time, memory, energy and heat; and what device this is.
+"""Telemetry: what a task costs this device in time, memory, energy and heat; and facts about the machine.
 
-Reads the system through files below a root folder and through one function that runs commands, so it works from
-captured files as it does on a device. A source that is not there is absent, never an error; every number carries the
-label of the source that it came from.
+It reads the system through files below a root folder and through one function that runs commands, so it works on
+captured files as it does on a device. A missing source is simply absent, never an error; every number carries the label
+of its source.
 
-    recorder           one object around a task, gives `edgefl.values.Telemetry`
-    latency, clock     times of the steps; the clock and the sampling thread
-    memory             baseline and peak of a round
-    memory_size        total and available memory, limits of containers included
-    energy/            joules, from the best instrument there is
-    thermal, throttling   temperature; was the processor slowed down?
-    machine            architecture, cores, a name, free storage
-    system_files, commands, cgroups   how the system is read
+recorder.py          one object around a task, which returns `edgefl.values.Telemetry`
+latency.py           times of the steps
+clock.py             the monotonic clock, and the sampling thread
+peak_memory.py       baseline and peak memory of a task
+energy/              joules, from the best instrument available
+thermal.py           temperature of the processor
+throttling.py        whether the processor was throttled
+machine.py           architecture, cores, a name, free storage
+memory_size.py       total and available memory, including limits of containers
+cgroups.py           the control groups of this process
+sysfs.py             reads small files of /proc and /sys
+system_commands.py   runs commands such as `vcgencmd`
 """
 
-from device_runtime.telemetry.energy import EnergySource, choose, idle_watts, plugged, power_source
+from device_runtime.telemetry.energy import EnergySource, choose_energy_source, idle_watts, plugged, power_source
 from device_runtime.telemetry.latency import StepTimer
 from device_runtime.telemetry.machine import device_name, free_storage, machine, usable_cores
-from device_runtime.telemetry.memory import MemoryWatch
 from device_runtime.telemetry.memory_size import MemorySize, memory_size
+from device_runtime.telemetry.peak_memory import MemoryWatch
 from device_runtime.telemetry.recorder import Recorder
 from device_runtime.telemetry.thermal import ThermalWatch, celsius
 
@@ -29,7 +33,7 @@ __all__ = [
     "MemorySize",
     "memory_size",
     "EnergySource",
-    "choose",
+    "choose_energy_source",
     "idle_watts",
     "power_source",
     "plugged",

@@ -1,28 +1,28 @@
-"""Time: the clock that measures, and a thread that acts at a steady pace.
+"""The monotonic clock, and a thread that runs a function periodically.
 
-The clock never jumps when somebody sets the time of day. Power and memory are sampled from the thread.
+The clock never jumps when the time of day is set. Power and memory are sampled from the thread.
 """
 
 import threading
 import time
 from collections.abc import Callable
 
-__all__ = ["CLOCK_NAME", "Clock", "now", "Periodic"]
+__all__ = ["CLOCK_NAME", "Clock", "now", "PeriodicThread"]
 
 CLOCK_NAME = "monotonic clock"
 
 Clock = Callable[[], float]
-"""Seconds since some moment; only differences mean anything."""
+"""Seconds since an arbitrary moment; only differences mean anything."""
 
 now: Clock = time.perf_counter
-"""On Linux this is CLOCK_MONOTONIC, in nanoseconds below the surface."""
+"""On Linux this is CLOCK_MONOTONIC, with nanosecond resolution."""
 
 
-class Periodic:
-    """Calls `act` every so many seconds, from a thread of its own, until it is stopped.
+class PeriodicThread:
+    """Calls `act` every `seconds` seconds, from its own thread, until it is stopped.
 
-    A call that comes late is not made up for by a burst, and between two calls the thread rests for half a period at
-    least, so that a slow sensor cannot take a whole core.
+    A late call is not made up for by a burst, and between two calls the thread rests for at least half a period, so
+    that a slow sensor cannot occupy a whole core.
     """
 
     def __init__(self, act: Callable[[], None], *, seconds: float) -> None:

@@ -1,6 +1,6 @@
-"""How long a round and its training steps took.
+"""Times of a task and its training steps.
 
-`StepTimer` stays out of the way: a step costs two readings of the clock and one append. The sums are done once, at
+`StepTimer` has little overhead: a step costs two readings of the clock and one append. Statistics are computed once, at
 the end.
 """
 
@@ -16,13 +16,13 @@ from edgefl.values import Latency, Provenance, Scope
 __all__ = ["StepTimer", "drift"]
 
 _FEWEST_FOR_DRIFT = 8
-"""With less than two steps in a quarter, one slow step would look like a trend."""
+"""With fewer than two steps in a quarter, one slow step would look like a trend."""
 
 
 class StepTimer:
-    """Times one round. Entered around each training step: `with timer: ...`.
+    """Times one task. Enter it around each training step: `with timer: ...`.
 
-    A step that raises does not count. Nobody may enter it twice at the same time.
+    A step that raises does not count. It must not be entered twice at the same time.
     """
 
     __slots__ = ("_clock", "_earlier", "_ended", "_loaded", "_seconds", "_step_began", "began")
@@ -37,12 +37,12 @@ class StepTimer:
         self.began = clock()
 
     def recall(self, seconds: Sequence[float]) -> None:
-        """Put the steps of an earlier process, which did not live to the end of the round, before those of this one."""
+        """Put the steps of an earlier process, which did not finish the task, before those of this one."""
         self._seconds[:0] = seconds
         self._earlier += sum(seconds)
 
     def loaded(self) -> None:
-        """The engine is ready: what passed since the round began is the time of loading."""
+        """Record that the engine is ready: the time since the task began is the load time."""
         self._loaded = self._clock()
 
     def __enter__(self) -> "StepTimer":
@@ -54,7 +54,7 @@ class StepTimer:
             self._seconds.append(self._clock() - self._step_began)
 
     def end(self) -> None:
-        """The round is over."""
+        """Record that the task is over."""
         self._ended = self._clock()
 
     @property
@@ -64,20 +64,21 @@ class StepTimer:
 
     @property
     def steps(self) -> int:
-        """How many steps were timed, the first included."""
+        """The number of timed steps, including the first."""
         return len(self._seconds)
 
     @property
     def drift(self) -> float | None:
-        """Median step of the last quarter over that of the first; above 1 is slower. None for a short round."""
+        """Median step of the last quarter over that of the first; above 1 is slower. None for a short task."""
         return drift(self._seconds[1:])
 
     def latency(self) -> Latency:
-        """The times of the round. The first step pays for warming up and stays apart, unless it is the only one."""
+        """Return the times of the task. The first step includes the warm-up and is kept apart, unless it is the only
+        one."""
         if not self._seconds:
             raise EdgeFLError(
-                "the round timed no training step, so its latency is not known",
-                fix="Do each training step inside 'with recorder.step():', and at least one",
+                "no training step was timed, so the latency is not known",
+                fix="Run at least one training step, each inside 'with recorder.step():'",
             )
         ended = self._clock() if self._ended is None else self._ended
         steady = sorted(self._seconds[1:] or self._seconds)
@@ -96,9 +97,9 @@ class StepTimer:
 
 
 def drift(seconds: Sequence[float]) -> float | None:
-    """Median of the last quarter over the median of the first, or None if there are too few or the first is zero.
+    """Return the median of the last quarter over that of the first, or None if there are too few or the first is zero.
 
-    A device that heats up and slows down shows it here even where the system says nothing about throttling.
+    A device that heats up and slows down shows it here, even where the system does not report throttling.
     """
     if len(seconds) < _FEWEST_FOR_DRIFT:
         return None

@@ -1,6 +1,6 @@
-"""What this machine is: architecture, system, usable cores, a name for people, room for files.
+"""Facts about this machine: architecture, system, usable cores, a readable name, free storage.
 
-Read by the profiler.
+The profiler reads them.
 """
 
 import os
@@ -9,17 +9,17 @@ import shutil
 from pathlib import Path
 
 from device_runtime.telemetry.cgroups import groups
-from device_runtime.telemetry.system_files import ROOT, as_name, number_of, text_of
+from device_runtime.telemetry.sysfs import ROOT, as_name, read_int, read_text
 from edgefl.values import Machine
 
 __all__ = ["machine", "usable_cores", "device_name", "free_storage"]
 
-# What makers of main boards leave in the field for the product's name.
+# Placeholders that mainboard vendors leave in the product name.
 _NO_NAMES = {"system product name", "to be filled by o.e.m.", "default string", "not specified", "none", "unknown"}
 
 
 def machine(root: Path = ROOT) -> Machine:
-    """The hardware and its system."""
+    """Return the hardware and its system."""
     release = ".".join(platform.release().split(".")[:2])
     return Machine(
         architecture=as_name(platform.machine()) or "unknown",
@@ -29,9 +29,10 @@ def machine(root: Path = ROOT) -> Machine:
 
 
 def usable_cores(root: Path = ROOT) -> int:
-    """Cores that this process may use: those it may be scheduled on, or fewer if a control group rations time.
+    """Return the cores that this process may use: those it may be scheduled on, or fewer if a control group limits CPU
+    time.
 
-    A ration of 2.5 cores counts as 2: a third thread would use its time up early and keep the others waiting.
+    A quota of 2.5 cores counts as 2: a third thread would use up its time early and keep the others waiting.
     """
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     rations = [ration for folder in groups("cpu", root) if (ration := _ration(folder)) is not None]
@@ -39,27 +40,27 @@ def usable_cores(root: Path = ROOT) -> int:
 
 
 def _ration(folder: Path) -> float | None:
-    """Cores' worth of time that one control group gives, or None for no limit."""
-    words = (text_of(folder / "cpu.max") or "").split()
+    """Return the quota of one control group in cores, or None for no limit."""
+    words = (read_text(folder / "cpu.max") or "").split()
     if len(words) == 2:
         quota, period = (int(word) if word.isdecimal() else None for word in words)
     else:
-        quota, period = number_of(folder / "cpu.cfs_quota_us"), number_of(folder / "cpu.cfs_period_us")
+        quota, period = read_int(folder / "cpu.cfs_quota_us"), read_int(folder / "cpu.cfs_period_us")
     return quota / period if quota is not None and period and quota > 0 else None
 
 
 def device_name(root: Path = ROOT) -> str:
-    """A name that tells a person which device this is: its model, or the name it has on the network."""
-    model = as_name(text_of(root / "proc/device-tree/model"))
-    product = as_name(text_of(root / "sys/class/dmi/id/product_name"))
+    """Return a readable name for the device: its model, or its name on the network."""
+    model = as_name(read_text(root / "proc/device-tree/model"))
+    product = as_name(read_text(root / "sys/class/dmi/id/product_name"))
     if product is not None and product.lower() in _NO_NAMES:
         product = None
-    host = as_name(text_of(root / "proc/sys/kernel/hostname")) or as_name(platform.node())
+    host = as_name(read_text(root / "proc/sys/kernel/hostname")) or as_name(platform.node())
     return model or product or host or "device"
 
 
 def free_storage(folder: Path) -> int:
-    """Free bytes where the folder is, or will be: it need not exist yet."""
+    """Return the free bytes where the folder is, or will be: it need not exist yet."""
     place = folder.absolute()
     while not place.exists() and place != place.parent:
         place = place.parent

@@ -1,6 +1,6 @@
-"""How much memory there is for this process: of the machine, or of the container that it lives in.
+"""Total and available memory for this process: the machine's, or its container's.
 
-Read by the profiler. What a round takes is `device_runtime.telemetry.memory`.
+The profiler reads it. For the memory that a task takes see `device_runtime.telemetry.peak_memory`.
 """
 
 import re
@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from device_runtime.telemetry.cgroups import groups
-from device_runtime.telemetry.system_files import ROOT, number_of, text_of
+from device_runtime.telemetry.sysfs import ROOT, read_int, read_text
 
 __all__ = ["MemorySize", "memory_size"]
 
 
 @dataclass(frozen=True, slots=True)
 class MemorySize:
-    """Memory that this process may have in all, and what it could still get without swapping."""
+    """Memory that this process may have in total, and what it could still get without swapping."""
 
     total_bytes: int
     available_bytes: int
 
 
 def memory_size(root: Path = ROOT) -> MemorySize | None:
-    """Total and available memory, with the limits of every control group above this process. None if not shown."""
-    text = text_of(root / "proc/meminfo") or ""
+    """Return total and available memory within the limits of every control group of this process. None if not shown."""
+    text = read_text(root / "proc/meminfo") or ""
     total = _kilobytes(text, "MemTotal")
     if total is None:
         return None
@@ -45,12 +45,12 @@ def _kilobytes(text: str, name: str) -> int | None:
 
 
 def _limit_and_use(folder: Path) -> tuple[int | None, int | None]:
-    """The limit of one group and what it uses, less the file cache that the kernel would give back first."""
-    limit, used, cache = number_of(folder / "memory.max"), number_of(folder / "memory.current"), "inactive_file"
+    """Return the limit of one group and what it uses, minus the file cache that the kernel would reclaim first."""
+    limit, used, cache = read_int(folder / "memory.max"), read_int(folder / "memory.current"), "inactive_file"
     if used is None and limit is None:
-        limit = number_of(folder / "memory.limit_in_bytes")
-        used, cache = number_of(folder / "memory.usage_in_bytes"), "total_inactive_file"
+        limit = read_int(folder / "memory.limit_in_bytes")
+        used, cache = read_int(folder / "memory.usage_in_bytes"), "total_inactive_file"
     if used is None:
         return limit, None
-    match = re.search(rf"^{cache} (\d+)$", text_of(folder / "memory.stat") or "", re.MULTILINE)
+    match = re.search(rf"^{cache} (\d+)$", read_text(folder / "memory.stat") or "", re.MULTILINE)
     return limit, max(0, used - int(match[1])) if match else used

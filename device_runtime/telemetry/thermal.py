@@ -1,14 +1,14 @@
-"""How warm the processor is, and what a round did to it.
+"""The temperature of the processor, and its change during a task.
 
-Linux shows temperatures as thermal zones, each with a type that its maker chose. Zones of the processor are wanted; a
-battery's or a radio's temperature in their place would mislead.
+Linux shows temperatures as thermal zones, each with a type chosen by its vendor. Only zones of the processor count; the
+temperature of a battery or a radio would mislead.
 """
 
 import re
 from pathlib import Path
 
-from device_runtime.telemetry.commands import Command, run
-from device_runtime.telemetry.system_files import ROOT, found, number_of, text_of
+from device_runtime.telemetry.sysfs import ROOT, find_paths, read_int, read_text
+from device_runtime.telemetry.system_commands import Command, run
 from device_runtime.telemetry.throttling import throttle_state, throttled_between
 from edgefl.values import Thermal
 
@@ -25,10 +25,10 @@ _PLAUSIBLE = range(-40, 151)
 
 
 def celsius(root: Path = ROOT) -> float | None:
-    """The temperature of the processor: the hottest of the zones that fit best. None where there is none."""
-    zones = [(text_of(zone / "type") or "", zone) for zone in found(root, "sys/class/thermal/thermal_zone*")]
+    """Return the temperature of the processor: the hottest of the best-matching zones. None if there is none."""
+    zones = [(read_text(zone / "type") or "", zone) for zone in find_paths(root, "sys/class/thermal/thermal_zone*")]
     for wanted in _BEST_FIRST:
-        readings = [number_of(zone / "temp") for kind, zone in zones if wanted.search(kind)]
+        readings = [read_int(zone / "temp") for kind, zone in zones if wanted.search(kind)]
         degrees = [reading / 1000 for reading in readings if reading is not None and reading // 1000 in _PLAUSIBLE]
         if degrees:
             return max(degrees)
@@ -36,7 +36,7 @@ def celsius(root: Path = ROOT) -> float | None:
 
 
 class ThermalWatch:
-    """Watches from when it is made until `stop`, which gives the `Thermal`, or None where the system shows nothing."""
+    """Watches from its creation until `stop`, which returns the `Thermal`, or None where the system shows nothing."""
 
     def __init__(self, root: Path = ROOT, *, run: Command = run) -> None:
         self._root = root
@@ -45,7 +45,7 @@ class ThermalWatch:
         self._throttle = throttle_state(root, run)
 
     def stop(self) -> Thermal | None:
-        """Look once more."""
+        """Read the sensors again and return the result."""
         end = celsius(self._root)
         throttled = throttled_between(self._throttle, throttle_state(self._root, self._run))
         if self._celsius is None and end is None and throttled is None:

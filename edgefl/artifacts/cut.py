@@ -1,23 +1,44 @@
-"""Cut a training graph down to the gradients that are wanted.
+"""Cuts a training graph down to the gradients of the layers that a device trains.
 
-Fetching fewer outputs does not make onnxruntime do less; a graph without the nodes does. So a frozen layer is a cut:
-whatever only its gradient needs is removed, and its backward cost is gone. The coordinator cuts for phones, a device
-that has the onnx package cuts for itself.
+Fetching fewer outputs does not make onnxruntime do less work; removing nodes from the graph does. So freezing a layer
+means cutting: all nodes that only its gradient needs are removed, and with them its backward cost. The coordinator cuts
+graphs for phones; a device that has the onnx package cuts its own. Importing this module does not
+need that package.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-
-import onnx
+from typing import TYPE_CHECKING
 
 from edgefl.errors import MaskError
+from edgefl.masks import Mask
 
-__all__ = ["GRADIENT", "cut", "needed_nodes"]
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["GRADIENT", "NEW_STATISTIC", "cut", "cut_training_graph", "inputs_of", "needed_nodes"]
 
 GRADIENT = "grad:"
-"""What the name of a gradient begins with; the tensor's name follows."""
+"""Prefix of a gradient's name; the tensor's name follows."""
+NEW_STATISTIC = "new:"
+"""Prefix of a running statistic's value after the step; the tensor's name follows."""
 
 
-def cut(model: onnx.ModelProto, trained: Collection[str]) -> onnx.ModelProto:
+def cut_training_graph(graph: bytes, mask: Mask) -> bytes:
+    """Return a serialised training graph without the gradients of the layers that the mask freezes.
+
+    A graph without such gradients is returned as it is.
+    """
+    import onnx
+
+    model = onnx.load_from_string(graph)
+    offered = {node.name.removeprefix(GRADIENT) for node in model.graph.output if node.name.startswith(GRADIENT)}
+    trained = [name for name in mask.trained_tensors if name in offered]
+    if len(trained) == len(offered):
+        return graph
+    return bytes(cut(model, trained).SerializeToString(deterministic=True))
+
+
+def cut(model: "onnx.ModelProto", trained: Collection[str]) -> "onnx.ModelProto":
     """Return the training graph with the gradients of the trained tensors alone."""
     offered = {output.name for output in model.graph.output}
     unknown = [name for name in trained if GRADIENT + name not in offered]
@@ -29,7 +50,7 @@ def cut(model: onnx.ModelProto, trained: Collection[str]) -> onnx.ModelProto:
     outputs = [o for o in model.graph.output if not o.name.startswith(GRADIENT) or o.name in wanted]
     nodes = needed_nodes(model.graph.node, [output.name for output in outputs])
     used = {name for node in nodes for name in inputs_of(node)}
-    part = onnx.ModelProto()
+    part = type(model)()
     part.CopyFrom(model)
     for field, kept in (
         (part.graph.node, nodes),
@@ -42,8 +63,8 @@ def cut(model: onnx.ModelProto, trained: Collection[str]) -> onnx.ModelProto:
     return part
 
 
-def needed_nodes(nodes: Sequence[onnx.NodeProto], outputs: Iterable[str]) -> list[onnx.NodeProto]:
-    """Return the nodes, in order, that the outputs need. The nodes must be in the order of computation."""
+def needed_nodes(nodes: "Sequence[onnx.NodeProto]", outputs: Iterable[str]) -> "list[onnx.NodeProto]":
+    """Return the nodes that the outputs need, in order. The given nodes must be in the order of computation."""
     needed = set(outputs)
     kept: list[onnx.NodeProto] = []
     for node in reversed(nodes):
@@ -53,8 +74,8 @@ def needed_nodes(nodes: Sequence[onnx.NodeProto], outputs: Iterable[str]) -> lis
     return kept[::-1]
 
 
-def inputs_of(node: onnx.NodeProto) -> set[str]:
-    """Return what a node reads, what the bodies of its loops read from outside included."""
+def inputs_of(node: "onnx.NodeProto") -> set[str]:
+    """Return the names that a node reads, including those that the bodies of its loops read from outside."""
     names = set(node.input)
     for attribute in node.attribute:
         for inner in attribute.g.node:

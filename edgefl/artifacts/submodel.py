@@ -10,11 +10,11 @@ import onnx
 
 from edgefl.artifacts.bake import bake
 from edgefl.artifacts.bundle import INFER, TRAIN, WEIGHTS, Bundle
-from edgefl.artifacts.cut import GRADIENT, cut
+from edgefl.artifacts.cut import cut_training_graph
 from edgefl.masks import Array, Mask, Weights, gather
 from edgefl.wire import BodyKind, decode, encode_weights
 
-__all__ = ["Submodel", "bundle_weights", "make_submodel", "training_graph"]
+__all__ = ["Submodel", "bundle_weights", "make_submodel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +38,9 @@ def make_submodel(bundle: Bundle, mask: Mask, weights: Weights | None = None) ->
     return Submodel(
         mask,
         encode_weights(part, about),
-        training_graph(bundle, mask),
+        cut_training_graph(bundle.files[TRAIN], mask),
         bake(onnx.load_from_string(bundle.files[INFER]), part).SerializeToString(deterministic=True),
     )
-
-
-def training_graph(bundle: Bundle, mask: Mask) -> bytes:
-    """Return the training graph without the gradients of the layers that a mask freezes."""
-    graph = onnx.load_from_string(bundle.files[TRAIN])
-    offered = {output.name for output in graph.graph.output}
-    trained = [name for name in mask.trained_tensors if GRADIENT + name in offered]
-    data: bytes = cut(graph, trained).SerializeToString(deterministic=True)
-    return data
 
 
 def bundle_weights(bundle: Bundle) -> dict[str, Array]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from device_runtime.engines import Engine, ThreadSettings, open_engine
-from device_runtime.profiler.cases import Sample, made_up_weights
+from device_runtime.profiler.cases import Sample, synthetic_weights
 from edgefl.bench.job import PYTORCH, Job
 from edgefl.bench.serving import Entrant, serve
 from edgefl.errors import EdgeFLError, MissingDependencyError
@@ -65,7 +65,7 @@ def _judged(predict: Callable[..., Any], weights: Weights, file: str) -> Mapping
 def _step(job: Job, engine: Engine) -> Entrant:
     graph = loads(ModelGraph, _content(job.graph))
     mask = decode_mask(_content(job.mask), graph)
-    weights = made_up_weights(mask) if job.weights is None else _weights(job.weights)
+    weights = synthetic_weights(mask) if job.weights is None else _weights(job.weights)
     sample = _sample(job)
     step, batch = engine.train_step(_content(job.model), mask, labels=sample.labels), sample.batch(job.batch)
     if step.batch_size not in (None, job.batch):

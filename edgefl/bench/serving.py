@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import IO, Any
 
-from device_runtime.telemetry import MemoryWatch, choose
+from device_runtime.telemetry import MemoryWatch, choose_energy_source
 from device_runtime.telemetry.energy import EnergyMeter
 from edgefl.errors import EdgeFLError
 
@@ -91,7 +91,7 @@ def _answer(request: Mapping[str, Any], entrant: Entrant, watch: MemoryWatch) ->
 
 def _energy(run: Callable[[], object], seconds: float) -> dict[str, Any]:
     """Run for so long, twice at least, and divide the energy by the runs: no instrument sees a millisecond."""
-    meter, runs, end = EnergyMeter(choose()), 0, time.perf_counter() + seconds
+    meter, runs, end = EnergyMeter(choose_energy_source()), 0, time.perf_counter() + seconds
     while runs < 2 or time.perf_counter() < end:
         run()
         runs += 1

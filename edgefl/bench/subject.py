@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from device_runtime.profiler.cases import made_up_weights
-from device_runtime.profiler.reference import MODELS, reference_bundles
+from device_runtime.profiler.cases import synthetic_weights
+from device_runtime.profiler.reference_models import MODELS, reference_bundles
 from edgefl.artifacts.bundle import WEIGHTS, Bundle, read_bundle
 from edgefl.errors import EdgeFLError, MissingDependencyError
 from edgefl.masks import Weights, full_mask
@@ -96,7 +96,7 @@ def _of_bundle(path: Path) -> Subject:
     bundle = read_bundle(path)
     folder = path.with_name(f"{path.stem}.{_PERSONAL}") if path.suffix == ".zip" else path / _PERSONAL
     personal = folder if folder.is_dir() else None
-    weights = _stored(bundle) if WEIGHTS in bundle.files else made_up_weights(full_mask(bundle.graph))
+    weights = _stored(bundle) if WEIGHTS in bundle.files else synthetic_weights(full_mask(bundle.graph))
     source, why = _source_of(bundle)
     target = None if source is None else bundle.manifest.model
     return Subject(bundle, weights, source, target, why, personal)
@@ -119,7 +119,7 @@ def _source_of(bundle: Bundle) -> "tuple[ModelSource | None, str]":
 
 def _built_in(model: str, without: str) -> Subject:
     bundle = reference_bundles()[MODELS.index(model)]
-    return Subject(bundle, made_up_weights(full_mask(bundle.graph)), no_source=without)
+    return Subject(bundle, synthetic_weights(full_mask(bundle.graph)), no_source=without)
 
 
 def _stored(bundle: Bundle) -> Weights:

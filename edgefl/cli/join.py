@@ -16,7 +16,7 @@ from edgefl.errors import EdgeFLError
 
 if TYPE_CHECKING:
     from device_runtime.agent.agent import Agent
-    from device_runtime.agent.policy import Conditions, Policy
+    from device_runtime.agent.owner_policy import DeviceConditions, OwnerPolicy
     from device_runtime.local_data import LocalData
     from edgefl.values import DeviceProfile
 
@@ -96,11 +96,11 @@ def _add_policy(group: "argparse._ArgumentGroup") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Join, and work until stopped."""
+    from device_runtime.agent.agent_home import AgentHome
     from device_runtime.agent.client import UnknownDeviceError
-    from device_runtime.agent.home import Home
 
     _check(args)
-    home = Home(Path(args.home).expanduser())
+    home = AgentHome(Path(args.home).expanduser())
     home.lock()
     say = (lambda text: None) if args.quiet else _say
     profile = _profile(args, home, say)
@@ -175,10 +175,10 @@ def _agent(args: argparse.Namespace, home: Any, say: Any) -> "Agent":
     return Agent(home, client, trainer, settings=settings, conditions=_conditions, say=say)
 
 
-def _policy(args: argparse.Namespace) -> "Policy":
-    from device_runtime.agent.policy import Policy, parse_hours
+def _policy(args: argparse.Namespace) -> "OwnerPolicy":
+    from device_runtime.agent.owner_policy import OwnerPolicy, parse_hours
 
-    return Policy(
+    return OwnerPolicy(
         mains_only=args.mains_only,
         below_celsius=args.below_celsius,
         hours=None if args.hours is None else parse_hours(args.hours),
@@ -188,14 +188,16 @@ def _policy(args: argparse.Namespace) -> "Policy":
     )
 
 
-def _conditions() -> "Conditions":
+def _conditions() -> "DeviceConditions":
     from datetime import datetime
 
-    from device_runtime.agent.policy import Conditions
+    from device_runtime.agent.owner_policy import DeviceConditions
     from device_runtime.telemetry import celsius, memory_size, plugged
 
     size = memory_size()
-    return Conditions(datetime.now().astimezone(), plugged(), celsius(), None if size is None else size.available_bytes)
+    return DeviceConditions(
+        datetime.now().astimezone(), plugged(), celsius(), None if size is None else size.available_bytes
+    )
 
 
 def _profile(args: argparse.Namespace, home: Any, say: Any) -> "DeviceProfile":

@@ -10,8 +10,8 @@ import threading
 from pathlib import Path
 
 from device_runtime.agent.agent import Agent, AgentSettings
+from device_runtime.agent.agent_home import AgentHome
 from device_runtime.agent.client import CoordinatorClient
-from device_runtime.agent.home import Home
 from device_runtime.agent.transport import HttpTransport
 from device_runtime.engines import ThreadSettings, open_engine
 from device_runtime.trainer import Trainer
@@ -53,7 +53,7 @@ def main(words: list[str]) -> int:
 
 
 def _agent(device: FleetDevice, folder: Path, url: str) -> Agent:
-    home = Home(folder)
+    home = AgentHome(folder)
     home.lock()
     engine = open_engine("onnx", _ONE)
 

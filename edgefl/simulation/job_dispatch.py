@@ -7,8 +7,8 @@ graph costs nothing again.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from edgefl.artifacts.bundle import GRAPH, INFER, Bundle
-from edgefl.artifacts.submodel import training_graph
+from edgefl.artifacts.bundle import GRAPH, INFER, TRAIN, Bundle
+from edgefl.artifacts.cut import cut_training_graph
 from edgefl.federation.dispatch import BodyRole, Dispatcher
 from edgefl.federation.settings import FederationSettings
 from edgefl.local_rules import LocalTraining
@@ -77,7 +77,7 @@ class JobDispatcher:
 
     def _training_graph(self, mask: Mask) -> bytes:
         if mask.trained not in self._graphs:
-            self._graphs[mask.trained] = training_graph(self._bundle, mask)
+            self._graphs[mask.trained] = cut_training_graph(self._bundle.files[TRAIN], mask)
         return self._graphs[mask.trained]
 
     def _download(self, device: str, sizes: Mapping[Digest, int]) -> int:

@@ -14,8 +14,8 @@ import numpy as np
 from device_runtime.engines.onnx import OnnxPredictor
 from device_runtime.refusal import RefusalError
 from device_runtime.trainer import Trainer, TrainingTask
-from edgefl.artifacts.bundle import INFER, unpack_bundle
-from edgefl.artifacts.submodel import training_graph
+from edgefl.artifacts.bundle import INFER, TRAIN, unpack_bundle
+from edgefl.artifacts.cut import cut_training_graph
 from edgefl.federation.cache import LruCache
 from edgefl.federation.evaluation import Tally, sum_of, tally_of
 from edgefl.local_rules import changes_model
@@ -109,4 +109,4 @@ class SimulationWorker:
         return self._weights.get(digest, lambda: decode(body, kind=BodyKind.WEIGHTS).arrays)
 
     def _graph(self, mask: Mask) -> bytes:
-        return self._graphs.get(mask.trained, lambda: training_graph(self._bundle, mask))
+        return self._graphs.get(mask.trained, lambda: cut_training_graph(self._bundle.files[TRAIN], mask))

@@ -6,13 +6,11 @@ refuses such a name over HTTP (`coordinator.http.routes.federations`).
 """
 
 import dataclasses
-import importlib
 import inspect
-from types import ModuleType
 
 from edgefl.errors import SchemaError
 from edgefl.strategies.strategy import Strategy
-from edgefl.user_code import current_folder_importable
+from edgefl.user_code import load_attribute
 
 __all__ = ["is_user_strategy", "user_strategy"]
 
@@ -25,41 +23,17 @@ def is_user_strategy(name: str) -> bool:
 
 
 def user_strategy(name: str) -> type[Strategy]:
-    """Import the class that `package.module:Class` names, and check that it can be a strategy.
-
-    The module is looked for as Python does, and then in the current folder.
-    """
-    module, _, attribute = name.partition(":")
-    if not all(part.isidentifier() for part in module.split(".")) or not attribute.isidentifier():
-        raise SchemaError(
-            f"{name!r} names no class", fix="Write package.module:Class, such as examples.own_strategy:ServerMomentum."
-        )
-    with current_folder_importable():
-        found = getattr(_imported(module), attribute, None)
-    if found is None:
-        raise SchemaError(f"the module {module!r} has no {attribute!r}", fix="Check how the class is spelled there.")
+    """Import the class that `package.module:Class` names, and check that it can be a strategy."""
+    found = load_attribute(
+        name,
+        kind="strategy class",
+        form="package.module:Class",
+        example="examples.own_strategy:ServerMomentum",
+        error=SchemaError,
+    )
     _check(found, name)
-    strategy: type[Strategy] = found
+    strategy: type[Strategy] = found  # type: ignore[assignment]  # _check has seen to it
     return strategy
-
-
-def _imported(module: str) -> ModuleType:
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is not None and f"{module}.".startswith(f"{error.name}."):
-            raise SchemaError(
-                f"there is no module {error.name!r}",
-                fix="Check the spelling, run from the folder that holds it, or install its package here.",
-            ) from error
-        raise SchemaError(
-            f"the module {module!r} needs {error.name!r}, which is not here", fix=f"Install {error.name!r}."
-        ) from error
-    except (Exception, SystemExit) as error:
-        raise SchemaError(
-            f"importing {module!r} failed with {type(error).__name__}: {error}",
-            fix=f"Run `python -c 'import {module}'` to see where.",
-        ) from error
 
 
 def _check(found: object, name: str) -> None:

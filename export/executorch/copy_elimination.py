@@ -14,7 +14,7 @@ from torch import fx
 
 from export.executorch.strided import contiguous_strides
 
-__all__ = ["tidied"]
+__all__ = ["eliminate_copies"]
 
 aten = torch.ops.aten
 
@@ -87,7 +87,7 @@ _NOTHING = {
 }
 
 
-def tidied(module: fx.GraphModule) -> fx.GraphModule:
+def eliminate_copies(module: fx.GraphModule) -> fx.GraphModule:
     """Simplify a graph that has neither views nor mutations, in place, and return it."""
     graph = module.graph
     for node in list(graph.nodes):

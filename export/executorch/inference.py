@@ -13,7 +13,7 @@ from edgefl.masks import Mask, Weights
 from edgefl.values import Digest
 from export.executorch.folding import fold_batch_norms
 from export.executorch.quiet_output import quiet
-from export.executorch.source_modules import first_line, where
+from export.executorch.source_modules import first_line, module_using
 from export.executorch.submodel import submodel
 from export.executorch.toolchain import compile_delegated, quantised
 
@@ -63,5 +63,5 @@ def inference_program(
                 f"torch.export cannot trace {type(model).__name__}: {first_line(error)}",
                 fix="Remove control flow that depends on data from its forward method.",
             ) from error
-        pte = compile_delegated(ready, (sample,), lambda operation: where(small, sample, operation))
+        pte = compile_delegated(ready, (sample,), lambda operation: module_using(small, sample, operation))
     return InferenceProgram(pte, batch, mask.digest, calibration is not None)

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from edgefl.errors import ExportError
 
-__all__ = ["first_line", "is_random", "refuse_random", "where"]
+__all__ = ["first_line", "is_random", "refuse_random", "module_using"]
 
 
 def first_line(error: BaseException) -> str:
@@ -22,7 +22,7 @@ def first_line(error: BaseException) -> str:
     return text.splitlines()[0].rstrip(".") if text else type(error).__name__
 
 
-def where(model: nn.Module, example: Tensor, operation: str) -> str:
+def module_using(model: nn.Module, example: Tensor, operation: str) -> str:
     """Name the module that uses an operation: "module 'conv1' (Conv2d)", or "the model" if none is found."""
     watch = _Watch(model, _plain(operation))
     handles = [handle for module in model.modules() for handle in watch.hook(module)]

@@ -13,13 +13,12 @@ from torch import Tensor, fx, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from edgefl.artifacts.cut import GRADIENT
+from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC
 from edgefl.errors import EdgeFLError, ExportError
-from export.executorch.copy_elimination import tidied
+from export.executorch.copy_elimination import eliminate_copies
 from export.executorch.lowering import decompositions
 from export.executorch.source_modules import first_line
 from export.losses import LABEL_MASK, Loss
-from export.training_graph import NEW
 
 __all__ = ["TracedStep", "trace_step"]
 
@@ -53,7 +52,7 @@ def trace_step(model: nn.Module, example: Tensor, names: Sequence[str], trained:
         # With oneDNN off, torch takes recurrent layers apart into operations that the table knows.
         with torch.backends.mkldnn.flags(enabled=False):
             with_views = make_fx(step, decompositions(), tracing_mode="fake", _allow_non_fake_inputs=True)(*examples)
-        graph = tidied(_functional(with_views, examples))
+        graph = eliminate_copies(_functional(with_views, examples))
     except EdgeFLError:
         raise
     except Exception as error:
@@ -77,7 +76,12 @@ def _results(model: nn.Module, given: Results, names: Sequence[str], trained: se
     gradients = {
         GRADIENT + name: gradient for name, gradient in zip(leaves, found, strict=True) if gradient is not None
     }
-    return {"loss": value.detach()} | correct | gradients | {NEW + name: tensor for name, tensor in buffers.items()}
+    return (
+        {"loss": value.detach()}
+        | correct
+        | gradients
+        | {NEW_STATISTIC + name: tensor for name, tensor in buffers.items()}
+    )
 
 
 def _cross_entropy(prediction: Tensor, given: Results) -> tuple[Tensor, Results]:

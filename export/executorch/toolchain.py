@@ -15,11 +15,11 @@ from export.executorch.source_modules import first_line
 
 __all__ = ["compile_delegated", "compile_portable", "quantised"]
 
-Blame = Callable[[str], str]
+FindModule = Callable[[str], str]
 """Names the module of the user's model that an operation comes from."""
 
 
-def compile_portable(graph: fx.GraphModule, examples: Sequence[Tensor], blame: Blame) -> bytes:
+def compile_portable(graph: fx.GraphModule, examples: Sequence[Tensor], find_module: FindModule) -> bytes:
     """Compile a graph of core operations for ExecuTorch's own kernels."""
 
     def build() -> Any:
@@ -27,10 +27,10 @@ def compile_portable(graph: fx.GraphModule, examples: Sequence[Tensor], blame: B
 
         return to_edge(torch.export.export(graph, tuple(examples)), compile_config=_config())
 
-    return _compiled(build, blame)
+    return _compiled(build, find_module)
 
 
-def compile_delegated(model: nn.Module, examples: Sequence[Tensor], blame: Blame) -> bytes:
+def compile_delegated(model: nn.Module, examples: Sequence[Tensor], find_module: FindModule) -> bytes:
     """Compile a model for XNNPACK; what XNNPACK cannot do is left to ExecuTorch's own kernels."""
 
     def build() -> Any:
@@ -42,7 +42,7 @@ def compile_delegated(model: nn.Module, examples: Sequence[Tensor], blame: Blame
         exported = torch.export.export(model, tuple(examples))
         return to_edge_transform_and_lower(exported, partitioner=[XnnpackPartitioner()], compile_config=_config())
 
-    return _compiled(build, blame)
+    return _compiled(build, find_module)
 
 
 def quantised(model: nn.Module, calibration: Tensor, sample: Tensor) -> nn.Module:
@@ -70,7 +70,7 @@ def quantised(model: nn.Module, calibration: Tensor, sample: Tensor) -> nn.Modul
         return result
 
 
-def _compiled(build: Callable[[], Any], blame: Blame) -> bytes:
+def _compiled(build: Callable[[], Any], find_module: FindModule) -> bytes:
     with quiet():
         try:
             edge = build()
@@ -88,7 +88,7 @@ def _compiled(build: Callable[[], Any], blame: Blame) -> bytes:
     if program is None:
         assert missing is not None
         raise ExportError(
-            f"ExecuTorch has no kernel for the operation {missing} in {blame(missing)}",
+            f"ExecuTorch has no kernel for the operation {missing} in {find_module(missing)}",
             fix="Replace that module by one with common operations, or export the model to ONNX.",
         )
     return program

@@ -16,7 +16,7 @@ from edgefl.errors import ExportError
 from edgefl.masks import Mask
 from edgefl.values import Digest
 from export.executorch.quiet_output import quiet
-from export.executorch.source_modules import is_random, refuse_random, where
+from export.executorch.source_modules import is_random, module_using, refuse_random
 from export.executorch.step import trace_step
 from export.executorch.submodel import submodel
 from export.executorch.toolchain import compile_portable
@@ -53,8 +53,8 @@ def training_program(model: nn.Module, example: Tensor, mask: Mask, loss: Loss =
     random = next((str(node.target) for node in step.graph.graph.nodes if is_random(node.target)), None)
     if random is not None:
         raise ExportError(
-            f"the operation {random} in {where(small, example, random)} draws random numbers",
-            fix="Leave it out for ExecuTorch, or export the model to ONNX, where dropout is seeded.",
+            f"the operation {random} in {module_using(small, example, random)} draws random numbers",
+            fix="Leave it out for ExecuTorch, or export the model to ONNX, module_using dropout is seeded.",
         )
-    pte = compile_portable(step.graph, step.examples, lambda operation: where(small, example, operation))
+    pte = compile_portable(step.graph, step.examples, lambda operation: module_using(small, example, operation))
     return TrainingProgram(pte, step.inputs, step.outputs, example.shape[0], mask.digest)

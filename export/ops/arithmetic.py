@@ -8,7 +8,7 @@ from typing import Any
 
 from edgefl.errors import ExportError
 from export.axes import Axis, axis_size, unify
-from export.constants import Made, settles, whole
+from export.constants import BroadcastConstant, accepts_broadcast, expanded
 from export.trace import Trace, Value
 
 __all__ = ["OPERATIONS", "broadcast", "elementwise", "entries_of_a_sample", "reduced"]
@@ -32,10 +32,10 @@ def broadcast(t: Trace, *operands: Value) -> tuple[list[Value], tuple[Axis, ...]
             unify(long[0], axis)
         result.append(long[0] if long else ())
     # A constant is stored at length 1; it has to be whole where nothing else gives the result its length.
-    stored = [axes for value, axes in zip(operands, aligned, strict=True) if not isinstance(value, Made)]
+    stored = [axes for value, axes in zip(operands, aligned, strict=True) if not isinstance(value, BroadcastConstant)]
     for place, axis in enumerate(result):
         if axis_size(axis) != 1 and all(axis_size(axes[place]) == 1 for axes in stored):
-            return [whole(t, value) for value in operands], tuple(result)
+            return [expanded(t, value) for value in operands], tuple(result)
     return list(operands), tuple(result)
 
 
@@ -110,27 +110,27 @@ def _note(t: Trace, out: Value, left: Value, right: Value, uses: bool) -> None:
             t.layer("elementwise", {value: times}, [other], out)
 
 
-@settles
+@accepts_broadcast
 def add(t: Trace, x: Value, other: Value | Number, alpha: Number = 1) -> Value:
     """x + alpha * other."""
     scaled = other if alpha == 1 else mul(t, other, alpha) if isinstance(other, Value) else other * alpha
     return _binary(t, "Add", x, scaled, lambda t, g, a, b, out: (g, g), uses=False)
 
 
-@settles
+@accepts_broadcast
 def sub(t: Trace, x: Value | Number, other: Value | Number, alpha: Number = 1) -> Value:
     """x - alpha * other."""
     scaled = other if alpha == 1 else mul(t, other, alpha) if isinstance(other, Value) else other * alpha
     return _binary(t, "Sub", x, scaled, lambda t, g, a, b, out: (g, t.emit.one("Neg", g)), uses=False)
 
 
-@settles
+@accepts_broadcast
 def rsub(t: Trace, x: Value, other: Value | Number, alpha: Number = 1) -> Value:
     """Other - alpha * x."""
     return sub(t, other, x, alpha)
 
 
-@settles
+@accepts_broadcast
 def mul(t: Trace, x: Value, other: Value | Number) -> Value:
     """x * other."""
 
@@ -140,7 +140,7 @@ def mul(t: Trace, x: Value, other: Value | Number) -> Value:
     return _binary(t, "Mul", x, other, derivative, uses=True)
 
 
-@settles
+@accepts_broadcast
 def div(t: Trace, x: Value | Number, other: Value | Number, rounding_mode: str | None = None) -> Value:
     """x / other."""
     if rounding_mode is not None:
@@ -165,7 +165,7 @@ def _extreme(kind: str, comparison: str) -> Callable[..., Value]:
         share = t.emit.one("Mul", g, t.emit.one("Add", won, even))
         return share, t.emit.one("Sub", g, share)
 
-    @settles
+    @accepts_broadcast
     def operation(t: Trace, x: Value, other: Value) -> Value:
         return _binary(t, kind, x, other, derivative, uses=False)
 
@@ -173,7 +173,7 @@ def _extreme(kind: str, comparison: str) -> Callable[..., Value]:
 
 
 def _compared(kind: str, negated: bool = False) -> Callable[..., Value]:
-    @settles
+    @accepts_broadcast
     def operation(t: Trace, x: Value, other: Value | Number) -> Value:
         (left, right), axes = broadcast(t, *_promoted(t, [x, _value(t, other, x.dtype)]))
         if kind in ("And", "Or") and left.dtype != "bool":
@@ -257,7 +257,7 @@ def negated_flags(t: Trace, x: Value) -> Value:
 # Choices
 
 
-@settles
+@accepts_broadcast
 def where(t: Trace, condition: Value, x: Value | Number, other: Value | Number) -> Value:
     """x where the condition holds, else the other."""
     like = next((value.dtype for value in (x, other) if isinstance(value, Value)), "float32")
@@ -278,7 +278,7 @@ def where(t: Trace, condition: Value, x: Value | Number, other: Value | Number) 
     return out
 
 
-@settles
+@accepts_broadcast
 def masked_fill(t: Trace, x: Value, mask: Value, value: Value | Number) -> Value:
     """x, but another number where the mask holds."""
     return where(t, mask, float(value) if not isinstance(value, Value) else value, x)

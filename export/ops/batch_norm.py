@@ -12,7 +12,7 @@ from typing import Any
 from onnx import TensorProto
 
 from export.axes import unify
-from export.constants import settles
+from export.constants import accepts_broadcast
 from export.ops.arithmetic import add
 from export.ops.per_channel import filled, passed_back, standardise, totals
 from export.trace import Trace, Value
@@ -132,7 +132,7 @@ def instance_norm(
     return out
 
 
-@settles
+@accepts_broadcast
 def add_in_place(t: Trace, x: Value, other: Value | float, alpha: float = 1) -> Value:
     """Count a batch, if x is a buffer of whole numbers: its new value is a statistic. Else add as elsewhere."""
     if x.parameter is None or x.dtype != "int64" or isinstance(other, Value):

@@ -11,14 +11,14 @@ from typing import Any
 
 from edgefl.errors import ExportError
 from export.axes import ConcatFactor, ConstantFactor, freeze, resolve, segment, split, unify
-from export.constants import settles, whole
+from export.constants import accepts_broadcast, expanded
 from export.ops.shapes import arranged, refuse_batch, squeeze, transposed, unsqueeze
 from export.trace import Trace, Value
 
 __all__ = ["OPERATIONS", "cat", "select", "stack"]
 
 
-@settles
+@accepts_broadcast
 def cat(t: Trace, values: Sequence[Value], dim: int = 0) -> Value:
     """Tensors one after the other along an axis."""
     values = [value for value in values if value.shape != (0,)]  # torch skips these, whatever the others are
@@ -27,7 +27,7 @@ def cat(t: Trace, values: Sequence[Value], dim: int = 0) -> Value:
         for place, axis in enumerate(value.axes):
             if place != dim:
                 unify(values[0].axes[place], axis)
-    parts = [whole(t, value) for value in values]
+    parts = [expanded(t, value) for value in values]
     axes = list(parts[0].axes)
     axes[dim] = (ConcatFactor(tuple(part.axes[dim] for part in parts)),)
     out = t.value(t.emit.one("Concat", *(p.name for p in parts), axis=dim), axes, *parts, dtype=parts[0].dtype)
@@ -46,13 +46,13 @@ def cat(t: Trace, values: Sequence[Value], dim: int = 0) -> Value:
     return out
 
 
-@settles
+@accepts_broadcast
 def stack(t: Trace, values: Sequence[Value], dim: int = 0) -> Value:
     """Tensors beside each other along a new axis."""
     for value in values[1:]:
         for one, other in zip(values[0].axes, value.axes, strict=True):
             unify(one, other)
-    return cat(t, [unsqueeze(t, whole(t, value), dim) for value in values], dim % (len(values[0].axes) + 1))
+    return cat(t, [unsqueeze(t, expanded(t, value), dim) for value in values], dim % (len(values[0].axes) + 1))
 
 
 # Parts of a tensor

@@ -11,7 +11,7 @@ from typing import Any
 
 from edgefl.errors import ExportError
 from export.axes import Axis, ConstantFactor, unify
-from export.constants import settles, whole
+from export.constants import accepts_broadcast, expanded
 from export.emitter import Emitter
 from export.ops.concat_and_slice import cat, select, stack
 from export.ops.recurrent_cells import CELLS, Cell
@@ -64,7 +64,7 @@ def recurrent(
     for state in begin:
         unify(state.axes[1], out.axes[1])
         unify(state.axes[2], weights[0].hidden)
-    begin = [whole(t, state) for state in begin]
+    begin = [expanded(t, state) for state in begin]
     ends: list[list[Value]] = []
     for _ in range(layers):
         outputs = []
@@ -222,7 +222,7 @@ def recurrent_cell(
     for state in given:
         unify(state.axes[0], x.axes[0])
         unify(state.axes[1], by_hidden.axes[1])
-    lifted = [unsqueeze(t, whole(t, state), 0) for state in given]
+    lifted = [unsqueeze(t, expanded(t, state), 0) for state in given]
     _, *last = recurrent(
         kind, t, unsqueeze(t, x, 0), lifted, [by_input, by_hidden, *biases], bool(biases), 1, 0.0, False, False, False
     )
@@ -231,7 +231,7 @@ def recurrent_cell(
 
 
 def _bound(operation: Callable[..., Any], kind: str) -> Callable[..., Any]:
-    return settles(functools.partial(operation, kind))
+    return accepts_broadcast(functools.partial(operation, kind))
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {

@@ -3,19 +3,19 @@
 Network: Simonyan & Zisserman, "Very Deep Convolutional Networks for Large-Scale Image Recognition", ICLR 2015,
 table 1, columns A and D: 3x3 convolutions with padding 1 and a bias, ReLU, five 2x2 max pools.
 
-VGG11. FedSpa ("Achieving Personalized Federated Learning with Sparse Local Models", appendix B.2) puts group norm
-where others put batch norm. The 738.5 GB that its table 1 reports fit 9,231,114 parameters for 10 classes (1,000
-rounds, 10 clients, 4 bytes, both ways): one norm a convolution, and a head straight on the 512 last channels. The
-number of groups is not given; 32 is the default of Wu & He, "Group Normalization", ECCV 2018.
+VGG11. FedSpa ("Achieving Personalized Federated Learning with Sparse Local Models", appendix B.2) uses group norm
+instead of batch norm. The 738.5 GB that its table 1 reports fit 9,231,114 parameters for 10 classes (1,000 rounds,
+10 clients, 4 bytes, both ways): one norm per convolution, and a head directly on the last 512 channels. The number of
+groups is not given; 32 is the default of Wu & He, "Group Normalization", ECCV 2018.
 
 VGG16. Hermes (Li et al., "Hermes: An Efficient Federated Learning Framework for Heterogeneous Mobile Clients", MobiCom
-2021) gives its size alone, 537.21 MB for CIFAR-10 (table 3). That is 4 x 134,301,514 bytes: no norm, biases everywhere,
+2021) gives only its size, 537.21 MB for CIFAR-10 (table 3). That is 4 x 134,301,514 bytes: no norm, biases everywhere,
 and a classifier that reads 512 x 7 x 7 features, as for images of 224x224. A 32x32 image leaves 512 x 1 x 1, which
-the usual adaptive average pool to 7x7 copies to all 49 places; `Spread` does just that. With batch norm it would be
-537.24 MB, with a classifier on 512 features 134.4 MB. Dropout is not mentioned by Hermes and is off by default.
+the usual adaptive average pool to 7x7 copies to all 49 positions, as `RepeatSpatially` does. With batch norm it would
+be 537.24 MB, with a classifier on 512 features 134.4 MB. Hermes does not mention dropout; it is off by default.
 
 Initial values (neither paper gives them): He's normal distribution over the fan-out for convolutions, N(0, 0.01)
-for linear layers, zero biases. Without norms, torch's own would leave VGG16's signal to fade.
+for linear layers, zero biases. Without norms, torch's defaults would let VGG16's signal fade.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from export.zoo.spec import HEAD, stack
 
-__all__ = ["Spread", "vgg11", "vgg16"]
+__all__ = ["RepeatSpatially", "vgg11", "vgg16"]
 
 STAGES_A = ((64,), (128,), (256, 256), (512, 512), (512, 512))
 STAGES_D = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
@@ -32,15 +32,15 @@ CLASSIFIER_WIDTH = 4096
 CLASSIFIER_SIDE = 7
 
 
-class Spread(nn.Module):
-    """Copy one value a channel to a square of places: an adaptive average pool from 1x1 to something larger."""
+class RepeatSpatially(nn.Module):
+    """Copies one value per channel to a square: an adaptive average pool from 1x1 to a larger size."""
 
     def __init__(self, side: int) -> None:
         super().__init__()
         self.side = side
 
     def forward(self, features: Tensor) -> Tensor:
-        """Take N x C x 1 x 1 to N x C x side x side."""
+        """Expand N x C x 1 x 1 to N x C x side x side."""
         return features.expand(-1, -1, self.side, self.side)
 
 
@@ -89,7 +89,7 @@ def vgg11(classes: int, in_channels: int, *, groups: int = 32) -> nn.Module:
 def vgg16(classes: int, in_channels: int, *, dropout: float = 0.0) -> nn.Module:
     """Hermes' VGG16: thirteen convolutions without norms, two layers of 4096, then the head."""
     layers = _features(STAGES_D, in_channels, groups=None)
-    layers["spread"] = Spread(CLASSIFIER_SIDE)
+    layers["spread"] = RepeatSpatially(CLASSIFIER_SIDE)
     layers["flatten"] = nn.Flatten()
     layers["fc1"] = _hidden(512 * CLASSIFIER_SIDE**2, dropout)
     layers["fc2"] = _hidden(CLASSIFIER_WIDTH, dropout)

@@ -41,9 +41,9 @@ def test_json_on_stdout_is_the_profile_and_nothing_else(capsys: pytest.CaptureFi
     [
         (["--engine", "abacus"], "there is no engine 'abacus'"),
         (["--bundle", "/nowhere"], "/nowhere has no manifest.json"),
-        (["--seconds", "0.1"], "measure nothing"),
-        (["--coordinator", "pi.local"], "'pi.local' is no address"),
-        (["--engine", "executorch"], "at least 3 masks, and 0 were given"),
+        (["--seconds", "0.1"], "too few to measure"),
+        (["--coordinator", "pi.local"], "'pi.local' is not an address"),
+        (["--engine", "executorch"], "at least 3 masks, but 0 were given"),
     ],
 )
 def test_what_cannot_be_measured_is_said_in_words(

@@ -27,11 +27,9 @@ import numpy as np
 
 import device_runtime.trainer as trainer_module
 from device_runtime.agent.agent import Agent
+from device_runtime.agent.agent_home import AgentHome
 from device_runtime.agent.backoff import Backoff
 from device_runtime.agent.client import CoordinatorClient
-from device_runtime.agent.faults import Fault, FaultyTransport
-from device_runtime.agent.home import Home
-from device_runtime.agent.in_process import InProcessTransport
 from device_runtime.agent.transport import HttpTransport, UnreachableError
 from device_runtime.checkpoint import TrainingProgress, save_checkpoint
 from edgefl.local_rules import State
@@ -39,8 +37,10 @@ from edgefl.masks import Mask, random_channels
 from edgefl.values import LocalWork, RuleSettings
 from edgefl.wire import Dense, decode_result
 from tests.device_runtime.coordinator import KEY, Coordinator
+from tests.device_runtime.faulty_transport import Fault, FaultyTransport
 from tests.device_runtime.federation import bundle, local_data, trainer
 from tests.device_runtime.http_coordinator import serving
+from tests.device_runtime.in_process_transport import InProcessTransport
 from tests.values.samples import PROFILE
 
 EPOCHS = 3
@@ -145,7 +145,7 @@ def _agent(home: Path, log: Path, url: str, seed: int) -> None:
 
     setattr(trainer_module, "save_checkpoint", saving)  # noqa: B010  it is no public name
     transport = FaultyTransport(HttpTransport(url), _faults(random.Random(seed)))
-    place = Home(home)
+    place = AgentHome(home)
     current: list[str] = []
 
     def step(done: int, steps: int, loss: float) -> None:
@@ -204,7 +204,7 @@ def _different(coordinator: Coordinator, seed: int) -> list[str]:
     """Compare the results with those of a device that nobody disturbed."""
     calm = Coordinator(plans=coordinator.plans, artifacts=coordinator.artifacts)
     with tempfile.TemporaryDirectory() as folder:
-        place = Home(Path(folder))
+        place = AgentHome(Path(folder))
         client = CoordinatorClient(InProcessTransport(calm.answer))
         agent = Agent(place, client, lambda name: trainer(place.checkpoints, local_data(SAMPLES)))
         agent.enrol("http://calm", PROFILE, KEY)

@@ -10,7 +10,7 @@ import pytest
 
 from device_runtime.checkpoint import TrainingProgress, load_checkpoint, save_checkpoint
 from device_runtime.refusal import RefusalError
-from device_runtime.trainer import Finished, StoppedError
+from device_runtime.trainer import FinishedTask, StoppedError
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.local_rules import State
 from edgefl.masks import freeze, full_mask, gather, leading_channels, random_channels
@@ -70,7 +70,7 @@ def noting(steps: list[int]) -> Any:
     return progress
 
 
-def tensors_of(finished: Finished) -> dict[str, bytes]:
+def tensors_of(finished: FinishedTask) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in finished.weights.items()}
 
 

@@ -15,7 +15,7 @@ from edgefl.artifacts.cut import GRADIENT
 from edgefl.masks import Mask, gather
 from edgefl.model_graph import ModelGraph
 from export.describe_graph import describe
-from export.parity import random_part
+from export.parity import random_submodel
 from export.training_graph import training_graph
 
 TOLERANCE = 1e-4
@@ -26,9 +26,9 @@ class Exported:
 
     def __init__(self, model: nn.Module, example: torch.Tensor) -> None:
         self.model = model.train()
-        self.onnx, walked = training_graph(model, example)
+        self.onnx, traced = training_graph(model, example)
         onnx.checker.check_model(self.onnx)
-        self.graph: ModelGraph = describe(walked, "model")
+        self.graph: ModelGraph = describe(traced, "model")
         self.session = _session(self.onnx)
 
     @classmethod
@@ -128,4 +128,4 @@ def check(model: nn.Module, example: torch.Tensor, *, classes: int, masks: int =
 
 def random_mask(graph: ModelGraph, generator: np.random.Generator) -> Mask:
     """Random channels of every group, as many as its norm allows, sometimes a single one."""
-    return random_part(graph, generator, least=1)
+    return random_submodel(graph, generator, least=1)

@@ -11,7 +11,7 @@ from torch import nn
 from edgefl.artifacts.cut import GRADIENT
 from edgefl.masks import gather
 from edgefl.noise import derive, unit
-from export.walk import walk
+from export.trace_model import trace_model
 from tests.export.parity import Exported, assert_close, check, random_mask
 
 SEEDS = [0, 1, 2**63 + 12345, 2**64 - 1]
@@ -115,5 +115,5 @@ def test_without_dropout_there_is_no_seed() -> None:
 
 
 def test_outside_of_training_dropout_does_nothing() -> None:
-    walked = walk(Masked(nn.Dropout(0.5), nn.Dropout(0.5)), torch.randn(3, 6), training=False)
-    assert walked.trace.inputs == {}
+    traced = trace_model(Masked(nn.Dropout(0.5), nn.Dropout(0.5)), torch.randn(3, 6), training=False)
+    assert traced.trace.inputs == {}

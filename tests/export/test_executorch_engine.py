@@ -10,7 +10,7 @@ import torch
 
 from device_runtime.engines import ThreadSettings, installed_engines, open_engine
 from device_runtime.refusal import RefusalError
-from device_runtime.trainer import Finished, Trainer, TrainingTask
+from device_runtime.trainer import FinishedTask, Trainer, TrainingTask
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import EdgeFLError, ExportError, MaskError
 from edgefl.local_rules import Batch
@@ -40,7 +40,7 @@ def program() -> bytes:
     return training_program(model(), torch.zeros(BATCH, 1, 8, 8), mask()).pte
 
 
-def trained(engine: str, graph: bytes | None, folder: Path, **work: Any) -> Finished:
+def trained(engine: str, graph: bytes | None, folder: Path, **work: Any) -> FinishedTask:
     task = task_of(mask(), work=LocalWork(**({"epochs": 3, "batch_size": BATCH} | work)))
     task = TrainingTask(task.plan, task.mask, task.weights, task.graph if graph is None else graph)
     data = local_data(400)  # 360 of them to train with: nine whole batches

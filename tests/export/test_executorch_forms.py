@@ -4,12 +4,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from edgefl.artifacts.cut import GRADIENT
+from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC
 from edgefl.errors import ExportError
 from export.executorch.quiet_output import quiet
 from export.executorch.step import TracedStep, trace_step
 from export.losses import LABEL_MASK, Loss
-from export.training_graph import NEW
 
 COLOUR = (4, 3, 11, 11)
 
@@ -97,7 +96,7 @@ def test_a_form_has_torchs_loss_gradients_and_statistics(case: str) -> None:
         assert parameter.grad is not None
         assert_equal(found[GRADIENT + name], parameter.grad, name)
     for name, buffer in model.named_buffers():
-        assert_equal(found[NEW + name], buffer, name)
+        assert_equal(found[NEW_STATISTIC + name], buffer, name)
 
 
 def test_convolutions_of_sequences_are_those_of_flat_images() -> None:
@@ -126,7 +125,7 @@ def test_frozen_tensors_have_no_gradient_and_cost_no_backward_pass() -> None:
     model = ready(layers(nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 6, 3)), x)
     whole, head = traced(model, x), traced(model, x, {"5.weight", "5.bias"})
     assert [name for name in head.outputs if name.startswith(GRADIENT)] == ["grad:5.weight", "grad:5.bias"]
-    assert NEW + "1.running_mean" in head.outputs
+    assert NEW_STATISTIC + "1.running_mean" in head.outputs
     assert len(head.graph.graph.nodes) < 0.7 * len(whole.graph.graph.nodes)
 
 

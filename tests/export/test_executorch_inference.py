@@ -14,7 +14,7 @@ from export.describe_graph import describe
 from export.executorch import Runner, inference_program, submodel
 from export.executorch.folding import fold_batch_norms
 from export.executorch.quiet_output import quiet
-from export.walk import walk
+from export.trace_model import trace_model
 from export.zoo.seeding import seeded
 from tests.export.parity import random_mask
 
@@ -57,7 +57,7 @@ def trained(model: nn.Module) -> nn.Module:
 
 
 def described(model: nn.Module, x: torch.Tensor) -> tuple[ModelGraph, dict[str, Any]]:
-    graph = describe(walk(model, x, training=True), "model")
+    graph = describe(trace_model(model, x, training=True), "model")
     stored = model.state_dict()
     return graph, {name: stored[name].numpy().copy() for name in graph.tensor}
 

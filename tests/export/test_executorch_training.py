@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from edgefl.artifacts.cut import GRADIENT
+from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC
 from edgefl.errors import ExportError
 from edgefl.masks import Mask, gather
 from edgefl.model_graph import ModelGraph
@@ -24,8 +24,7 @@ from export.executorch.quiet_output import quiet
 from export.executorch.source_modules import is_random, refuse_random
 from export.executorch.step import trace_step
 from export.losses import Loss
-from export.training_graph import NEW
-from export.walk import walk
+from export.trace_model import trace_model
 from export.zoo.cnn import cnn4
 from export.zoo.lenet import lenet5
 from export.zoo.mlp import mlp
@@ -91,7 +90,7 @@ class Case:
         for parameter in self.model.parameters():
             if parameter.dim() > 1:  # the zoo's small initial weights would leave gradients of nothing but rounding
                 nn.init.kaiming_normal_(parameter, generator=torch.Generator().manual_seed(parameter.numel()))
-        self.graph: ModelGraph = describe(walk(self.model, self.x, training=True), name)
+        self.graph: ModelGraph = describe(trace_model(self.model, self.x, training=True), name)
         self.y = np.random.default_rng(0).integers(0, 5, BATCH)
         stored = self.model.state_dict()
         self.weights = {tensor: stored[tensor].numpy().copy() for tensor in self.graph.tensor}
@@ -117,7 +116,7 @@ def torch_step(given: Case, mask: Mask, weights: dict[str, Any]) -> dict[str, An
     for name, parameter in model.named_parameters():
         if name in mask.trained_tensors and parameter.grad is not None:
             found[GRADIENT + name] = parameter.grad.numpy()
-    return found | {NEW + name: buffer.numpy() for name, buffer in model.named_buffers()}
+    return found | {NEW_STATISTIC + name: buffer.numpy() for name, buffer in model.named_buffers()}
 
 
 def our_step(given: Case, program: TrainingProgram, runner: Runner, part: dict[str, Any]) -> dict[str, Any]:
@@ -136,7 +135,7 @@ def test_a_step_of_the_whole_model_is_torchs(name: str) -> None:
     assert_close(ours, theirs)
 
 
-def random_part(given: Case, seed: int) -> Mask:
+def random_submodel(given: Case, seed: int) -> Mask:
     """Random channels, and a random third of the layers to train."""
     generator = np.random.default_rng(seed)
     layers = given.graph.trainable_layers
@@ -147,7 +146,7 @@ def random_part(given: Case, seed: int) -> Mask:
 @pytest.mark.parametrize("name", [pytest.param("group norm", marks=pytest.mark.thorough), "depthwise", "mlp"])
 def test_a_step_of_a_submodel_is_torchs_and_has_no_frozen_gradients(name: str) -> None:
     given = case(name)
-    mask = random_part(given, 7)
+    mask = random_submodel(given, 7)
     program = training_program(given.model, given.x, mask)
     ours = our_step(given, program, Runner(program.pte), gather(mask, given.weights))
     theirs = torch_step(given, mask, given.weights)
@@ -162,7 +161,7 @@ def test_a_step_of_a_submodel_is_torchs_and_has_no_frozen_gradients(name: str) -
 def test_the_traced_step_of_a_submodel_is_torchs(name: str, seed: int) -> None:
     """Larger networks: the step that would be compiled, run by torch, because compiling takes ten times as long."""
     given = case(name)
-    mask = random_part(given, seed)
+    mask = random_submodel(given, seed)
     parameters = set(dict(given.model.named_parameters())) & set(mask.trained_tensors)
     small = submodel(given.model, mask).train()
     with quiet():
@@ -189,7 +188,7 @@ def test_twenty_steps_stay_together(name: str) -> None:
 
 
 def updated(weights: dict[str, Any], results: dict[str, Any], rate: float) -> dict[str, Any]:
-    new = {name.removeprefix(NEW): value for name, value in results.items() if name.startswith(NEW)}
+    new = {name.removeprefix(NEW_STATISTIC): value for name, value in results.items() if name.startswith(NEW_STATISTIC)}
     for name, value in results.items():
         if name.startswith(GRADIENT):
             tensor = name.removeprefix(GRADIENT)
@@ -240,7 +239,7 @@ def test_a_wrong_batch_size_is_refused_in_words() -> None:
 def refused(*layers: nn.Module, words: str) -> None:
     model = nn.Sequential(nn.Linear(6, 6), *layers, nn.Linear(6, 5))
     x = torch.randn(2, 6)
-    graph = describe(walk(nn.Sequential(nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 5)), x, training=True), "m")
+    graph = describe(trace_model(nn.Sequential(nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 5)), x, training=True), "m")
     renamed = nn.Sequential(model[0], nn.Sequential(*layers), model[-1])
     with pytest.raises(ExportError, match=words) as caught:
         training_program(renamed, x, Mask.of(graph))

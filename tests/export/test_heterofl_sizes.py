@@ -7,7 +7,7 @@ from edgefl.masks import leading_channels
 from edgefl.strategies import HeteroFL, Model, Participant, RoundContext
 from edgefl.values import Budget, LocalWork
 from export.describe_graph import describe
-from export.walk import walk
+from export.trace_model import trace_model
 from export.zoo import ZOO, build
 from tests.values.samples import PROFILE
 
@@ -16,7 +16,7 @@ from tests.values.samples import PROFILE
     ("name", "weak", "published"), [("preresnet18", 1 / 8, 5.674e6), ("mobilenet", 1 / 4, 1.774e6)]
 )
 def test_half_of_the_devices_narrow_gives_the_published_average(name: str, weak: float, published: float) -> None:
-    graph = describe(walk(build(name), torch.zeros(2, *ZOO[name].input_shape), training=True), name)
+    graph = describe(trace_model(build(name), torch.zeros(2, *ZOO[name].input_shape), training=True), name)
     narrow = leading_channels(graph, weak).cost.parameters
     budgets = {"strong": graph.parameters, "weak": narrow}
     devices = [Participant(device, PROFILE, Budget(trainable_parameters=size)) for device, size in budgets.items()]

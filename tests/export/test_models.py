@@ -2,7 +2,8 @@
 
 Loss and gradients at full width and at random masks with random frozen layers, many widths on one session, and the
 weights after fifty steps. `benchmarks.parity` does the same for everything, VGG16 and ExecuTorch included. Batches are
-kept off the kinks of ReLU and max pools (see `export.kinks`), so that a comparison is a matter of rounding alone.
+kept off the kinks of ReLU and max pools (see `export.kink_avoidance`), so that a comparison
+is a matter of rounding alone.
 """
 
 from collections.abc import Callable
@@ -15,11 +16,11 @@ from torch import nn
 
 from edgefl.masks import Mask, full_mask
 from examples.outside_model import Outsider
-from export.descent_walk import distance, follow, plan_walk
 from export.engines import Arrays, ExecuTorchParityEngine, OnnxParityEngine, Step
 from export.executorch import submodel
 from export.model_source import open_source
-from export.parity import TOLERANCE, compare, off_the_edge, random_part, reference, state_of
+from export.parity import TOLERANCE, compare, perturb_biases, random_submodel, reference, state_of
+from export.sgd_trajectory import distance, follow_trajectory, plan_trajectory
 from export.zoo import ZOO, build
 from export.zoo.char_lstm import CharLSTM
 from export.zoo.mlp import mlp
@@ -61,7 +62,7 @@ class Subject:
         else:
             source = open_source(name)
             model, self.example = source.model, source.example
-        self.model = off_the_edge(model).train()
+        self.model = perturb_biases(model).train()
         self.engine = OnnxParityEngine(self.model, self.example, threads=1)
         self.weights = state_of(self.model)
 
@@ -97,7 +98,10 @@ def subject(name: str) -> Subject:
 def test_a_model_matches_whole_and_at_random_masks_with_frozen_layers(name: str) -> None:
     given = subject(name)
     generator = np.random.default_rng(0)
-    masks = [full_mask(given.engine.graph), *(random_part(given.engine.graph, generator, frozen=0.5) for _ in range(3))]
+    masks = [
+        full_mask(given.engine.graph),
+        *(random_submodel(given.engine.graph, generator, frozen=0.5) for _ in range(3)),
+    ]
     assert any(len(mask.trained) < len(masks[0].trained) for mask in masks)
     for seed, mask in enumerate(masks):
         given.assert_matches(mask, given.engine.step(mask), seed)
@@ -106,7 +110,7 @@ def test_a_model_matches_whole_and_at_random_masks_with_frozen_layers(name: str)
 @pytest.mark.slow
 def test_executorch_matches_at_a_random_mask_with_frozen_layers() -> None:
     given = subject("small perceptron")
-    mask = random_part(given.engine.graph, np.random.default_rng(0), frozen=0.5)
+    mask = random_submodel(given.engine.graph, np.random.default_rng(0), frozen=0.5)
     assert len(mask.trained) < len(full_mask(mask.graph).trained)
     engine = ExecuTorchParityEngine(given.model, torch.zeros(BATCH, *given.example.shape[1:]))
     given.assert_matches(mask, engine.step(mask), seed=1)
@@ -117,7 +121,7 @@ def test_one_session_serves_fifty_widths(name: str) -> None:
     given = subject(name)
     generator = np.random.default_rng(1)
     session = given.engine.step(full_mask(given.engine.graph))
-    masks = [random_part(given.engine.graph, generator) for _ in range(50)]
+    masks = [random_submodel(given.engine.graph, generator) for _ in range(50)]
     assert len({tuple(mask.widths.values()) for mask in masks}) >= 40
     for seed, mask in enumerate(masks):
         assert given.engine.step(mask) is session
@@ -127,8 +131,8 @@ def test_one_session_serves_fifty_widths(name: str) -> None:
 @pytest.mark.parametrize("name", ["cnn4", "mlp", "short char_lstm", "small mobilenet"])
 def test_fifty_steps_lead_where_pytorch_goes(name: str) -> None:
     given = subject(name)
-    walk = plan_walk(given.model, given.example, steps=50, batch=BATCH, first_step=0.01)
-    reached = follow(walk, given.engine.step(full_mask(given.engine.graph)))
+    walk = plan_trajectory(given.model, given.example, steps=50, batch=BATCH, first_step=0.01)
+    reached = follow_trajectory(walk, given.engine.step(full_mask(given.engine.graph)))
     assert walk.moved > 0.02
     assert distance(reached, walk.end) <= 1e-5
 
@@ -136,12 +140,12 @@ def test_fifty_steps_lead_where_pytorch_goes(name: str) -> None:
 def test_a_gradient_that_is_two_percent_too_long_leads_elsewhere() -> None:
     given = subject("small mobilenet")
     right = given.engine.step(full_mask(given.engine.graph))
-    walk = plan_walk(given.model, given.example, steps=50, batch=BATCH, first_step=0.01)
+    walk = plan_trajectory(given.model, given.example, steps=50, batch=BATCH, first_step=0.01)
 
     def wrong(inputs: Arrays) -> Arrays:
         found = dict(right(inputs))
         found["grad:3.depthwise.weight"] = found["grad:3.depthwise.weight"] * np.float32(1.02)
         return found
 
-    reached = follow(walk, wrong)
+    reached = follow_trajectory(walk, wrong)
     assert distance(reached, walk.end) > 1e-4

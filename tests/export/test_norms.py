@@ -9,10 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from edgefl.artifacts.cut import GRADIENT, cut
+from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC, cut
 from edgefl.errors import ExportError
 from edgefl.masks import gather
-from export.training_graph import NEW
 from tests.export.parity import Exported, assert_close, check, random_mask
 
 
@@ -169,7 +168,9 @@ def test_new_running_statistics_match(kind: str) -> None:
     for weights in (exported.weights(), gather(random_mask(exported.graph, generator), exported.weights())):
         ours = exported.run(weights, x, y)
         expected = torch_step(model, weights, x, y)
-        assert {name for name in ours if name.startswith(NEW)} == {name for name in expected if name.startswith(NEW)}
+        assert {name for name in ours if name.startswith(NEW_STATISTIC)} == {
+            name for name in expected if name.startswith(NEW_STATISTIC)
+        }
         assert_close(ours, expected)
         counts = [name for name in ours if name.endswith("num_batches_tracked")]
         assert all(ours[name].dtype == np.int64 for name in counts)
@@ -187,7 +188,7 @@ def torch_step(model: nn.Module, weights: dict[str, Any], x: torch.Tensor, y: to
             assert leaf.grad is not None
             result[GRADIENT + name] = leaf.grad.numpy()
         elif not np.array_equal(leaf.numpy(), weights[name]):
-            result[NEW + name] = leaf.numpy()
+            result[NEW_STATISTIC + name] = leaf.numpy()
     return result
 
 
@@ -227,7 +228,7 @@ def test_running_statistics_are_used_where_a_norm_is_told_to(kind: str) -> None:
     weights = gather(random_mask(exported.graph, np.random.default_rng(4)), exported.weights())
     x, y = torch.randn(7, 2, 4, 3), torch.randint(0, 4, (7,))
     ours = exported.run(weights, x, y)
-    assert not any(name.startswith(NEW) for name in ours)
+    assert not any(name.startswith(NEW_STATISTIC) for name in ours)
     assert_close(ours, torch_step(exported.model, weights, x, y))
 
 

@@ -11,9 +11,9 @@ from edgefl.artifacts.cut import GRADIENT
 from edgefl.masks import full_mask
 from export.describe_graph import describe
 from export.engines import onnx_step
-from export.parity import Reference, check_parity, compare, random_part, reference
+from export.parity import Reference, check_parity, compare, random_submodel, reference
+from export.trace_model import trace_model
 from export.training_graph import training_graph
-from export.walk import walk
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -119,13 +119,13 @@ def test_a_reference_leaves_the_model_alone() -> None:
 
 
 def test_random_parts_keep_two_channels_and_train_a_layer() -> None:
-    graph = describe(walk(network(), IMAGES, training=True), "m")
+    graph = describe(trace_model(network(), IMAGES, training=True), "m")
     generator = np.random.default_rng(0)
-    parts = [random_part(graph, generator, frozen=0.9) for _ in range(60)]
+    parts = [random_submodel(graph, generator, frozen=0.9) for _ in range(60)]
     assert {width for part in parts for width in part.widths.values()} == {2, 3, 4}
     assert min(len(part.trained) for part in parts) == 1
     assert {layer for part in parts for layer in part.trained} == set(full_mask(graph).trained)
-    assert 1 in {w for _ in range(30) for w in random_part(graph, generator, least=1).widths.values()}
+    assert 1 in {w for _ in range(30) for w in random_submodel(graph, generator, least=1).widths.values()}
 
 
 def test_an_input_that_the_graph_does_not_know_is_no_matter() -> None:

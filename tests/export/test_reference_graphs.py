@@ -6,14 +6,13 @@
 from dataclasses import replace
 from pathlib import Path
 
-import onnx
 import pytest
 
 import device_runtime.profiler
 from device_runtime.profiler.case_selection import programs_of
-from device_runtime.profiler.reference import MODELS, reference_bundles
+from device_runtime.profiler.reference_models import MODELS, reference_bundles
 from edgefl.artifacts.bundle import GRAPH, TRAIN, Bundle, read_bundle, write_bundle
-from edgefl.artifacts.cut import GRADIENT, cut
+from edgefl.artifacts.cut import cut_training_graph
 from edgefl.masks import Mask
 from edgefl.values import digest_of
 from export.bundle import make_bundle
@@ -41,10 +40,7 @@ def cut_from(bundle: Bundle, block: str) -> bytes:
     blocks = list(bundle.graph.blocks)
     kept = blocks[blocks.index(block) :]
     layers = [layer for layer in bundle.graph.trainable_layers if bundle.graph.layer[layer].block in kept]
-    model = onnx.load_from_string(bundle.files[TRAIN])
-    offered = {output.name for output in model.graph.output}
-    tensors = [t for t in Mask.of(bundle.graph, trained=layers).trained_tensors if GRADIENT + t in offered]
-    return bytes(cut(model, tensors).SerializeToString(deterministic=True))
+    return cut_training_graph(bundle.files[TRAIN], Mask.of(bundle.graph, trained=layers))
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -16,7 +16,7 @@ from edgefl.masks import Mask, full_mask, gather
 from edgefl.model_graph import ModelGraph, TensorRole
 from edgefl.wire import Dense, Sparse
 from export.describe_graph import describe
-from export.walk import walk
+from export.trace_model import trace_model
 from export.zoo import ZOO, build
 from tests.export.local_rules.engines import OnnxStep, TorchStep, batches, exported, network
 
@@ -127,7 +127,7 @@ def test_a_sparse_model_trains_on_the_exported_graph() -> None:
 
 def graph_of(name: str) -> ModelGraph:
     with torch.device("meta"):
-        return describe(walk(build(name), torch.randn(2, *ZOO[name].input_shape), training=True), name)
+        return describe(trace_model(build(name), torch.randn(2, *ZOO[name].input_shape), training=True), name)
 
 
 @pytest.mark.parametrize(

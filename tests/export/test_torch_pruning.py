@@ -21,7 +21,7 @@ from edgefl.masks import Mask, gather
 from edgefl.model_graph import ChannelGroup, ModelGraph, Span
 from examples.outside_model import Outsider
 from export.describe_graph import describe
-from export.walk import walk
+from export.trace_model import trace_model
 from export.zoo import ZOO, build
 from tests.export.parity import resized
 
@@ -137,7 +137,7 @@ def model_and_batch(name: str) -> tuple[nn.Module, Tensor]:
     return build(name), torch.randn(2, *spec.input_shape)
 
 
-def random_part(group: ChannelGroup, generator: np.random.Generator) -> list[int]:
+def random_submodel(group: ChannelGroup, generator: np.random.Generator) -> list[int]:
     """About half of the channels, as many as a norm of the group allows."""
     steps = max(1, group.width // group.multiple_of // 2)
     return sorted(generator.permutation(group.width)[: steps * group.multiple_of].tolist())
@@ -186,8 +186,8 @@ def test_what_is_cut_together_is_what_torch_pruning_cuts_together(name: str) -> 
         model, x = model_and_batch(name)
     theirs = traced(copy.deepcopy(model), x)
     generator, reached = np.random.default_rng(0), set()
-    for group in describe(walk(model, x, training=True), "model").groups:
-        cut = random_part(group, generator)
+    for group in describe(trace_model(model, x, training=True), "model").groups:
+        cut = random_submodel(group, generator)
         ours = {(span.tensor, span.axis, index) for span in group.spans for index in indices(span, cut)}
         for layer, span in roots(model, group):
             reached.add(layer)
@@ -204,11 +204,11 @@ def stored(model: nn.Module, graph: ModelGraph) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["cnn4", "mobilenet", "Outsider", "Inverted", "Dense", "Halves"])
 def test_a_model_cut_by_torch_pruning_holds_the_weights_of_the_submodel(name: str) -> None:
     model, x = model_and_batch(name)
-    graph = describe(walk(model, x, training=True), "model")
+    graph = describe(trace_model(model, x, training=True), "model")
     generator, pruned, kept = np.random.default_rng(0), copy.deepcopy(model), {}
     theirs = traced(pruned, x)
     for group in graph.groups:
-        cut = random_part(group, generator)
+        cut = random_submodel(group, generator)
         kept[group.name] = np.setdiff1d(np.arange(group.width), cut)
         layer, span = next(roots(model, group))
         pruning_group(theirs, layer, indices(span, cut)).prune()
@@ -239,11 +239,11 @@ def writes(model: nn.Module, span: Span) -> bool:
 @pytest.mark.parametrize("name", [*WITHOUT_SHARED_NORMS, *BEYOND])
 def test_a_cut_model_learns_as_the_whole_one_does_when_the_channels_are_silent(name: str) -> None:
     model, x = model_and_batch(name)
-    graph = describe(walk(model, x, training=True), "model")
+    graph = describe(trace_model(model, x, training=True), "model")
     weights, generator, kept = stored(model, graph), np.random.default_rng(0), {}
     silent = {tensor: array.copy() for tensor, array in weights.items()}
     for group in graph.groups:
-        cut = random_part(group, generator)
+        cut = random_submodel(group, generator)
         kept[group.name] = np.setdiff1d(np.arange(group.width), cut)
         for span in group.spans:
             if writes(model, span):

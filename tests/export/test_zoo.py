@@ -14,7 +14,7 @@ from edgefl.errors import ExportError
 from export.zoo import HEAD, ZOO, block_of, blocks_of, build, load_factory
 from export.zoo.char_lstm import CharLSTM
 from export.zoo.cnn import cnn4
-from export.zoo.vgg import Spread, vgg16
+from export.zoo.vgg import RepeatSpatially, vgg16
 
 # torch warns that tracing touches the list in which an nn.LSTM repeats its own parameters; nothing is lost by it.
 pytestmark = pytest.mark.filterwarnings("ignore:The tensor attributes .*_flat_weights:UserWarning")
@@ -209,7 +209,7 @@ def test_the_two_lstm_layers_may_have_widths_of_their_own() -> None:
 
 def test_spreading_one_place_is_the_adaptive_average_pool_to_seven_by_seven() -> None:
     features = torch.randn(2, 5, 1, 1)
-    assert torch.equal(Spread(7)(features), nn.AdaptiveAvgPool2d(7)(features))
+    assert torch.equal(RepeatSpatially(7)(features), nn.AdaptiveAvgPool2d(7)(features))
 
 
 def test_cnn4_fits_svhn_with_its_image_size() -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from device_runtime.engines import ThreadSettings, open_engine
 from edgefl import noise
-from edgefl.artifacts.bundle import INFER
-from edgefl.artifacts.submodel import bundle_weights, training_graph
+from edgefl.artifacts.bundle import INFER, TRAIN
+from edgefl.artifacts.cut import cut_training_graph
+from edgefl.artifacts.submodel import bundle_weights
 from edgefl.local_rules import TrainingInput, rule_of
 from edgefl.masks import Array, Mask, gather
 from edgefl.simulation import FleetDevice, RoundResult, SimulatedFederation
@@ -88,7 +89,7 @@ def slow_round(weights: Mapping[str, Array], parts: Mapping[str, Mask], number: 
 def slow_training(device: FleetDevice, mask: Mask, weights: dict[str, Array], number: int) -> Mapping[str, Array]:
     seed = noise.derive(SEED, "task", number, device.device_id)
     rule = rule_of(RuleSettings(name="sgd", settings=FEDAVG))
-    step = open_engine("onnx", ThreadSettings(1)).train_step(training_graph(bundle(), mask), mask)
+    step = open_engine("onnx", ThreadSettings(1)).train_step(cut_training_graph(bundle().files[TRAIN], mask), mask)
     part = TrainingInput(mask, weights, seed)
     state = rule.begin(part)
     for batch in device.data.epoch(seed, 0, WORK.batch_size):

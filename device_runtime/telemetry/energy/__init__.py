@@ -1,31 +1,30 @@
-"""Energy: how many joules a round took, by the best instrument that this machine has.
+"""Energy: the joules of a task, from the best instrument that this machine has.
 
-source      what every source has in common: `EnergySource`, its label, an amount
-choice      the sources in order of trust; `choose` returns the first that is there
-pmic        Raspberry Pi 5: its power chip
-hwmon       INA power meters that were fitted
-jetson      the rails of NVIDIA's boards
-rapl        counters of Intel and AMD processors
-battery     the gauge of a battery that the device lives on
-estimate    CPU seconds times a constant, where there is nothing else
-sampled     from power to energy: samples in a thread, trapezoid rule
-counted     from a counter to energy: differences, wrap-around
-supplies    batteries and plugs
-meter       one round, as `edgefl.values.Energy`; the power of a device, as `PowerSource`
+energy_meter.py       measures one task as `edgefl.values.Energy`; a device's power as `PowerSource`
+energy_source.py      the interface of every source: `EnergySource`, its label, an amount
+source_selection.py   chooses the most trusted source available
+pmic.py               the power chip of a Raspberry Pi 5
+hwmon.py              INA power meters, and the rails of NVIDIA's Jetson boards
+rapl.py               energy counters of Intel and AMD processors
+battery.py            the gauge of a battery that powers the device
+cpu_time_estimate.py  CPU seconds times a constant, if there is nothing else
+power_sampling.py     from power to energy: samples in a thread, trapezoid rule
+energy_counter.py     from a counter to energy: differences, wrap-around
+power_supplies.py     batteries and external power
 """
 
-from device_runtime.telemetry.energy.choice import choose
-from device_runtime.telemetry.energy.estimate import CpuTimeEstimate, watts_per_core
-from device_runtime.telemetry.energy.meter import EnergyMeter, idle_watts, power_source
-from device_runtime.telemetry.energy.source import Amount, EnergySource, Label, Measurement
-from device_runtime.telemetry.energy.supplies import plugged
+from device_runtime.telemetry.energy.cpu_time_estimate import CpuTimeEstimate, watts_per_core
+from device_runtime.telemetry.energy.energy_meter import EnergyMeter, idle_watts, power_source
+from device_runtime.telemetry.energy.energy_source import EnergyAmount, EnergyMeasurement, EnergySource, SourceLabel
+from device_runtime.telemetry.energy.power_supplies import plugged
+from device_runtime.telemetry.energy.source_selection import choose_energy_source
 
 __all__ = [
     "EnergySource",
-    "Measurement",
-    "Label",
-    "Amount",
-    "choose",
+    "EnergyMeasurement",
+    "SourceLabel",
+    "EnergyAmount",
+    "choose_energy_source",
     "EnergyMeter",
     "idle_watts",
     "power_source",

@@ -6,17 +6,17 @@
       VDD_CORE_V volt(15)=0.86173300V
 
 The numbers in brackets are channels of the converter and do not match between the two, so rails are paired by name. The
-sum covers processor, memory, radio and HDMI. It covers neither what takes 5 V directly (USB devices, fans, boards on
+sum covers processor, memory, radio and HDMI. It covers neither what draws 5 V directly (USB devices, fans, boards on
 the header) nor the losses of the converters, and the name says so. Earlier Pis answer with an error: absent.
 """
 
 import re
 from pathlib import Path
 
-from device_runtime.telemetry.commands import Command, run
-from device_runtime.telemetry.energy.sampled import SampledPower
-from device_runtime.telemetry.energy.source import EnergySource, Label
-from device_runtime.telemetry.system_files import ROOT
+from device_runtime.telemetry.energy.energy_source import EnergySource, SourceLabel
+from device_runtime.telemetry.energy.power_sampling import PowerSampler
+from device_runtime.telemetry.sysfs import ROOT
+from device_runtime.telemetry.system_commands import Command, run
 from edgefl.values import Provenance, Scope
 
 __all__ = ["find", "rail_watts"]
@@ -29,7 +29,7 @@ _READING = re.compile(
 
 
 def rail_watts(output: str) -> dict[str, float]:
-    """Watts of every rail for which the output has both volts and amperes."""
+    """Return the watts of every rail for which the output has both volts and amperes."""
     readings: dict[str, dict[str, float]] = {"A": {}, "V": {}}
     for match in _READING.finditer(output):
         readings[match["kind"]][match["rail"]] = float(match["value"])
@@ -38,15 +38,15 @@ def rail_watts(output: str) -> dict[str, float]:
 
 
 def find(root: Path = ROOT, run: Command = run) -> EnergySource | None:
-    """The power chip, or None if this machine has none. The root is not looked at: a command shows it."""
+    """Return the power chip, or None if this machine has none. The root is not used: a command shows the chip."""
     rails = frozenset(rail_watts(run(_WORDS) or ""))
     if not rails:
         return None
 
     def watts() -> float | None:
         shown = rail_watts(run(_WORDS) or "")
-        # Half an answer would look like a device at rest.
+        # A partial answer would look like an idle device.
         return sum(shown.values()) if shown.keys() == rails else None
 
     name = f"Raspberry Pi PMIC, {len(rails)} rails (without 5 V devices and converter losses)"
-    return SampledPower(Label(name, Scope.DEVICE, Provenance.MEASURED), watts, _HERTZ)
+    return PowerSampler(SourceLabel(name, Scope.DEVICE, Provenance.MEASURED), watts, _HERTZ)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from device_runtime.telemetry.commands import Command
+from device_runtime.telemetry.system_commands import Command
 
 NOBODY = 65534
 

@@ -1,6 +1,6 @@
 import threading
 
-from device_runtime.telemetry.clock import Periodic
+from device_runtime.telemetry.clock import PeriodicThread
 
 
 def test_periodic_acts_again_and_again_until_stopped() -> None:
@@ -12,7 +12,7 @@ def test_periodic_acts_again_and_again_until_stopped() -> None:
         if len(calls) == 3:
             enough.set()
 
-    periodic = Periodic(act, seconds=0.001)
+    periodic = PeriodicThread(act, seconds=0.001)
     assert enough.wait(timeout=30)
     periodic.stop()
     assert "edgefl-sampler" not in {thread.name for thread in threading.enumerate()}
@@ -20,5 +20,5 @@ def test_periodic_acts_again_and_again_until_stopped() -> None:
 
 def test_periodic_waits_a_period_before_it_acts_first() -> None:
     calls: list[int] = []
-    Periodic(lambda: calls.append(1), seconds=3600).stop()
+    PeriodicThread(lambda: calls.append(1), seconds=3600).stop()
     assert calls == []

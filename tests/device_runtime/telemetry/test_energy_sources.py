@@ -1,12 +1,13 @@
 """Every instrument, from what its driver or firmware shows."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from device_runtime.telemetry.energy import battery, hwmon, jetson, pmic, rapl
-from device_runtime.telemetry.energy.sampled import SampledPower
-from device_runtime.telemetry.energy.source import EnergySource
+from device_runtime.telemetry.energy import battery, hwmon, pmic, rapl
+from device_runtime.telemetry.energy.energy_source import EnergySource
+from device_runtime.telemetry.energy.power_sampling import PowerSampler
 from edgefl.values import Provenance, Scope
 from tests.device_runtime.telemetry.captured import (
     AGX_ORIN_RAILS,
@@ -29,7 +30,7 @@ from tests.device_runtime.telemetry.captured import (
 
 
 def watts_of(source: EnergySource | None) -> float | None:
-    assert isinstance(source, SampledPower)
+    assert isinstance(source, PowerSampler)
     assert source.label.provenance is Provenance.MEASURED
     return source.read()
 
@@ -154,7 +155,7 @@ def on_the_bus(root: Path, chips: tuple[Files, ...]) -> Path:
 
 def test_jetson_prefers_the_rail_of_the_whole_module(tmp_path: Path) -> None:
     on_the_bus(tmp_path, (ORIN_NANO_RAILS,))
-    source = jetson.find(tmp_path, no_commands)
+    source = hwmon.find_jetson(tmp_path, no_commands)
     assert watts_of(source) == pytest.approx(4.960 * 1.088)
     assert source is not None
     assert (source.label.source, source.label.scope) == ("Jetson rail: VDD_IN", Scope.DEVICE)
@@ -162,7 +163,7 @@ def test_jetson_prefers_the_rail_of_the_whole_module(tmp_path: Path) -> None:
 
 def test_jetson_without_such_a_rail_sums_the_parts_of_both_chips(tmp_path: Path) -> None:
     on_the_bus(tmp_path, AGX_ORIN_RAILS)
-    source = jetson.find(tmp_path, no_commands)
+    source = hwmon.find_jetson(tmp_path, no_commands)
     assert watts_of(source) == pytest.approx(19 * 0.2 + 19 * 0.04 + 4.968 * 0.98 + 4.968 * 0.08)
     assert source is not None
     assert source.label.source == "Jetson rail: VDD_GPU_SOC + VDD_CPU_CV + VIN_SYS_5V0 + VDDQ_VDD2_1V8AO"
@@ -176,12 +177,12 @@ def test_the_chips_of_a_jetson_are_not_taken_for_fitted_meters(tmp_path: Path) -
 
 def test_the_same_chip_on_another_board_is_no_jetson(tmp_path: Path) -> None:
     lay(on_the_bus(tmp_path, (ORIN_NANO_RAILS,)), {"proc/device-tree/compatible": b"raspberrypi,4-model-b\0"})
-    assert jetson.find(tmp_path, no_commands) is None
+    assert hwmon.find_jetson(tmp_path, no_commands) is None
     assert hwmon.find(tmp_path, no_commands) is not None
 
 
 def test_a_jetson_that_shows_no_rail_is_absent(tmp_path: Path) -> None:
-    assert jetson.find(lay(tmp_path, TEGRA), no_commands) is None
+    assert hwmon.find_jetson(lay(tmp_path, TEGRA), no_commands) is None
 
 
 # RAPL.
@@ -319,6 +320,6 @@ def test_a_gauge_that_shows_too_little_is_absent(tmp_path: Path, shown: Files) -
     assert battery.find(tmp_path, no_commands) is None
 
 
-@pytest.mark.parametrize("source", [hwmon, jetson, rapl, battery])
-def test_every_source_is_absent_where_its_files_are(tmp_path: Path, source: object) -> None:
-    assert source.find(tmp_path, no_commands) is None  # type: ignore[attr-defined]
+@pytest.mark.parametrize("find", [hwmon.find, hwmon.find_jetson, rapl.find, battery.find])
+def test_every_source_is_absent_where_its_files_are(tmp_path: Path, find: Callable[..., EnergySource | None]) -> None:
+    assert find(tmp_path, no_commands) is None

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runtime.telemetry.clock import now
-from device_runtime.telemetry.energy.counted import CountedEnergy, increase
-from device_runtime.telemetry.energy.sampled import PowerIntegral, SampledPower
-from device_runtime.telemetry.energy.source import Amount, EnergySource, Label
+from device_runtime.telemetry.energy.energy_counter import EnergyCounter, increase
+from device_runtime.telemetry.energy.energy_source import EnergyAmount, EnergySource, SourceLabel
+from device_runtime.telemetry.energy.power_sampling import PowerIntegral, PowerSampler
 from edgefl.values import Provenance, Scope
 
-LABEL = Label("a test", Scope.DEVICE, Provenance.MEASURED)
+LABEL = SourceLabel("a test", Scope.DEVICE, Provenance.MEASURED)
 
 
-def samples(power: Callable[[], float | None], *, at_least: int, hertz: float = 500.0) -> Amount | None:
+def samples(power: Callable[[], float | None], *, at_least: int, hertz: float = 500.0) -> EnergyAmount | None:
     """Measure until so many readings were asked for."""
     asked = 0
     enough = threading.Event()
@@ -29,7 +29,7 @@ def samples(power: Callable[[], float | None], *, at_least: int, hertz: float = 
             enough.set()
         return power()
 
-    measurement = SampledPower(LABEL, read, hertz).start()
+    measurement = PowerSampler(LABEL, read, hertz).start()
     assert enough.wait(timeout=30)
     return measurement.stop()
 
@@ -99,7 +99,7 @@ def test_an_instrument_that_is_wired_the_wrong_way_round_gives_nothing() -> None
 
 def test_counters_are_added_up_from_start_to_end() -> None:
     shown = iter([(100.0, 7.0), (103.5, 7.5)])
-    source = CountedEnergy(LABEL, lambda: next(shown), wraps_at=(None, None))
+    source = EnergyCounter(LABEL, lambda: next(shown), wraps_at=(None, None))
     amount = source.start().stop()
     assert amount is not None
     assert amount.joules == pytest.approx(4.0)
@@ -108,7 +108,7 @@ def test_counters_are_added_up_from_start_to_end() -> None:
 
 def test_a_counter_that_wraps_goes_on_from_zero() -> None:
     shown = iter([(262_140.0,), (10.0,)])
-    amount = CountedEnergy(LABEL, lambda: next(shown), wraps_at=(262_143.0,)).start().stop()
+    amount = EnergyCounter(LABEL, lambda: next(shown), wraps_at=(262_143.0,)).start().stop()
     assert amount is not None
     assert amount.joules == pytest.approx(13.0)
 
@@ -121,7 +121,7 @@ def test_several_wraps_in_one_round_are_all_seen() -> None:
         asked.append(next(counted))
         return (asked[-1] % 100.0,)
 
-    measurement = CountedEnergy(LABEL, read, wraps_at=(100.0,), look_seconds=0.001).start()
+    measurement = EnergyCounter(LABEL, read, wraps_at=(100.0,), look_seconds=0.001).start()
     while len(asked) < 10:
         time.sleep(0.001)
     amount = measurement.stop()
@@ -135,19 +135,19 @@ def test_a_counter_that_falls_and_does_not_wrap_is_unknown() -> None:
     assert increase(5.0, 3.0, 4.0) is None  # it was above its own end: that is no wrap
     assert increase(5.0, 3.0, 6.0) == 4.0
     shown = iter([(5.0,), (3.0,)])
-    assert CountedEnergy(LABEL, lambda: next(shown), wraps_at=(None,)).start().stop() is None
+    assert EnergyCounter(LABEL, lambda: next(shown), wraps_at=(None,)).start().stop() is None
 
 
 def test_a_counter_that_stands_still_gives_nothing_rather_than_zero() -> None:
-    assert CountedEnergy(LABEL, lambda: (5.0,), wraps_at=(None,)).start().stop() is None
+    assert EnergyCounter(LABEL, lambda: (5.0,), wraps_at=(None,)).start().stop() is None
 
 
 @pytest.mark.parametrize("shown", [[None, (5.0,)], [(5.0,), None], [(5.0,), (6.0, 7.0)]])
 def test_a_counter_that_cannot_be_read_gives_nothing(shown: list[tuple[float, ...] | None]) -> None:
     readings = iter(shown)
-    assert CountedEnergy(LABEL, lambda: next(readings), wraps_at=(None,)).start().stop() is None
+    assert EnergyCounter(LABEL, lambda: next(readings), wraps_at=(None,)).start().stop() is None
 
 
 def test_both_kinds_are_energy_sources() -> None:
-    assert isinstance(SampledPower(LABEL, lambda: 1.0, 10), EnergySource)
-    assert isinstance(CountedEnergy(LABEL, lambda: (1.0,), (None,)), EnergySource)
+    assert isinstance(PowerSampler(LABEL, lambda: 1.0, 10), EnergySource)
+    assert isinstance(EnergyCounter(LABEL, lambda: (1.0,), (None,)), EnergySource)

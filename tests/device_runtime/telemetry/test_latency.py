@@ -72,7 +72,7 @@ def test_a_step_that_fails_does_not_count() -> None:
 
 
 def test_a_round_without_steps_has_no_latency() -> None:
-    with pytest.raises(EdgeFLError, match=r"timed no training step.*recorder\.step"):
+    with pytest.raises(EdgeFLError, match=r"no training step was timed.*recorder\.step"):
         timed([]).latency()
 
 

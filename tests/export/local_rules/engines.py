@@ -6,11 +6,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from edgefl.artifacts.cut import GRADIENT
+from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC
 from edgefl.local_rules import Batch, LocalRule, State, StepResult, TrainingInput, Update
 from edgefl.masks import Weights
 from edgefl.model_graph import TensorRole
-from export.training_graph import NEW
 from tests.export.parity import Exported
 
 
@@ -42,7 +41,7 @@ class OnnxStep:
     def __call__(self, weights: Weights, batch: Batch) -> StepResult:
         found = self.exported.run(dict(weights), torch.from_numpy(batch.x), torch.from_numpy(batch.y))
         gradients = {n.removeprefix(GRADIENT): array for n, array in found.items() if n.startswith(GRADIENT)}
-        statistics = {n.removeprefix(NEW): array for n, array in found.items() if n.startswith(NEW)}
+        statistics = {n.removeprefix(NEW_STATISTIC): array for n, array in found.items() if n.startswith(NEW_STATISTIC)}
         return StepResult(float(found["loss"]), found["correct"], gradients, statistics)
 
 

@@ -1,0 +1,175 @@
+"""The agent's files on disk, and how they survive a crash at any moment.
+
+    identity.json        who this device is to which coordinator; readable by its user alone
+    usage.json           today's joules and bytes
+    task/plan.json       the open task: the plan, and when it arrived
+    task/result.safetensors, task/refusal.json
+                         its outcome, until the coordinator has acknowledged it
+    checkpoints/         the training state
+    personal/            the device's own model: weights, mask, model graph, inference graph
+    cache/               downloaded artifacts
+
+Every file is written atomically. Files are written in the order of the work, so that whatever is there after a crash
+says what to do next: a result is sent, a plan without a result resumes from its checkpoint.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import uuid
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TypeVar, get_type_hints
+
+from edgefl.artifacts.artifact_store import write_whole
+from edgefl.errors import EdgeFLError
+from edgefl.values import ClientPlan, Refusal, dumps, loads
+
+_Parsed = TypeVar("_Parsed")
+
+__all__ = ["AgentHome", "Identity", "OpenTask", "Usage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who this device is."""
+
+    coordinator: str
+    enrolment_id: str
+    device_id: str | None = None
+    token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Today's energy and traffic."""
+
+    day: str = ""
+    joules: float = 0.0
+    traffic_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTask:
+    """A plan, and when it arrived: by a clock that runs while the device sleeps, and by the wall clock."""
+
+    plan: ClientPlan
+    boot: str
+    """The boot that `uptime` counts from."""
+    uptime: float
+    wall: float
+
+
+class AgentHome:
+    """An agent's folder, for one agent at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of the trainer's checkpoints."""
+        return self.folder / "checkpoints"
+
+    @property
+    def cache(self) -> Path:
+        """The folder of downloaded artifacts."""
+        return self.folder / "cache"
+
+    @property
+    def personal(self) -> Path:
+        """The folder of the device's own model."""
+        return self.folder / "personal"
+
+    def lock(self) -> None:
+        """Lock the folder for this process until it ends. The system releases it even after a kill."""
+        import fcntl
+
+        descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise EdgeFLError(
+                f"another agent is running in {self.folder}", fix="Stop it, or give this one another --home."
+            ) from None
+
+    def identity(self) -> Identity | None:
+        """Return who this device is, if it has ever asked to join."""
+        return _parsed(Identity, self.folder / "identity.json")
+
+    def save_identity(self, identity: Identity) -> None:
+        """Save who this device is."""
+        path = self.folder / "identity.json"
+        write_whole(path, json.dumps(asdict(identity), indent=2).encode(), mode=0o600)
+
+    def forget_token(self) -> None:
+        """Remove the token that no longer works. The next enrolment is a new one."""
+        identity = self.identity()
+        if identity is not None:
+            self.save_identity(Identity(identity.coordinator, uuid.uuid4().hex))
+
+    def usage(self) -> Usage:
+        """Return the usage of the last day that had any."""
+        return _parsed(Usage, self.folder / "usage.json") or Usage()
+
+    def save_usage(self, usage: Usage) -> None:
+        """Save the usage."""
+        write_whole(self.folder / "usage.json", json.dumps(asdict(usage)).encode())
+
+    def open_task(self) -> OpenTask | None:
+        """Return the open task, if there is one."""
+        # A file that exists but cannot be read must not be mistaken for a missing one.
+        with contextlib.suppress(FileNotFoundError, ValueError, KeyError, TypeError, EdgeFLError):
+            said = json.loads((self._task / "plan.json").read_bytes())
+            return OpenTask(loads(ClientPlan, said.pop("plan").encode()), **said)
+        return None
+
+    def begin_task(self, task: OpenTask) -> None:
+        """Open a task, and remove what is left of the previous one, which has ended."""
+        self.end_task()
+        said = {"plan": dumps(task.plan), "boot": task.boot, "uptime": task.uptime, "wall": task.wall}
+        write_whole(self._task / "plan.json", json.dumps(said).encode())
+
+    def finish_task(self, body: bytes) -> None:
+        """Keep a result until it is acknowledged."""
+        write_whole(self._task / "result.safetensors", body)
+
+    def refuse_task(self, refusal: Refusal) -> None:
+        """Keep a refusal until it is acknowledged."""
+        write_whole(self._task / "refusal.json", dumps(refusal).encode())
+
+    def result(self) -> bytes | None:
+        """Return the result that is waiting to be acknowledged."""
+        with contextlib.suppress(FileNotFoundError):
+            return (self._task / "result.safetensors").read_bytes()
+        return None
+
+    def refusal(self) -> Refusal | None:
+        """Return the refusal that is waiting to be acknowledged."""
+        with contextlib.suppress(FileNotFoundError, EdgeFLError):
+            return loads(Refusal, (self._task / "refusal.json").read_bytes())
+        return None
+
+    def end_task(self) -> None:
+        """Close the open task. The plan is removed first: what is left without it means nothing."""
+        (self._task / "plan.json").unlink(missing_ok=True)
+        shutil.rmtree(self._task, ignore_errors=True)
+        shutil.rmtree(self.checkpoints, ignore_errors=True)
+
+    @property
+    def _task(self) -> Path:
+        return self.folder / "task"
+
+
+def _parsed(kind: type[_Parsed], path: Path) -> _Parsed | None:
+    """Read a small value; return None if its fields do not have the right types."""
+    with contextlib.suppress(FileNotFoundError, ValueError, TypeError):
+        said = json.loads(path.read_bytes())
+        value = kind(**said)
+        kinds = get_type_hints(kind)
+        if all(isinstance(said[name], kinds[name] if kinds[name] is not float else (int, float)) for name in said):
+            return value
+    return None

@@ -1,0 +1,89 @@
+"""The owner's limits on when this device may work. Every refusal goes to the coordinator, with its reason.
+
+The policy looks at the device's present state. A condition that the system does not show forbids nothing, except mains
+power: an owner who requires it means it.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, time
+
+from device_runtime.agent.agent_home import Usage
+from edgefl.errors import EdgeFLError
+from edgefl.values import Reason, Refusal
+
+__all__ = ["DeviceConditions", "OwnerPolicy", "parse_hours"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceConditions:
+    """The present state of the device."""
+
+    now: datetime
+    """Local time."""
+    plugged: bool | None = None
+    celsius: float | None = None
+    free_bytes: int | None = None
+    """Memory that the process may still take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerPolicy:
+    """The owner's limits; None means no limit."""
+
+    mains_only: bool = False
+    below_celsius: float | None = None
+    hours: tuple[time, time] | None = None
+    """From, and to; past midnight if `to` is before `from`."""
+    joules_a_day: float | None = None
+    bytes_a_day: int | None = None
+    memory_bytes: int | None = None
+
+    def objection(self, now: DeviceConditions, spent: Usage, *, peak_bytes: int | None = None) -> Refusal | None:
+        """Return why the device may not work now, or None if it may. `peak_bytes` is the task's predicted memory."""
+        if self.mains_only and now.plugged is not True:
+            said = (
+                "not on mains power" if now.plugged is False else "it is not known whether the device is on mains power"
+            )
+            return Refusal(reason=Reason.POWER, message=said)
+        if self.below_celsius is not None and now.celsius is not None and now.celsius >= self.below_celsius:
+            said = f"the device has {now.celsius:.1f} degrees, and may work below {self.below_celsius:g}"
+            return Refusal(reason=Reason.TEMPERATURE, message=said)
+        if self.hours is not None and not _within(now.now.time(), *self.hours):
+            first, last = self.hours
+            return Refusal(reason=Reason.HOURS, message=f"the device may work from {first:%H:%M} to {last:%H:%M}")
+        return self._spent(now, spent) or self._memory(now, peak_bytes)
+
+    def _spent(self, now: DeviceConditions, spent: Usage) -> Refusal | None:
+        today = spent if spent.day == now.now.date().isoformat() else Usage()
+        if self.joules_a_day is not None and today.joules >= self.joules_a_day:
+            said = f"{today.joules:.0f} J spent today, and {self.joules_a_day:g} are allowed"
+            return Refusal(reason=Reason.ENERGY, message=said)
+        if self.bytes_a_day is not None and today.traffic_bytes >= self.bytes_a_day:
+            said = f"{today.traffic_bytes:,} bytes sent and received today, and {self.bytes_a_day:,} are allowed"
+            return Refusal(reason=Reason.TRAFFIC, message=said)
+        return None
+
+    def _memory(self, now: DeviceConditions, peak_bytes: int | None) -> Refusal | None:
+        limits = [limit for limit in (self.memory_bytes, now.free_bytes) if limit is not None]
+        if peak_bytes is not None and limits and peak_bytes > min(limits):
+            said = f"the task is predicted to need {peak_bytes:,} bytes of memory, and {min(limits):,} are allowed"
+            return Refusal(reason=Reason.MEMORY, message=said)
+        return None
+
+
+def parse_hours(text: str) -> tuple[time, time]:
+    """Parse '22-6' or '22:30-06:00'."""
+    found = re.fullmatch(r"(\d{1,2})(?::(\d{2}))?-(\d{1,2})(?::(\d{2}))?", text.strip())
+    try:
+        if found is None:
+            raise ValueError
+        hours = [0 if found[at] == "24" else int(found[at]) for at in (1, 3)]
+        first, last = (time(hour, int(found[at] or 0)) for hour, at in zip(hours, (2, 4), strict=True))
+    except ValueError:
+        raise EdgeFLError(f"{text!r} are not valid hours", fix="Write for example 22-6, or 22:30-06:00.") from None
+    return first, last
+
+
+def _within(now: time, first: time, last: time) -> bool:
+    return first <= now < last if first < last else now >= first or now < last
