@@ -11,8 +11,8 @@ import numpy as np
 
 from edgefl.charts.device_parts import DevicePart
 from edgefl.charts.figure import MOST_LABELS, Figure, cells, layout, names_axis, plain
-from edgefl.charts.words import count, plural, share
 from edgefl.masks import Array
+from edgefl.values.formatting import format_count, format_percent, pluralise
 
 __all__ = ["MOST_DEVICES", "MOST_GROUPS", "channel_pictures", "label_picture", "layer_picture", "shown_of"]
 
@@ -42,14 +42,14 @@ def label_picture(fleet: Sequence[tuple[str, Sequence[int]]]) -> Figure | None:
     return Figure(
         name="labels",
         title="Data by device and label",
-        summary=f"Training samples of {plural(len(rows), 'device')}: {_range(totals.tolist(), count)} each, of "
-        f"{_range(present.tolist(), count)} of {classes} labels.{shown_of(len(fleet))}",
+        summary=f"Training samples of {pluralise(len(rows), 'device')}: {_range(totals.tolist(), format_count)} each, "
+        f"of {_range(present.tolist(), format_count)} of {classes} labels.{shown_of(len(fleet))}",
         traces=(
             _heatmap(names, labels, counts.tolist(), top=int(counts.max()), hover="%{z:,} samples of label %{x}")
             | _written(counts.shape, "%{z}"),
         ),
         layout=_table_layout(names, labels, x="label"),
-        key=(("scale", f"none to {plural(int(counts.max()), 'sample')}"),),
+        key=(("scale", f"none to {pluralise(int(counts.max()), 'sample')}"),),
     )
 
 
@@ -65,8 +65,9 @@ def layer_picture(parts: Sequence[DevicePart]) -> Figure | None:
     return Figure(
         name="layers",
         title="Layers: trained or frozen, and how much of each is kept",
-        summary=f"{everything} of {plural(len(rows), 'device')} train all {len(layers)} layers. Devices keep "
-        f"{_range([part.kept_fraction for part in rows], share)} of the model's parameters.{shown_of(len(parts))}",
+        summary=f"{everything} of {pluralise(len(rows), 'device')} train all {len(layers)} layers. Devices keep "
+        f"{_range([part.kept_fraction for part in rows], format_percent)} of the model's parameters."
+        f"{shown_of(len(parts))}",
         traces=tuple(
             _heatmap(names, layers, _only(kept, where), top=100, hover=f"%{{x}}: {word}, %{{z}} % kept", scale=word)
             | _written(kept.shape, "%{text}")
@@ -106,8 +107,8 @@ def _channels(rows: Sequence[DevicePart], group: str, place: int, devices: int) 
     return Figure(
         name=f"channels-{place}",
         title=f"Channels of {group}",
-        summary=f"Devices keep {_range(kept.tolist(), count)} of {plural(width, 'channel')}; {common:,} are kept by "
-        f"all, {int((holders == 0).sum()):,} by none.{columns}{shown_of(devices)}",
+        summary=f"Devices keep {_range(kept.tolist(), format_count)} of {pluralise(width, 'channel')}; {common:,} are "
+        f"kept by all, {int((holders == 0).sum()):,} by none.{columns}{shown_of(devices)}",
         traces=(
             _heatmap(
                 names, [], cells(np.round(100 * portions)), top=100, hover="channel %{x}: %{z} % kept", scale="kept"

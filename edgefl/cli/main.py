@@ -100,7 +100,7 @@ def _drop_output() -> None:
 
 
 def _fail(problem: str, fix: str, code: int) -> int:
-    from edgefl.values.words import printable
+    from edgefl.values.formatting import printable
 
     if os.environ.get("EDGEFL_DEBUG") == "1":
         traceback.print_exc()

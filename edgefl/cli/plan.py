@@ -239,8 +239,10 @@ def _counted(word: str) -> tuple[Path, int]:
 
 
 def _print(rows: Sequence[dict[str, Any]], planned: _Planned) -> None:
-    from edgefl.cli.fed.tables import percent, table
-    from edgefl.values.words import bytes_in_words, seconds_in_words
+    from edgefl.cli.tables import table
+    from edgefl.values.formatting import format_bytes as bytes_in_words
+    from edgefl.values.formatting import format_percent as percent
+    from edgefl.values.formatting import format_seconds as seconds_in_words
 
     head = ("device", "kept", "trained", "layers", "rule", "time", "memory", "joules", "down", "up")
     lines: list[tuple[object, ...]] = []

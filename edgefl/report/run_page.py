@@ -3,7 +3,6 @@
 from edgefl.charts.coverage import coverage_picture
 from edgefl.charts.figure import Figure
 from edgefl.charts.pictures import MOST_GROUPS, channel_pictures, label_picture, layer_picture
-from edgefl.charts.words import plural
 from edgefl.report.curves import curves
 from edgefl.report.devices import device_rows
 from edgefl.report.headlines import asked, headlines, name_of, standing
@@ -11,6 +10,7 @@ from edgefl.report.markup import Markup, element, joined
 from edgefl.report.page import charts, page
 from edgefl.report.tables import class_table, definitions, device_table, tiles
 from edgefl.simulation.run_folder import Run
+from edgefl.values.formatting import pluralise
 
 __all__ = ["run_page"]
 
@@ -23,7 +23,7 @@ def run_page(run: Run) -> str:
     return page(
         title=name_of(run),
         subtitle=f"{request.strategy} · {request.model} on {request.data}, {request.partition} · "
-        f"{plural(request.devices, 'device')} · {plural(request.federation.rounds, 'round')}",
+        f"{pluralise(request.devices, 'device')} · {pluralise(request.federation.rounds, 'round')}",
         notices=(notice,) if notice else (),
         sections=(
             ("result", "Result", tiles(headlines(run))),
@@ -55,7 +55,8 @@ def _masks(run: Run) -> Markup:
     groups = len(run.parts[0].channels)
     more = f" The first {MOST_GROUPS} of {groups} channel groups are shown." if groups > MOST_GROUPS else ""
     told = (
-        f"The last part that each device had; {len(run.parts):,} of {plural(len(run.fleet), 'device')} had one.{more}"
+        f"The last part that each device had; {len(run.parts):,} of {pluralise(len(run.fleet), 'device')} "
+        f"had one.{more}"
     )
     return joined(
         element("p", told, class_="hint"),

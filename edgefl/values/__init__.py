@@ -15,7 +15,7 @@ plain Python: it knows no numpy, no tensors, no files and no network.
     labels             measured or estimated; process, package or device
     device_profile, budget, client_plan, local_result, telemetry, protocol
     settings           scalars by name that become a dataclass, chosen by its name
-    words, describe    values in words for a person
+    formatting, describe  numbers and values as people read them
 """
 
 from edgefl.values.budget import Budget
@@ -23,6 +23,14 @@ from edgefl.values.client_plan import ClientPlan, LocalWork, Prediction, RuleSet
 from edgefl.values.describe import describe
 from edgefl.values.device_profile import CostFit, DeviceProfile, Machine, PowerSource
 from edgefl.values.field_error import FieldError
+from edgefl.values.formatting import (
+    format_bytes,
+    format_count,
+    format_fraction,
+    format_quantity,
+    format_seconds,
+    printable,
+)
 from edgefl.values.frozen_mapping import FrozenMapping
 from edgefl.values.labels import Provenance, Scope
 from edgefl.values.local_result import LocalResult
@@ -62,14 +70,6 @@ from edgefl.values.texts import (
     timestamp_of,
 )
 from edgefl.values.units import Dimension
-from edgefl.values.words import (
-    bytes_in_words,
-    count_in_words,
-    fraction_in_words,
-    printable,
-    quantity_in_words,
-    seconds_in_words,
-)
 
 __all__ = [
     # the values
@@ -147,9 +147,9 @@ __all__ = [
     # for a person
     "describe",
     "printable",
-    "bytes_in_words",
-    "seconds_in_words",
-    "count_in_words",
-    "fraction_in_words",
-    "quantity_in_words",
+    "format_bytes",
+    "format_seconds",
+    "format_count",
+    "format_fraction",
+    "format_quantity",
 ]

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from edgefl.values.containers import Maybe, Series, Table
+from edgefl.values.formatting import format_quantity
 from edgefl.values.quantities import Quantity
 from edgefl.values.records import Record, fields_of
 from edgefl.values.shapes import Flag, Shape
 from edgefl.values.unknown_fields import split_unit
-from edgefl.values.words import quantity_in_words
 
 __all__ = ["describe"]
 
@@ -56,7 +56,7 @@ def _text(value: Any, shape: Shape) -> str:
     if isinstance(shape, Flag):
         return "yes" if value else "no"
     if isinstance(shape, Quantity):
-        return quantity_in_words(value, shape)
+        return format_quantity(value, shape)
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

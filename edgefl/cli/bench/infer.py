@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgefl.cli.bench.options import add_model, add_output, add_pace, numbers, pace_of, subject_of, words
-from edgefl.cli.bench.show import BenchProgress, Columns, picture_file, ratio_in_words, show, tail_of
+from edgefl.cli.bench.show import BenchProgress, Columns, picture_file, ratio_cell, show, tail_of
 from edgefl.errors import EdgeFLError
 
 if TYPE_CHECKING:
@@ -104,20 +104,18 @@ def _order(args: argparse.Namespace, progress: BenchProgress) -> "InferRequest":
 
 
 def _cells(row: Mapping[str, Any]) -> list[object]:
-    from edgefl.charts.words import joules
-    from edgefl.cli.fed.tables import percent
-    from edgefl.values.words import bytes_in_words, seconds_in_words
+    from edgefl.values.formatting import format_bytes, format_joules, format_percent, format_seconds
 
     seconds, energy = row["seconds"], row["energy"]
-    times = [seconds_in_words(value) for value in (seconds["p50"], seconds["p90"], tail_of(seconds), seconds["min"])]
+    times = [format_seconds(value) for value in (seconds["p50"], seconds["p90"], tail_of(seconds), seconds["min"])]
     return [
         row["name"],
-        bytes_in_words(row["file_bytes"]),
+        format_bytes(row["file_bytes"]),
         *times,
-        ratio_in_words(row["speed_up"]),
-        bytes_in_words(row["memory"]["beyond_bytes"]),
-        None if energy is None else joules(energy["joules_each"]),
-        None if row["accuracy"] is None else percent(row["accuracy"]["right"]),
+        ratio_cell(row["speed_up"]),
+        format_bytes(row["memory"]["beyond_bytes"]),
+        None if energy is None else format_joules(energy["joules_each"]),
+        None if row["accuracy"] is None else format_percent(row["accuracy"]["right"]),
     ]
 
 

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _cells(row: Mapping[str, Any]) -> list[object]:
-    from edgefl.values.words import seconds_in_words
+    from edgefl.values.formatting import format_seconds
 
     return [
         row["name"],
@@ -48,9 +48,9 @@ def _cells(row: Mapping[str, Any]) -> list[object]:
         row["bytes"],
         row["header_bytes"],
         round(row["bits_per_parameter"], 4),
-        seconds_in_words(row["encode_seconds"]["p50"]),
-        seconds_in_words(row["decode_seconds"]["p50"]),
-        seconds_in_words(row["decode_again_seconds"]["p50"]),
+        format_seconds(row["encode_seconds"]["p50"]),
+        format_seconds(row["decode_seconds"]["p50"]),
+        format_seconds(row["decode_again_seconds"]["p50"]),
     ]
 
 
