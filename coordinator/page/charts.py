@@ -15,7 +15,7 @@ from coordinator.rounds.report import read_report
 from coordinator.storage.records import Federation, Round, RoundState, Task, TaskState
 from coordinator.storage.repository import LruCache
 from edgefl.charts import DevicePart, Figure, part_of
-from edgefl.charts.coverage import coverage_picture
+from edgefl.charts.coverage import coverage_chart
 from edgefl.charts.curves import (
     Quartiles,
     accuracy_curve,
@@ -29,7 +29,7 @@ from edgefl.charts.curves import (
     training_loss_curve,
 )
 from edgefl.charts.figure import layout, line
-from edgefl.charts.pictures import channel_pictures, layer_picture
+from edgefl.charts.heatmaps import channel_heatmaps, layer_heatmap
 from edgefl.planning.freezing.bias import bias_of
 from edgefl.values import ClientPlan, loads
 from edgefl.values.formatting import pluralise
@@ -104,7 +104,7 @@ class Charts:
 
     def _drawn(self, federation: Federation, tasks: Sequence[Task]) -> tuple[list[DevicePart], list[dict[str, Any]]]:
         parts = self._parts(federation, tasks)
-        figures = (layer_picture(parts), coverage_picture(parts), *channel_pictures(parts))
+        figures = (layer_heatmap(parts), coverage_chart(parts), *channel_heatmaps(parts))
         return parts, [chart(figure) for figure in figures if figure is not None]
 
     def _parts(self, federation: Federation, tasks: Sequence[Task]) -> list[DevicePart]:

@@ -6,14 +6,14 @@ from edgefl.charts.device_parts import DevicePart
 from edgefl.charts.figure import Figure, bars, layout, names_axis, plain
 from edgefl.values.formatting import pluralise
 
-__all__ = ["coverage_picture"]
+__all__ = ["coverage_chart"]
 
 _MOST_NAMED = 4
 _MANY_LAYERS = 12
 """Beyond, their names are written at an angle."""
 
 
-def coverage_picture(parts: Sequence[DevicePart]) -> Figure | None:
+def coverage_chart(parts: Sequence[DevicePart]) -> Figure | None:
     """Draw of every layer how many devices train it, and how many have it frozen."""
     if not parts or not parts[0].layers:
         return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgefl.cli.missing_extra import needing
+from edgefl.cli.optional_dependencies import requires_extra
 from edgefl.errors import EdgeFLError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _add_work(group: "argparse._ArgumentGroup") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Plan, print, draw."""
-    with needing("simulate", action="Planning"):
+    with requires_extra("simulate", action="Planning"):
         return _run(args)
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from edgefl.report.comparison import FIGURES, SHARES, Comparison, RunRow
-from edgefl.report.markup import Markup, element
-from edgefl.report.overlays import overlays
+from edgefl.report.comparison_charts import comparison_charts
+from edgefl.report.html_elements import Markup, element
 from edgefl.report.page import charts, page
 from edgefl.report.tables import table
 from edgefl.simulation.run_folder import Run
@@ -28,7 +28,7 @@ def comparison_page(runs: Sequence[Run], compared: Comparison) -> str:
         notices=compared.warnings,
         sections=(
             ("figures", "What they came to", _figures(compared.rows)),
-            ("curves", "Over each other", charts(overlays(runs, names), columns="three")),
+            ("curves", "Over each other", charts(comparison_charts(runs, names), columns="three")),
             ("asked", "What was asked differently", _asked(compared.rows)),
         ),
     )

@@ -1,13 +1,13 @@
 """The page about one run."""
 
-from edgefl.charts.coverage import coverage_picture
+from edgefl.charts.coverage import coverage_chart
 from edgefl.charts.figure import Figure
-from edgefl.charts.pictures import MOST_GROUPS, channel_pictures, label_picture, layer_picture
-from edgefl.report.curves import curves
-from edgefl.report.devices import device_rows
+from edgefl.charts.heatmaps import MOST_GROUPS, channel_heatmaps, label_heatmap, layer_heatmap
+from edgefl.report.device_rows import device_rows
 from edgefl.report.headlines import asked, headlines, name_of, standing
-from edgefl.report.markup import Markup, element, joined
+from edgefl.report.html_elements import Markup, element, joined
 from edgefl.report.page import charts, page
+from edgefl.report.run_charts import curves
 from edgefl.report.tables import class_table, definitions, device_table, tiles
 from edgefl.simulation.run_folder import Run
 from edgefl.values.formatting import pluralise
@@ -43,7 +43,7 @@ def _curves(run: Run) -> Markup:
 
 
 def _data(run: Run) -> Markup:
-    figure = label_picture([(device.device_id, device.labels) for device in run.fleet])
+    figure = label_heatmap([(device.device_id, device.labels) for device in run.fleet])
     if figure is None:
         return element("p", "The fleet has not been written yet.", class_="empty")
     return charts((figure,), columns="one")
@@ -60,8 +60,8 @@ def _masks(run: Run) -> Markup:
     )
     return joined(
         element("p", told, class_="hint"),
-        charts(_there(layer_picture(run.parts), coverage_picture(run.parts)), columns="one"),
-        charts(channel_pictures(run.parts)),
+        charts(_there(layer_heatmap(run.parts), coverage_chart(run.parts)), columns="one"),
+        charts(channel_heatmaps(run.parts)),
     )
 
 

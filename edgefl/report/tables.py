@@ -4,9 +4,9 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edgefl.report.devices import DeviceRow
+from edgefl.report.device_rows import DeviceRow
 from edgefl.report.headlines import Headline
-from edgefl.report.markup import Markup, element
+from edgefl.report.html_elements import Markup, element
 from edgefl.simulation.device_class import DeviceClass
 from edgefl.simulation.run_folder import FleetRow
 from edgefl.values.formatting import (

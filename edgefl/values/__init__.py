@@ -20,9 +20,11 @@ plain Python: it knows no numpy, no tensors, no files and no network.
 
 from edgefl.values.budget import Budget
 from edgefl.values.client_plan import ClientPlan, LocalWork, Prediction, RuleSettings, Setting
+from edgefl.values.dataclass_fields import check_fields, check_order
 from edgefl.values.describe import describe
 from edgefl.values.device_profile import CostFit, DeviceProfile, Machine, PowerSource
 from edgefl.values.field_error import FieldError
+from edgefl.values.field_types import FieldType
 from edgefl.values.formatting import (
     format_bytes,
     format_count,
@@ -32,9 +34,9 @@ from edgefl.values.formatting import (
     printable,
 )
 from edgefl.values.frozen_mapping import FrozenMapping
-from edgefl.values.labels import Provenance, Scope
 from edgefl.values.local_result import LocalResult
 from edgefl.values.protocol import Assignment, Enrolled, Enrolment, Outcome, Reason, Receipt, Refusal
+from edgefl.values.provenance import Provenance, Scope
 from edgefl.values.quantities import (
     LARGEST_INTEGER,
     Bytes,
@@ -53,12 +55,9 @@ from edgefl.values.quantities import (
     SecondsPerMultiplyAdd,
     Watts,
 )
-from edgefl.values.records import check_fields, check_order
 from edgefl.values.schema import DocumentKind, document, dumps, from_json, kinds, loads, read, to_json
 from edgefl.values.settings import chosen, settings_from, settings_of
-from edgefl.values.shapes import Shape
-from edgefl.values.telemetry import Energy, Latency, Memory, Telemetry, Thermal, Transfer
-from edgefl.values.texts import (
+from edgefl.values.strings import (
     Digest,
     Identifier,
     Name,
@@ -69,6 +68,7 @@ from edgefl.values.texts import (
     digest_of,
     timestamp_of,
 )
+from edgefl.values.telemetry import Energy, Latency, Memory, Telemetry, Thermal, Transfer
 from edgefl.values.units import Dimension
 
 __all__ = [
@@ -117,7 +117,7 @@ __all__ = [
     "check_fields",
     "check_order",
     "FrozenMapping",
-    "Shape",
+    "FieldType",
     "Quantity",
     "Dimension",
     "LARGEST_INTEGER",

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgefl.cli.bench.options import add_output
-from edgefl.cli.bench.show import BenchProgress, Columns, picture_file, show
+from edgefl.cli.bench.output import BenchProgress, Columns, picture_file, show
 
 if TYPE_CHECKING:
-    from edgefl.cli.bench.picture import Bar
+    from edgefl.cli.bench.bar_chart import Bar
 
 __all__ = ["add_parser"]
 
@@ -98,7 +98,7 @@ def _cells(row: Mapping[str, Any]) -> list[object]:
 
 
 def _bar(row: Mapping[str, Any]) -> "Bar | None":
-    from edgefl.cli.bench.picture import Bar
+    from edgefl.cli.bench.bar_chart import Bar
 
     seconds = row.get("seconds")
     if not isinstance(seconds, Mapping):

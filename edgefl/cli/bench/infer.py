@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgefl.cli.bench.options import add_model, add_output, add_pace, numbers, pace_of, subject_of, words
-from edgefl.cli.bench.show import BenchProgress, Columns, picture_file, ratio_cell, show, tail_of
+from edgefl.cli.bench.options import add_model, add_output, add_pace, benchmark_model_of, numbers, pace_of, words
+from edgefl.cli.bench.output import BenchProgress, Columns, picture_file, ratio_cell, show, tail_of
 from edgefl.errors import EdgeFLError
 
 if TYPE_CHECKING:
     from edgefl.bench.infer import InferRequest
     from edgefl.bench.report import BenchReport
-    from edgefl.cli.bench.picture import Bar
+    from edgefl.cli.bench.bar_chart import Bar
 
 __all__ = ["add_parser"]
 
@@ -76,13 +76,13 @@ def run(args: argparse.Namespace) -> int:
 def _measured(args: argparse.Namespace, progress: BenchProgress) -> "BenchReport":
     from edgefl.bench.infer import infer_files, infer_model
 
-    order = _order(args, progress)
+    request = _order(args, progress)
     if not args.file:
-        return infer_model(subject_of(args, _DEFAULT), order)
+        return infer_model(benchmark_model_of(args, _DEFAULT), request)
     if args.model is not None or args.bundle is not None:
         raise EdgeFLError("both files and a model are given", fix="Give --file, or a model, or --bundle.")
     shape = None if args.input is None else numbers(args.input, "--input")
-    return infer_files([Path(file) for file in args.file], order, shape)
+    return infer_files([Path(file) for file in args.file], request, shape)
 
 
 def _order(args: argparse.Namespace, progress: BenchProgress) -> "InferRequest":
@@ -120,7 +120,7 @@ def _cells(row: Mapping[str, Any]) -> list[object]:
 
 
 def _bar(row: Mapping[str, Any]) -> "Bar | None":
-    from edgefl.cli.bench.picture import Bar
+    from edgefl.cli.bench.bar_chart import Bar
 
     found = row["speed_up"]
     return None if found is None else Bar(row["name"], found["ratio"], found["low"], found["high"])

@@ -4,11 +4,11 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from edgefl.cli.bench.options import add_model, add_output, add_pace, numbers, pace_of, subject_of, words
-from edgefl.cli.bench.show import BenchProgress, Columns, picture_file, ratio_cell, show, tail_of
+from edgefl.cli.bench.options import add_model, add_output, add_pace, benchmark_model_of, numbers, pace_of, words
+from edgefl.cli.bench.output import BenchProgress, Columns, picture_file, ratio_cell, show, tail_of
 
 if TYPE_CHECKING:
-    from edgefl.cli.bench.picture import Bar
+    from edgefl.cli.bench.bar_chart import Bar
 
 __all__ = ["add_parser"]
 
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     from edgefl.bench.train import TrainRequest, train_model
 
     plot, progress = picture_file(args), BenchProgress()
-    order = TrainRequest(
+    request = TrainRequest(
         pace_of(args),
         engines=words(args.engine),
         batches=numbers(args.batch, "--batch"),
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         progress=progress,
     )
     try:
-        report = train_model(subject_of(args, _DEFAULT), order)
+        report = train_model(benchmark_model_of(args, _DEFAULT), request)
     finally:
         progress.done()
     setting = report.setting
@@ -98,7 +98,7 @@ def _cells(row: Mapping[str, Any]) -> list[object]:
 
 
 def _bar(row: Mapping[str, Any]) -> "Bar | None":
-    from edgefl.cli.bench.picture import Bar
+    from edgefl.cli.bench.bar_chart import Bar
 
     found = row["time"]
     return None if found is None else Bar(row["name"], found["ratio"], found["low"], found["high"])

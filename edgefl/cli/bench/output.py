@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from edgefl.bench.report import BenchReport
-    from edgefl.cli.bench.picture import Bar
+    from edgefl.cli.bench.bar_chart import Bar
 
 __all__ = ["Columns", "BenchProgress", "picture_file", "ratio_cell", "show", "tail_of"]
 
@@ -51,7 +51,7 @@ def picture_file(args: argparse.Namespace) -> Path | None:
     """Return the file of --plot; refuse one that cannot be drawn before anything is measured."""
     if args.plot is None:
         return None
-    from edgefl.cli.bench.picture import check_plot
+    from edgefl.cli.bench.bar_chart import check_plot
 
     return check_plot(Path(args.plot))
 
@@ -63,7 +63,7 @@ def show(report: "BenchReport", columns: Columns, *, as_json: bool, plot: Path |
     else:
         _print(report, columns)
     if plot is not None:
-        from edgefl.cli.bench.picture import save_bars
+        from edgefl.cli.bench.bar_chart import save_bars
 
         bars = [bar for row in report.rows if (bar := columns.bar(row)) is not None]
         save_bars(bars, plot, title=columns.title, axis=columns.axis)

@@ -14,7 +14,7 @@ from edgefl.charts.figure import MOST_LABELS, Figure, cells, layout, names_axis,
 from edgefl.masks import Array
 from edgefl.values.formatting import format_count, format_percent, pluralise
 
-__all__ = ["MOST_DEVICES", "MOST_GROUPS", "channel_pictures", "label_picture", "layer_picture", "shown_of"]
+__all__ = ["MOST_DEVICES", "MOST_GROUPS", "channel_heatmaps", "label_heatmap", "layer_heatmap", "shown_of"]
 
 MOST_DEVICES = 200
 """Rows of a picture."""
@@ -30,7 +30,7 @@ def shown_of(devices: int) -> str:
     return f" The first {MOST_DEVICES} of {devices:,} devices are shown." if devices > MOST_DEVICES else ""
 
 
-def label_picture(fleet: Sequence[tuple[str, Sequence[int]]]) -> Figure | None:
+def label_heatmap(fleet: Sequence[tuple[str, Sequence[int]]]) -> Figure | None:
     """Draw how many training samples of each label each device has: its name, and the samples of every label."""
     rows = fleet[:MOST_DEVICES]
     classes = max((len(labels) for _, labels in rows), default=0)
@@ -53,7 +53,7 @@ def label_picture(fleet: Sequence[tuple[str, Sequence[int]]]) -> Figure | None:
     )
 
 
-def layer_picture(parts: Sequence[DevicePart]) -> Figure | None:
+def layer_heatmap(parts: Sequence[DevicePart]) -> Figure | None:
     """Draw how much each device keeps of each layer, in one colour where it trains it and in another where not."""
     rows = parts[:MOST_DEVICES]
     if not rows or not rows[0].layers:
@@ -87,7 +87,7 @@ def layer_picture(parts: Sequence[DevicePart]) -> Figure | None:
     )
 
 
-def channel_pictures(parts: Sequence[DevicePart]) -> tuple[Figure, ...]:
+def channel_heatmaps(parts: Sequence[DevicePart]) -> tuple[Figure, ...]:
     """Draw which channels of each group each device keeps, one picture a group."""
     rows = parts[:MOST_DEVICES]
     groups = list(rows[0].channels)[:MOST_GROUPS] if rows else []
