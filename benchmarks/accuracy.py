@@ -34,7 +34,7 @@ from benchmarks.accuracy_study.report import write_report
 from benchmarks.accuracy_study.run import Run, run
 from benchmarks.accuracy_study.setups import FULL, QUICK
 from edgefl.strategies import STRATEGIES
-from edgefl.values.words import seconds_in_words
+from edgefl.values.formatting import format_seconds
 
 _WIDTH = 30
 
@@ -115,7 +115,7 @@ def _done(wanted: Sequence[Run], left: list[int], workers: int) -> Iterator[tupl
                 yield number, future.result()
                 remaining = (time.monotonic() - began) / count * (len(left) - count)
                 bar = "#" * round(_WIDTH * count / len(left))
-                words = f"{seconds_in_words(round(remaining))} left, {_named(wanted[number])}"
+                words = f"{format_seconds(round(remaining))} left, {_named(wanted[number])}"
                 _show(f"[{bar:.<{_WIDTH}}] {count} of {len(left)} runs, {words}")
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)

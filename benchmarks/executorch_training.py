@@ -14,8 +14,8 @@ from typing import Any
 import torch  # noqa: TID251  the benchmark is about it
 from torch import nn  # noqa: TID251
 
-from edgefl.bench.race import Racer, raced
-from edgefl.bench.serving import serve
+from edgefl.bench.engine_processes import EngineProcess, run_interleaved_and_stop
+from edgefl.bench.process_loop import serve_requests
 from edgefl.masks import Mask
 from export.describe_graph import describe
 from export.executorch import Runner, TrainingProgram, training_program
@@ -31,12 +31,14 @@ def main() -> None:
     """Print the table, or be one of its engines."""
     options = _options()
     if options.engine:
-        serve(lambda: _step(options))
+        serve_requests(lambda: _step(options))
         return
     print(f"CNN4 with group norm, batch {options.batch}, {options.threads} threads, {options.rounds} turns")
     given = ["--batch", str(options.batch), "--threads", str(options.threads)]
     command = ["benchmarks.executorch_training", *given, "--engine"]
-    times = raced({name: Racer([*command, name]) for name in (EAGER, OURS, THEIRS)}, options.rounds, warm_up=2)
+    times = run_interleaved_and_stop(
+        {name: EngineProcess([*command, name]) for name in (EAGER, OURS, THEIRS)}, options.rounds, warm_up=2
+    )
     print(f"{'':<22} {'median ms':>10} {'fastest ms':>11} {'median / eager':>15} {'fastest / eager':>16}")
     for name, found in times.items():
         against = found.median / times[EAGER].median, found.fastest / times[EAGER].fastest

@@ -18,8 +18,8 @@ import numpy as np
 
 from benchmarks.accuracy_study.data import dataset_of
 from edgefl.artifacts.submodel import make_submodel
-from edgefl.bench.job import Job, command_of
-from edgefl.bench.race import Racer, raced
+from edgefl.bench.engine_job import EngineJob, command_of
+from edgefl.bench.engine_processes import EngineProcess, run_interleaved_and_stop
 from edgefl.data import Dataset, Samples
 from edgefl.federation import EvaluationSettings, FederationSettings, RoundSettings, SelectionSettings
 from edgefl.masks import full_mask
@@ -74,8 +74,8 @@ def main() -> None:
         paths = {device: Path(name) / f"{place}.onnx" for place, device in enumerate(masks)}
         for device, mask in masks.items():
             paths[device].write_bytes(make_submodel(bundle, mask, federation.model.weights).inference_model)
-        racers = {device: Racer(_command(path)) for device, path in paths.items()}
-        times = raced(racers, options.turns)
+        processes = {device: EngineProcess(_command(path)) for device, path in paths.items()}
+        times = run_interleaved_and_stop(processes, options.turns)
     whole = times["whole"].median
     print(f"\n{'':<12}{'parameters':>12}{'multiply-adds':>15}{'ms':>9}{'faster':>9}")
     for device, mask in masks.items():
@@ -92,7 +92,7 @@ def main() -> None:
 
 
 def _command(model: Path) -> list[str]:
-    job = Job(task="infer", engine="onnx", threads=_THREADS, batch=1, model=str(model))
+    job = EngineJob(task="infer", engine="onnx", threads=_THREADS, batch=1, model=str(model))
     return command_of(job, model.with_suffix(".json"))
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.retired_training import CHAINS, python_with_training, retired_step, write_case
-from edgefl.bench.race import Racer, raced
-from edgefl.bench.serving import serve
+from edgefl.bench.engine_processes import EngineProcess, run_interleaved_and_stop
+from edgefl.bench.process_loop import serve_requests
 
 THREADS = 2
 BATCHES = (32, 8)
@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--case", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.case:
-        serve(lambda: retired_step(args.case, _session_options()))
+        serve_requests(lambda: retired_step(args.case, _session_options()))
         return
     retired = python_with_training(args.environment)
     print(f"milliseconds a step, medians of {args.rounds} turns, {THREADS} threads; ratios to PyTorch eager")
@@ -39,14 +39,14 @@ def main() -> None:
 
 
 def _race(name: str, batch: int, rounds: int, retired: str) -> None:
-    from edgefl.bench.job import command_of
+    from edgefl.bench.engine_job import command_of
 
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
         jobs = _prepare(name, batch, folder)
-        racers = {title: Racer(command_of(job, folder / f"{title}.json")) for title, job in jobs.items()}
-        racers["retired"] = Racer(["benchmarks.retired_race", "--case", text], retired)
-        times = raced(racers, rounds)
+        processes = {title: EngineProcess(command_of(job, folder / f"{title}.json")) for title, job in jobs.items()}
+        processes["retired"] = EngineProcess(["benchmarks.retired_race", "--case", text], retired)
+        times = run_interleaved_and_stop(processes, rounds)
     eager = times["eager"].median
     found = "   ".join(f"{title} {one.median * 1e3:8.2f} ({one.median / eager:.2f}x)" for title, one in times.items())
     print(f"{name:<6} batch {batch:<3} {found}", flush=True)
@@ -60,7 +60,7 @@ def _prepare(name: str, batch: int, folder: Path) -> dict[str, Any]:
     from edgefl.artifacts.bundle import GRAPH, TRAIN, WEIGHTS
     from edgefl.artifacts.cut import GRADIENT
     from edgefl.artifacts.submodel import bundle_weights
-    from edgefl.bench.job import PYTORCH, Job
+    from edgefl.bench.engine_job import PYTORCH, EngineJob
     from edgefl.masks import full_mask
     from edgefl.wire import encode_mask
     from export.bundle import make_bundle
@@ -72,7 +72,7 @@ def _prepare(name: str, batch: int, folder: Path) -> dict[str, Any]:
     manifest = bundle.manifest
     for file, content in (*bundle.files.items(), ("mask", encode_mask(full_mask(bundle.graph)))):
         (folder / file).write_bytes(content)
-    ours = Job(
+    ours = EngineJob(
         task="train",
         engine="onnx",
         threads=THREADS,

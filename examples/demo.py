@@ -29,7 +29,7 @@ from edgefl.simulation.known_classes import classes_from
 from edgefl.simulation.request import SimulationRequest, simulation_inputs
 from edgefl.simulation.run_folder import Run, RunFolder, read_run
 from edgefl.simulation.simulate import simulate
-from edgefl.values import LocalWork, Setting, bytes_in_words, seconds_in_words
+from edgefl.values import LocalWork, Setting, format_bytes, format_seconds
 from edgefl.wire import decode_mask
 
 _MODEL = "digits_cnn"
@@ -102,7 +102,7 @@ def _show_methods(runs: Mapping[str, Run]) -> None:
         lasts = found.simulated_seconds / max(found.rounds, 1)
         print(
             f"{_TITLES[name]:<21}{overall:>8}{found.personal_after or 0:>10.1%}{found.kept_fraction or 0:>8.0%}"
-            f"{_words(lasts):>10}{found.joules or 0:>7.0f} J{bytes_in_words(found.up_bytes):>10}"
+            f"{_words(lasts):>10}{found.joules or 0:>7.0f} J{format_bytes(found.up_bytes):>10}"
         )
 
 
@@ -120,8 +120,8 @@ def _show_devices(run: Run, bundle: Bundle, turns: int) -> None:
         accuracy = run.personal.after[row.device_id] if run.personal else 0.0
         print(
             f"{row.device_id:<14}{sum(row.labels):>8}{mine[-1].kept_fraction:>7.0%}{faster[row.device_id]:>9.2f}x"
-            f"{bytes_in_words(mine[-1].peak_bytes):>10}{sum(one.joules or 0 for one in mine):>7.1f} J"
-            f"{bytes_in_words(sum(one.up_bytes for one in mine)):>10}{accuracy:>10.1%}"
+            f"{format_bytes(mine[-1].peak_bytes):>10}{sum(one.joules or 0 for one in mine):>7.1f} J"
+            f"{format_bytes(sum(one.up_bytes for one in mine)):>10}{accuracy:>10.1%}"
         )
     print(
         "\nmemory of the last round's training and energy are estimates by device class; 'predicts' is how many times"
@@ -143,7 +143,7 @@ def _faster(bundle: Bundle, masks: Mapping[str, Mask], turns: int) -> dict[str, 
 
 
 def _words(seconds: float) -> str:
-    return seconds_in_words(round(seconds, 2))
+    return format_seconds(round(seconds, 2))
 
 
 if __name__ == "__main__":

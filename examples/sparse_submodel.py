@@ -24,7 +24,7 @@ from edgefl.masks import (
 )
 from edgefl.model_graph import ModelGraph, TensorRole
 from edgefl.noise import derive, symmetric
-from edgefl.values import bytes_in_words, dumps
+from edgefl.values import dumps, format_bytes
 from edgefl.wire import Bits, Body, BodyKind, Dense, Payload, Sparse, encode, encode_mask
 from examples.networks import cnn4
 
@@ -81,7 +81,7 @@ def show_parts(graph: ModelGraph, masks: dict[str, Mask]) -> None:
         print(
             f"  {name:<10} {cost.parameters:>9,} {cost.trained_parameters:>9,} "
             f"{cost.forward_multiply_adds / 1e6:>7.2f} M {cost.backward_multiply_adds / 1e6:>7.2f} M "
-            f"{bytes_in_words(cost.activation_bytes(BATCH)):>12}  {words}"
+            f"{format_bytes(cost.activation_bytes(BATCH)):>12}  {words}"
         )
 
 

@@ -1,6 +1,7 @@
 """What `edgefl bench` needs torch for: PyTorch's own training step, and programs compiled for ExecuTorch.
 
-The step runs in a racer's process (`edgefl.bench.racer`); the samples come from there, so all engines get the same.
+The step runs in a process of its own (`edgefl.bench.engine_worker`), which makes the samples, so all engines get the
+same.
 Programs are compiled by the benchmark itself, before the race.
 """
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgefl.federation.settings import FederationMode, FederationSettings
-from edgefl.values import FieldError, Shape, to_json
-from edgefl.values.containers import Maybe
+from edgefl.values import FieldError, FieldType, to_json
+from edgefl.values.containers import OptionalType
+from edgefl.values.dataclass_fields import Field, Record, fields_of
 from edgefl.values.field_error import Path, shown
-from edgefl.values.records import Field, Record, fields_of
-from edgefl.values.texts import Text
+from edgefl.values.strings import Text
 from edgefl.values.unknown_fields import unknown_field
 
 __all__ = ["FileContents", "federation_toml", "settings_data", "settings_path"]
@@ -107,7 +107,7 @@ def _tables() -> dict[str, dict[str, Field]]:
     head: dict[str, Field] = {"model": _MODEL}
     tables: dict[str, dict[str, Field]] = {_HEAD: head}
     for name, field in fields_of(FederationSettings).items():
-        shape = field.shape.inner if isinstance(field.shape, Maybe) else field.shape
+        shape = field.shape.inner if isinstance(field.shape, OptionalType) else field.shape
         if isinstance(shape, Record):
             tables[name] = dict(fields_of(shape.cls))
         else:
@@ -137,7 +137,7 @@ def _check_keys(name: str, table: Mapping[str, Any], known: Mapping[str, Mapping
         if len(homes) == 1:
             fix = f"It belongs into [{homes[0]}]: move it there"
             raise FieldError("is not a known field", fix=fix, path=(name, key))
-        shapes: dict[str, Shape] = {field.name: field.shape for field in fields.values()}
+        shapes: dict[str, FieldType] = {field.name: field.shape for field in fields.values()}
         raise unknown_field(key, value, shapes).under(name)
     for key, field in fields.items():
         if field.required and key not in table:
@@ -170,6 +170,6 @@ def _seed(value: object) -> object:
 
 def _section(table: Mapping[str, Any], fields: Mapping[str, Field]) -> dict[str, Any]:
     def lifted(key: str, value: object) -> bool:
-        return value == _NO_LIMIT and isinstance(fields[key].shape, Maybe) and fields[key].absent == _NO_LIMIT
+        return value == _NO_LIMIT and isinstance(fields[key].shape, OptionalType) and fields[key].absent == _NO_LIMIT
 
     return {key: None if lifted(key, value) else value for key, value in table.items()}

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from coordinator.http.error_handlers import HttpError
 from coordinator.http.server_settings import ServerLimits
-from edgefl.values import bytes_in_words
+from edgefl.values import format_bytes
 from edgefl.wire import byte_shuffle
 
 __all__ = ["GROUPED", "MOST_BYTES", "TAKES_PLANES", "LimitsMiddleware", "has_body"]
@@ -50,7 +50,7 @@ class LimitsMiddleware:
         if size + sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > self._limits.header_bytes:
             raise HttpError(
                 431,
-                f"the headers of the request are larger than {bytes_in_words(self._limits.header_bytes)}",
+                f"the headers of the request are larger than {format_bytes(self._limits.header_bytes)}",
                 fix="Send fewer or shorter ones.",
                 headers=_CLOSE,
             )
@@ -125,7 +125,7 @@ class _Body:
     def _too_slow(self) -> HttpError:
         return HttpError(
             408,
-            f"the body came too slowly: {bytes_in_words(self._arrived)} so far",
+            f"the body came too slowly: {format_bytes(self._arrived)} so far",
             fix="Send it again over a better network.",
             headers=_CLOSE,
         )
@@ -183,5 +183,5 @@ def _bad_gzip(problem: str) -> HttpError:
 
 
 def _too_large(most: int) -> HttpError:
-    problem = f"the body is larger than {bytes_in_words(most)}" if most else "this request takes no body"
+    problem = f"the body is larger than {format_bytes(most)}" if most else "this request takes no body"
     return HttpError(413, problem, fix="Send less; the limit is the coordinator's.", headers=_CLOSE)

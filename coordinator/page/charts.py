@@ -14,7 +14,7 @@ from coordinator.rounds.context import Context
 from coordinator.rounds.report import read_report
 from coordinator.storage.records import Federation, Round, RoundState, Task, TaskState
 from edgefl.charts import DevicePart, Figure, part_of
-from edgefl.charts.coverage import coverage_picture
+from edgefl.charts.coverage import coverage_chart
 from edgefl.charts.curves import (
     Quartiles,
     accuracy_curve,
@@ -28,11 +28,11 @@ from edgefl.charts.curves import (
     training_loss_curve,
 )
 from edgefl.charts.figure import layout, line
-from edgefl.charts.pictures import channel_pictures, layer_picture
-from edgefl.charts.words import plural
+from edgefl.charts.heatmaps import channel_heatmaps, layer_heatmap
 from edgefl.federation.cache import LruCache
 from edgefl.planning.freezing.bias import bias_of
 from edgefl.values import ClientPlan, loads
+from edgefl.values.formatting import pluralise
 
 __all__ = ["Charts", "chart"]
 
@@ -104,7 +104,7 @@ class Charts:
 
     def _drawn(self, federation: Federation, tasks: Sequence[Task]) -> tuple[list[DevicePart], list[dict[str, Any]]]:
         parts = self._parts(federation, tasks)
-        figures = (layer_picture(parts), coverage_picture(parts), *channel_pictures(parts))
+        figures = (layer_heatmap(parts), coverage_chart(parts), *channel_heatmaps(parts))
         return parts, [chart(figure) for figure in figures if figure is not None]
 
     def _parts(self, federation: Federation, tasks: Sequence[Task]) -> list[DevicePart]:
@@ -200,12 +200,12 @@ def _plan(latest: Round, parts: Sequence[DevicePart], samples: Mapping[str, int]
             ("Bound", f"{told['bias_bound']:,.4g}", "the planner has proven that no plan has a smaller bias than this")
         )
     if told.get("untrained_parameters"):
-        said.append(("Trained by nobody", plural(round(told["untrained_parameters"]), "parameter"), "in this round"))
+        said.append(("Trained by nobody", pluralise(round(told["untrained_parameters"]), "parameter"), "in this round"))
     if "unused_parameters" in told:
         said.append(
             (
                 "Left over",
-                plural(round(told["unused_parameters"]), "parameter"),
+                pluralise(round(told["unused_parameters"]), "parameter"),
                 "that devices could have trained in time",
             )
         )
@@ -223,7 +223,7 @@ def _against(
     xs = [row["round"] + 1 for row in known]
     traces = [line(xs, [row[name] * scale for row in known], name="measured")]
     ratios = [row[name] / row[predicted] for row in known if row[predicted]]
-    summary = f"Over {plural(len(known), 'task')}"
+    summary = f"Over {pluralise(len(known), 'task')}"
     if ratios:
         guessed = [None if row[predicted] is None else row[predicted] * scale for row in known]
         traces.append(line(xs, guessed, name="predicted", place=1))

@@ -11,7 +11,7 @@ from functools import lru_cache
 from importlib.resources import files
 from importlib.util import find_spec
 
-from edgefl.charts.plotly_files import own_file, plotly_js, style_ids
+from edgefl.charts.page_assets import own_file, plotly_js, style_ids
 from edgefl.values import digest_of
 
 __all__ = ["POLICY", "PageFile", "has_charts", "page_file", "template_ids"]

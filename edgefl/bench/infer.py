@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from device_runtime.profiler.cases import Sample
-from edgefl.bench.inference_files import ENDINGS, ENGINES, FORMS, InferenceFile, make_parts, sparse_mask
-from edgefl.bench.job import Job, command_of
-from edgefl.bench.measurements import Finish, MeasuringTime, measured, noise_notes, source_notes
+from edgefl.bench.benchmark_model import BenchmarkModel
+from edgefl.bench.engine_job import EngineJob, command_of
+from edgefl.bench.inference_files import ENDINGS, ENGINES, FORMS, InferenceFile, make_inference_files, sparse_mask
+from edgefl.bench.measurements import EngineMeasurement, MeasuringTime, measure_processes, noise_notes, source_notes
 from edgefl.bench.report import BenchReport, busy_note, load_now
-from edgefl.bench.subject import Subject
 from edgefl.errors import EdgeFLError
 from edgefl.masks import Array
 
@@ -54,41 +54,41 @@ class InferRequest:
                 raise EdgeFLError(f"there is no {what} {', '.join(unknown)!r}", fix=f"Known are {', '.join(known)}.")
 
 
-def infer_model(subject: Subject, order: InferRequest) -> BenchReport:
+def infer_model(bench_model: BenchmarkModel, request: InferRequest) -> BenchReport:
     """Race the forms of a model."""
-    load, manifest = load_now(), subject.bundle.manifest
-    mask, exported = sparse_mask(subject, order.keep, order.multiple)
-    samples = _calibration(subject, order.data)
+    load, manifest = load_now(), bench_model.bundle.manifest
+    mask, exported = sparse_mask(bench_model, request.keep, request.multiple)
+    samples = _calibration(bench_model, request.data)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        parts = make_parts(
-            subject,
+        parts = make_inference_files(
+            bench_model,
             mask,
             exported,
-            engines=order.engines,
-            forms=order.forms,
+            engines=request.engines,
+            forms=request.forms,
             samples=samples,
             folder=folder,
-            progress=order.progress,
+            progress=request.progress,
         )
         shape, dtype = tuple(manifest.input_shape), manifest.input_dtype.value
-        found, missing = _raced(parts.made, order, folder, shape, dtype)
+        found, missing = _raced(parts.made, request, folder, shape, dtype)
         rows = _rows(parts.made, found, lambda part: f"dense, {ENGINES[part.engine]}")
-    notes = [*parts.notes, *_data_notes(order, rows, manifest.outputs)]
-    setting = {"model": subject.name, "kept": mask.cost.parameters / mask.graph.parameters, "batch": 1}
-    return _report(setting, order, rows, {**parts.missing, **missing}, [*notes, *busy_note(load)], found)
+    notes = [*parts.notes, *_data_notes(request, rows, manifest.outputs)]
+    setting = {"model": bench_model.name, "kept": mask.cost.parameters / mask.graph.parameters, "batch": 1}
+    return _report(setting, request, rows, {**parts.missing, **missing}, [*notes, *busy_note(load)], found)
 
 
-def infer_files(files: Sequence[Path], order: InferRequest, shape: tuple[int, ...] | None = None) -> BenchReport:
+def infer_files(files: Sequence[Path], request: InferRequest, shape: tuple[int, ...] | None = None) -> BenchReport:
     """Race finished models (.onnx, .pte), whatever they are."""
     load = load_now()
     parts = [_file_part(file, files) for file in files]
     with tempfile.TemporaryDirectory() as name:
-        found, missing = _raced(parts, order, Path(name), shape, "float32")
+        found, missing = _raced(parts, request, Path(name), shape, "float32")
     rows = _rows(parts, found, lambda part: parts[0].name)
     setting = {"files": [str(file) for file in files], "batch": 1}
-    notes = [] if order.data is not None else ["accuracy: no data given"]
-    return _report(setting, order, rows, missing, [*notes, *busy_note(load)], found)
+    notes = [] if request.data is not None else ["accuracy: no data given"]
+    return _report(setting, request, rows, missing, [*notes, *busy_note(load)], found)
 
 
 def _file_part(file: Path, files: Sequence[Path]) -> InferenceFile:
@@ -102,8 +102,8 @@ def _file_part(file: Path, files: Sequence[Path]) -> InferenceFile:
     return InferenceFile(file.name if alone else str(file), engine, "file", file)
 
 
-def _calibration(subject: Subject, data: "Dataset | None") -> Array:
-    manifest = subject.bundle.manifest
+def _calibration(bench_model: BenchmarkModel, data: "Dataset | None") -> Array:
+    manifest = bench_model.bundle.manifest
     if data is None:
         made = Sample(tuple(manifest.input_shape), manifest.input_dtype.value, manifest.outputs)
         return made.batch(CALIBRATION_SAMPLES).x
@@ -112,15 +112,15 @@ def _calibration(subject: Subject, data: "Dataset | None") -> Array:
 
 
 def _raced(
-    parts: Sequence[InferenceFile], order: InferRequest, folder: Path, shape: tuple[int, ...] | None, dtype: str
-) -> tuple[dict[str, Finish], dict[str, str]]:
+    parts: Sequence[InferenceFile], request: InferRequest, folder: Path, shape: tuple[int, ...] | None, dtype: str
+) -> tuple[dict[str, EngineMeasurement], dict[str, str]]:
     commands = {}
     for number, part in enumerate(parts):
         weights = None if part.weights is None else str(part.weights)
-        job = Job(
+        job = EngineJob(
             task="infer",
             engine=part.engine,
-            threads=order.pace.threads,
+            threads=request.pace.threads,
             batch=1,
             model=str(part.model),
             weights=weights,
@@ -128,33 +128,33 @@ def _raced(
             dtype=dtype,
         )
         commands[part.name] = command_of(job, folder / f"job-{number}.json")
-    judge = None
-    if order.data is not None:
-        judge = folder / "samples.npz"
-        x, y = order.data.evenly(TEST_SAMPLES, "test" if len(order.data.test) else "train")
-        np.savez(judge, x=x, y=y)
-    return measured(commands, order.pace, judge=judge, progress=order.progress)
+    samples = None
+    if request.data is not None:
+        samples = folder / "samples.npz"
+        x, y = request.data.evenly(TEST_SAMPLES, "test" if len(request.data.test) else "train")
+        np.savez(samples, x=x, y=y)
+    return measure_processes(commands, request.pace, samples=samples, progress=request.progress)
 
 
 def _rows(
-    parts: Sequence[InferenceFile], found: Mapping[str, Finish], against: Callable[[InferenceFile], str]
+    parts: Sequence[InferenceFile], found: Mapping[str, EngineMeasurement], against: Callable[[InferenceFile], str]
 ) -> list[dict[str, Any]]:
     rows = []
     for part in parts:
-        finish, base = found.get(part.name), against(part)
-        if finish is None:
+        measurement, base = found.get(part.name), against(part)
+        if measurement is None:
             continue
-        speed_up = finish.ratio_to(found[base], base, inverse=True) if base in found else None
+        speed_up = measurement.ratio_to(found[base], base, inverse=True) if base in found else None
         about = {"name": part.name, "engine": part.engine, "form": part.form, "kept": part.kept}
-        rows.append({**about, "file_bytes": part.file_bytes, "speed_up": speed_up, **finish.figures()})
+        rows.append({**about, "file_bytes": part.file_bytes, "speed_up": speed_up, **measurement.figures()})
     return rows
 
 
-def _data_notes(order: InferRequest, rows: Sequence[Mapping[str, Any]], outputs: int) -> list[str]:
-    if order.data is None:
+def _data_notes(request: InferRequest, rows: Sequence[Mapping[str, Any]], outputs: int) -> list[str]:
+    if request.data is None:
         return ["accuracy: no data given", *([NOISE_NOTE] if any("int8" in row["form"] for row in rows) else [])]
-    part = "test" if len(order.data.test) else "train"
-    said = f"accuracy: {order.data.name}, {part} part"
+    part = "test" if len(request.data.test) else "train"
+    said = f"accuracy: {request.data.name}, {part} part"
     dense = [row["accuracy"]["right"] for row in rows if row["form"] == "dense"]
     by_chance = bool(dense) and max(dense) < 2 / outputs
     return [said, FRESH_NOTE if by_chance else CUT_NOTE]
@@ -162,11 +162,11 @@ def _data_notes(order: InferRequest, rows: Sequence[Mapping[str, Any]], outputs:
 
 def _report(
     setting: Mapping[str, Any],
-    order: InferRequest,
+    request: InferRequest,
     rows: list[dict[str, Any]],
     missing: Mapping[str, str],
     notes: Sequence[str],
-    found: Mapping[str, Finish],
+    found: Mapping[str, EngineMeasurement],
 ) -> BenchReport:
     said = [*source_notes(found), *noise_notes(rows, "speed_up"), *notes]
-    return BenchReport("infer", {**setting, **order.pace.setting()}, rows, missing, said)
+    return BenchReport("infer", {**setting, **request.pace.setting()}, rows, missing, said)

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from edgefl.artifacts.bundle import INFER
-from edgefl.bench.subject import Subject, is_here, lacking
+from edgefl.bench.benchmark_model import BenchmarkModel, is_installed, missing_dependency
 from edgefl.errors import EdgeFLError
 from edgefl.masks import Array, Mask, full_mask, gather
 from edgefl.planning import widest
 from edgefl.wire import decode_mask, encode_weights
 
-__all__ = ["ENGINES", "FORMS", "InferenceFile", "InferenceFiles", "make_parts", "sparse_mask"]
+__all__ = ["ENGINES", "FORMS", "InferenceFile", "InferenceFiles", "make_inference_files", "sparse_mask"]
 
 ENGINES = {"onnx": "onnxruntime", "executorch": "ExecuTorch"}
 FORMS = ("dense", "sparse", "dense int8", "sparse int8")
@@ -51,18 +51,18 @@ class InferenceFiles:
     notes: list[str] = field(default_factory=list)
 
 
-def sparse_mask(subject: Subject, keep: float | None, multiple: int) -> tuple[Mask, Path | None]:
+def sparse_mask(bench_model: BenchmarkModel, keep: float | None, multiple: int) -> tuple[Mask, Path | None]:
     """Return the part to measure, and the folder of its files where it was exported before.
 
     `keep` is the largest share of the parameters; None takes the personal part of the bundle, or else 0.3.
     """
-    personal = subject.personal
+    personal = bench_model.personal
     if keep is None and personal is not None and (personal / "mask.safetensors").is_file():
-        return decode_mask((personal / "mask.safetensors").read_bytes(), subject.bundle.graph), personal
+        return decode_mask((personal / "mask.safetensors").read_bytes(), bench_model.bundle.graph), personal
     share = 0.3 if keep is None else keep
     if not 0 < share <= 1:
         raise EdgeFLError(f"--keep is {share:g}", fix="Give a share of the parameters above 0 and at most 1.")
-    graph = subject.bundle.graph
+    graph = bench_model.bundle.graph
     return widest(graph, lambda cost: cost.parameters <= share * graph.parameters, multiple=multiple), None
 
 
@@ -70,18 +70,18 @@ def sparse_mask(subject: Subject, keep: float | None, multiple: int) -> tuple[Ma
 class _Maker:
     """Makes the files of one subject."""
 
-    subject: Subject
+    bench_model: BenchmarkModel
     samples: Array
     """To take the ranges of 8-bit activations from."""
     folder: Path
 
     def onnx(self, mask: Mask, int8: bool) -> tuple[bytes, bytes | None]:
         """Return a model, and its weights where they are inputs."""
-        bundle = self.subject.bundle
+        bundle = self.bench_model.bundle
         if INFER not in bundle.files:
             raise EdgeFLError("the built-in graphs only train", fix="Export the model elsewhere, and give --bundle.")
-        part = gather(mask, self.subject.weights)
-        if not is_here("onnx"):
+        part = gather(mask, self.bench_model.weights)
+        if not is_installed("onnx"):
             if int8:
                 raise EdgeFLError("8-bit models are made with the package onnx", fix="Install it, or export --int8.")
             return bundle.files[INFER], encode_weights(part, {"model": bundle.graph.digest})
@@ -95,19 +95,19 @@ class _Maker:
 
     def executorch(self, mask: Mask, int8: bool) -> tuple[bytes, None]:
         """Return a program."""
-        without = lacking(("torch", "executorch"), "Compiling for ExecuTorch", "export")
+        without = missing_dependency(("torch", "executorch"), "Compiling for ExecuTorch", "export")
         if without is not None:
             raise without
-        source = self.subject.source
+        source = self.bench_model.source
         if source is None:
-            raise EdgeFLError(self.subject.no_source, fix="Export the program with it: --format executorch.")
+            raise EdgeFLError(self.bench_model.no_source, fix="Export the program with it: --format executorch.")
         from export.benchmark_steps import compiled_prediction
 
-        return compiled_prediction(source, mask, self.subject.weights, self.samples if int8 else None), None
+        return compiled_prediction(source, mask, self.bench_model.weights, self.samples if int8 else None), None
 
 
-def make_parts(
-    subject: Subject,
+def make_inference_files(
+    bench_model: BenchmarkModel,
     mask: Mask,
     exported: Path | None,
     *,
@@ -118,8 +118,8 @@ def make_parts(
     progress: Callable[[str], None],
 ) -> InferenceFiles:
     """Write the files of every form for every engine; `exported` has those of the mask that were made before."""
-    maker, parts = _Maker(subject, samples, folder), InferenceFiles()
-    masks = {"dense": full_mask(subject.bundle.graph), "sparse": mask}
+    maker, parts = _Maker(bench_model, samples, folder), InferenceFiles()
+    masks = {"dense": full_mask(bench_model.bundle.graph), "sparse": mask}
     for engine in engines:
         for form in forms:
             width, _, int8 = form.partition(" ")

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edgefl.bench.race import Racer, energies, race, starting
-from edgefl.bench.spread import CLEAR, Times, ratio_of
+from edgefl.bench.engine_processes import EngineProcess, energy_per_run, run_interleaved, started_processes
+from edgefl.bench.timing import CLEAR, Times, ratio_of
 from edgefl.errors import EdgeFLError
 
-__all__ = ["BASELINE", "Finish", "MeasuringTime", "measured", "noise_notes", "source_notes"]
+__all__ = ["BASELINE", "EngineMeasurement", "MeasuringTime", "measure_processes", "noise_notes", "source_notes"]
 
 BASELINE = "baseline"
 """The verdict on a ratio of something to itself."""
@@ -41,7 +41,7 @@ class MeasuringTime:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Finish:
+class EngineMeasurement:
     """What was measured of one racer."""
 
     times: Times
@@ -61,45 +61,47 @@ class Finish:
             "accuracy": None if self.accuracy is None else dict(self.accuracy),
         }
 
-    def ratio_to(self, other: "Finish", against: str, *, inverse: bool = False) -> dict[str, Any]:
+    def ratio_to(self, other: "EngineMeasurement", against: str, *, inverse: bool = False) -> dict[str, Any]:
         """Return its time over another's; the other's over its own, which is a speed-up, if inverse."""
         over, under = (other, self) if inverse else (self, other)
         figures = ratio_of(over.times, under.times).figures(against)
         return figures | ({"verdict": BASELINE} if other is self else {})
 
 
-def measured(
+def measure_processes(
     commands: Mapping[str, Sequence[str]],
     pace: MeasuringTime,
     *,
-    judge: Path | None = None,
+    samples: Path | None = None,
     progress: Callable[[str], None] = lambda step: None,
-) -> tuple[dict[str, Finish], dict[str, str]]:
+) -> tuple[dict[str, EngineMeasurement], dict[str, str]]:
     """Race these commands; return what was measured, and who could not start and why."""
     progress("starting")
-    with starting(commands) as field:
-        racers = field.racers
+    with started_processes(commands) as field:
+        processes = field.processes
         progress("warming up")
-        race(racers, 0, pace.warm_up)
-        memory = {name: racer.ask("memory") for name, racer in racers.items()}
+        run_interleaved(processes, 0, pace.warm_up)
+        memory = {name: process.ask("memory") for name, process in processes.items()}
         progress(f"racing, {pace.turns} turns")
-        times = race(racers, pace.turns, 0)
+        times = run_interleaved(processes, pace.turns, 0)
         progress("energy")
-        joules = energies(racers, pace.energy_seconds) if pace.energy_seconds else {}
+        joules = energy_per_run(processes, pace.energy_seconds) if pace.energy_seconds else {}
         progress("answers")
-        answers = {} if judge is None else {name: _judged(racer, judge) for name, racer in racers.items()}
+        answers = {} if samples is None else {name: _evaluated(process, samples) for name, process in processes.items()}
         found = {
-            name: Finish(times[name], racers[name].facts, memory[name], joules.get(name), answers.get(name))
-            for name in racers
+            name: EngineMeasurement(
+                times[name], processes[name].facts, memory[name], joules.get(name), answers.get(name)
+            )
+            for name in processes
         }
     return found, dict(field.missing)
 
 
-def _judged(racer: Racer, samples: Path) -> dict[str, Any]:
-    return racer.ask("judge", file=str(samples))
+def _evaluated(process: EngineProcess, samples: Path) -> dict[str, Any]:
+    return process.ask("evaluate", file=str(samples))
 
 
-def source_notes(found: Mapping[str, Finish]) -> list[str]:
+def source_notes(found: Mapping[str, EngineMeasurement]) -> list[str]:
     """Return where memory and energy come from, each with its label."""
     notes = []
     for what, values in (

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from edgefl.bench.benchmark_model import missing_dependency
 from edgefl.bench.report import BenchReport, busy_note, load_now
-from edgefl.bench.subject import lacking
 from edgefl.errors import EdgeFLError
 from edgefl.planning import Block, FreezingDevice, FreezingPlan, PlanningMethod, freezing_plan
 from edgefl.values import Budget
@@ -43,7 +43,7 @@ def plan_report(
         raise EdgeFLError(f"there is no method {', '.join(unknown)!r}", fix=f"Known are {', '.join(PlanningMethod)}.")
     if not sizes or min(sizes) < 1:
         raise EdgeFLError(f"the fleets have {list(sizes)} devices", fix="Give numbers of at least 1.")
-    without = lacking(("scipy",), "Planning", "coordinator")
+    without = missing_dependency(("scipy",), "Planning", "coordinator")
     if without is not None:
         raise without
     import scipy.optimize  # noqa: F401  what takes a second to import is no planner's time

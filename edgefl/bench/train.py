@@ -12,11 +12,11 @@ from typing import Any
 
 from device_runtime.engines import ENGINES as INSTALLABLE
 from edgefl.artifacts.bundle import GRAPH, TRAIN
+from edgefl.bench.benchmark_model import BenchmarkModel, missing_dependency
+from edgefl.bench.engine_job import PYTORCH, EngineJob, command_of
 from edgefl.bench.inference_files import ENGINES
-from edgefl.bench.job import PYTORCH, Job, command_of
-from edgefl.bench.measurements import Finish, MeasuringTime, measured, noise_notes, source_notes
+from edgefl.bench.measurements import EngineMeasurement, MeasuringTime, measure_processes, noise_notes, source_notes
 from edgefl.bench.report import BenchReport, busy_note, load_now
-from edgefl.bench.subject import Subject, lacking
 from edgefl.errors import EdgeFLError
 from edgefl.masks import Mask, freeze, full_mask, gather, leading_channels
 from edgefl.wire import encode_mask, encode_weights
@@ -53,29 +53,29 @@ class TrainRequest:
             raise EdgeFLError(f"the batch sizes are {self.batches}", fix="Give numbers of at least 1.")
 
 
-def train_model(subject: Subject, order: TrainRequest) -> BenchReport:
+def train_model(bench_model: BenchmarkModel, request: TrainRequest) -> BenchReport:
     """Race the engines on a model, at each batch size."""
     load = load_now()
     rows: list[dict[str, Any]] = []
     missing: dict[str, str] = {}
     notes: list[str] = []
-    for batch in order.batches:
+    for batch in request.batches:
         with tempfile.TemporaryDirectory() as name:
-            field = _Field(subject, order, batch, Path(name))
+            field = _Field(bench_model, request, batch, Path(name))
             commands = field.commands()
-            found, failed = measured(commands, order.pace, progress=order.progress)
+            found, failed = measure_processes(commands, request.pace, progress=request.progress)
         missing |= field.missing | failed
         rows += _rows(field, found)
         notes += [note for note in [*source_notes(found), *_loss_notes(found)] if note not in notes]
-    setting = {"model": subject.name, "batches": list(order.batches), **order.pace.setting()}
+    setting = {"model": bench_model.name, "batches": list(request.batches), **request.pace.setting()}
     return BenchReport("train", setting, rows, missing, [*notes, *noise_notes(rows, "time"), *busy_note(load)])
 
 
 class _Field:
     """The racers of one batch size: their files, and who is missing."""
 
-    def __init__(self, subject: Subject, order: TrainRequest, batch: int, folder: Path) -> None:
-        self._subject, self._order, self._folder = subject, order, folder
+    def __init__(self, bench_model: BenchmarkModel, request: TrainRequest, batch: int, folder: Path) -> None:
+        self._subject, self._order, self._folder = bench_model, request, folder
         self.batch = batch
         self.missing: dict[str, str] = {}
         self.about: dict[str, dict[str, Any]] = {}
@@ -104,16 +104,16 @@ class _Field:
                 found[name] = command_of(job, self._folder / f"job-{len(found)}.json")
         return found
 
-    def _job(self, engine: str, part: str) -> Job:
-        subject, manifest = self._subject, self._subject.bundle.manifest
-        mask = PARTS[part](full_mask(subject.bundle.graph))
+    def _job(self, engine: str, part: str) -> EngineJob:
+        bench_model, manifest = self._subject, self._subject.bundle.manifest
+        mask = PARTS[part](full_mask(bench_model.bundle.graph))
         model: Path | None = None
         if engine == PYTORCH:
             self._need_source("PyTorch", ("torch",))
         else:
             model = self._file(f"{part}.{engine}", self._program(engine, mask))
-        weights = encode_weights(gather(mask, subject.weights), {"mask": mask.digest})
-        return Job(
+        weights = encode_weights(gather(mask, bench_model.weights), {"mask": mask.digest})
+        return EngineJob(
             task="train",
             engine=engine,
             threads=self._order.pace.threads,
@@ -121,18 +121,18 @@ class _Field:
             model=None if model is None else str(model),
             weights=str(self._file(f"{part}.weights", weights)),
             mask=str(self._file(f"{part}.mask", encode_mask(mask))),
-            graph=str(self._file("graph.json", subject.bundle.files[GRAPH])),
+            graph=str(self._file("graph.json", bench_model.bundle.files[GRAPH])),
             shape=tuple(manifest.input_shape),
             dtype=manifest.input_dtype.value,
             outputs=manifest.outputs,
             loss=manifest.loss,
-            source=subject.target,
-            classes=None if ":" in str(subject.target) else manifest.outputs,
+            source=bench_model.target,
+            classes=None if ":" in str(bench_model.target) else manifest.outputs,
         )
 
     def _program(self, engine: str, mask: Mask) -> bytes:
         package, extra, _ = INSTALLABLE[engine]
-        without = lacking((package,), f"The engine {engine!r}", extra)
+        without = missing_dependency((package,), f"The engine {engine!r}", extra)
         if without is not None:
             raise without
         if engine == "onnx":
@@ -144,7 +144,7 @@ class _Field:
         return compiled_step(self._subject.source, mask, self.batch, self._subject.bundle.manifest.loss)
 
     def _need_source(self, action: str, packages: tuple[str, ...]) -> None:
-        without = lacking(packages, action, "export")
+        without = missing_dependency(packages, action, "export")
         if without is not None:
             raise without
         if self._subject.source is None:
@@ -156,27 +156,27 @@ class _Field:
         return path
 
 
-def _rows(field: _Field, found: Mapping[str, Finish]) -> list[dict[str, Any]]:
+def _rows(field: _Field, found: Mapping[str, EngineMeasurement]) -> list[dict[str, Any]]:
     """Return a row for each racer: its time as a multiple of PyTorch's, and a part's of its engine's whole model."""
     base = field.name(PYTORCH, "full")
     rows = []
-    for name, finish in found.items():
+    for name, measurement in found.items():
         about = field.about[name]
         whole = field.name(about["engine"], "full")
         rows.append(
             {
                 "name": name,
                 **about,
-                "time": finish.ratio_to(found[base], base) if base in found else None,
-                "of_whole": finish.ratio_to(found[whole], whole) if whole in found and whole != name else None,
-                "loss": finish.facts.get("loss"),
-                **finish.figures(),
+                "time": measurement.ratio_to(found[base], base) if base in found else None,
+                "of_whole": measurement.ratio_to(found[whole], whole) if whole in found and whole != name else None,
+                "loss": measurement.facts.get("loss"),
+                **measurement.figures(),
             }
         )
     return rows
 
 
-def _loss_notes(found: Mapping[str, Finish]) -> list[str]:
+def _loss_notes(found: Mapping[str, EngineMeasurement]) -> list[str]:
     """Say whether the engines that train the whole model agree on what it is."""
     losses = {name: one.facts["loss"] for name, one in found.items() if ", half" not in name and "loss" in one.facts}
     if len(losses) < 2:

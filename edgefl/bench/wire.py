@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from edgefl.bench.benchmark_model import BenchmarkModel
 from edgefl.bench.report import BenchReport
-from edgefl.bench.strong_device import strong_device
-from edgefl.bench.subject import Subject
 from edgefl.bench.timing import timed
+from edgefl.bench.unlimited_device import unlimited_device
 from edgefl.errors import EdgeFLError
 from edgefl.local_rules.descent import weight_tensors
 from edgefl.masks import Weights, full_mask, gather, random_channels
@@ -61,12 +61,12 @@ class _Case:
     """A body that was checked when it came: its arrays are views."""
 
 
-def wire_report(subject: Subject, *, turns: int = 15) -> BenchReport:
+def wire_report(bench_model: BenchmarkModel, *, turns: int = 15) -> BenchReport:
     """Measure every codec and every uplink on a model."""
     if turns < 2:
         raise EdgeFLError(f"--turns is {turns}", fix="Give at least 2.")
-    graph = subject.bundle.graph
-    cases = [*_codecs(graph, subject.weights), *_uplinks(graph, subject.weights)]
+    graph = bench_model.bundle.graph
+    cases = [*_codecs(graph, bench_model.weights), *_uplinks(graph, bench_model.weights)]
     data = {case.name: case.write() for case in cases}
     tasks: dict[str, Callable[[], object]] = {}
     for case in cases:
@@ -142,12 +142,12 @@ def uplinks() -> dict[str, tuple[str, Mapping[str, Setting]]]:
 def _uplinks(graph: ModelGraph, weights: Weights) -> Iterator[_Case]:
     """Return what each uplink sends for a device that can train the whole model."""
     round_context = RoundContext(0, _ROUNDS, 0)
-    fleet = [Participant("device", strong_device(), Budget(), samples=100)]
+    fleet = [Participant("device", unlimited_device(), Budget(), samples=100)]
     for title, (name, settings) in uplinks().items():
         strategy = strategy_of(name, settings)
         model = strategy.begin(graph, weights)
-        order = strategy.plan(model, fleet, round_context)["device"]
-        report = upload_report(model, order, round_context)
+        task = strategy.plan(model, fleet, round_context)["device"]
+        report = upload_report(model, task, round_context)
         read: Callable[[bytes], Any] = partial(decode_result, graph=graph)
         again: Callable[[bytes], Any] = partial(decode_result, graph=graph, known=report.result)
-        yield _Case(title, "uplink", order.mask.cost.parameters, partial(encode_result, report, graph), read, again)
+        yield _Case(title, "uplink", task.mask.cost.parameters, partial(encode_result, report, graph), read, again)

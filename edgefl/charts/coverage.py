@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 from edgefl.charts.device_parts import DevicePart
 from edgefl.charts.figure import Figure, bars, layout, names_axis, plain
-from edgefl.charts.words import plural
+from edgefl.values.formatting import pluralise
 
-__all__ = ["coverage_picture"]
+__all__ = ["coverage_chart"]
 
 _MOST_NAMED = 4
 _MANY_LAYERS = 12
 """Beyond, their names are written at an angle."""
 
 
-def coverage_picture(parts: Sequence[DevicePart]) -> Figure | None:
+def coverage_chart(parts: Sequence[DevicePart]) -> Figure | None:
     """Draw of every layer how many devices train it, and how many have it frozen."""
     if not parts or not parts[0].layers:
         return None
@@ -47,10 +47,10 @@ def coverage_picture(parts: Sequence[DevicePart]) -> Figure | None:
 def _summary(layers: Sequence[str], trained: Sequence[int], devices: int) -> str:
     least, most = min(trained), max(trained)
     if least == most:
-        return f"Every layer is trained by {least:,} of {plural(devices, 'device')}."
+        return f"Every layer is trained by {least:,} of {pluralise(devices, 'device')}."
     weakest = [name for name, count in zip(layers, trained, strict=True) if count == least]
     more = f" and {len(weakest) - _MOST_NAMED} more" if len(weakest) > _MOST_NAMED else ""
     return (
-        f"A layer is trained by {least:,} to {most:,} of {plural(devices, 'device')}; by the fewest: "
+        f"A layer is trained by {least:,} to {most:,} of {pluralise(devices, 'device')}; by the fewest: "
         f"{', '.join(weakest[:_MOST_NAMED])}{more}."
     )

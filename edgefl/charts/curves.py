@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from edgefl.charts.figure import Figure, band, bars, layout, line, number
-from edgefl.charts.words import joules, ordinary, seconds, share, size
+from edgefl.values.formatting import format_bytes, format_joules, format_number, format_percent, format_seconds
 
 __all__ = [
     "PERCENT_AXIS",
@@ -70,8 +70,8 @@ def accuracy_curve(points: Points, *, rounds: int, on: str) -> Figure | None:
     return Figure(
         name="accuracy",
         title="Accuracy of the global model",
-        summary=f"From {share(ys[0])} after round {xs[0]} to {share(ys[-1])} after round {xs[-1]}; "
-        f"best {share(best[1])}, after round {best[0]}. On {on}.",
+        summary=f"From {format_percent(ys[0])} after round {xs[0]} to {format_percent(ys[-1])} after round {xs[-1]}; "
+        f"best {format_percent(best[1])}, after round {best[0]}. On {on}.",
         traces=(line(xs, ys, name="global model", form=".1%"),),
         layout=_over_rounds(rounds, "accuracy", yaxis=PERCENT_AXIS),
     )
@@ -86,7 +86,7 @@ def loss_curve(points: Sequence[tuple[int, float | None]], *, rounds: int, on: s
     return Figure(
         name="loss",
         title="Loss of the global model",
-        summary=f"Mean cross-entropy on {on}: {_from_to(ys, ordinary)}.",
+        summary=f"Mean cross-entropy on {on}: {_from_to(ys, format_number)}.",
         traces=(line(xs, ys, name="global model"),),
         layout=_over_rounds(rounds, "cross-entropy"),
     )
@@ -101,7 +101,7 @@ def own_accuracy_curve(values: Spread, *, rounds: int) -> Figure | None:
         title="Accuracy of devices' own models",
         axis="accuracy",
         what="Each device on its own test samples, right after its training",
-        say=share,
+        say=format_percent,
         form=".1%",
         yaxis=PERCENT_AXIS,
     )
@@ -116,7 +116,7 @@ def training_loss_curve(values: Spread, *, rounds: int) -> Figure | None:
         title="Training loss on devices",
         axis="loss",
         what="Each device's mean over its last pass",
-        say=ordinary,
+        say=format_number,
     )
 
 
@@ -153,8 +153,8 @@ def traffic_curve(places: Sequence[int], up: Sequence[int], down: Sequence[int],
     return Figure(
         name="traffic",
         title="Bytes up and down",
-        summary=f"All devices of a round: {size(sum(up) / len(up))} up and {size(sum(down) / len(down))} down on "
-        f"average, {counted}.",
+        summary=f"All devices of a round: {format_bytes(sum(up) / len(up))} up and "
+        f"{format_bytes(sum(down) / len(down))} down on average, {counted}.",
         traces=(
             line(places, [one / _MIB for one in up], name="up"),
             line(places, [one / _MIB for one in down], name="down", place=1),
@@ -171,7 +171,7 @@ def energy_curve(points: Points, *, rounds: int, label: str, source: str) -> Fig
     return Figure(
         name="energy",
         title="Energy",
-        summary=f"All devices of a round: {joules(sum(ys) / len(ys))} on average. {source}",
+        summary=f"All devices of a round: {format_joules(sum(ys) / len(ys))} on average. {source}",
         traces=(line(xs, ys, name=f"{label} joules"),),
         layout=_over_rounds(rounds, f"J, {label}"),
     )
@@ -186,8 +186,8 @@ def time_curve(
     return Figure(
         name="time",
         title=f"{label.capitalize()} time of a round",
-        summary=f"{seconds(sum(whole) / len(whole))} on average, {seconds(max(whole))} at the most: until the last "
-        f"device is back, or until the deadline. {source}",
+        summary=f"{format_seconds(sum(whole) / len(whole))} on average, {format_seconds(max(whole))} at the most: "
+        f"until the last device is back, or until the deadline. {source}",
         traces=(line(places, whole, name="the round"), line(places, middle, name="median device", place=1)),
         layout=_over_rounds(len(places), f"s, {label}", showlegend=True),
     )

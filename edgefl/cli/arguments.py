@@ -30,13 +30,13 @@ def settings(words: Sequence[str]) -> "dict[str, Setting]":
 def quantity(kind: Any, text: str, option: str) -> float:
     """Return an amount such as '2 min' or 600 in the unit of a quantity of `edgefl.values`."""
     from edgefl.values import FieldError
-    from edgefl.values.records import shape_of
+    from edgefl.values.dataclass_fields import field_type_of
 
     try:
         value: object = float(text)
     except ValueError:
         value = text
     try:
-        return float(shape_of(kind).read(value))
+        return float(field_type_of(kind).read(value))
     except FieldError as error:
         raise EdgeFLError(f"{option} {error.says}", fix=error.fix) from None

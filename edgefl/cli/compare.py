@@ -42,7 +42,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run(args: argparse.Namespace) -> int:
     """Read the runs, print the comparison, write the page."""
-    from edgefl.cli.fed.tables import print_json
+    from edgefl.cli.tables import print_json
     from edgefl.report import comparison_of
     from edgefl.simulation.run_folder import read_run
     from edgefl.values import printable
@@ -67,10 +67,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(compared: "Comparison") -> None:
-    from edgefl.charts.words import FIGURES, change
-    from edgefl.cli.fed.tables import table
-    from edgefl.report.comparison import SHARES
-    from edgefl.values import printable
+    from edgefl.cli.tables import table
+    from edgefl.report.comparison import FIGURES, SHARES
+    from edgefl.values.formatting import format_change, printable
 
     heads = [title.lower() for _, title, _ in FIGURES]
     rows = [
@@ -83,7 +82,7 @@ def _print(compared: "Comparison") -> None:
         (
             row.name,
             row.strategy,
-            *(change(row.differences[name], points=name in SHARES) or None for name, _, _ in FIGURES),
+            *(format_change(row.differences[name], points=name in SHARES) or None for name, _, _ in FIGURES),
         )
         for row in others
     ]

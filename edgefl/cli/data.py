@@ -119,7 +119,7 @@ def run_list(args: argparse.Namespace) -> int:
 def run_show(args: argparse.Namespace) -> int:
     """Print a data set and a picture of its partition."""
     from edgefl.data import load, parse_scheme, partition, plot_format, save_plot, text_picture
-    from edgefl.data.partition_picture import WIDTH
+    from edgefl.data.partition_text import WIDTH
 
     # What is wrong with the words is said before a large file is read.
     parse_scheme(args.partition)
@@ -183,7 +183,7 @@ def _as_json(dataset: "Dataset", divided: "Partition", counts: "NDArray[Any]") -
 
 
 def _can_print_shades() -> bool:
-    from edgefl.data.partition_picture import SHADES
+    from edgefl.data.partition_text import SHADES
 
     try:
         SHADES.encode(sys.stdout.encoding or "ascii")

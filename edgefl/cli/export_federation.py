@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from edgefl.cli.fed.api import Api, add_coordinator, connect, model_of
-from edgefl.cli.fed.tables import print_json
+from edgefl.cli.tables import print_json
 from edgefl.errors import ExportError
 
 __all__ = ["add_options", "fetched", "run"]

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from edgefl import __version__
 from edgefl.cli import compare, completion, data, export, inspect, join, plan, predict, profile, report, serve, simulate
-from edgefl.cli.bench import verb as bench
-from edgefl.cli.fed import verb as fed
+from edgefl.cli.bench import parser as bench
+from edgefl.cli.fed import parser as fed
 from edgefl.errors import EdgeFLError
 
 __all__ = ["main", "make_parser"]
@@ -100,7 +100,7 @@ def _drop_output() -> None:
 
 
 def _fail(problem: str, fix: str, code: int) -> int:
-    from edgefl.values.words import printable
+    from edgefl.values.formatting import printable
 
     if os.environ.get("EDGEFL_DEBUG") == "1":
         traceback.print_exc()

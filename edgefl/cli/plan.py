@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgefl.cli.missing_extra import needing
+from edgefl.cli.optional_dependencies import requires_extra
 from edgefl.errors import EdgeFLError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _add_work(group: "argparse._ArgumentGroup") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Plan, print, draw."""
-    with needing("simulate", action="Planning"):
+    with requires_extra("simulate", action="Planning"):
         return _run(args)
 
 
@@ -237,8 +237,10 @@ def _counted(word: str) -> tuple[Path, int]:
 
 
 def _print(rows: Sequence[dict[str, Any]], planned: _Planned) -> None:
-    from edgefl.cli.fed.tables import percent, table
-    from edgefl.values.words import bytes_in_words, seconds_in_words
+    from edgefl.cli.tables import table
+    from edgefl.values.formatting import format_bytes as bytes_in_words
+    from edgefl.values.formatting import format_percent as percent
+    from edgefl.values.formatting import format_seconds as seconds_in_words
 
     head = ("device", "kept", "trained", "layers", "rule", "time", "memory", "joules", "down", "up")
     lines: list[tuple[object, ...]] = []

@@ -4,7 +4,6 @@ The device runtime is imported by the run function: it needs an engine, and the 
 """
 
 import argparse
-import math
 import os
 import sys
 from pathlib import Path
@@ -119,19 +118,15 @@ class _Bar:
 
 
 def _print(profile: "DeviceProfile") -> None:
-    from edgefl.values import describe, printable
+    from edgefl.values import describe
+    from edgefl.values.formatting import format_error_bound, printable
 
     rows = [(printable(label), printable(text)) for label, text in describe(profile)]
     width = max(len(label) for label, _ in rows)
     for label, text in rows:
         print(f"  {label:<{width}}  {text}")
     cost = profile.cost
-    sure = f"Predicted step times are typically within {_percent(cost.relative_error)} of measured ones"
+    sure = f"Predicted step times are typically within {format_error_bound(cost.relative_error)} of measured ones"
     if cost.memory_relative_error is not None:
-        sure += f", memory peaks within {_percent(cost.memory_relative_error)}"
+        sure += f", memory peaks within {format_error_bound(cost.memory_relative_error)}"
     print(f"\n{sure}.")
-
-
-def _percent(error: float) -> str:
-    """Round up: nobody was ever glad to be promised too much."""
-    return f"{max(1, math.ceil(round(100 * error, 6)))} %"

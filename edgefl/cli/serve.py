@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgefl.cli.missing_extra import needing
+from edgefl.cli.optional_dependencies import requires_extra
 from edgefl.errors import EdgeFLError
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _server(args: argparse.Namespace) -> "tuple[Callable[..., None], ServerSettings]":
     """Return what serves, and what it is told."""
-    with needing("coordinator", action="Running a coordinator"):
+    with requires_extra("coordinator", action="Running a coordinator"):
         from coordinator.http.server import serve
         from coordinator.http.server_settings import ServerSettings
     settings = ServerSettings(

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from edgefl.cli.missing_extra import needing
+from edgefl.cli.optional_dependencies import requires_extra
 from edgefl.errors import EdgeFLError
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _add_engine(group: "argparse._ArgumentGroup") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Simulate, and say what it came to."""
-    with needing("simulate", action="Simulating"):
+    with requires_extra("simulate", action="Simulating"):
         return _run(args)
 
 

@@ -3,7 +3,7 @@
 import sys
 from typing import TYPE_CHECKING
 
-from edgefl.values import bytes_in_words, seconds_in_words
+from edgefl.values.formatting import format_bytes, format_percent, format_seconds
 
 if TYPE_CHECKING:
     from edgefl.simulation.request import SimulationRequest
@@ -43,7 +43,7 @@ class SimulationProgress:
         arrived = sum(one.fate.value == "arrived" for one in result.devices)
         self._write(
             f"{bar}round {result.number + 1}/{self._rounds}: {arrived} of {len(result.devices)} devices{accuracy}, "
-            f"{seconds_in_words(self._seconds)}, {self._joules:,.0f} J, {bytes_in_words(self._up)} up"
+            f"{format_seconds(self._seconds)}, {self._joules:,.0f} J, {format_bytes(self._up)} up"
         )
 
     def done(self) -> None:
@@ -62,7 +62,7 @@ class SimulationProgress:
 
 def summary_lines(request: "SimulationRequest", found: "Summary", *, over_http: bool = False) -> list[str]:
     """Return a run in words; over HTTP, bytes are those that were sent."""
-    graphs = f"{bytes_in_words(found.setup_bytes)} of graphs, before packing"
+    graphs = f"{format_bytes(found.setup_bytes)} of graphs, before packing"
     federation = request.federation
     classes = ", ".join(kind.name for kind in request.classes)
     fates = [f"{count} {word}" for word, count in (("late", found.late), ("lost", found.lost)) if count]
@@ -74,17 +74,17 @@ def summary_lines(request: "SimulationRequest", found: "Summary", *, over_http: 
         f"on the devices      {_percent(found.personal_before)} before, {_percent(found.personal_after)} after "
         "personalisation",
         f"their models        {_percent(found.kept_fraction)} of the parameters",
-        f"simulated           {seconds_in_words(found.simulated_seconds)}, {_joules(found.joules)}",
+        f"simulated           {format_seconds(found.simulated_seconds)}, {_joules(found.joules)}",
         f"updates             {found.updates} counted{''.join(', ' + one for one in fates)}",
-        f"bytes               {bytes_in_words(found.up_bytes)} up, {bytes_in_words(found.down_bytes)} down, "
+        f"bytes               {format_bytes(found.up_bytes)} up, {format_bytes(found.down_bytes)} down, "
         f"{'as sent' if over_http else graphs}",
-        f"here                {seconds_in_words(found.wall_seconds)}",
+        f"here                {format_seconds(found.wall_seconds)}",
     ]
     return [line for line in lines if "unknown" not in line or line.startswith("simulated")]
 
 
 def _percent(share: float | None) -> str:
-    return "unknown" if share is None else f"{share:.1%}"
+    return "unknown" if share is None else format_percent(share, unit="%")
 
 
 def _joules(amount: float | None) -> str:

@@ -7,14 +7,13 @@ of the default set comes with scikit-learn, which is never imported.
 """
 
 from edgefl.data.catalogue import CatalogueEntry, catalogue, load
-from edgefl.data.dataset import Dataset
+from edgefl.data.dataset import Dataset, some_samples
 from edgefl.data.normalisation import Normalisation
-from edgefl.data.partition_picture import text_picture
 from edgefl.data.partition_plot import plot_format, save_plot
+from edgefl.data.partition_text import text_picture
 from edgefl.data.partitions import SCHEMES, Partition, Scheme, parse_scheme, partition
 from edgefl.data.samples import Samples
 from edgefl.data.splits import ClientSplit, matched_test, split_clients
-from edgefl.data.subset import some_samples
 
 __all__ = [
     "some_samples",

@@ -16,7 +16,7 @@ from edgefl.data.normalisation import Normalisation
 from edgefl.data.samples import Samples, frozen
 from edgefl.errors import DataError
 
-__all__ = ["Dataset", "Part", "MOST_CLASSES"]
+__all__ = ["MOST_CLASSES", "Dataset", "Part", "some_samples"]
 
 Part = Literal["train", "test"]
 
@@ -148,3 +148,16 @@ class Dataset:
         everything = Samples(features, np.concatenate([self.train.labels, self.test.labels]), owners)
         nothing = Samples(features[:0], everything.labels[:0], None if owners is None else owners[:0])
         return replace(self, train=everything, test=nothing)
+
+
+def some_samples(dataset: Dataset, train: int | None, test: int | None) -> Dataset:
+    """Return a data set with at most so many training and test samples; None is all of them."""
+    return replace(dataset, train=_some(dataset.train, train), test=_some(dataset.test, test))
+
+
+def _some(samples: Samples, count: int | None) -> Samples:
+    if count is None or count >= len(samples):
+        return samples
+    chosen = np.sort(np.random.default_rng(0).permutation(len(samples))[:count])
+    owners = None if samples.owners is None else samples.owners[chosen]
+    return Samples(samples.features[chosen], samples.labels[chosen], owners)

@@ -36,7 +36,7 @@ from edgefl.masks import Array, BoolArray
 from edgefl.noise import bits, derive, symmetric
 from edgefl.values import check_fields
 from edgefl.wire import Bits, Dense, Payload
-from edgefl.wire.checks import check_finite
+from edgefl.wire.codecs.checks import check_finite
 
 __all__ = ["MaskKind", "MaskedNoise", "Masking", "noise_of", "rebuild"]
 

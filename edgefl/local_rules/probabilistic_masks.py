@@ -35,7 +35,7 @@ from edgefl.masks import Array, Mask, Weights
 from edgefl.noise import derive
 from edgefl.values import Dimension, Quantity, check_fields
 from edgefl.wire import Counts
-from edgefl.wire.checks import check_finite
+from edgefl.wire.codecs.checks import check_finite
 
 __all__ = ["Extraction", "Granularity", "ProbabilisticMasks", "extract", "maskable"]
 

@@ -35,7 +35,7 @@ from edgefl.masks import Array, BoolArray, Mask, gather
 from edgefl.noise import bits, derive, unit
 from edgefl.values import Count, check_fields
 from edgefl.wire import Bits, Dense, Payload
-from edgefl.wire.checks import check_finite
+from edgefl.wire.codecs.checks import check_finite
 
 __all__ = ["SampledMasks", "drawn", "random_weights"]
 

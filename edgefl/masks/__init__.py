@@ -9,10 +9,10 @@ choice.py    the plain ways to choose a mask
 """
 
 from edgefl.masks.algebra import holders, overlap, union
-from edgefl.masks.blocks import Box, add_changes, boxes, changes
-from edgefl.masks.choice import freeze, full_mask, kept_width, leading_channels, random_channels
+from edgefl.masks.block_changes import Box, add_changes, boxes, changes
+from edgefl.masks.constructors import freeze, full_mask, kept_width, leading_channels, random_channels
+from edgefl.masks.gather_scatter import Array, Weights, add_at, check_weights, gather, scatter
 from edgefl.masks.mask import BoolArray, IndexArray, Mask
-from edgefl.masks.slicing import Array, Weights, add_at, check_weights, gather, scatter
 
 __all__ = [
     "Mask",

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from edgefl.errors import MaskError
+from edgefl.masks.gather_scatter import add_at
 from edgefl.masks.mask import BoolArray, IndexArray, Mask
-from edgefl.masks.slicing import add_at
 from edgefl.model_graph import ModelGraph
 
 __all__ = ["holders", "overlap", "union"]

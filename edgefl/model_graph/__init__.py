@@ -7,8 +7,8 @@ builder.py   describing a model by hand
 
 from edgefl.model_graph.builder import GraphBuilder, Signal
 from edgefl.model_graph.cost import Cost, cost_of, kept_shape
+from edgefl.model_graph.elements import ChannelGroup, Dtype, Fixed, Layer, Span, TensorRole, TensorSpec, Term
 from edgefl.model_graph.graph import ModelGraph
-from edgefl.model_graph.parts import ChannelGroup, Dtype, Fixed, Layer, Span, TensorRole, TensorSpec, Term
 
 __all__ = [
     "ModelGraph",

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from edgefl.errors import MaskError
+from edgefl.model_graph.elements import ChannelGroup, Fixed, Layer, Span, TensorRole, TensorSpec, Term
 from edgefl.model_graph.graph import ModelGraph
-from edgefl.model_graph.parts import ChannelGroup, Fixed, Layer, Span, TensorRole, TensorSpec, Term
 
 __all__ = ["GraphBuilder", "Signal"]
 

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 from edgefl.errors import MaskError
-from edgefl.model_graph.parts import MAX_STACKS, ChannelGroup, Layer, Span, TensorSpec
+from edgefl.model_graph.elements import MAX_STACKS, ChannelGroup, Layer, Span, TensorSpec
 
 __all__ = ["check_groups", "check_layers", "check_tensors"]
 

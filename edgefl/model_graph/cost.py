@@ -13,8 +13,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from edgefl.errors import MaskError
+from edgefl.model_graph.elements import Layer, TensorRole, TensorSpec, Term
 from edgefl.model_graph.graph import ModelGraph
-from edgefl.model_graph.parts import Layer, TensorRole, TensorSpec, Term
 
 __all__ = ["Cost", "cost_of", "kept_shape"]
 

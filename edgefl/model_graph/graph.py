@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from edgefl.model_graph.checks import check_groups, check_layers, check_tensors
-from edgefl.model_graph.parts import ChannelGroup, Fixed, Layer, Span, TensorRole, TensorSpec
+from edgefl.model_graph.elements import ChannelGroup, Fixed, Layer, Span, TensorRole, TensorSpec
 from edgefl.values import Count, Digest, Name, check_fields, digest_of, document, dumps
 
 __all__ = ["ModelGraph"]

@@ -1,18 +1,25 @@
 """Runs side by side: what each came to, how far that is from the first one, and what was asked differently."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edgefl.charts.words import plural
 from edgefl.report.headlines import name_of, so_far
 from edgefl.simulation.request import SimulationRequest
 from edgefl.simulation.run_folder import Run
 from edgefl.simulation.summary import Summary
 from edgefl.values import to_json
+from edgefl.values.formatting import (
+    format_bytes,
+    format_count,
+    format_joules,
+    format_percent,
+    format_seconds,
+    pluralise,
+)
 
-__all__ = ["SHARES", "Comparison", "RunRow", "comparison_of"]
+__all__ = ["FIGURES", "SHARES", "Comparison", "RunRow", "comparison_of"]
 
 SHARES = ("accuracy", "personal_before", "personal_after", "kept_fraction")
 """Figures whose difference is one of percentage points; of the others it is a ratio less one."""
@@ -20,6 +27,18 @@ _AMOUNTS = ("simulated_seconds", "joules", "up_bytes", "down_bytes", "updates")
 _TEST_DATA = ("data", "folder", "test_samples")
 _NOT_SET = "not set"
 _SAID_ELSEWHERE = re.compile(r"classes\..*\.(name|share|source)|federation\.(name|evaluation\.(data|folder))")
+FIGURES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+    ("accuracy", "Accuracy", format_percent),
+    ("personal_before", "Before", format_percent),
+    ("personal_after", "Personal", format_percent),
+    ("kept_fraction", "Kept", format_percent),
+    ("simulated_seconds", "Time", format_seconds),
+    ("joules", "Energy", format_joules),
+    ("up_bytes", "Up", format_bytes),
+    ("down_bytes", "Down", format_bytes),
+    ("updates", "Updates", format_count),
+)
+"""The compared fields of a run's summary: field, heading, and how its value is formatted."""
 _Fleet = Mapping[str, Mapping[str, Any]]
 """What the classes say, by their names."""
 
@@ -149,5 +168,5 @@ def _warnings(runs: Sequence[Run]) -> Iterable[str]:
         yield f"These runs are judged by different test samples ({sets}): their accuracies do not compare."
     for run, name in zip(runs, _names(runs), strict=True):
         if run.summary is None:
-            asked = plural(run.request.federation.rounds.count, "round")
+            asked = pluralise(run.request.federation.rounds.count, "round")
             yield f"{name} has not come to its end: its figures are of {len(run.rounds)} of {asked}."

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from edgefl.charts.words import FIGURES, change
-from edgefl.report.comparison import SHARES, Comparison, RunRow
-from edgefl.report.markup import Markup, element
-from edgefl.report.overlays import overlays
+from edgefl.report.comparison import FIGURES, SHARES, Comparison, RunRow
+from edgefl.report.comparison_charts import comparison_charts
+from edgefl.report.html_elements import Markup, element
 from edgefl.report.page import charts, page
 from edgefl.report.tables import table
 from edgefl.simulation.run_folder import Run
+from edgefl.values.formatting import format_change
 
 __all__ = ["comparison_page"]
 
@@ -28,7 +28,7 @@ def comparison_page(runs: Sequence[Run], compared: Comparison) -> str:
         notices=compared.warnings,
         sections=(
             ("figures", "What they came to", _figures(compared.rows)),
-            ("curves", "Over each other", charts(overlays(runs, names), columns="three")),
+            ("curves", "Over each other", charts(comparison_charts(runs, names), columns="three")),
             ("asked", "What was asked differently", _asked(compared.rows)),
         ),
     )
@@ -51,7 +51,7 @@ def _figures(rows: Sequence[RunRow]) -> Markup:
 def _cell(row: RunRow, name: str, *, first: bool) -> Markup:
     say = {figure: words for figure, _, words in FIGURES}[name]
     value = getattr(row.figures, name)
-    told = "" if first else change(row.differences[name], points=name in SHARES)
+    told = "" if first else format_change(row.differences[name], points=name in SHARES)
     return element(
         "td",
         say(value),

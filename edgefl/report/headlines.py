@@ -3,10 +3,17 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from edgefl.charts.words import NONE, count, joules, ordinary, plural, seconds, share, size
 from edgefl.simulation.device_class import DeviceClass
 from edgefl.simulation.run_folder import Run
 from edgefl.simulation.summary import Summary, summary_of
+from edgefl.values.formatting import UNKNOWN as NONE
+from edgefl.values.formatting import format_bytes as size
+from edgefl.values.formatting import format_count as count
+from edgefl.values.formatting import format_joules as joules
+from edgefl.values.formatting import format_number as ordinary
+from edgefl.values.formatting import format_percent as share
+from edgefl.values.formatting import format_seconds as seconds
+from edgefl.values.formatting import pluralise as plural
 
 __all__ = ["Headline", "asked", "headlines", "name_of", "so_far", "standing"]
 

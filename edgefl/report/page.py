@@ -9,8 +9,8 @@ import hashlib
 
 from edgefl import __version__
 from edgefl.charts.figure import Figure
-from edgefl.charts.plotly_files import own_file, plotly_js, style_ids
-from edgefl.report.markup import Markup, data_block, element, joined
+from edgefl.charts.page_assets import own_file, plotly_js, style_ids
+from edgefl.report.html_elements import Markup, data_block, element, joined
 
 __all__ = ["chart", "charts", "page", "section"]
 

@@ -1,16 +1,16 @@
 """The page about one run."""
 
-from edgefl.charts.coverage import coverage_picture
+from edgefl.charts.coverage import coverage_chart
 from edgefl.charts.figure import Figure
-from edgefl.charts.pictures import MOST_GROUPS, channel_pictures, label_picture, layer_picture
-from edgefl.charts.words import plural
-from edgefl.report.curves import curves
-from edgefl.report.devices import device_rows
+from edgefl.charts.heatmaps import MOST_GROUPS, channel_heatmaps, label_heatmap, layer_heatmap
+from edgefl.report.device_rows import device_rows
 from edgefl.report.headlines import asked, headlines, name_of, standing
-from edgefl.report.markup import Markup, element, joined
+from edgefl.report.html_elements import Markup, element, joined
 from edgefl.report.page import charts, page
+from edgefl.report.run_charts import curves
 from edgefl.report.tables import class_table, definitions, device_table, tiles
 from edgefl.simulation.run_folder import Run
+from edgefl.values.formatting import pluralise
 
 __all__ = ["run_page"]
 
@@ -23,7 +23,7 @@ def run_page(run: Run) -> str:
     return page(
         title=name_of(run),
         subtitle=f"{request.federation.strategy.name} · {request.model} on {request.data}, {request.partition} · "
-        f"{plural(request.devices, 'device')} · {plural(request.federation.rounds.count, 'round')}",
+        f"{pluralise(request.devices, 'device')} · {pluralise(request.federation.rounds.count, 'round')}",
         notices=(notice,) if notice else (),
         sections=(
             ("result", "Result", tiles(headlines(run))),
@@ -43,7 +43,7 @@ def _curves(run: Run) -> Markup:
 
 
 def _data(run: Run) -> Markup:
-    figure = label_picture([(device.device_id, device.labels) for device in run.fleet])
+    figure = label_heatmap([(device.device_id, device.labels) for device in run.fleet])
     if figure is None:
         return element("p", "The fleet has not been written yet.", class_="empty")
     return charts((figure,), columns="one")
@@ -55,12 +55,13 @@ def _masks(run: Run) -> Markup:
     groups = len(run.parts[0].channels)
     more = f" The first {MOST_GROUPS} of {groups} channel groups are shown." if groups > MOST_GROUPS else ""
     told = (
-        f"The last part that each device had; {len(run.parts):,} of {plural(len(run.fleet), 'device')} had one.{more}"
+        f"The last part that each device had; {len(run.parts):,} of {pluralise(len(run.fleet), 'device')} "
+        f"had one.{more}"
     )
     return joined(
         element("p", told, class_="hint"),
-        charts(_there(layer_picture(run.parts), coverage_picture(run.parts)), columns="one"),
-        charts(channel_pictures(run.parts)),
+        charts(_there(layer_heatmap(run.parts), coverage_chart(run.parts)), columns="one"),
+        charts(channel_heatmaps(run.parts)),
     )
 
 

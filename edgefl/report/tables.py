@@ -4,12 +4,20 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edgefl.charts.words import count, joules, rate, seconds, share, size, watts
-from edgefl.report.devices import DeviceRow
+from edgefl.report.device_rows import DeviceRow
 from edgefl.report.headlines import Headline
-from edgefl.report.markup import Markup, element
+from edgefl.report.html_elements import Markup, element
 from edgefl.simulation.device_class import DeviceClass
 from edgefl.simulation.run_folder import FleetRow
+from edgefl.values.formatting import (
+    format_byte_rate,
+    format_bytes,
+    format_count,
+    format_joules,
+    format_percent,
+    format_seconds,
+    format_watts,
+)
 
 __all__ = ["class_table", "definitions", "device_table", "table", "tiles"]
 
@@ -24,20 +32,20 @@ class _Column:
 
 
 _DEVICE_COLUMNS = (
-    _Column("Samples", lambda row: row.samples, count),
-    _Column("Kept", lambda row: row.kept_fraction, share),
-    _Column("Trained", lambda row: row.trained_fraction, share),
-    _Column("Arrived", lambda row: row.arrived, count),
-    _Column("Late", lambda row: row.late, count),
-    _Column("Lost", lambda row: row.lost, count),
-    _Column("Refused", lambda row: row.refused, count),
-    _Column("Round", lambda row: row.seconds, seconds),
-    _Column("Memory", lambda row: row.peak_bytes, size),
-    _Column("Energy", lambda row: row.joules, joules),
-    _Column("Up", lambda row: row.up_bytes, size),
-    _Column("Down", lambda row: row.down_bytes, size),
-    _Column("Before", lambda row: row.before, share),
-    _Column("After", lambda row: row.after, share),
+    _Column("Samples", lambda row: row.samples, format_count),
+    _Column("Kept", lambda row: row.kept_fraction, format_percent),
+    _Column("Trained", lambda row: row.trained_fraction, format_percent),
+    _Column("Arrived", lambda row: row.arrived, format_count),
+    _Column("Late", lambda row: row.late, format_count),
+    _Column("Lost", lambda row: row.lost, format_count),
+    _Column("Refused", lambda row: row.refused, format_count),
+    _Column("Round", lambda row: row.seconds, format_seconds),
+    _Column("Memory", lambda row: row.peak_bytes, format_bytes),
+    _Column("Energy", lambda row: row.joules, format_joules),
+    _Column("Up", lambda row: row.up_bytes, format_bytes),
+    _Column("Down", lambda row: row.down_bytes, format_bytes),
+    _Column("Before", lambda row: row.before, format_percent),
+    _Column("After", lambda row: row.after, format_percent),
 )
 _LONG_NAME = 32
 _DEVICE_NOTE = (
@@ -51,12 +59,12 @@ _CLASS_NOTE = (
 )
 _CLASS_COLUMNS = (
     _Column("Speed", lambda kind: kind.speed, lambda value: f"{value:g}"),
-    _Column("Memory", lambda kind: kind.memory_bytes, size),
-    _Column("Download", lambda kind: kind.download_bytes_per_second, rate),
-    _Column("Upload", lambda kind: kind.upload_bytes_per_second, rate),
-    _Column("Idle", lambda kind: kind.idle_watts, watts),
-    _Column("Busy", lambda kind: kind.busy_watts, watts),
-    _Column("Fails", lambda kind: kind.fails, share),
+    _Column("Memory", lambda kind: kind.memory_bytes, format_bytes),
+    _Column("Download", lambda kind: kind.download_bytes_per_second, format_byte_rate),
+    _Column("Upload", lambda kind: kind.upload_bytes_per_second, format_byte_rate),
+    _Column("Idle", lambda kind: kind.idle_watts, format_watts),
+    _Column("Busy", lambda kind: kind.busy_watts, format_watts),
+    _Column("Fails", lambda kind: kind.fails, format_percent),
 )
 
 
@@ -89,7 +97,7 @@ def class_table(classes: Sequence[DeviceClass], fleet: Sequence[FleetRow]) -> Ma
     lines = [
         (
             element("th", kind.name, scope="row"),
-            element("td", count(kinds.count(kind.name)), class_="number"),
+            element("td", format_count(kinds.count(kind.name)), class_="number"),
             *(_cell(column, kind) for column in _CLASS_COLUMNS),
             element("td", kind.source or "not said", class_="prose"),
         )

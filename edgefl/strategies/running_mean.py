@@ -24,7 +24,7 @@ from enum import StrEnum
 import numpy as np
 
 from edgefl.masks import Array, Mask, add_at, add_changes, boxes, changes
-from edgefl.masks.blocks import BLOCK
+from edgefl.masks.block_changes import BLOCK
 from edgefl.masks.mask import Selector
 from edgefl.model_graph import ModelGraph, TensorSpec
 from edgefl.strategies.strategy import ClientUpdate, Model

@@ -15,18 +15,28 @@ plain Python: it knows no numpy, no tensors, no files and no network.
     labels             measured or estimated; process, package or device
     device_profile, budget, client_plan, local_result, telemetry, protocol
     settings           scalars by name that become a dataclass, chosen by its name
-    words, describe    values in words for a person
+    formatting, describe  numbers and values as people read them
 """
 
 from edgefl.values.budget import Budget
 from edgefl.values.client_plan import ClientPlan, LocalWork, Prediction, RuleSettings, Setting
+from edgefl.values.dataclass_fields import check_fields, check_order
 from edgefl.values.describe import describe
 from edgefl.values.device_profile import CostFit, DeviceProfile, Machine, PowerSource
 from edgefl.values.field_error import FieldError
+from edgefl.values.field_types import FieldType
+from edgefl.values.formatting import (
+    format_bytes,
+    format_count,
+    format_fraction,
+    format_quantity,
+    format_seconds,
+    printable,
+)
 from edgefl.values.frozen_mapping import FrozenMapping
-from edgefl.values.labels import Provenance, Scope
 from edgefl.values.local_result import LocalResult
 from edgefl.values.protocol import Assignment, Enrolled, Enrolment, Outcome, Reason, Receipt, Refusal
+from edgefl.values.provenance import Provenance, Scope
 from edgefl.values.quantities import (
     LARGEST_INTEGER,
     Bytes,
@@ -45,12 +55,9 @@ from edgefl.values.quantities import (
     SecondsPerMultiplyAdd,
     Watts,
 )
-from edgefl.values.records import check_fields, check_order
 from edgefl.values.schema import DocumentKind, document, dumps, from_json, kinds, loads, read, to_json
 from edgefl.values.settings import chosen, settings_from, settings_of
-from edgefl.values.shapes import Shape
-from edgefl.values.telemetry import Energy, Latency, Memory, Telemetry, Thermal, Transfer
-from edgefl.values.texts import (
+from edgefl.values.strings import (
     Digest,
     Identifier,
     Name,
@@ -61,15 +68,8 @@ from edgefl.values.texts import (
     digest_of,
     timestamp_of,
 )
+from edgefl.values.telemetry import Energy, Latency, Memory, Telemetry, Thermal, Transfer
 from edgefl.values.units import Dimension
-from edgefl.values.words import (
-    bytes_in_words,
-    count_in_words,
-    fraction_in_words,
-    printable,
-    quantity_in_words,
-    seconds_in_words,
-)
 
 __all__ = [
     # the values
@@ -117,7 +117,7 @@ __all__ = [
     "check_fields",
     "check_order",
     "FrozenMapping",
-    "Shape",
+    "FieldType",
     "Quantity",
     "Dimension",
     "LARGEST_INTEGER",
@@ -147,9 +147,9 @@ __all__ = [
     # for a person
     "describe",
     "printable",
-    "bytes_in_words",
-    "seconds_in_words",
-    "count_in_words",
-    "fraction_in_words",
-    "quantity_in_words",
+    "format_bytes",
+    "format_seconds",
+    "format_count",
+    "format_fraction",
+    "format_quantity",
 ]

@@ -7,8 +7,8 @@ layers saves time and memory but not download, removing channels saves all three
 
 from dataclasses import dataclass, field, fields
 
+from edgefl.values.dataclass_fields import check_fields
 from edgefl.values.quantities import Bytes, Count, Fraction, Joules, Seconds
-from edgefl.values.records import check_fields
 from edgefl.values.schema import document
 
 __all__ = ["Budget"]

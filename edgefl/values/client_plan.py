@@ -7,10 +7,10 @@ and mask by their digests; those travel as binary bodies.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from edgefl.values.dataclass_fields import check_fields
 from edgefl.values.quantities import Bytes, Count, Joules, PositiveCount, Seconds
-from edgefl.values.records import check_fields
 from edgefl.values.schema import document
-from edgefl.values.texts import Digest, Identifier, Seed
+from edgefl.values.strings import Digest, Identifier, Seed
 
 __all__ = ["Setting", "RuleSettings", "LocalWork", "Prediction", "ClientPlan"]
 

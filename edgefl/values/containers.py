@@ -1,6 +1,6 @@
-"""Shapes that hold other shapes: a value or none, a list, a mapping.
+"""Field types that contain others: optional values, lists and mappings.
 
-`edgefl.values.records` makes them from type hints. An error inside of one gets the place of the item in its path.
+`edgefl.values.dataclass_fields` builds them from type hints. The path of an error includes the item's position.
 """
 
 from collections.abc import Callable, Mapping
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgefl.values.field_error import FieldError, shown
+from edgefl.values.field_types import FieldType
 from edgefl.values.frozen_mapping import FrozenMapping
-from edgefl.values.shapes import Shape
-from edgefl.values.texts import NAME
+from edgefl.values.strings import NAME
 
-__all__ = ["Maybe", "Series", "Table"]
+__all__ = ["OptionalType", "ListType", "MapType"]
 
 
 @dataclass(frozen=True, slots=True)
-class Maybe:
+class OptionalType:
     """`X | None`; in JSON, null stands for None."""
 
-    inner: Shape
+    inner: FieldType
 
     @property
     def words(self) -> str:
@@ -45,10 +45,10 @@ class Maybe:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class ListType:
     """`tuple[X, ...]`; in JSON, a list."""
 
-    item: Shape
+    item: FieldType
 
     @property
     def words(self) -> str:
@@ -85,10 +85,10 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class MapType:
     """`Mapping[str, X]`; in JSON, an object with free keys, which are written in sorted order."""
 
-    item: Shape
+    item: FieldType
 
     @property
     def words(self) -> str:

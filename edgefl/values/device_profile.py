@@ -5,7 +5,8 @@ Made by `edgefl profile`, sent when a device enrols, read by the planner, which 
 
 from dataclasses import dataclass, field
 
-from edgefl.values.labels import Provenance, Scope
+from edgefl.values.dataclass_fields import check_fields, check_order
+from edgefl.values.provenance import Provenance, Scope
 from edgefl.values.quantities import (
     LARGEST_INTEGER,
     Bytes,
@@ -18,9 +19,8 @@ from edgefl.values.quantities import (
     SecondsPerMultiplyAdd,
     Watts,
 )
-from edgefl.values.records import check_fields, check_order
 from edgefl.values.schema import document
-from edgefl.values.texts import Name, Timestamp
+from edgefl.values.strings import Name, Timestamp
 
 __all__ = ["Machine", "CostFit", "PowerSource", "DeviceProfile"]
 

@@ -7,12 +7,12 @@ tensors (`edgefl.wire.encode_result`): one file that a device can keep, send, an
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from edgefl.values.dataclass_fields import check_fields
 from edgefl.values.field_error import FieldError
 from edgefl.values.quantities import Count, Fraction, Real
-from edgefl.values.records import check_fields
 from edgefl.values.schema import document
+from edgefl.values.strings import Identifier
 from edgefl.values.telemetry import Telemetry
-from edgefl.values.texts import Identifier
 
 __all__ = ["LocalResult"]
 

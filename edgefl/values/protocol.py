@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from edgefl.values.client_plan import ClientPlan
+from edgefl.values.dataclass_fields import check_fields
 from edgefl.values.device_profile import DeviceProfile
 from edgefl.values.quantities import Seconds
-from edgefl.values.records import check_fields
 from edgefl.values.schema import document
-from edgefl.values.texts import Identifier, Name
+from edgefl.values.strings import Identifier, Name
 
 __all__ = ["Assignment", "Enrolled", "Enrolment", "Outcome", "Reason", "Receipt", "Refusal"]
 

@@ -18,9 +18,9 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from edgefl.errors import SchemaError
+from edgefl.values.dataclass_fields import Record
 from edgefl.values.field_error import FieldError, shown
-from edgefl.values.json_text import parse
-from edgefl.values.records import Record
+from edgefl.values.strict_json import parse
 
 __all__ = ["DocumentKind", "document", "kinds", "to_json", "from_json", "dumps", "loads", "read"]
 

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 from edgefl.errors import SchemaError
 from edgefl.values.client_plan import Setting
+from edgefl.values.dataclass_fields import Record, fields_of
 from edgefl.values.field_error import FieldError, shown
-from edgefl.values.records import Record, fields_of
-from edgefl.values.shapes import Shape
+from edgefl.values.field_types import FieldType
 from edgefl.values.unknown_fields import unknown_field
 
 __all__ = ["chosen", "settings_from", "settings_of"]
@@ -38,9 +38,9 @@ def chosen(what: str, known: Mapping[str, type[T]], name: str, settings: Mapping
         raise error.under("settings") from None
 
 
-def settings_of(cls: type) -> dict[str, Shape]:
+def settings_of(cls: type) -> dict[str, FieldType]:
     """Return what each setting of a class may be, by name."""
-    found: dict[str, Shape] = {}
+    found: dict[str, FieldType] = {}
     for name, field in fields_of(cls).items():
         if isinstance(field.shape, Record):
             found |= settings_of(field.shape.cls)
@@ -61,7 +61,7 @@ def settings_from(value: object) -> dict[str, Setting]:
     return found
 
 
-def _check_known(given: Mapping[str, Setting], known: Mapping[str, Shape]) -> None:
+def _check_known(given: Mapping[str, Setting], known: Mapping[str, FieldType]) -> None:
     for name, value in given.items():
         if name not in known:
             raise unknown_field(name, value, known)

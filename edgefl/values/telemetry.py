@@ -6,12 +6,12 @@ Each part says whether it was measured or estimated, by which source, and in whi
 
 from dataclasses import dataclass, field
 
+from edgefl.values.dataclass_fields import check_fields, check_order
 from edgefl.values.field_error import FieldError
-from edgefl.values.labels import Provenance, Scope
+from edgefl.values.provenance import Provenance, Scope
 from edgefl.values.quantities import Bytes, Celsius, Hertz, Joules, PositiveCount, Seconds, Watts
-from edgefl.values.records import check_fields, check_order
 from edgefl.values.schema import document
-from edgefl.values.texts import Name
+from edgefl.values.strings import Name
 
 __all__ = ["Latency", "Memory", "Energy", "Thermal", "Transfer", "Telemetry"]
 

@@ -9,10 +9,10 @@ import difflib
 import fractions
 from collections.abc import Mapping
 
-from edgefl.values.containers import Maybe
+from edgefl.values.containers import OptionalType
 from edgefl.values.field_error import FieldError, path_text, shown
+from edgefl.values.field_types import FieldType
 from edgefl.values.quantities import Quantity
-from edgefl.values.shapes import Shape
 from edgefl.values.units import UNITS, Dimension, Unit
 
 __all__ = ["unknown_field", "split_unit"]
@@ -75,7 +75,7 @@ def split_unit(name: str) -> tuple[str, Unit | None]:
     return name, None
 
 
-def unknown_field(key: object, value: object, known: Mapping[str, Shape]) -> FieldError:
+def unknown_field(key: object, value: object, known: Mapping[str, FieldType]) -> FieldError:
     """The error for a field that no class knows, with the best advice that there is."""
     if not isinstance(key, str):
         return FieldError(f"has the key {shown(key)}, which is not a text", fix="Write field names as texts")
@@ -89,12 +89,12 @@ def unknown_field(key: object, value: object, known: Mapping[str, Shape]) -> Fie
     return FieldError("is not a known field", fix=fix, path=(key,))
 
 
-def _quantity(shape: Shape) -> Quantity | None:
-    inner = shape.inner if isinstance(shape, Maybe) else shape
+def _quantity(shape: FieldType) -> Quantity | None:
+    inner = shape.inner if isinstance(shape, OptionalType) else shape
     return inner if isinstance(inner, Quantity) else None
 
 
-def _same_in_another_unit(key: str, known: Mapping[str, Shape]) -> str | None:
+def _same_in_another_unit(key: str, known: Mapping[str, FieldType]) -> str | None:
     stem, unit = split_unit(key.lower())
     for name, shape in known.items():
         quantity = _quantity(shape)
@@ -104,7 +104,7 @@ def _same_in_another_unit(key: str, known: Mapping[str, Shape]) -> str | None:
     return None
 
 
-def _wrong_unit(key: str, value: object, twin: str, shape: Shape) -> FieldError:
+def _wrong_unit(key: str, value: object, twin: str, shape: FieldType) -> FieldError:
     unit = split_unit(key.lower())[1]
     quantity = _quantity(shape)
     says = f"is not a known field; '{path_text((twin,))}' is, and it is {shape.words}"

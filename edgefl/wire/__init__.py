@@ -15,7 +15,6 @@ planes.py      packed for the network
 checks.py      what every codec checks
 """
 
-from edgefl.wire.bits import Bits
 from edgefl.wire.body import (
     MAX_BODY_BYTES,
     WIRE_VERSION,
@@ -28,13 +27,14 @@ from edgefl.wire.body import (
     encode,
     encode_weights,
 )
-from edgefl.wire.counts import Counts
-from edgefl.wire.dense import Dense
+from edgefl.wire.body_size import WireSize, measure
+from edgefl.wire.codecs.bits import Bits
+from edgefl.wire.codecs.counts import Counts
+from edgefl.wire.codecs.dense import Dense
+from edgefl.wire.codecs.slices import Slice
+from edgefl.wire.codecs.sparse import Sparse
 from edgefl.wire.mask_body import decode_mask, encode_mask
 from edgefl.wire.result_body import ResultBody, decode_result, encode_result
-from edgefl.wire.size import WireSize, measure
-from edgefl.wire.slices import Slice
-from edgefl.wire.sparse import Sparse
 
 __all__ = [
     "Body",

@@ -26,14 +26,14 @@ from typing import Any
 
 from edgefl.errors import WireFormatError
 from edgefl.values import FrozenMapping
-from edgefl.wire.bits import Bits
 from edgefl.wire.body_parts import Array, BodyParts, axis_part
-from edgefl.wire.counts import Counts
-from edgefl.wire.dense import Dense
+from edgefl.wire.codecs.bits import Bits
+from edgefl.wire.codecs.counts import Counts
+from edgefl.wire.codecs.dense import Dense
+from edgefl.wire.codecs.slices import Slice
+from edgefl.wire.codecs.sparse import Sparse
+from edgefl.wire.codecs.sparse_indices import BITMAP, DELTAS
 from edgefl.wire.envelope import MAX_HEADER_BYTES, MAX_PARTS, header_bytes, parse_json, seal, unseal, unseal_known
-from edgefl.wire.positions import BITMAP, DELTAS
-from edgefl.wire.slices import Slice
-from edgefl.wire.sparse import Sparse
 
 __all__ = [
     "MAX_BODY_BYTES",

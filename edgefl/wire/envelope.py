@@ -25,7 +25,7 @@ import numpy as np
 from safetensors import SafetensorError, deserialize
 
 from edgefl.errors import SchemaError, WireFormatError
-from edgefl.values.json_text import parse
+from edgefl.values.strict_json import parse
 from edgefl.wire.body_parts import Array, BodyParts
 
 __all__ = ["DTYPES", "MAX_HEADER_BYTES", "MAX_PARTS", "header_bytes", "parse_json", "seal", "unseal", "unseal_known"]

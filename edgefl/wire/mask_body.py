@@ -13,8 +13,8 @@ import numpy as np
 from edgefl.errors import MaskError, WireFormatError
 from edgefl.masks import BoolArray, Mask
 from edgefl.model_graph import ModelGraph
-from edgefl.wire.bits import Bits
 from edgefl.wire.body import MAX_BODY_BYTES, Body, BodyKind, Payload, decode, encode
+from edgefl.wire.codecs.bits import Bits
 
 __all__ = ["HELD", "KEPT", "decode_mask", "encode_mask", "mask_of", "mask_tensors", "trained_layers"]
 

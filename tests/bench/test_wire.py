@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from edgefl.bench.subject import open_subject
+from edgefl.bench.benchmark_model import open_benchmark_model
 from edgefl.bench.wire import codec_bodies, uplinks, wire_report
 from edgefl.errors import EdgeFLError
 from edgefl.model_graph import GraphBuilder
@@ -33,7 +33,7 @@ def test_dense_and_bits_take_what_a_sum_by_hand_says() -> None:
 
 
 def test_every_codec_and_every_uplink_has_a_row() -> None:
-    report = wire_report(open_subject(None, str(BUNDLE)), turns=2)
+    report = wire_report(open_benchmark_model(None, str(BUNDLE)), turns=2)
     rows = {row["name"]: row for row in report.rows}
     assert {row["kind"] for row in report.rows} == {"codec", "uplink"}
     assert set(uplinks()) <= set(rows)
@@ -48,4 +48,4 @@ def test_every_codec_and_every_uplink_has_a_row() -> None:
 
 def test_too_few_turns_are_refused() -> None:
     with pytest.raises(EdgeFLError, match="--turns is 1"):
-        wire_report(open_subject(None, str(BUNDLE)), turns=1)
+        wire_report(open_benchmark_model(None, str(BUNDLE)), turns=1)

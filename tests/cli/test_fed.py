@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from edgefl.cli.fed.api import path_of
-from edgefl.cli.fed.tables import ago, table
 from edgefl.cli.main import main
+from edgefl.cli.tables import table
+from edgefl.values.formatting import format_ago
 
 TOKEN = "edgefl-admin-" + "a" * 43
 NOWHERE = "http://127.0.0.1:9"
@@ -170,9 +171,9 @@ def test_a_name_stays_one_part_of_a_path() -> None:
 def test_a_table_aligns_numbers_and_escapes_what_could_forge_rows() -> None:
     text = table(("name", "count"), [("a\nb", 5), ("c", 12345), ("dd", None)])
     assert text.splitlines() == ["name  count", "a\\nb      5", "c     12345", "dd        -"]
-    assert ago(None, 5.0) == "never"
-    assert ago(2.0, 65.0) == "1 min 3 s ago"
-    assert ago(70.0, 65.0) == "0 s ago"  # clocks differ
+    assert format_ago(None, 5.0) == "never"
+    assert format_ago(2.0, 65.0) == "1 min 3 s ago"
+    assert format_ago(70.0, 65.0) == "0 s ago"  # clocks differ
 
 
 def told(**changes: Any) -> bytes:

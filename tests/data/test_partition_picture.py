@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from edgefl.data import save_plot, text_picture
-from edgefl.data.partition_picture import distance_from_whole
 from edgefl.data.partition_plot import _figure, _ticks
+from edgefl.data.partition_text import distance_from_whole
 from edgefl.errors import DataError, MissingDependencyError
 
 

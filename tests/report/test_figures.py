@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from edgefl.charts.coverage import coverage_picture
+from edgefl.charts.coverage import coverage_chart
 from edgefl.charts.curves import round_axis
 from edgefl.charts.figure import Figure, cells, number, plain, short
-from edgefl.charts.pictures import MOST_DEVICES, MOST_GROUPS, channel_pictures, label_picture, layer_picture
+from edgefl.charts.heatmaps import MOST_DEVICES, MOST_GROUPS, channel_heatmaps, label_heatmap, layer_heatmap
 from edgefl.federation.evaluation import Score
-from edgefl.report.curves import curves
-from edgefl.report.overlays import overlays
+from edgefl.report.comparison_charts import comparison_charts
+from edgefl.report.run_charts import curves
 from tests.report.runs import HOSTILE, part, tiny_run
 
 
@@ -79,7 +79,7 @@ def test_rounds_are_counted_in_round_numbers(rounds: int, step: int) -> None:
 
 
 def test_layers_are_drawn_by_device_in_two_colours() -> None:
-    figure = layer_picture(tiny_run().parts)
+    figure = layer_heatmap(tiny_run().parts)
     assert figure is not None
     trained, frozen = figure.traces
     assert trained["z"] == [[None, 50, 50], [50, 50, 50], [50, 50, 50]]
@@ -90,7 +90,7 @@ def test_layers_are_drawn_by_device_in_two_colours() -> None:
 
 
 def test_channels_are_drawn_by_group() -> None:
-    first, second = channel_pictures(tiny_run().parts)
+    first, second = channel_heatmaps(tiny_run().parts)
     assert first.title == "Channels of conv1"
     assert first.traces[0]["z"]["shape"] == "3, 4"
     assert bytes_of(first.traces[0]["z"]) == [100, 100, 0, 0] * 3
@@ -99,7 +99,7 @@ def test_channels_are_drawn_by_group() -> None:
 
 def test_neighbouring_channels_of_a_wide_group_share_a_column() -> None:
     wide = replace(part("a"), channels={"wide": "1" * 301 + "0" * 300})
-    (figure,) = channel_pictures([wide])
+    (figure,) = channel_heatmaps([wide])
     trace = figure.traces[0]
     assert trace["z"]["shape"] == "1, 201"
     shares = bytes_of(trace["z"])
@@ -112,27 +112,27 @@ def test_pictures_of_a_large_fleet_show_some_devices_and_say_so() -> None:
     names = [f"d{number}" for number in range(MOST_DEVICES + 50)]
     said = f"The first {MOST_DEVICES} of 250 devices are shown."
     labels, layers = (
-        label_picture([(name, (1, 2)) for name in names]),
-        layer_picture(list(map(part, names))),
+        label_heatmap([(name, (1, 2)) for name in names]),
+        layer_heatmap(list(map(part, names))),
     )
-    (channels, _) = channel_pictures(list(map(part, names)))
+    (channels, _) = channel_heatmaps(list(map(part, names)))
     for figure in (labels, layers, channels):
         assert figure is not None
         assert len(figure.traces[0]["y"]) == MOST_DEVICES
         assert said in figure.summary
         assert len(figure.layout["yaxis"]["tickvals"]) <= 40
-    coverage = coverage_picture(list(map(part, names)))
+    coverage = coverage_chart(list(map(part, names)))
     assert coverage is not None
     assert coverage.traces[0]["y"] == [250, 250, 250]
 
 
 def test_only_so_many_groups_are_drawn() -> None:
     many = replace(part("a"), channels={f"g{number}": "10" for number in range(MOST_GROUPS + 5)})
-    assert len(channel_pictures([many])) == MOST_GROUPS
+    assert len(channel_heatmaps([many])) == MOST_GROUPS
 
 
 def test_coverage_counts_those_that_train_a_layer() -> None:
-    figure = coverage_picture(tiny_run().parts)
+    figure = coverage_chart(tiny_run().parts)
     assert figure is not None
     trained, frozen = figure.traces
     assert (trained["y"], frozen["y"]) == ([2, 3, 3], [1, 0, 0])
@@ -140,14 +140,14 @@ def test_coverage_counts_those_that_train_a_layer() -> None:
 
 
 def test_nothing_is_drawn_of_nothing() -> None:
-    assert label_picture([]) is None
-    assert layer_picture([]) is None
-    assert coverage_picture([]) is None
-    assert channel_pictures([]) == ()
+    assert label_heatmap([]) is None
+    assert layer_heatmap([]) is None
+    assert coverage_chart([]) is None
+    assert channel_heatmaps([]) == ()
 
 
 def test_runs_lie_over_each_other_by_rounds_time_and_bytes() -> None:
-    found = by_name(overlays([tiny_run(), tiny_run(rounds=1, done=False)], ["long", "short"]))
+    found = by_name(comparison_charts([tiny_run(), tiny_run(rounds=1, done=False)], ["long", "short"]))
     assert len(found) == 9
     over_time, over_bytes = found["accuracy-time"].traces, found["accuracy-bytes"].traces
     assert over_time[0]["x"] == [5.0, 25.0]
@@ -160,7 +160,7 @@ def test_texts_of_strangers_are_texts_to_plotly() -> None:
     assert plain("<b>&amp;") == "&lt;b&gt;&amp;amp;"
     assert plain("a\u202eb") == "a\\u202eb"
     assert len(short("x" * 200)) == 26
-    figure = layer_picture([part(HOSTILE)])
+    figure = layer_heatmap([part(HOSTILE)])
     assert figure is not None
     assert "<" not in json.dumps([figure.layout, figure.traces[0]["y"]])
 

@@ -10,12 +10,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from edgefl.charts.plotly_files import OWN_FILES, own_file, plotly_js, style_ids
+from edgefl.charts.page_assets import OWN_FILES, own_file, plotly_js, style_ids
 from edgefl.errors import MissingDependencyError
 from edgefl.federation import StrategyChoice
 from edgefl.report import comparison_of, comparison_page, run_page
-from edgefl.report.devices import device_rows
-from edgefl.report.markup import Markup, data_block, element
+from edgefl.report.device_rows import device_rows
+from edgefl.report.html_elements import Markup, data_block, element
 from edgefl.simulation.run_folder import Run
 from tests.report.runs import HOSTILE, asked, part, tiny_run
 

@@ -18,7 +18,7 @@ from edgefl.strategies import (
 )
 from edgefl.strategies.widths import Widths
 from edgefl.values import settings_from, settings_of
-from edgefl.values.records import Record, fields_of
+from edgefl.values.dataclass_fields import Record, fields_of
 
 
 def test_every_strategy_is_made_without_settings_and_knows_its_name() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from edgefl.errors import MaskError
 from edgefl.local_rules.sgd import Codec
-from edgefl.masks import Array, Mask, blocks, full_mask, leading_channels, random_channels
+from edgefl.masks import Array, Mask, block_changes, full_mask, leading_channels, random_channels
 from edgefl.model_graph import Dtype, GraphBuilder, Layer, ModelGraph, TensorRole, TensorSpec
 from edgefl.strategies import ClientUpdate, Model, Overlap, RunningMean, running_mean
 from examples.networks import cnn4, preresnet18
@@ -36,7 +36,7 @@ def two_by_two() -> ModelGraph:
 def tiny_blocks() -> Iterator[None]:
     """Small tensors go the ways of large ones: many blocks, and whole ones two at a time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "BLOCK", 5)
+        patch.setattr(block_changes, "BLOCK", 5)
         patch.setattr(running_mean, "BLOCK", 5)
         yield
 

@@ -21,13 +21,13 @@ from edgefl.values import (
     SecondsPerMultiplyAdd,
     Transfer,
     Watts,
-    bytes_in_words,
-    count_in_words,
     describe,
-    fraction_in_words,
+    format_bytes,
+    format_count,
+    format_fraction,
+    format_quantity,
+    format_seconds,
     printable,
-    quantity_in_words,
-    seconds_in_words,
 )
 from tests.values.random_values import documents
 from tests.values.samples import BUDGET, PLAN, PROFILE, RESULT
@@ -47,7 +47,7 @@ from tests.values.samples import BUDGET, PLAN, PROFILE, RESULT
     ],
 )
 def test_bytes_in_words(size: float, words: str) -> None:
-    assert bytes_in_words(size) == words
+    assert format_bytes(size) == words
 
 
 @pytest.mark.parametrize(
@@ -82,14 +82,14 @@ def test_a_text_of_a_stranger_is_printed_on_one_line_and_moves_no_cursor(text: s
     ],
 )
 def test_seconds_in_words(seconds: float, words: str) -> None:
-    assert seconds_in_words(seconds) == words
+    assert format_seconds(seconds) == words
 
 
 def test_counts_and_fractions_in_words() -> None:
-    assert count_in_words(1234567) == "1,234,567"
-    assert fraction_in_words(0.3) == "30 %"
-    assert fraction_in_words(0.0012345) == "0.123 %"
-    assert fraction_in_words(1) == "100 %"
+    assert format_count(1234567) == "1,234,567"
+    assert format_fraction(0.3) == "30 %"
+    assert format_fraction(0.0012345) == "0.123 %"
+    assert format_fraction(1) == "100 %"
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_counts_and_fractions_in_words() -> None:
     ],
 )
 def test_every_dimension_in_words(hint: Any, value: float, words: str) -> None:
-    assert quantity_in_words(value, hint.__metadata__[0]) == words
+    assert format_quantity(value, hint.__metadata__[0]) == words
 
 
 def test_a_budget_says_where_there_is_no_limit() -> None:
@@ -180,6 +180,6 @@ def test_any_document_can_be_told_with_a_text_for_every_line(value: Any) -> None
 
 @given(st.floats(0, 1e15))
 def test_words_of_a_size_never_have_a_number_past_its_prefix(size: float) -> None:
-    number, unit = bytes_in_words(size).split()
+    number, unit = format_bytes(size).split()
     assert float(number) < 1024
     assert unit in {"B", "KiB", "MiB", "GiB", "TiB"}

@@ -4,7 +4,7 @@ import pytest
 
 from edgefl.errors import SchemaError
 from edgefl.values import Budget, FieldError, loads, read
-from edgefl.values.json_text import DEEPEST_NESTING, parse
+from edgefl.values.strict_json import DEEPEST_NESTING, parse
 
 
 def test_invalid_json_is_located_by_line_and_column() -> None:

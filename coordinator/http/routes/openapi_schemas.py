@@ -14,18 +14,18 @@ from edgefl.values import (
     Digest,
     Enrolled,
     Enrolment,
+    FieldType,
     Identifier,
     Quantity,
     Receipt,
     Refusal,
-    Shape,
     Timestamp,
     kinds,
 )
-from edgefl.values.containers import Maybe, Series, Table
-from edgefl.values.records import Record, fields_of
-from edgefl.values.shapes import Choice, Flag, Scalar
-from edgefl.values.texts import NAME, Text, UnsignedText
+from edgefl.values.containers import ListType, MapType, OptionalType
+from edgefl.values.dataclass_fields import Record, fields_of
+from edgefl.values.field_types import Choice, Flag, Scalar
+from edgefl.values.strings import NAME, Text, UnsignedText
 
 __all__ = ["DIGEST", "IDENTIFIER", "document_schemas", "reference"]
 
@@ -100,22 +100,22 @@ def _part(cls: type, found: dict[str, Any]) -> dict[str, Any]:
     return reference(name)
 
 
-def _schema(shape: Shape, found: dict[str, Any]) -> dict[str, Any]:
+def _schema(shape: FieldType, found: dict[str, Any]) -> dict[str, Any]:
     match shape:
         case Record(cls):
             return _part(cls, found)
-        case Maybe(inner):
+        case OptionalType(inner):
             return {"anyOf": [_schema(inner, found), {"type": "null"}]}
-        case Series(item):
+        case ListType(item):
             return {"type": "array", "items": _schema(item, found)}
-        case Table(item):
+        case MapType(item):
             names = {"minLength": 1, "maxLength": 200, **_TEXTS[NAME]}
             return {"type": "object", "additionalProperties": _schema(item, found), "propertyNames": names}
         case _:
             return _plain_schema(shape)
 
 
-def _plain_schema(shape: Shape) -> dict[str, Any]:
+def _plain_schema(shape: FieldType) -> dict[str, Any]:
     match shape:
         case Flag():
             return {"type": "boolean"}

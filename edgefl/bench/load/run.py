@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from edgefl.artifacts.bundle import Bundle, write_bundle
+from edgefl.bench.benchmark_model import missing_dependency
 from edgefl.bench.load.connection import Connection
 from edgefl.bench.load.device import Behaviour, Load, LoadDevice
-from edgefl.bench.load.figures import load_notes, load_rows
 from edgefl.bench.load.model import perceptron_bundle
+from edgefl.bench.load.report_rows import load_notes, load_rows
 from edgefl.bench.report import BenchReport, busy_note, load_now
-from edgefl.bench.strong_device import strong_device
-from edgefl.bench.subject import lacking
+from edgefl.bench.unlimited_device import unlimited_device
 from edgefl.coordinator_process import CoordinatorProcess, running_coordinator
 from edgefl.errors import EdgeFLError
 from edgefl.values import Enrolled, Enrolment, dumps, loads
@@ -63,7 +63,7 @@ def load_report(
     for name, value in (("devices", behaviour.devices), ("rounds", behaviour.rounds), ("workers", workers)):
         if value < 1:
             raise EdgeFLError(f"--{name} is {value}", fix="Give a number of at least 1.")
-    without = lacking(_NEEDED, "Running a coordinator", "coordinator")
+    without = missing_dependency(_NEEDED, "Running a coordinator", "coordinator")
     if without is not None:
         raise without
     others = load_now()
@@ -139,7 +139,7 @@ async def join_all(load: Load, server: CoordinatorProcess, count: int) -> list[L
 
 async def _joined(load: Load, server: CoordinatorProcess, number: int, gate: asyncio.Semaphore) -> LoadDevice:
     asked = Enrolment(
-        enrolment_id=f"enrolment-{number}", profile=strong_device(), software="load", name=f"device-{number:05d}"
+        enrolment_id=f"enrolment-{number}", profile=unlimited_device(), software="load", name=f"device-{number:05d}"
     )
     connection = Connection(server.host, server.port)
     async with gate:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgefl.cli.bench.options import add_output
-from edgefl.cli.bench.show import BenchProgress, Columns, picture_file, show
+from edgefl.cli.bench.output import BenchProgress, Columns, picture_file, show
 
 if TYPE_CHECKING:
-    from edgefl.cli.bench.picture import Bar
+    from edgefl.cli.bench.bar_chart import Bar
 
 __all__ = ["add_parser"]
 
@@ -81,24 +81,24 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _cells(row: Mapping[str, Any]) -> list[object]:
-    from edgefl.values.words import bytes_in_words, seconds_in_words
+    from edgefl.values.formatting import format_bytes, format_seconds
 
     if "updates" in row and "seconds" in row:
-        more = f"{row['updates']:,} in {seconds_in_words(row['seconds'])}"
+        more = f"{row['updates']:,} in {format_seconds(row['seconds'])}"
         return [row["name"], f"{row['value']:.0f}", None, None, None, more]
     if "grown_most_bytes" in row:
-        before = f"{bytes_in_words(row['before_bytes'])} after {row['before_updates']} updates"
+        before = f"{format_bytes(row['before_bytes'])} after {row['before_updates']} updates"
         more = f"{before}; one process by {row['grown_most_bytes'] / 2**20:+.1f} MiB at most"
-        return [row["name"], bytes_in_words(row["value"]), None, None, None, more]
+        return [row["name"], format_bytes(row["value"]), None, None, None, more]
     seconds = row.get("seconds")
     if seconds is None:
-        return [row["name"], seconds_in_words(row["value"]), None, None, None, "with its polls"]
-    others = [None if seconds[key] is None else seconds_in_words(seconds[key]) for key in ("p90", "p99", "max")]
-    return [row["name"], seconds_in_words(row["value"]), *others, f"median of {seconds['turns']:,}"]
+        return [row["name"], format_seconds(row["value"]), None, None, None, "with its polls"]
+    others = [None if seconds[key] is None else format_seconds(seconds[key]) for key in ("p90", "p99", "max")]
+    return [row["name"], format_seconds(row["value"]), *others, f"median of {seconds['turns']:,}"]
 
 
 def _bar(row: Mapping[str, Any]) -> "Bar | None":
-    from edgefl.cli.bench.picture import Bar
+    from edgefl.cli.bench.bar_chart import Bar
 
     seconds = row.get("seconds")
     if not isinstance(seconds, Mapping):

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgefl.cli.bench.options import add_model, add_output, add_pace, numbers, pace_of, subject_of, words
-from edgefl.cli.bench.show import BenchProgress, Columns, picture_file, ratio_in_words, show, tail_of
+from edgefl.cli.bench.options import add_model, add_output, add_pace, benchmark_model_of, numbers, pace_of, words
+from edgefl.cli.bench.output import BenchProgress, Columns, picture_file, ratio_cell, show, tail_of
 from edgefl.errors import EdgeFLError
 
 if TYPE_CHECKING:
     from edgefl.bench.infer import InferRequest
     from edgefl.bench.report import BenchReport
-    from edgefl.cli.bench.picture import Bar
+    from edgefl.cli.bench.bar_chart import Bar
 
 __all__ = ["add_parser"]
 
@@ -76,13 +76,13 @@ def run(args: argparse.Namespace) -> int:
 def _measured(args: argparse.Namespace, progress: BenchProgress) -> "BenchReport":
     from edgefl.bench.infer import infer_files, infer_model
 
-    order = _order(args, progress)
+    request = _order(args, progress)
     if not args.file:
-        return infer_model(subject_of(args, _DEFAULT), order)
+        return infer_model(benchmark_model_of(args, _DEFAULT), request)
     if args.model is not None or args.bundle is not None:
         raise EdgeFLError("both files and a model are given", fix="Give --file, or a model, or --bundle.")
     shape = None if args.input is None else numbers(args.input, "--input")
-    return infer_files([Path(file) for file in args.file], order, shape)
+    return infer_files([Path(file) for file in args.file], request, shape)
 
 
 def _order(args: argparse.Namespace, progress: BenchProgress) -> "InferRequest":
@@ -104,25 +104,23 @@ def _order(args: argparse.Namespace, progress: BenchProgress) -> "InferRequest":
 
 
 def _cells(row: Mapping[str, Any]) -> list[object]:
-    from edgefl.charts.words import joules
-    from edgefl.cli.fed.tables import percent
-    from edgefl.values.words import bytes_in_words, seconds_in_words
+    from edgefl.values.formatting import format_bytes, format_joules, format_percent, format_seconds
 
     seconds, energy = row["seconds"], row["energy"]
-    times = [seconds_in_words(value) for value in (seconds["p50"], seconds["p90"], tail_of(seconds), seconds["min"])]
+    times = [format_seconds(value) for value in (seconds["p50"], seconds["p90"], tail_of(seconds), seconds["min"])]
     return [
         row["name"],
-        bytes_in_words(row["file_bytes"]),
+        format_bytes(row["file_bytes"]),
         *times,
-        ratio_in_words(row["speed_up"]),
-        bytes_in_words(row["memory"]["beyond_bytes"]),
-        None if energy is None else joules(energy["joules_each"]),
-        None if row["accuracy"] is None else percent(row["accuracy"]["right"]),
+        ratio_cell(row["speed_up"]),
+        format_bytes(row["memory"]["beyond_bytes"]),
+        None if energy is None else format_joules(energy["joules_each"]),
+        None if row["accuracy"] is None else format_percent(row["accuracy"]["right"]),
     ]
 
 
 def _bar(row: Mapping[str, Any]) -> "Bar | None":
-    from edgefl.cli.bench.picture import Bar
+    from edgefl.cli.bench.bar_chart import Bar
 
     found = row["speed_up"]
     return None if found is None else Bar(row["name"], found["ratio"], found["low"], found["high"])

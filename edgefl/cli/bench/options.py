@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from edgefl.errors import EdgeFLError
 
 if TYPE_CHECKING:
+    from edgefl.bench.benchmark_model import BenchmarkModel
     from edgefl.bench.measurements import MeasuringTime
-    from edgefl.bench.subject import Subject
 
-__all__ = ["add_model", "add_output", "add_pace", "numbers", "pace_of", "subject_of", "words"]
+__all__ = ["add_model", "add_output", "add_pace", "numbers", "pace_of", "benchmark_model_of", "words"]
 
 
 def add_model(parser: argparse.ArgumentParser, default: str) -> None:
@@ -24,12 +24,12 @@ def add_model(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument("--weights", metavar="FILE", help="weights of a zoo model (default: fresh ones)")
 
 
-def subject_of(args: argparse.Namespace, default: str) -> "Subject":
+def benchmark_model_of(args: argparse.Namespace, default: str) -> "BenchmarkModel":
     """Open the model that was named, or the default."""
-    from edgefl.bench.subject import open_subject
+    from edgefl.bench.benchmark_model import open_benchmark_model
 
     model = default if args.model is None and args.bundle is None else args.model
-    return open_subject(model, args.bundle, classes=args.classes, sample=args.input, weights=args.weights)
+    return open_benchmark_model(model, args.bundle, classes=args.classes, sample=args.input, weights=args.weights)
 
 
 def add_pace(parser: argparse.ArgumentParser, turns: int) -> None:

@@ -4,11 +4,11 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from edgefl.cli.bench.options import add_model, add_output, numbers, subject_of, words
-from edgefl.cli.bench.show import BenchProgress, Columns, picture_file, show
+from edgefl.cli.bench.options import add_model, add_output, benchmark_model_of, numbers, words
+from edgefl.cli.bench.output import BenchProgress, Columns, picture_file, show
 
 if TYPE_CHECKING:
-    from edgefl.cli.bench.picture import Bar
+    from edgefl.cli.bench.bar_chart import Bar
 
 __all__ = ["add_parser"]
 
@@ -39,8 +39,8 @@ def run(args: argparse.Namespace) -> int:
     if args.model is None and args.bundle is None:
         name, blocks = MOBILENET, mobilenet_blocks()
     else:
-        subject = subject_of(args, "")
-        name, blocks = subject.name, list(freezing_blocks(subject.bundle.graph))
+        bench_model = benchmark_model_of(args, "")
+        name, blocks = bench_model.name, list(freezing_blocks(bench_model.bundle.graph))
     sizes, methods = numbers(args.devices, "--devices"), words(args.method)
     try:
         report = plan_report(blocks, name, sizes, methods=methods, seed=args.seed, progress=progress)
@@ -65,6 +65,6 @@ def _cells(row: Mapping[str, Any]) -> list[object]:
 
 
 def _bar(row: Mapping[str, Any]) -> "Bar | None":
-    from edgefl.cli.bench.picture import Bar
+    from edgefl.cli.bench.bar_chart import Bar
 
     return Bar(row["name"], row["seconds"])

@@ -4,11 +4,11 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from edgefl.cli.bench.options import add_model, add_output, add_pace, numbers, pace_of, subject_of, words
-from edgefl.cli.bench.show import BenchProgress, Columns, picture_file, ratio_in_words, show, tail_of
+from edgefl.cli.bench.options import add_model, add_output, add_pace, benchmark_model_of, numbers, pace_of, words
+from edgefl.cli.bench.output import BenchProgress, Columns, picture_file, ratio_cell, show, tail_of
 
 if TYPE_CHECKING:
-    from edgefl.cli.bench.picture import Bar
+    from edgefl.cli.bench.bar_chart import Bar
 
 __all__ = ["add_parser"]
 
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     from edgefl.bench.train import TrainRequest, train_model
 
     plot, progress = picture_file(args), BenchProgress()
-    order = TrainRequest(
+    request = TrainRequest(
         pace_of(args),
         engines=words(args.engine),
         batches=numbers(args.batch, "--batch"),
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         progress=progress,
     )
     try:
-        report = train_model(subject_of(args, _DEFAULT), order)
+        report = train_model(benchmark_model_of(args, _DEFAULT), request)
     finally:
         progress.done()
     setting = report.setting
@@ -82,24 +82,23 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _cells(row: Mapping[str, Any]) -> list[object]:
-    from edgefl.charts.words import joules
-    from edgefl.values.words import bytes_in_words, seconds_in_words
+    from edgefl.values.formatting import format_bytes, format_joules, format_seconds
 
     seconds, energy = row["seconds"], row["energy"]
-    times = [seconds_in_words(value) for value in (seconds["p50"], seconds["p90"], tail_of(seconds), seconds["min"])]
+    times = [format_seconds(value) for value in (seconds["p50"], seconds["p90"], tail_of(seconds), seconds["min"])]
     return [
         row["name"],
         *times,
-        ratio_in_words(row["time"]),
-        ratio_in_words(row["of_whole"]),
-        bytes_in_words(row["memory"]["beyond_bytes"]),
-        None if energy is None else joules(energy["joules_each"]),
+        ratio_cell(row["time"]),
+        ratio_cell(row["of_whole"]),
+        format_bytes(row["memory"]["beyond_bytes"]),
+        None if energy is None else format_joules(energy["joules_each"]),
         None if row["loss"] is None else f"{row['loss']:.5f}",
     ]
 
 
 def _bar(row: Mapping[str, Any]) -> "Bar | None":
-    from edgefl.cli.bench.picture import Bar
+    from edgefl.cli.bench.bar_chart import Bar
 
     found = row["time"]
     return None if found is None else Bar(row["name"], found["ratio"], found["low"], found["high"])

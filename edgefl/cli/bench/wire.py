@@ -4,11 +4,11 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from edgefl.cli.bench.options import add_model, add_output, subject_of
-from edgefl.cli.bench.show import Columns, picture_file, show
+from edgefl.cli.bench.options import add_model, add_output, benchmark_model_of
+from edgefl.cli.bench.output import Columns, picture_file, show
 
 if TYPE_CHECKING:
-    from edgefl.cli.bench.picture import Bar
+    from edgefl.cli.bench.bar_chart import Bar
 
 __all__ = ["add_parser"]
 
@@ -33,14 +33,14 @@ def run(args: argparse.Namespace) -> int:
     from edgefl.bench.wire import wire_report
 
     plot = picture_file(args)
-    report = wire_report(subject_of(args, _DEFAULT), turns=args.turns)
+    report = wire_report(benchmark_model_of(args, _DEFAULT), turns=args.turns)
     title = f"{report.setting['model']}: {report.setting['parameters']:,} parameters, medians of {args.turns} turns"
     head = ("body", "parameters", "bytes", "header", "bits each", "encode", "decode", "again")
     return show(report, Columns(title, head, _cells, _bar, "bits a parameter"), as_json=args.json, plot=plot)
 
 
 def _cells(row: Mapping[str, Any]) -> list[object]:
-    from edgefl.values.words import seconds_in_words
+    from edgefl.values.formatting import format_seconds
 
     return [
         row["name"],
@@ -48,13 +48,13 @@ def _cells(row: Mapping[str, Any]) -> list[object]:
         row["bytes"],
         row["header_bytes"],
         round(row["bits_per_parameter"], 4),
-        seconds_in_words(row["encode_seconds"]["p50"]),
-        seconds_in_words(row["decode_seconds"]["p50"]),
-        seconds_in_words(row["decode_again_seconds"]["p50"]),
+        format_seconds(row["encode_seconds"]["p50"]),
+        format_seconds(row["decode_seconds"]["p50"]),
+        format_seconds(row["decode_again_seconds"]["p50"]),
     ]
 
 
 def _bar(row: Mapping[str, Any]) -> "Bar | None":
-    from edgefl.cli.bench.picture import Bar
+    from edgefl.cli.bench.bar_chart import Bar
 
     return Bar(row["name"], row["bits_per_parameter"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from edgefl.cli.fed.action import add_action
 from edgefl.cli.fed.api import connect, path_of
-from edgefl.cli.fed.tables import print_json
+from edgefl.cli.tables import print_json
 
 __all__ = ["add_parser"]
 

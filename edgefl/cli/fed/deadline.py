@@ -4,7 +4,7 @@ import argparse
 
 from edgefl.cli.fed.action import add_action
 from edgefl.cli.fed.api import connect, path_of
-from edgefl.cli.fed.tables import print_json
+from edgefl.cli.tables import print_json
 
 __all__ = ["add_parser"]
 
@@ -23,8 +23,8 @@ def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 def run(args: argparse.Namespace) -> int:
     """Ask for the change, and say when the open round closes."""
     from edgefl.cli.arguments import quantity
+    from edgefl.values.formatting import format_seconds, printable
     from edgefl.values.quantities import Seconds
-    from edgefl.values.words import printable, seconds_in_words
 
     seconds = quantity(Seconds, args.deadline, "TIME")
     with connect(args) as api:
@@ -33,10 +33,10 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(changed)
         return 0
-    said = f"federation {changed['name']}: rounds have {seconds_in_words(changed['settings']['rounds']['deadline'])}"
+    said = f"federation {changed['name']}: rounds have {format_seconds(changed['settings']['rounds']['deadline'])}"
     if left is not None and changed["round"]["state"] == "open":
         number = changed["round"]["number"]
         which = f"round {number + 1}" if number < changed["rounds"] else "personalisation"
-        said += f"; {which} closes in {seconds_in_words(max(0.0, left))}"
+        said += f"; {which} closes in {format_seconds(max(0.0, left))}"
     print(printable(said))
     return 0

@@ -5,7 +5,7 @@ from typing import Any
 
 from edgefl.cli.fed.action import add_action
 from edgefl.cli.fed.api import Api, connect, path_of
-from edgefl.cli.fed.tables import ago, print_json, print_table
+from edgefl.cli.tables import print_json, print_table
 
 __all__ = ["add_parser"]
 
@@ -47,8 +47,10 @@ def _last_tasks(api: Api, name: str, wanted: set[str]) -> dict[str, dict[str, An
 
 
 def _row(device: dict[str, Any], task: dict[str, Any] | None, now: float) -> tuple[object, ...]:
+    from edgefl.values.formatting import format_ago
+
     return (
-        *(device["id"], device["state"], ago(device["seen_at"], now)),
+        *(device["id"], device["state"], format_ago(device["seen_at"], now)),
         *(device["done"], device["failed"], device["samples"]),
         _machine(device["profile"]),
         None if task is None else _outcome(task),
@@ -57,17 +59,17 @@ def _row(device: dict[str, Any], task: dict[str, Any] | None, now: float) -> tup
 
 def _machine(profile: dict[str, Any]) -> str:
     """'raspberry-pi-4, aarch64, 4 cores, 3.2 GiB free'."""
-    from edgefl.values.words import bytes_in_words
+    from edgefl.values.formatting import format_bytes
 
     machine = profile["machine"]
     cores = f"{machine['cores']} core{'s' if machine['cores'] != 1 else ''}"
-    free = f"{bytes_in_words(profile['memory_free_bytes'])} free"
+    free = f"{format_bytes(profile['memory_free_bytes'])} free"
     return ", ".join([profile["device_name"], machine["architecture"], cores, free])
 
 
 def _outcome(task: dict[str, Any]) -> str:
     """'done: 4.2 s, 61 MiB, 12.5 J estimated', 'refused: power'."""
-    from edgefl.values.words import bytes_in_words, seconds_in_words
+    from edgefl.values.formatting import format_bytes, format_seconds
 
     if task["refusal"] is not None:
         return f"{task['state']}: {task['refusal']['reason']}"
@@ -75,8 +77,8 @@ def _outcome(task: dict[str, Any]) -> str:
         return str(task["state"])
     telemetry = task["result"]["telemetry"]
     parts = [
-        seconds_in_words(telemetry["latency"]["round_seconds"]),
-        bytes_in_words(telemetry["memory"]["peak_bytes"]),
+        format_seconds(telemetry["latency"]["round_seconds"]),
+        format_bytes(telemetry["memory"]["peak_bytes"]),
     ]
     energy = telemetry["energy"]
     if energy is not None:

@@ -5,7 +5,7 @@ import sys
 
 from edgefl.cli.fed.action import add_action
 from edgefl.cli.fed.api import connect, path_of
-from edgefl.cli.fed.tables import ago, print_json, print_table
+from edgefl.cli.tables import print_json, print_table
 from edgefl.errors import EdgeFLError
 
 __all__ = ["add_parser"]
@@ -61,7 +61,7 @@ def run_key(args: argparse.Namespace) -> int:
 
 def run_keys(args: argparse.Namespace) -> int:
     """Print what is kept of the keys."""
-    from edgefl.values.words import seconds_in_words
+    from edgefl.values.formatting import format_ago, format_seconds
 
     with connect(args) as api:
         told = api.get(path_of("federations", args.name, "keys"))
@@ -73,8 +73,8 @@ def run_keys(args: argparse.Namespace) -> int:
         left = None if key["expires_at"] is None else key["expires_at"] - api.now
         spent = key["most_uses"] is not None and key["uses"] >= key["most_uses"]
         state = "revoked" if key["revoked_at"] else "expired" if left is not None and left <= 0 else "good"
-        expires = "never" if left is None else f"in {seconds_in_words(round(left))}" if left > 0 else "over"
-        made = ago(key["created_at"], api.now)
+        expires = "never" if left is None else f"in {format_seconds(round(left))}" if left > 0 else "over"
+        made = format_ago(key["created_at"], api.now)
         state = "used up" if spent and state == "good" else state
         rows.append((key["id"], key["label"], made, key["uses"], key["most_uses"], expires, state))
     print_table(_HEAD, rows, f"no join key; make one with: edgefl fed key {args.name}")

@@ -4,7 +4,8 @@ import argparse
 
 from edgefl.cli.fed.action import add_action
 from edgefl.cli.fed.api import connect, path_of
-from edgefl.cli.fed.tables import accuracy_of, percent, print_json, print_table
+from edgefl.cli.fed.status import accuracy_of
+from edgefl.cli.tables import cell, print_json, print_table
 
 __all__ = ["add_parser"]
 
@@ -23,10 +24,12 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(told)
         return 0
+    from edgefl.values.formatting import format_percent
+
     rows = [
         (
             *(one["name"], one["state"], one["strategy"], one["model"]),
-            *(one["rounds_done"], one["rounds"], one["devices"], percent(accuracy_of(one["report"]))),
+            *(one["rounds_done"], one["rounds"], one["devices"], cell(accuracy_of(one["report"]), format_percent)),
         )
         for one in told["federations"]
     ]

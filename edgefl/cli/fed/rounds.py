@@ -5,7 +5,7 @@ from typing import Any
 
 from edgefl.cli.fed.action import add_action
 from edgefl.cli.fed.api import connect, path_of
-from edgefl.cli.fed.tables import percent, print_json, print_table
+from edgefl.cli.tables import cell, print_json, print_table
 
 __all__ = ["add_parser"]
 
@@ -32,11 +32,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _row(one: dict[str, Any]) -> tuple[object, ...]:
-    from edgefl.values.words import bytes_in_words, seconds_in_words
+    from edgefl.values.formatting import format_bytes, format_percent, format_seconds
 
     report = one["report"] or {}
     end = one["done_at"] or one["closed_at"]
-    traffic = None if not report else bytes_in_words(report["down_bytes"] + report["up_bytes"])
+    traffic = None if not report else format_bytes(report["down_bytes"] + report["up_bytes"])
     return (
         "personal" if report.get("personal") else one["number"] + 1,
         one["state"],
@@ -45,8 +45,8 @@ def _row(one: dict[str, Any]) -> tuple[object, ...]:
         report.get("refused"),
         report.get("expired"),
         None if report.get("loss") is None else float(f"{report['loss']:.4g}"),
-        percent(report.get("accuracy")),
-        percent(report.get("device_accuracy")),
-        None if end is None else seconds_in_words(end - one["opened_at"]),
+        cell(report.get("accuracy"), format_percent),
+        cell(report.get("device_accuracy"), format_percent),
+        None if end is None else format_seconds(end - one["opened_at"]),
         traffic,
     )

@@ -4,7 +4,7 @@ import argparse
 
 from edgefl.cli.fed.action import add_action
 from edgefl.cli.fed.api import connect, path_of
-from edgefl.cli.fed.tables import print_json
+from edgefl.cli.tables import print_json
 
 __all__ = ["add_parser"]
 
@@ -26,7 +26,7 @@ def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 
 def run(args: argparse.Namespace) -> int:
     """Ask for the move, and say what the federation does now."""
-    from edgefl.values.words import printable
+    from edgefl.values.formatting import printable
 
     reason = getattr(args, "reason", None)
     body = {} if reason is None else {"reason": reason}

@@ -8,10 +8,10 @@ from typing import Any
 
 from edgefl.cli.fed.action import add_action
 from edgefl.cli.fed.api import Api, CoordinatorUnreachableError, connect, path_of
-from edgefl.cli.fed.tables import accuracy_of, ago, percent, print_json
+from edgefl.cli.tables import cell, print_json
 from edgefl.errors import EdgeFLError
 
-__all__ = ["add_parser"]
+__all__ = ["accuracy_of", "add_parser"]
 
 _OVER = ("finished", "aborted")
 _EVERY_SECONDS = 1.0
@@ -75,7 +75,7 @@ class _Line:
 
     def show(self, text: str) -> None:
         """Show a text in place of the one before."""
-        from edgefl.values.words import printable
+        from edgefl.values.formatting import printable
 
         text = printable(text)
         if self.drawn:
@@ -98,7 +98,7 @@ def _bar(told: dict[str, Any]) -> str:
 
 def _progress(told: dict[str, Any], now: float | None) -> str:
     """Return one line; with the time that is left, where it is drawn anew all the time."""
-    from edgefl.values.words import seconds_in_words
+    from edgefl.values.formatting import format_percent, format_seconds
 
     unit = "models" if told["mode"] == "buffered" else "rounds"
     parts = [f"{_bar(told)} {told['rounds_done']} of {told['rounds']} {unit}"]
@@ -108,10 +108,10 @@ def _progress(told: dict[str, Any], now: float | None) -> str:
     if latest is not None and latest["state"] == "open":
         parts.append(f"{told['updates']} of {told['wanted']} updates")
         if now is not None and latest["deadline_at"] > now:
-            parts.append(f"{seconds_in_words(round(latest['deadline_at'] - now))} left")
+            parts.append(f"{format_seconds(round(latest['deadline_at'] - now))} left")
     elif latest is None and told["state"] == "running":
         parts.append(f"{told['devices']} devices joined, waiting for enough of them")
-    found = percent(accuracy_of(told["report"]))
+    found = cell(accuracy_of(told["report"]), format_percent)
     if found is not None:
         parts.append(f"accuracy {found}")
     return ", ".join(parts)
@@ -122,7 +122,7 @@ def _state(told: dict[str, Any]) -> str:
 
 
 def _print(told: dict[str, Any], now: float) -> None:
-    from edgefl.values.words import printable
+    from edgefl.values.formatting import format_ago, printable
 
     rows = [
         ("federation", told["name"]),
@@ -135,7 +135,7 @@ def _print(told: dict[str, Any], now: float) -> None:
         ("devices", str(told["devices"])),
         *_report_rows(told["report"]),
         *_personal_rows(told["personal"]),
-        ("created", ago(told["created_at"], now)),
+        ("created", format_ago(told["created_at"], now)),
     ]
     width = max(len(label) for label, _ in rows)
     for label, text in rows:
@@ -143,7 +143,7 @@ def _print(told: dict[str, Any], now: float) -> None:
 
 
 def _round_rows(told: dict[str, Any], now: float) -> list[tuple[str, str]]:
-    from edgefl.values.words import seconds_in_words
+    from edgefl.values.formatting import format_seconds
 
     latest = told["round"]
     if latest is None:
@@ -154,26 +154,38 @@ def _round_rows(told: dict[str, Any], now: float) -> list[tuple[str, str]]:
     rows.append(("updates", f"{told['updates']} of {told['wanted']}"))
     if latest["state"] == "open":
         left = latest["deadline_at"] - now
-        rows.append(("deadline", f"in {seconds_in_words(round(left))}" if left > 0 else "over"))
+        rows.append(("deadline", f"in {format_seconds(round(left))}" if left > 0 else "over"))
     return rows
 
 
 def _personal_rows(report: dict[str, Any] | None) -> list[tuple[str, str]]:
     if report is None or report.get("device_accuracy") is None:
         return []
-    before = percent(report.get("device_accuracy_before"))
+    from edgefl.values.formatting import format_percent
+
+    before = cell(report.get("device_accuracy_before"), format_percent)
     since = "" if before is None else f", {before} before"
-    return [("personal models", f"{percent(report['device_accuracy'])} on the devices' own data{since}")]
+    return [("personal models", f"{format_percent(report['device_accuracy'])} on the devices' own data{since}")]
 
 
 def _report_rows(report: dict[str, Any] | None) -> list[tuple[str, str]]:
     if report is None:
         return []
+    from edgefl.values.formatting import format_percent
+
     rows = []
     if report.get("accuracy") is not None:
-        rows.append(("accuracy", f"{percent(report['accuracy'])} of {report['test_samples']:,} test samples"))
+        rows.append(("accuracy", f"{format_percent(report['accuracy'])} of {report['test_samples']:,} test samples"))
     if report.get("device_accuracy") is not None:
-        rows.append(("on devices", f"{percent(report['device_accuracy'])} of their own validation samples"))
+        rows.append(("on devices", f"{format_percent(report['device_accuracy'])} of their own validation samples"))
     if report.get("loss") is not None:
         rows.append(("training loss", f"{report['loss']:.4g}"))
     return rows
+
+
+def accuracy_of(report: dict[str, Any] | None) -> float | None:
+    """Return a report's accuracy on the coordinator's data or, if it has none, on the devices' own."""
+    if report is None:
+        return None
+    accuracy: float | None = report.get("accuracy")
+    return report.get("device_accuracy") if accuracy is None else accuracy

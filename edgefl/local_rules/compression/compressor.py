@@ -19,7 +19,7 @@ import numpy.typing as npt
 from edgefl.errors import WireFormatError
 from edgefl.masks import Array
 from edgefl.wire import Bits, Dense, Expected, Payload, Sparse
-from edgefl.wire.checks import check_finite
+from edgefl.wire.codecs.checks import check_finite
 
 __all__ = [
     "Compressor",

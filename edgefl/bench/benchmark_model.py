@@ -20,13 +20,13 @@ from edgefl.wire import BodyKind, decode
 if TYPE_CHECKING:
     from export.model_source import ModelSource
 
-__all__ = ["Subject", "is_here", "lacking", "open_subject"]
+__all__ = ["BenchmarkModel", "is_installed", "missing_dependency", "open_benchmark_model"]
 
 _PERSONAL = "personal"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Subject:
+class BenchmarkModel:
     """The model to measure."""
 
     bundle: Bundle
@@ -47,31 +47,31 @@ class Subject:
         return self.bundle.manifest.model
 
 
-def is_here(package: str) -> bool:
+def is_installed(package: str) -> bool:
     """Return whether a package is installed."""
     return importlib.util.find_spec(package) is not None
 
 
-def lacking(packages: Sequence[str], action: str, extra: str) -> MissingDependencyError | None:
+def missing_dependency(packages: Sequence[str], action: str, extra: str) -> MissingDependencyError | None:
     """Return why something cannot be done here, or None if all its packages are installed."""
-    missing = [package for package in packages if not is_here(package)]
+    missing = [package for package in packages if not is_installed(package)]
     return MissingDependencyError(missing[0], action=action, extra=extra) if missing else None
 
 
-def open_subject(
+def open_benchmark_model(
     model: str | None,
     bundle: str | None,
     *,
     classes: int | None = None,
     sample: str | None = None,
     weights: str | None = None,
-) -> Subject:
+) -> BenchmarkModel:
     """Open what a command names: a bundle, or a model of the zoo or package.module:factory."""
     if (model is None) == (bundle is None):
         raise EdgeFLError("which model to measure is not said", fix="Give either the name of a model or --bundle DIR.")
     if bundle is not None:
         return _of_bundle(Path(bundle))
-    without = lacking(("torch", "onnx"), f"Exporting {model}", "export")
+    without = missing_dependency(("torch", "onnx"), f"Exporting {model}", "export")
     if without is None:
         return _exported(str(model), classes, sample, weights)
     if model in MODELS:
@@ -82,29 +82,29 @@ def open_subject(
     )
 
 
-def _exported(model: str, classes: int | None, sample: str | None, weights: str | None) -> Subject:
+def _exported(model: str, classes: int | None, sample: str | None, weights: str | None) -> BenchmarkModel:
     from export.bundle import make_bundle
     from export.model_source import open_source
     from export.zoo import block_of
 
     source = open_source(model, classes=classes, sample=sample, weights=weights)
     made = make_bundle(source.model, source.name, source.example, block_of=block_of)
-    return Subject(made, _stored(made), source, model)
+    return BenchmarkModel(made, _stored(made), source, model)
 
 
-def _of_bundle(path: Path) -> Subject:
+def _of_bundle(path: Path) -> BenchmarkModel:
     bundle = read_bundle(path)
     folder = path.with_name(f"{path.stem}.{_PERSONAL}") if path.suffix == ".zip" else path / _PERSONAL
     personal = folder if folder.is_dir() else None
     weights = _stored(bundle) if WEIGHTS in bundle.files else synthetic_weights(full_mask(bundle.graph))
     source, why = _source_of(bundle)
     target = None if source is None else bundle.manifest.model
-    return Subject(bundle, weights, source, target, why, personal)
+    return BenchmarkModel(bundle, weights, source, target, why, personal)
 
 
 def _source_of(bundle: Bundle) -> "tuple[ModelSource | None, str]":
     """Build the torch model of a bundle anew, if it is one of the zoo; a bundle holds graphs, not code."""
-    without = lacking(("torch", "onnx"), "Building the torch model", "export")
+    without = missing_dependency(("torch", "onnx"), "Building the torch model", "export")
     if without is not None:
         return None, str(without)
     from export.model_source import open_source
@@ -117,9 +117,9 @@ def _source_of(bundle: Bundle) -> "tuple[ModelSource | None, str]":
     return open_source(name, classes=manifest.outputs), ""
 
 
-def _built_in(model: str, without: str) -> Subject:
+def _built_in(model: str, without: str) -> BenchmarkModel:
     bundle = reference_bundles()[MODELS.index(model)]
-    return Subject(bundle, synthetic_weights(full_mask(bundle.graph)), no_source=without)
+    return BenchmarkModel(bundle, synthetic_weights(full_mask(bundle.graph)), no_source=without)
 
 
 def _stored(bundle: Bundle) -> Weights:

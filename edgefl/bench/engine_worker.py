@@ -1,4 +1,4 @@
-"""The process of one racer: `python -m edgefl.bench.racer JOB.json`, started by `edgefl.bench.race`.
+"""The process of one engine: `python -m edgefl.bench.engine_worker JOB.json`, which `engine_processes` starts.
 
 Engines are those of the device (`device_runtime.engines`), as they run there; PyTorch comes from
 `export.benchmark_steps`. What an engine's own import takes is not counted as the model's memory.
@@ -14,8 +14,8 @@ import numpy as np
 
 from device_runtime.engines import Engine, ThreadSettings, open_engine
 from device_runtime.profiler.cases import Sample, synthetic_weights
-from edgefl.bench.job import PYTORCH, Job
-from edgefl.bench.serving import Entrant, serve
+from edgefl.bench.engine_job import PYTORCH, EngineJob
+from edgefl.bench.process_loop import Workload, serve_requests
 from edgefl.errors import EdgeFLError, MissingDependencyError
 from edgefl.masks import Weights
 from edgefl.model_graph import ModelGraph
@@ -29,16 +29,18 @@ _AT_ONCE = 16
 
 def main() -> None:
     """Load what the job says, and serve it."""
-    job = Job.read(Path(sys.argv[1]))
+    job = EngineJob.read(Path(sys.argv[1]))
     if job.engine == PYTORCH:
-        serve(partial(_torch_step, job), _import_torch)
+        serve_requests(partial(_torch_step, job), _import_torch)
         return
     opened: list[Engine] = []
     load = _prediction if job.task == "infer" else _step
-    serve(lambda: load(job, opened[0]), lambda: opened.append(open_engine(job.engine, ThreadSettings(job.threads))))
+    serve_requests(
+        lambda: load(job, opened[0]), lambda: opened.append(open_engine(job.engine, ThreadSettings(job.threads)))
+    )
 
 
-def _prediction(job: Job, engine: Engine) -> Entrant:
+def _prediction(job: EngineJob, engine: Engine) -> Workload:
     predict = engine.predictor(_content(job.model))
     weights = _weights(job.weights)
     shape = predict.sample_shape if job.shape is None else job.shape
@@ -50,10 +52,10 @@ def _prediction(job: Job, engine: Engine) -> Entrant:
     dtype = predict.sample_dtype if job.shape is None else job.dtype
     x = Sample(tuple(size for size in shape if size is not None), dtype, 1).batch(job.batch).x
     predict(weights, x)  # what is wrong with it is said before the race
-    return Entrant(lambda: predict(weights, x), {"engine": engine.name}, partial(_judged, predict, weights))
+    return Workload(lambda: predict(weights, x), {"engine": engine.name}, partial(_evaluated, predict, weights))
 
 
-def _judged(predict: Callable[..., Any], weights: Weights, file: str) -> Mapping[str, Any]:
+def _evaluated(predict: Callable[..., Any], weights: Weights, file: str) -> Mapping[str, Any]:
     """Return how many of the samples in a file are answered right."""
     with np.load(file) as data:
         x, y = data["x"], data["y"]
@@ -62,7 +64,7 @@ def _judged(predict: Callable[..., Any], weights: Weights, file: str) -> Mapping
     return {"right": float(np.mean(answers == y)), "samples": len(y)}
 
 
-def _step(job: Job, engine: Engine) -> Entrant:
+def _step(job: EngineJob, engine: Engine) -> Workload:
     graph = loads(ModelGraph, _content(job.graph))
     mask = decode_mask(_content(job.mask), graph)
     weights = synthetic_weights(mask) if job.weights is None else _weights(job.weights)
@@ -73,7 +75,7 @@ def _step(job: Job, engine: Engine) -> Entrant:
             f"the program was compiled for batches of {step.batch_size}", fix=f"Give --batch {step.batch_size}."
         )
     loss = step(weights, batch).loss
-    return Entrant(lambda: step(weights, batch), {"engine": engine.name, "loss": float(loss)})
+    return Workload(lambda: step(weights, batch), {"engine": engine.name, "loss": float(loss)})
 
 
 def _import_torch() -> None:
@@ -83,7 +85,7 @@ def _import_torch() -> None:
         raise MissingDependencyError(error.name or "torch", action="PyTorch", extra="export") from None
 
 
-def _torch_step(job: Job) -> Entrant:
+def _torch_step(job: EngineJob) -> Workload:
     from export.benchmark_steps import eager_step
 
     batch = _sample(job).batch(job.batch)
@@ -91,10 +93,10 @@ def _torch_step(job: Job) -> Entrant:
     step, loss, name = eager_step(
         str(job.source), batch.x, batch.y, threads=job.threads, classes=job.classes, sample=sample, weights=job.weights
     )
-    return Entrant(step, {"engine": name, "loss": loss})
+    return Workload(step, {"engine": name, "loss": loss})
 
 
-def _sample(job: Job) -> Sample:
+def _sample(job: EngineJob) -> Sample:
     return Sample(job.shape or (), job.dtype, job.outputs, job.loss)
 
 

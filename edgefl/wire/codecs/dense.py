@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from edgefl.wire.body_parts import Array, BodyParts
-from edgefl.wire.checks import check_finite, checked_shape, frozen
+from edgefl.wire.codecs.checks import check_finite, checked_shape, frozen
 
 __all__ = ["Dense"]
 

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 from edgefl.errors import MissingDependencyError
 
-__all__ = ["needing"]
+__all__ = ["requires_extra"]
 
 _OURS = frozenset({"edgefl", "export", "device_runtime", "coordinator"})
 
 
 @contextlib.contextmanager
-def needing(extra: str, *, action: str) -> Iterator[None]:
+def requires_extra(extra: str, *, action: str) -> Iterator[None]:
     """Say that an extra is missing if one of its packages is."""
     try:
         yield

@@ -6,22 +6,22 @@ from typing import Any
 
 from edgefl.charts.curves import PERCENT_AXIS, quartiles, round_axis
 from edgefl.charts.figure import Figure, layout, line, number
-from edgefl.charts.words import ordinary, share
 from edgefl.simulation.results import RoundResult
 from edgefl.simulation.run_folder import Run
+from edgefl.values.formatting import format_number, format_percent
 
-__all__ = ["overlays"]
+__all__ = ["comparison_charts"]
 
 _MIB = 2**20
 _Of = Callable[[RoundResult], float | None]
 
 
-def overlays(runs: Sequence[Run], names: Sequence[str]) -> tuple[Figure, ...]:
+def comparison_charts(runs: Sequence[Run], names: Sequence[str]) -> tuple[Figure, ...]:
     """Return three charts each for the global model's accuracy, the devices' own accuracy and the loss."""
     quantities: tuple[tuple[str, str, _Of, Callable[[float | None], str], str, dict[str, Any]], ...] = (
-        ("accuracy", "Accuracy of the global model", _accuracy, share, ".1%", {"yaxis": PERCENT_AXIS}),
-        ("own", "Median own accuracy of devices", _own_accuracy, share, ".1%", {"yaxis": PERCENT_AXIS}),
-        ("loss", "Loss of the global model", _loss, ordinary, ".3~g", {}),
+        ("accuracy", "Accuracy of the global model", _accuracy, format_percent, ".1%", {"yaxis": PERCENT_AXIS}),
+        ("own", "Median own accuracy of devices", _own_accuracy, format_percent, ".1%", {"yaxis": PERCENT_AXIS}),
+        ("loss", "Loss of the global model", _loss, format_number, ".3~g", {}),
     )
     found = []
     for key, title, of, say, form, changes in quantities:

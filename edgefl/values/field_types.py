@@ -1,6 +1,6 @@
 """Shapes: how one kind of field is read from JSON, checked in Python, and written to JSON.
 
-`edgefl.values.records` picks the shape of a field by its type hint. Here are the plain ones; `containers` has
+`edgefl.values.dataclass_fields` picks the shape of a field by its type hint. Here are the plain ones; `containers` has
 those that hold others. Quantities and texts are shapes too, and another room can add its own: any object with
 these members, put into `Annotated[X, shape]`.
 """
@@ -13,13 +13,13 @@ from typing import Any, Protocol, runtime_checkable
 
 from edgefl.values.field_error import FieldError, shown
 from edgefl.values.quantities import REAL, WHOLE
-from edgefl.values.texts import ANY_TEXT
+from edgefl.values.strings import ANY_TEXT
 
-__all__ = ["Shape", "Flag", "Choice", "Scalar"]
+__all__ = ["FieldType", "Flag", "Choice", "Scalar"]
 
 
 @runtime_checkable
-class Shape(Protocol):
+class FieldType(Protocol):
     """Reads, checks and writes one kind of field."""
 
     @property

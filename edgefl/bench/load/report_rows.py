@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from edgefl.bench.load.device import Figures, Load
-from edgefl.bench.spread import Times
+from edgefl.bench.timing import Times
 
 __all__ = ["load_notes", "load_rows"]
 

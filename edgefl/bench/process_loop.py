@@ -1,13 +1,14 @@
-"""The inside of a race: a process that loads one engine, and makes a run, or a measurement of runs, when it is asked.
+"""The request loop inside an engine process: it loads one workload, then runs or measures it on request.
 
-`edgefl.bench.race` starts such processes and speaks with them: one JSON object a line, requests on standard input and
-answers on what was standard output. Whatever libraries print goes to standard error. Environments of other benchmarks
-import this file, so nothing beyond the standard library and the telemetry, which is no more, is imported here.
+`edgefl.bench.engine_processes` starts these processes. Both sides exchange one JSON object per line: requests on
+standard input, replies on the original standard output. Anything that libraries print goes to standard error. Other
+benchmarks import this file into their own environments, so it imports only the standard library and the telemetry,
+which needs nothing else.
 
     {"do": "run"}                      -> {"seconds": ...}
     {"do": "memory"}                   -> the memory from before loading until now; asked once
     {"do": "energy", "seconds": 0.5}   -> runs for so long, and the energy of one
-    {"do": "judge", "file": ...}       -> what the model answers, right or wrong
+    {"do": "evaluate", "file": ...}       -> what the model answers, right or wrong
 """
 
 import json
@@ -22,21 +23,23 @@ from device_runtime.telemetry import MemoryWatch, choose_energy_source
 from device_runtime.telemetry.energy import EnergyMeter
 from edgefl.errors import EdgeFLError
 
-__all__ = ["Entrant", "serve"]
+__all__ = ["Workload", "serve_requests"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Entrant:
+class Workload:
     """What was loaded."""
 
     run: Callable[[], object]
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What is known of it once it is loaded."""
-    judge: Callable[[str], Mapping[str, Any]] | None = None
+    evaluate: Callable[[str], Mapping[str, Any]] | None = None
     """From a file of samples to how many it answers right."""
 
 
-def serve(load: Callable[[], Entrant | Callable[[], object]], prepare: Callable[[], object] = lambda: None) -> None:
+def serve_requests(
+    load: Callable[[], Workload | Callable[[], object]], prepare: Callable[[], object] = lambda: None
+) -> None:
     """Be a racer, until standard input ends. What `prepare` takes, such as imports, is not counted as memory."""
     answers = _own_output()
     try:
@@ -44,8 +47,8 @@ def serve(load: Callable[[], Entrant | Callable[[], object]], prepare: Callable[
         watch = MemoryWatch()
         began = time.perf_counter()
         loaded = load()
-        entrant = loaded if isinstance(loaded, Entrant) else Entrant(loaded)
-        ready = {"load_seconds": time.perf_counter() - began, **entrant.facts}
+        workload = loaded if isinstance(loaded, Workload) else Workload(loaded)
+        ready = {"load_seconds": time.perf_counter() - began, **workload.facts}
     except EdgeFLError as error:
         _say(answers, {"failed": error.problem, "fix": error.fix})
         return
@@ -55,7 +58,7 @@ def serve(load: Callable[[], Entrant | Callable[[], object]], prepare: Callable[
     _say(answers, {"ready": ready})
     for line in sys.stdin:
         try:
-            _say(answers, _answer(json.loads(line), entrant, watch))
+            _say(answers, _answer(json.loads(line), workload, watch))
         except EdgeFLError as error:
             _say(answers, {"failed": error.problem, "fix": error.fix})
 
@@ -73,19 +76,19 @@ def _say(answers: IO[str], message: Mapping[str, Any]) -> None:
     answers.flush()
 
 
-def _answer(request: Mapping[str, Any], entrant: Entrant, watch: MemoryWatch) -> Mapping[str, Any]:
+def _answer(request: Mapping[str, Any], workload: Workload, watch: MemoryWatch) -> Mapping[str, Any]:
     match request["do"]:
         case "run":
             start = time.perf_counter()
-            entrant.run()
+            workload.run()
             return {"seconds": time.perf_counter() - start}
         case "memory":
             memory = watch.stop()
             return asdict(memory) | {"beyond_bytes": memory.peak_bytes - memory.baseline_bytes}
         case "energy":
-            return _energy(entrant.run, float(request["seconds"]))
-        case "judge" if entrant.judge is not None:
-            return entrant.judge(request["file"])
+            return _energy(workload.run, float(request["seconds"]))
+        case "evaluate" if workload.evaluate is not None:
+            return workload.evaluate(request["file"])
     raise EdgeFLError(f"a racer cannot do {request['do']!r}", fix="Ask it to run.")
 
 

@@ -4,15 +4,15 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-__all__ = ["PYTORCH", "RACER", "Job", "command_of"]
+__all__ = ["PYTORCH", "ENGINE_WORKER", "EngineJob", "command_of"]
 
-RACER = "edgefl.bench.racer"
+ENGINE_WORKER = "edgefl.bench.engine_worker"
 PYTORCH = "pytorch"
 """PyTorch itself, beside the engines of `device_runtime.engines`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class EngineJob:
     """One model on one engine. Files are paths; None where the job needs none."""
 
     task: str
@@ -38,14 +38,14 @@ class Job:
     classes: int | None = None
 
     @classmethod
-    def read(cls, path: Path) -> "Job":
+    def read(cls, path: Path) -> "EngineJob":
         """Read a job."""
         given = json.loads(path.read_text(encoding="utf-8"))
         shape = given.pop("shape")
         return cls(**given, shape=None if shape is None else tuple(shape))
 
 
-def command_of(job: Job, path: Path) -> list[str]:
+def command_of(job: EngineJob, path: Path) -> list[str]:
     """Write a job to a file, and return the command of its racer."""
     path.write_text(json.dumps(asdict(job)), encoding="utf-8")
-    return [RACER, str(path)]
+    return [ENGINE_WORKER, str(path)]

@@ -16,16 +16,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
-from edgefl.bench.spread import Times
+from edgefl.bench.timing import Times
 from edgefl.errors import EdgeFLError
 
-__all__ = ["StartingField", "Racer", "energies", "race", "raced", "starting"]
+__all__ = [
+    "StartedProcesses",
+    "EngineProcess",
+    "energy_per_run",
+    "run_interleaved",
+    "run_interleaved_and_stop",
+    "started_processes",
+]
 
 _LAST_WORDS = 300
 _ENOUGH_SECONDS = 30
 
 
-class Racer:
+class EngineProcess:
     """An engine in its own process, which makes one run when asked."""
 
     def __init__(self, command: Sequence[str], python: str = sys.executable) -> None:
@@ -46,7 +53,7 @@ class Racer:
             raise
 
     def ask(self, what: str, **more: Any) -> dict[str, Any]:
-        """Send a request (see `edgefl.bench.serving`) and return the answer."""
+        """Send a request (see `edgefl.bench.process_loop`) and return the answer."""
         try:
             pipe = self._pipe(self._process.stdin)
             pipe.write(json.dumps({"do": what, **more}) + "\n")
@@ -88,65 +95,67 @@ class Racer:
 
 
 @dataclass(frozen=True, slots=True)
-class StartingField:
+class StartedProcesses:
     """Who is at the start, and who could not come."""
 
-    racers: Mapping[str, Racer]
+    processes: Mapping[str, EngineProcess]
     missing: Mapping[str, str]
     """Reasons by name."""
 
 
 @contextlib.contextmanager
-def starting(commands: Mapping[str, Sequence[str]]) -> Iterator[StartingField]:
+def started_processes(commands: Mapping[str, Sequence[str]]) -> Iterator[StartedProcesses]:
     """Start a process for each command (a module and its arguments), and stop them all in the end."""
-    racers: dict[str, Racer] = {}
+    processes: dict[str, EngineProcess] = {}
     missing: dict[str, str] = {}
     try:
         for name, command in commands.items():
             try:
-                racers[name] = Racer(command)
+                processes[name] = EngineProcess(command)
             except EdgeFLError as error:
                 missing[name] = str(error)
-        yield StartingField(racers, missing)
+        yield StartedProcesses(processes, missing)
     finally:
-        for racer in racers.values():
-            racer.stop()
+        for process in processes.values():
+            process.stop()
 
 
-def race(racers: Mapping[str, Racer], turns: int, warm_up: int = 3) -> dict[str, Times]:
+def run_interleaved(processes: Mapping[str, EngineProcess], turns: int, warm_up: int = 3) -> dict[str, Times]:
     """Let the racers run in turns."""
-    names = list(racers)
+    names = list(processes)
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for turn in range(warm_up + turns):
         for name in names if turn % 2 == 0 else reversed(names):
-            took = _run(name, racers[name])
+            took = _run(name, processes[name])
             if turn >= warm_up:
                 seconds[name].append(took)
     return {name: Times(tuple(values)) for name, values in seconds.items()}
 
 
-def _run(name: str, racer: Racer) -> float:
+def _run(name: str, process: EngineProcess) -> float:
     try:
-        return racer.run()
+        return process.run()
     except EdgeFLError as error:
         raise EdgeFLError(f"{name}: {error.problem}", fix=error.fix) from None
 
 
-def raced(racers: Mapping[str, Racer], turns: int, warm_up: int = 3) -> dict[str, Times]:
+def run_interleaved_and_stop(processes: Mapping[str, EngineProcess], turns: int, warm_up: int = 3) -> dict[str, Times]:
     """Let the racers run in turns, and stop them."""
     try:
-        return race(racers, turns, warm_up)
+        return run_interleaved(processes, turns, warm_up)
     finally:
-        for racer in racers.values():
-            racer.stop()
+        for process in processes.values():
+            process.stop()
 
 
-def energies(racers: Mapping[str, Racer], seconds: float, bursts: int = 3) -> dict[str, dict[str, Any]]:
+def energy_per_run(
+    processes: Mapping[str, EngineProcess], seconds: float, bursts: int = 3
+) -> dict[str, dict[str, Any]]:
     """Return the energy of a run of each: bursts of runs in turns, and of those the one in the middle."""
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in racers}
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in processes}
     for _ in range(bursts):
-        for name, racer in racers.items():
-            found[name].append(racer.ask("energy", seconds=seconds))
+        for name, process in processes.items():
+            found[name].append(process.ask("energy", seconds=seconds))
     return {name: _middle(values) for name, values in found.items()}
 
 

@@ -4,12 +4,12 @@ from typing import Any, cast
 
 import pytest
 
-from edgefl.bench.measurements import Finish, MeasuringTime, measured, noise_notes, source_notes
-from edgefl.bench.race import Racer, race, starting
-from edgefl.bench.spread import Times
+from edgefl.bench.engine_processes import EngineProcess, run_interleaved, started_processes
+from edgefl.bench.measurements import EngineMeasurement, MeasuringTime, measure_processes, noise_notes, source_notes
+from edgefl.bench.timing import Times
 from edgefl.errors import EdgeFLError
 
-STUB = "tests.bench.stub_racer"
+STUB = "tests.bench.stub_worker"
 
 
 class Told:
@@ -25,15 +25,15 @@ class Told:
 
 def test_turns_are_interleaved_and_the_warm_up_is_thrown_away() -> None:
     log: list[str] = []
-    racers = {"a": Told("a", log, [9, 9, 1, 2]), "b": Told("b", log, [8, 8, 3, 4])}
-    found = race(cast(dict[str, Racer], racers), turns=2, warm_up=2)
+    processes = {"a": Told("a", log, [9, 9, 1, 2]), "b": Told("b", log, [8, 8, 3, 4])}
+    found = run_interleaved(cast(dict[str, EngineProcess], processes), turns=2, warm_up=2)
     assert found == {"a": Times((1, 2)), "b": Times((3, 4))}
     assert "".join(log) == "abbaabba"
 
 
 def test_who_works_is_measured_and_who_cannot_start_is_named_with_the_reason() -> None:
     commands = {mode: [STUB, mode] for mode in ("works", "blocked", "refuses", "dies")}
-    found, missing = measured(commands, MeasuringTime(turns=3, warm_up=1, energy_seconds=0.01))
+    found, missing = measure_processes(commands, MeasuringTime(turns=3, warm_up=1, energy_seconds=0.01))
     assert list(found) == ["works"]
     assert "'torch' cannot be imported" in missing["blocked"]
     assert missing["refuses"] == "the file is bad. Give another."
@@ -51,16 +51,16 @@ def test_who_works_is_measured_and_who_cannot_start_is_named_with_the_reason() -
 
 
 def test_a_racer_that_is_asked_for_nonsense_says_so_and_lives_on() -> None:
-    with starting({"works": [STUB, "works"]}) as field:
-        racer = field.racers["works"]
+    with started_processes({"works": [STUB, "works"]}) as field:
+        process = field.processes["works"]
         with pytest.raises(EdgeFLError, match="cannot do 'dance'"):
-            racer.ask("dance")
-        assert racer.run() >= 0
-        assert racer.ask("judge", file="x") == {"right": 0.5}
+            process.ask("dance")
+        assert process.run() >= 0
+        assert process.ask("evaluate", file="x") == {"right": 0.5}
 
 
 def test_a_ratio_that_means_little_is_pointed_out_but_not_that_of_a_baseline_to_itself() -> None:
-    one, noisy = (Finish(Times(seconds), {}, {}) for seconds in ((1.0, 1.0, 1.0), (1.0, 3.0, 1.2)))
+    one, noisy = (EngineMeasurement(Times(seconds), {}, {}) for seconds in ((1.0, 1.0, 1.0), (1.0, 3.0, 1.2)))
     rows: list[dict[str, Any]] = [
         {"name": "one", "time": one.ratio_to(one, "one")},
         {"name": "noisy", "time": noisy.ratio_to(one, "one")},

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from edgefl.errors import WireFormatError
 from edgefl.wire.body_parts import BodyParts, count_ones
-from edgefl.wire.checks import Packed, check_packed, checked_shape, claim, frozen, refuse
+from edgefl.wire.codecs.checks import Packed, check_packed, checked_shape, claim, frozen, refuse
 
 __all__ = ["Bits"]
 

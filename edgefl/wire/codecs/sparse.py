@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from edgefl.errors import WireFormatError
 from edgefl.wire.body_parts import Array, BodyParts
-from edgefl.wire.checks import Packed, check_finite, checked_shape, claim, frozen, refuse
-from edgefl.wire.positions import check_positions, encode_positions, indices_of
+from edgefl.wire.codecs.checks import Packed, check_finite, checked_shape, claim, frozen, refuse
+from edgefl.wire.codecs.sparse_indices import check_positions, encode_positions, indices_of
 
 __all__ = ["Sparse"]
 

@@ -1,13 +1,13 @@
-"""Rows of texts as a table on stdout, and the few things in them that every verb of `edgefl fed` says alike.
+"""Tables and JSON on stdout, for every command.
 
-Whatever comes from a coordinator may have come from a device: nothing in a cell can move the cursor or forge a row.
+Text from a coordinator may have come from a device, so no cell can move the cursor or forge a row.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["accuracy_of", "ago", "percent", "print_json", "print_table", "table"]
+__all__ = ["cell", "print_json", "print_table", "table"]
 
 
 def print_json(data: object) -> None:
@@ -15,9 +15,14 @@ def print_json(data: object) -> None:
     print(json.dumps(data, indent=2, ensure_ascii=False))
 
 
+def cell(value: Any, formatted: Callable[[Any], str]) -> str | None:
+    """Return the formatted value, or None, which a table shows as a dash."""
+    return None if value is None else formatted(value)
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return rows under a head, in columns; a column of numbers is aligned to the right, None is a dash."""
-    from edgefl.values.words import printable
+    from edgefl.values.formatting import printable
 
     texts = [["-" if cell is None else printable(str(cell)) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(head, *texts, strict=True)]
@@ -38,25 +43,3 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 def print_table(head: Sequence[str], rows: Sequence[Sequence[object]], nothing: str) -> None:
     """Print a table, or a line that says that there is nothing to show."""
     print(table(head, rows) if rows else nothing)
-
-
-def ago(moment: float | None, now: float) -> str:
-    """'12 s ago', 'never'."""
-    from edgefl.values.words import seconds_in_words
-
-    if moment is None:
-        return "never"
-    return f"{seconds_in_words(max(0, round(now - moment)))} ago"
-
-
-def percent(share: Any) -> str | None:
-    """'93.5 %', or None of nothing."""
-    return f"{100 * share:.1f} %" if isinstance(share, int | float) else None
-
-
-def accuracy_of(report: Any) -> Any:
-    """Return a report's accuracy on the coordinator's data or, where there are none, on the devices' own."""
-    if not isinstance(report, dict):
-        return None
-    found = report.get("accuracy")
-    return report.get("device_accuracy") if found is None else found

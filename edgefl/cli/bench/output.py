@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from edgefl.bench.report import BenchReport
-    from edgefl.cli.bench.picture import Bar
+    from edgefl.cli.bench.bar_chart import Bar
 
-__all__ = ["Columns", "BenchProgress", "picture_file", "ratio_in_words", "show", "tail_of"]
+__all__ = ["Columns", "BenchProgress", "picture_file", "ratio_cell", "show", "tail_of"]
 
 _WIDTH = 60
 
@@ -51,7 +51,7 @@ def picture_file(args: argparse.Namespace) -> Path | None:
     """Return the file of --plot; refuse one that cannot be drawn before anything is measured."""
     if args.plot is None:
         return None
-    from edgefl.cli.bench.picture import check_plot
+    from edgefl.cli.bench.bar_chart import check_plot
 
     return check_plot(Path(args.plot))
 
@@ -63,7 +63,7 @@ def show(report: "BenchReport", columns: Columns, *, as_json: bool, plot: Path |
     else:
         _print(report, columns)
     if plot is not None:
-        from edgefl.cli.bench.picture import save_bars
+        from edgefl.cli.bench.bar_chart import save_bars
 
         bars = [bar for row in report.rows if (bar := columns.bar(row)) is not None]
         save_bars(bars, plot, title=columns.title, axis=columns.axis)
@@ -71,8 +71,8 @@ def show(report: "BenchReport", columns: Columns, *, as_json: bool, plot: Path |
 
 
 def _print(report: "BenchReport", columns: Columns) -> None:
-    from edgefl.cli.fed.tables import table
-    from edgefl.values.words import printable
+    from edgefl.cli.tables import table
+    from edgefl.values.formatting import printable
 
     print(printable(columns.title) + "\n")
     if report.rows:
@@ -89,14 +89,16 @@ def _print(report: "BenchReport", columns: Columns) -> None:
             print(printable(note))
 
 
-def ratio_in_words(ratio: Mapping[str, Any] | None) -> str | None:
+def ratio_cell(ratio: Mapping[str, Any] | None) -> str | None:
     """'3.24x (3.10-3.38)', the quartiles in brackets, and '?' where it means little; None of nothing."""
     if ratio is None:
         return None
     if ratio["verdict"] == "baseline":
         return "1"
+    from edgefl.values.formatting import format_ratio
+
     doubt = "" if ratio["verdict"] == "clear" else " ?"
-    return f"{ratio['ratio']:.2f}x ({ratio['low']:.2f}-{ratio['high']:.2f}){doubt}"
+    return format_ratio(ratio["ratio"], ratio["low"], ratio["high"]) + doubt
 
 
 def tail_of(seconds: Mapping[str, Any]) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgefl.wire.body_parts import count_ones
-from edgefl.wire.checks import Packed, check_packed, refuse
+from edgefl.wire.codecs.checks import Packed, check_packed, refuse
 
 __all__ = ["BITMAP", "DELTAS", "check_positions", "encode_positions", "indices_of"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgefl.errors import WireFormatError
-from edgefl.model_graph.parts import MAX_AXES, MAX_SIZE
+from edgefl.model_graph.elements import MAX_AXES, MAX_SIZE
 from edgefl.wire.body_parts import Array, BodyParts
 
 __all__ = [

@@ -18,8 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from edgefl.errors import MaskError
+from edgefl.masks.gather_scatter import Array
 from edgefl.masks.mask import BoolArray, IndexArray, Mask, Selector
-from edgefl.masks.slicing import Array
 
 __all__ = ["BLOCK", "Box", "add_changes", "boxes", "changes"]
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from edgefl.charts.device_parts import DevicePart
 from edgefl.charts.figure import MOST_LABELS, Figure, cells, layout, names_axis, plain
-from edgefl.charts.words import count, plural, share
 from edgefl.masks import Array
+from edgefl.values.formatting import format_count, format_percent, pluralise
 
-__all__ = ["MOST_DEVICES", "MOST_GROUPS", "channel_pictures", "label_picture", "layer_picture", "shown_of"]
+__all__ = ["MOST_DEVICES", "MOST_GROUPS", "channel_heatmaps", "label_heatmap", "layer_heatmap", "shown_of"]
 
 MOST_DEVICES = 200
 """Rows of a picture."""
@@ -30,7 +30,7 @@ def shown_of(devices: int) -> str:
     return f" The first {MOST_DEVICES} of {devices:,} devices are shown." if devices > MOST_DEVICES else ""
 
 
-def label_picture(fleet: Sequence[tuple[str, Sequence[int]]]) -> Figure | None:
+def label_heatmap(fleet: Sequence[tuple[str, Sequence[int]]]) -> Figure | None:
     """Draw how many training samples of each label each device has: its name, and the samples of every label."""
     rows = fleet[:MOST_DEVICES]
     classes = max((len(labels) for _, labels in rows), default=0)
@@ -42,18 +42,18 @@ def label_picture(fleet: Sequence[tuple[str, Sequence[int]]]) -> Figure | None:
     return Figure(
         name="labels",
         title="Data by device and label",
-        summary=f"Training samples of {plural(len(rows), 'device')}: {_range(totals.tolist(), count)} each, of "
-        f"{_range(present.tolist(), count)} of {classes} labels.{shown_of(len(fleet))}",
+        summary=f"Training samples of {pluralise(len(rows), 'device')}: {_range(totals.tolist(), format_count)} each, "
+        f"of {_range(present.tolist(), format_count)} of {classes} labels.{shown_of(len(fleet))}",
         traces=(
             _heatmap(names, labels, counts.tolist(), top=int(counts.max()), hover="%{z:,} samples of label %{x}")
             | _written(counts.shape, "%{z}"),
         ),
         layout=_table_layout(names, labels, x="label"),
-        key=(("scale", f"none to {plural(int(counts.max()), 'sample')}"),),
+        key=(("scale", f"none to {pluralise(int(counts.max()), 'sample')}"),),
     )
 
 
-def layer_picture(parts: Sequence[DevicePart]) -> Figure | None:
+def layer_heatmap(parts: Sequence[DevicePart]) -> Figure | None:
     """Draw how much each device keeps of each layer, in one colour where it trains it and in another where not."""
     rows = parts[:MOST_DEVICES]
     if not rows or not rows[0].layers:
@@ -65,8 +65,9 @@ def layer_picture(parts: Sequence[DevicePart]) -> Figure | None:
     return Figure(
         name="layers",
         title="Layers: trained or frozen, and how much of each is kept",
-        summary=f"{everything} of {plural(len(rows), 'device')} train all {len(layers)} layers. Devices keep "
-        f"{_range([part.kept_fraction for part in rows], share)} of the model's parameters.{shown_of(len(parts))}",
+        summary=f"{everything} of {pluralise(len(rows), 'device')} train all {len(layers)} layers. Devices keep "
+        f"{_range([part.kept_fraction for part in rows], format_percent)} of the model's parameters."
+        f"{shown_of(len(parts))}",
         traces=tuple(
             _heatmap(names, layers, _only(kept, where), top=100, hover=f"%{{x}}: {word}, %{{z}} % kept", scale=word)
             | _written(kept.shape, "%{text}")
@@ -86,7 +87,7 @@ def layer_picture(parts: Sequence[DevicePart]) -> Figure | None:
     )
 
 
-def channel_pictures(parts: Sequence[DevicePart]) -> tuple[Figure, ...]:
+def channel_heatmaps(parts: Sequence[DevicePart]) -> tuple[Figure, ...]:
     """Draw which channels of each group each device keeps, one picture a group."""
     rows = parts[:MOST_DEVICES]
     groups = list(rows[0].channels)[:MOST_GROUPS] if rows else []
@@ -106,8 +107,8 @@ def _channels(rows: Sequence[DevicePart], group: str, place: int, devices: int) 
     return Figure(
         name=f"channels-{place}",
         title=f"Channels of {group}",
-        summary=f"Devices keep {_range(kept.tolist(), count)} of {plural(width, 'channel')}; {common:,} are kept by "
-        f"all, {int((holders == 0).sum()):,} by none.{columns}{shown_of(devices)}",
+        summary=f"Devices keep {_range(kept.tolist(), format_count)} of {pluralise(width, 'channel')}; {common:,} are "
+        f"kept by all, {int((holders == 0).sum()):,} by none.{columns}{shown_of(devices)}",
         traces=(
             _heatmap(
                 names, [], cells(np.round(100 * portions)), top=100, hover="channel %{x}: %{z} % kept", scale="kept"

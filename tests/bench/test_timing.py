@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgefl.bench.spread import Ratio, Times, ratio_of
+from edgefl.bench.timing import Ratio, Times, ratio_of
 
 
 def test_percentiles_of_five_turns() -> None:

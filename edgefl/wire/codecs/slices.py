@@ -15,7 +15,7 @@ import numpy.typing as npt
 from edgefl.errors import WireFormatError
 from edgefl.masks import Mask
 from edgefl.wire.body_parts import Array, BodyParts, axis_part
-from edgefl.wire.checks import Packed, check_finite, check_packed, checked_shape, claim, frozen, refuse
+from edgefl.wire.codecs.checks import Packed, check_finite, check_packed, checked_shape, claim, frozen, refuse
 
 __all__ = ["Slice"]
 

@@ -2,10 +2,10 @@
 
 from edgefl.values import CostFit, DeviceProfile, Machine
 
-__all__ = ["strong_device"]
+__all__ = ["unlimited_device"]
 
 
-def strong_device() -> DeviceProfile:
+def unlimited_device() -> DeviceProfile:
     """Return the profile of a device for which nothing is too large: made up, and only ever used to be given a part."""
     cost = CostFit(
         overhead_seconds=1e-4,

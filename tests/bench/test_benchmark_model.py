@@ -9,12 +9,12 @@ import pytest
 from device_runtime.profiler.cases import Sample
 from edgefl.artifacts.bundle import TRAIN
 from edgefl.artifacts.submodel import make_submodel
+from edgefl.bench.benchmark_model import BenchmarkModel, open_benchmark_model
 from edgefl.bench.infer import InferRequest
-from edgefl.bench.inference_files import FORMS, InferenceFiles, make_parts, sparse_mask
+from edgefl.bench.inference_files import FORMS, InferenceFiles, make_inference_files, sparse_mask
 from edgefl.bench.load.model import perceptron_bundle
 from edgefl.bench.measurements import MeasuringTime
 from edgefl.bench.plan import fleet_of, mobilenet_blocks, plan_report
-from edgefl.bench.subject import Subject, open_subject
 from edgefl.bench.train import TrainRequest
 from edgefl.errors import EdgeFLError
 from edgefl.masks import full_mask, leading_channels
@@ -30,15 +30,17 @@ def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def subject(no_torch: None) -> Subject:
-    return open_subject(None, str(BUNDLE))
+def subject(no_torch: None) -> BenchmarkModel:
+    return open_benchmark_model(None, str(BUNDLE))
 
 
-def parts_of(subject: Subject, folder: Path, engines: tuple[str, ...] = ("onnx", "executorch")) -> InferenceFiles:
+def parts_of(
+    subject: BenchmarkModel, folder: Path, engines: tuple[str, ...] = ("onnx", "executorch")
+) -> InferenceFiles:
     mask, exported = sparse_mask(subject, 0.4, 8)
     manifest = subject.bundle.manifest
     samples = Sample(tuple(manifest.input_shape), manifest.input_dtype.value, manifest.outputs).batch(4).x
-    return make_parts(
+    return make_inference_files(
         subject,
         mask,
         exported,
@@ -50,7 +52,9 @@ def parts_of(subject: Subject, folder: Path, engines: tuple[str, ...] = ("onnx",
     )
 
 
-def test_without_torch_onnx_files_are_made_and_programs_are_named_as_missing(subject: Subject, tmp_path: Path) -> None:
+def test_without_torch_onnx_files_are_made_and_programs_are_named_as_missing(
+    subject: BenchmarkModel, tmp_path: Path
+) -> None:
     parts = parts_of(subject, tmp_path)
     assert [part.name for part in parts.made] == [f"{form}, onnxruntime" for form in FORMS]
     assert set(parts.missing) == {f"{form}, ExecuTorch" for form in FORMS}
@@ -63,7 +67,7 @@ def test_without_torch_onnx_files_are_made_and_programs_are_named_as_missing(sub
 
 
 def test_without_onnx_weights_are_inputs_and_a_note_says_so(
-    subject: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    subject: BenchmarkModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
     parts = parts_of(subject, tmp_path, ("onnx",))
@@ -74,7 +78,7 @@ def test_without_onnx_weights_are_inputs_and_a_note_says_so(
 
 
 def test_the_personal_part_of_a_bundle_is_taken_where_nothing_else_is_asked_for(
-    subject: Subject, tmp_path: Path
+    subject: BenchmarkModel, tmp_path: Path
 ) -> None:
     half = leading_channels(subject.bundle.graph, 0.5)
     (tmp_path / "mask.safetensors").write_bytes(encode_mask(half))
@@ -85,25 +89,25 @@ def test_the_personal_part_of_a_bundle_is_taken_where_nothing_else_is_asked_for(
 
 
 @pytest.mark.parametrize("keep", [0.0, -1.0, 1.5])
-def test_a_share_that_cannot_be_kept_is_refused(subject: Subject, keep: float) -> None:
+def test_a_share_that_cannot_be_kept_is_refused(subject: BenchmarkModel, keep: float) -> None:
     with pytest.raises(EdgeFLError, match="--keep is"):
         sparse_mask(subject, keep, 16)
 
 
 def test_without_torch_a_built_in_model_can_be_trained_and_others_need_a_bundle(no_torch: None) -> None:
-    built_in = open_subject("mlp", None)
+    built_in = open_benchmark_model("mlp", None)
     assert built_in.source is None
     assert "'torch'" in built_in.no_source
     assert TRAIN in built_in.bundle.files
     assert set(built_in.weights) == {tensor.name for tensor in built_in.bundle.graph.tensors}
     with pytest.raises(EdgeFLError, match=r"'torch', which is not installed.*--bundle"):
-        open_subject("vgg16", None)
+        open_benchmark_model("vgg16", None)
 
 
 @pytest.mark.parametrize(("model", "bundle"), [(None, None), ("cnn4", str(BUNDLE))])
 def test_a_model_is_named_once(model: str | None, bundle: str | None) -> None:
     with pytest.raises(EdgeFLError, match="which model"):
-        open_subject(model, bundle)
+        open_benchmark_model(model, bundle)
 
 
 def test_orders_refuse_what_does_not_exist() -> None:

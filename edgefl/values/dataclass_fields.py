@@ -14,16 +14,16 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from edgefl.values.containers import Maybe, Series, Table
+from edgefl.values.containers import ListType, MapType, OptionalType
 from edgefl.values.field_error import FieldError, shown
+from edgefl.values.field_types import Choice, FieldType, Flag, Scalar
 from edgefl.values.quantities import REAL, WHOLE
-from edgefl.values.shapes import Choice, Flag, Scalar, Shape
-from edgefl.values.texts import ANY_TEXT
+from edgefl.values.strings import ANY_TEXT
 from edgefl.values.unknown_fields import unknown_field
 
-__all__ = ["Field", "Record", "fields_of", "shape_of", "check_fields", "check_order"]
+__all__ = ["Field", "Record", "fields_of", "field_type_of", "check_fields", "check_order"]
 
-_PLAIN: dict[object, Shape] = {bool: Flag(), int: WHOLE, float: REAL, str: ANY_TEXT}
+_PLAIN: dict[object, FieldType] = {bool: Flag(), int: WHOLE, float: REAL, str: ANY_TEXT}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Field:
     """One field of a record."""
 
     name: str
-    shape: Shape
+    shape: FieldType
     required: bool
     absent: str
     """What a person reads when the field is None: the field's metadata 'absent', or 'not known'."""
@@ -88,7 +88,7 @@ class Record:
         return {name: field.shape.write(getattr(value, name)) for name, field in fields}
 
 
-def _how_to_add(name: str, shape: Shape) -> str:
+def _how_to_add(name: str, shape: FieldType) -> str:
     return f'Add "{name}": it is {shape.words}; write for example {shape.example}'
 
 
@@ -104,11 +104,11 @@ def _compiled_fields(cls: type) -> Mapping[str, Field]:
     for field in dataclasses.fields(cls):
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         absent, label = field.metadata.get("absent", "not known"), field.metadata.get("label")
-        fields[field.name] = Field(field.name, shape_of(hints[field.name]), required, absent, label)
+        fields[field.name] = Field(field.name, field_type_of(hints[field.name]), required, absent, label)
     return types.MappingProxyType(fields)
 
 
-def shape_of(hint: Any) -> Shape:
+def field_type_of(hint: Any) -> FieldType:
     """The shape that a type hint asks for. A hint that is not understood is a bug, hence a `TypeError`."""
     if hint in _PLAIN:
         return _PLAIN[hint]
@@ -122,29 +122,29 @@ def shape_of(hint: Any) -> Shape:
     return shape
 
 
-def _shape_of_generic(origin: Any, args: tuple[Any, ...]) -> Shape | None:
+def _shape_of_generic(origin: Any, args: tuple[Any, ...]) -> FieldType | None:
     if origin is Annotated:
         # The outermost annotation is the last one, and it wins: Annotated[Seconds, ...] refines Seconds.
-        own = [extra for extra in reversed(args[1:]) if isinstance(extra, Shape)]
-        return own[0] if own else shape_of(args[0])
+        own = [extra for extra in reversed(args[1:]) if isinstance(extra, FieldType)]
+        return own[0] if own else field_type_of(args[0])
     if origin in (Union, types.UnionType):
         return _shape_of_union(args)
     if origin is tuple and len(args) == 2 and args[1] is Ellipsis:
-        return Series(shape_of(args[0]))
+        return ListType(field_type_of(args[0]))
     if origin is Mapping and args[0] is str:
-        return Table(shape_of(args[1]))
+        return MapType(field_type_of(args[1]))
     return None
 
 
-def _shape_of_union(args: tuple[Any, ...]) -> Shape | None:
+def _shape_of_union(args: tuple[Any, ...]) -> FieldType | None:
     members = tuple(arg for arg in args if arg is not types.NoneType)
     if len(members) == 1:
-        inner = shape_of(members[0])
+        inner = field_type_of(members[0])
     elif all(member in _PLAIN for member in members):
         inner = Scalar(members)
     else:
         return None
-    return inner if len(members) == len(args) else Maybe(inner)
+    return inner if len(members) == len(args) else OptionalType(inner)
 
 
 def check_fields(value: object) -> None:

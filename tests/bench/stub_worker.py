@@ -3,19 +3,19 @@
 import os
 import sys
 
-from edgefl.bench.serving import Entrant, serve
+from edgefl.bench.process_loop import Workload, serve_requests
 from edgefl.errors import EdgeFLError
 
 
 def main() -> None:
     match sys.argv[1]:
         case "works":
-            serve(lambda: Entrant(_noisy, {"engine": "a stub"}, lambda file: {"right": 0.5}))
+            serve_requests(lambda: Workload(_noisy, {"engine": "a stub"}, lambda file: {"right": 0.5}))
         case "blocked":
             sys.modules["torch"] = None  # type: ignore[assignment]
-            serve(_import_torch)
+            serve_requests(_import_torch)
         case "refuses":
-            serve(_refuse)
+            serve_requests(_refuse)
         case "dies":
             sys.exit("a last word")
 
@@ -27,12 +27,12 @@ def _noisy() -> None:
     os.write(1, b"more noise\n")
 
 
-def _import_torch() -> Entrant:
+def _import_torch() -> Workload:
     __import__("torch")
-    return Entrant(_noisy)
+    return Workload(_noisy)
 
 
-def _refuse() -> Entrant:
+def _refuse() -> Workload:
     raise EdgeFLError("the file is bad", fix="Give another.")
 
 
