@@ -26,6 +26,7 @@ check: .venv/dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	sh .ci/check-page-scripts
 
 format: .venv/dev
 	$(BIN)/ruff check --fix
@@ -65,7 +66,7 @@ peers: .venv/dev
 	$(BIN)/python -m benchmarks.peers.flower_deployment --model preresnet18
 
 clean:
-	rm -rf .venv .venv-flower .venv-retired build runs *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv node_modules .venv-flower .venv-retired build runs *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "EdgeFL needs Python 3.11 or later: install it, or name it with PYTHON=..." >&2; exit 2; }
