@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.environments import make_environment
+
 __all__ = ["CHAINS", "VERSION", "python_with_training", "retired_step", "write_case"]
 
 CHAINS = ("cnn4", "mlp")
@@ -35,9 +37,7 @@ def python_with_training(environment: Path) -> Path:
     if _version(python) == VERSION:
         return python
     print(f"installing onnxruntime-training {VERSION} into {environment}", file=sys.stderr, flush=True)
-    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
-    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *REQUIREMENTS]
-    if subprocess.run(install).returncode or _version(python) != VERSION:
+    if make_environment(environment, REQUIREMENTS) or _version(python) != VERSION:
         raise SystemExit(
             f"{' '.join(REQUIREMENTS)} cannot be installed: the wheels end with Python 3.12, and ARM Linux has none. "
             "With an older Python, install them into an environment of your own and name it with --environment."

@@ -1,24 +1,30 @@
-"""A virtual environment of its own with something installed in it, by the pip of this one: that saves it a pip."""
+"""Virtual environments that tests make, with uv: it needs no pip, neither there nor here."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["install", "packages_in"]
+__all__ = ["UV", "copy_project", "install", "packages_in"]
+
+UV = str(Path(sys.executable).with_name("uv"))
+
+
+def copy_project(folder: Path) -> None:
+    """Copy the files of this project that an installation may need."""
+    left_out = (".venv*", "node_modules", ".git", ".*_cache", "*.egg-info", "build", "runs", "site", "__pycache__")
+    shutil.copytree(Path(__file__).parents[1], folder, ignore=shutil.ignore_patterns(*left_out, "tests"))
 
 
 def install(environment: Path, what: str) -> None:
-    """Make the environment, and install something there."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
-    subprocess.run([*_pip(environment), "install", "--quiet", what], check=True)
+    """Make an environment with this Python, and install something in it."""
+    subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, environment], check=True)
+    subprocess.run([UV, "pip", "install", "--quiet", "--python", environment, what], check=True)
 
 
 def packages_in(environment: Path) -> set[str]:
     """Return the names of all packages of an environment."""
-    told = subprocess.run([*_pip(environment), "list", "--format=json"], check=True, capture_output=True, text=True)
-    return {package["name"] for package in json.loads(told.stdout)}
-
-
-def _pip(environment: Path) -> list[str]:
-    return [sys.executable, "-m", "pip", "--python", str(environment), "--disable-pip-version-check"]
+    command = [UV, "pip", "list", "--python", str(environment), "--format=json"]
+    listed = subprocess.run(command, check=True, capture_output=True, text=True)
+    return {package["name"] for package in json.loads(listed.stdout)}

@@ -16,9 +16,8 @@ from edgefl.values import LocalWork
 from tests.device_runtime.coordinator import KEY, Coordinator, tasks
 from tests.device_runtime.federation import bundle
 from tests.device_runtime.http_coordinator import serving
-from tests.installing import install, packages_in
+from tests.installing import copy_project, install, packages_in
 
-ROOT = Path(__file__).parents[1]
 MOST_BYTES = 3_000_000
 
 pytestmark = pytest.mark.slow
@@ -27,10 +26,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("device")
-    ignored = shutil.ignore_patterns(
-        ".venv*", ".git", ".*_cache", "*.egg-info", "build", "runs", "__pycache__", "tests"
-    )
-    shutil.copytree(ROOT, folder / "source", ignore=ignored)
+    copy_project(folder / "source")
     install(folder / "venv", f"{folder / 'source'}[device]")
     digits = load("digits")
     np.savez(folder / "mine.npz", x=digits.batch(range(300))[0], y=digits.train.labels[:300])

@@ -2,7 +2,6 @@
 
 import os
 import pkgutil
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import edgefl
-from tests.installing import install, packages_in
+from tests.installing import copy_project, install, packages_in
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = ROOT / "tests" / "golden"
@@ -81,8 +80,7 @@ def test_no_module_unpickles() -> None:
 @pytest.mark.slow
 def test_a_bare_install_shows_help_and_inspects_files(tmp_path: Path) -> None:
     source = tmp_path / "source"
-    ignored = shutil.ignore_patterns(".venv*", ".git", ".*_cache", "*.egg-info", "build", "runs", "__pycache__")
-    shutil.copytree(ROOT, source, ignore=ignored)
+    copy_project(source)
     tools = tmp_path / "venv" / "bin"
     install(tmp_path / "venv", str(source))
     assert packages_in(tmp_path / "venv") == {"edgefl-toolkit", "numpy", "safetensors"}

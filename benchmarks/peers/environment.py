@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from benchmarks.environments import make_environment
+
 __all__ = ["CHECKOUT", "FLOWER", "VERSION", "flower_environment", "python_with_flower"]
 
 CHECKOUT = Path(__file__).parents[2]
@@ -20,7 +22,6 @@ _STEPS = (
     (_TORCH, "flwr[simulation]==1.41.0"),
     ("--no-deps", f"flwr=={VERSION}"),
 )
-_PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
 _QUIET = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_UPDATE_CHECK": "1",
@@ -35,10 +36,8 @@ def python_with_flower(environment: Path = FLOWER) -> Path:
     if _version(python) == VERSION:
         return python
     print(f"installing Flower {VERSION} into {environment}", file=sys.stderr, flush=True)
-    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
-    for step in _STEPS:
-        if subprocess.run([str(python), *_PIP, *step]).returncode:
-            raise SystemExit(f"{' '.join(step)} cannot be installed; what pip said stands above")
+    if failed := make_environment(environment, *_STEPS):
+        raise SystemExit(f"{' '.join(failed)} cannot be installed; uv's message is above")
     if _version(python) != VERSION:
         raise SystemExit(f"{environment} does not have Flower {VERSION}: remove it and try again")
     return python

@@ -20,6 +20,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.installing import UV
+
 PROJECT = Path(__file__).parents[2]
 
 _LONGEST_SECONDS = 900  # for each command: seconds on an idle machine, minutes on a busy one
@@ -30,7 +32,7 @@ _COMMANDS = {"qemu-aarch64-static": "qemu-user-static", "mmdebstrap": "mmdebstra
 _DEBIAN = ("python3-minimal", "libpython3-stdlib", "libstdc++6", "libgomp1", "zlib1g")
 """What Python and onnxruntime need of the system."""
 
-_PLATFORMS = ("manylinux_2_28_aarch64", "manylinux_2_27_aarch64", "manylinux2014_aarch64")
+_PLATFORM = "aarch64-manylinux_2_28"
 
 # The four cores of a Raspberry Pi 4. onnxruntime looks here for what the processor can do, and crashes if it finds the
 # file of an x86.
@@ -89,7 +91,7 @@ def emulated_pi(packages: Sequence[str]) -> EmulatedPi:
     python = (root / "usr/bin/python3").readlink().name.removeprefix("python")
     pins = [f"{name}=={importlib.metadata.version(name)}" for name in packages]
     site = made_once(
-        cache / f"pi-python{python}-{_key(*pins, *_PLATFORMS)}",
+        cache / f"pi-python{python}-{_key(*pins, _PLATFORM)}",
         lambda folder: _make_site(folder, python, pins),
     )
     return EmulatedPi(root, site)
@@ -142,13 +144,10 @@ def _make_root(folder: Path, release: str) -> None:
 
 
 def _make_site(folder: Path, python: str, pins: Sequence[str]) -> None:
-    """Unpack aarch64 wheels from where pip has its own."""
-    abis = (f"cp{python.replace('.', '')}", "abi3", "none")
+    """Unpack aarch64 wheels."""
     run(
-        *(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", str(folder)),
-        *("--only-binary=:all:", "--implementation=cp", f"--python-version={python}"),
-        *(f"--abi={abi}" for abi in abis),
-        *(f"--platform={name}" for name in _PLATFORMS),
+        *(UV, "pip", "install", "--quiet", "--python", sys.executable, "--target", str(folder)),
+        *("--only-binary=:all:", f"--python-platform={_PLATFORM}", f"--python-version={python}"),
         *pins,
     )
 

@@ -1,13 +1,19 @@
-/* What an administrator can do: each opens a dialog that says what will happen. The coordinator checks who asks. */
+/* What an administrator can do: each action opens a dialog that says what will happen. The coordinator checks the
+ * token. */
 
 import { ask, download, federationPath, Problem } from "./api.js";
 import * as clock from "./clock.js";
 import { confirm, problemInDialog } from "./dialogs.js";
 import { element, setText } from "./dom.js";
-import { moment, plural, seconds } from "./words.js";
+import { moment, seconds } from "./words.js";
 
+/** @typedef {"start" | "pause" | "resume" | "abort"} Move */
+/** @typedef {[format: string, title: string, note: string, path: string]} ModelFile */
+
+/** @type {Record<string, Move[]>} */
 const MOVES = { created: ["start", "abort"], running: ["pause", "abort"], paused: ["resume", "abort"] };
 
+/** @type {Record<Move, {verb: string, says: string[], done: string, danger?: boolean}>} */
 const WORDS = {
   start: {
     verb: "Start",
@@ -31,20 +37,31 @@ const WORDS = {
   },
 };
 
-/* The entries of the menu: a name, words, and what a press does. */
-export function actionsFor(app) {
-  const { federation } = app.standing;
+/**
+ * The entries of the menu.
+ * @param {App} app
+ * @param {FederationInfo} federation
+ * @returns {ActionEntry[]}
+ */
+export function actionsFor(app, federation) {
   const moves = MOVES[federation.state] ?? [];
+  /** @type {(verb: Move) => ActionEntry} */
   const entry = (verb) => [verb, WORDS[verb].verb, () => move(app, verb)];
+  /** @type {ActionEntry[]} */
+  const deadline = moves.length ? [["deadline", "Change the deadline", () => changeDeadline(app)]] : [];
   return [
     ...moves.filter((verb) => verb !== "abort").map(entry),
-    ...(moves.length ? [["deadline", "Change the deadline", () => changeDeadline(app)]] : []),
+    ...deadline,
     ["export", "Export", () => exportModel(app)],
     ["keys", "Let devices join", () => app.go("keys")],
     ...moves.filter((verb) => verb === "abort").map(entry),
   ];
 }
 
+/**
+ * @param {App} app
+ * @param {Move} verb
+ */
 function move(app, verb) {
   const { name } = app.standing;
   const { verb: word, says, danger, done } = WORDS[verb];
@@ -70,16 +87,19 @@ function move(app, verb) {
   });
 }
 
+/** @param {App} app */
 function changeDeadline(app) {
   const { name, federation, progress } = app.standing;
-  const now = federation.settings?.rounds?.deadline ?? null;
+  const now = federation?.settings?.rounds?.deadline ?? null;
   const unit = now !== null && now % 60 === 0 ? 60 : 1;
   const number = element("input", { type: "number", id: "dialog-seconds", min: "0", step: "any", required: true });
   const units = element("select", { id: "dialog-unit", "aria-label": "Unit" });
-  for (const [size, word] of [[1, "seconds"], [60, "minutes"], [3600, "hours"]]) {
+  /** @type {[size: number, word: string][]} */
+  const choices = [[1, "seconds"], [60, "minutes"], [3600, "hours"]];
+  for (const [size, word] of choices) {
     units.append(element("option", { value: size, selected: size === unit }, word));
   }
-  number.value = now === null ? "" : now / unit;
+  number.value = now === null ? "" : String(now / unit);
   const wanted = () => Number(number.value) * Number(units.value);
   const effect = element("p", { class: "hint", role: "status" });
   const show = () => setText(effect, deadlineEffect(progress, wanted(), now));
@@ -104,6 +124,11 @@ function changeDeadline(app) {
   });
 }
 
+/**
+ * @param {ProgressInfo | null} progress
+ * @param {number} wanted in seconds
+ * @param {number | null} now in seconds
+ */
 function deadlineEffect(progress, wanted, now) {
   if (!(wanted >= 1)) {
     return "A deadline is at least a second.";
@@ -111,7 +136,7 @@ function deadlineEffect(progress, wanted, now) {
   if (progress?.state !== "open" || now === null) {
     return "No round is open: the next one has it.";
   }
-  const closes = progress.deadline_at + wanted - now; // a round in its second attempt began anew
+  const closes = progress.deadline_at + wanted - now; // a round in its second attempt started again
   return closes <= clock.now() ? "The open round closes at once." : `The open round closes at ${moment(closes)}.`;
 }
 
@@ -121,10 +146,15 @@ const FORMATS = [
   ["mask", "Mask", "which channels are kept"],
 ];
 
+/**
+ * @param {string} path
+ * @returns {ModelFile[]}
+ */
 function modelFiles(path) {
   return FORMATS.map(([format, title, note]) => [format, title, note, `${path}?format=${format}`]);
 }
 
+/** @param {App} app */
 function exportModel(app) {
   const { name } = app.standing;
   const files = modelFiles(federationPath(name, "model"));
@@ -133,11 +163,20 @@ function exportModel(app) {
   showFiles(`Export from ${name}`, says, files);
 }
 
+/**
+ * @param {App} app
+ * @param {string} id
+ */
 export function exportDevice(app, id) {
   const path = federationPath(app.standing.name, "devices", id, "model");
   showFiles(`Export the part of ${id}`, "The part of the newest model that this device has.", modelFiles(path));
 }
 
+/**
+ * @param {string} title
+ * @param {string} says
+ * @param {ModelFile[]} files
+ */
 function showFiles(title, says, files) {
   const rows = files.map(([name, words, note, path]) => {
     const button = element("button", { type: "button", "data-export": name }, "Save");
@@ -147,6 +186,10 @@ function showFiles(title, says, files) {
   confirm({ name: "export", title, says: [says], fields: [element("ul", { class: "files" }, ...rows)] });
 }
 
+/**
+ * @param {HTMLButtonElement} button
+ * @param {string} path
+ */
 async function save(button, path) {
   button.disabled = true;
   setText(button, "Making it");
@@ -161,6 +204,10 @@ async function save(button, path) {
   }
 }
 
+/**
+ * @param {App} app
+ * @param {string} id
+ */
 export function revokeDevice(app, id) {
   const { name } = app.standing;
   confirm({
@@ -180,6 +227,11 @@ export function revokeDevice(app, id) {
   });
 }
 
+/**
+ * @param {App} app
+ * @param {KeyInfo} key
+ * @param {() => Promise<void>} done
+ */
 export function revokeKey(app, key, done) {
   const { name } = app.standing;
   confirm({
@@ -196,6 +248,11 @@ export function revokeKey(app, key, done) {
   });
 }
 
+/**
+ * @param {HTMLElement} input
+ * @param {string} label
+ * @param {...Node} more
+ */
 function field(input, label, ...more) {
   return element("p", { class: "field" }, element("label", { for: input.id }, label), input, ...more);
 }

@@ -1,10 +1,17 @@
-/* Asks the coordinator, with the token. What is no success is thrown as a `Problem`, with the coordinator's words. */
+/* Requests to the coordinator, with the token. A failure is thrown as a `Problem`, in the coordinator's words. */
+
+/** @typedef {{method?: string, body?: unknown, signal?: AbortSignal}} RequestOptions */
 
 const STORED = "edgefl-token";
 let token = sessionStorage.getItem(STORED);
 
-/* What went wrong, and what to do about it. Status 0: nobody answered. */
+/** What went wrong, and what to do about it. Status 0: no answer came. */
 export class Problem extends Error {
+  /**
+   * @param {number} status
+   * @param {string} message
+   * @param {string} fix
+   */
   constructor(status, message, fix) {
     super(message);
     this.name = "Problem";
@@ -12,7 +19,7 @@ export class Problem extends Error {
     this.fix = fix;
   }
 
-  /* Whether the token is not good here, so that asking again does not help. */
+  /** Whether the token is not valid here, so that asking again does not help. */
   get refused() {
     return this.status === 401 || this.status === 403;
   }
@@ -20,6 +27,16 @@ export class Problem extends Error {
 
 export const hasToken = () => token !== null;
 
+/**
+ * The status of a problem; -1 for any other error.
+ * @param {unknown} error
+ */
+export const statusOf = (error) => (error instanceof Problem ? error.status : -1);
+
+/**
+ * Keeps a token for as long as the tab is open; null forgets it.
+ * @param {string | null} text
+ */
 export function keepToken(text) {
   token = text;
   if (text === null) {
@@ -29,21 +46,32 @@ export function keepToken(text) {
   }
 }
 
+/**
+ * The path of a federation, or of something in it.
+ * @param {string | null} name
+ * @param {...string} rest
+ */
 export function federationPath(name, ...rest) {
-  return ["/v1/federations", ...[name, ...rest].map(encodeURIComponent)].join("/");
+  return ["/v1/federations", ...[String(name), ...rest].map(encodeURIComponent)].join("/");
 }
 
-/* A request whose answer is a success; the body is still to be read. */
+/**
+ * Sends a request; returns the response if it is a success, with its body still to be read.
+ * @param {string} path
+ * @param {RequestOptions} [options]
+ */
 export async function request(path, { method = "GET", body, signal } = {}) {
+  /** @type {Record<string, string>} */
   const headers = { Authorization: `Bearer ${token}` };
   if (body !== undefined) {
     headers["Content-Type"] = "application/json";
   }
+  const written = body === undefined ? undefined : JSON.stringify(body);
   let response;
   try {
-    response = await fetch(path, { method, headers, signal, cache: "no-store", body: body && JSON.stringify(body) });
+    response = await fetch(path, { method, headers, signal, cache: "no-store", body: written });
   } catch (error) {
-    if (error.name === "AbortError") {
+    if (isAbort(error)) {
       throw error;
     }
     throw new Problem(0, "The coordinator does not answer.", "See that it runs, and try again.");
@@ -54,18 +82,30 @@ export async function request(path, { method = "GET", body, signal } = {}) {
   return response;
 }
 
+/**
+ * Sends a request; returns the JSON of its answer, or null if the answer is empty.
+ * @param {string} path
+ * @param {RequestOptions} [options]
+ * @returns {Promise<any>}
+ */
 export async function ask(path, options) {
   const response = await request(path, options);
   try {
     return response.status === 204 ? null : await response.json();
   } catch (error) {
-    if (error.name === "AbortError") {
+    if (isAbort(error)) {
       throw error;
     }
     throw new Problem(0, "The coordinator's answer broke off.", "Try again.");
   }
 }
 
+/** @param {unknown} error */
+function isAbort(error) {
+  return error instanceof Error && error.name === "AbortError";
+}
+
+/** @param {Response} response */
 async function problemOf(response) {
   const said = await response.json().then(
     (body) => body.error,
@@ -76,12 +116,16 @@ async function problemOf(response) {
   return new Problem(response.status, sentence(said?.problem ?? `The coordinator answered ${response.status}.`), fix);
 }
 
+/** @param {string} text */
 function sentence(text) {
   const begun = text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?]$/.test(begun) ? begun : `${begun}.`;
 }
 
-/* Saves a file: a link cannot send the token. */
+/**
+ * Saves a file. A link cannot do this, because it cannot send the token.
+ * @param {string} path
+ */
 export async function download(path) {
   const response = await request(path);
   const name = /filename="?([^";]+)"?/.exec(response.headers.get("Content-Disposition") ?? "");

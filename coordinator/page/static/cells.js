@@ -1,19 +1,23 @@
-/* The cells of long tables.
- *
- * A column is {name, title, width, value(row), text(row)}, and where it needs them:
- *   number      aligned to the right, largest first
- *   make()      what a new cell holds, and fill(cell, row), which writes into it; else text(row) is the cell
- *   hint(row)   what is said when the pointer rests on it
- *   ticks       its text changes with time alone
- *   unsorted    has no order */
+/* The cells of long tables. `Column` in types.d.ts says what a column is. */
 
 import { element, setAttribute, setText } from "./dom.js";
 
+/**
+ * Makes the heading of a column.
+ * @template Row
+ * @param {Column<Row>} column
+ */
 export function heading(column) {
   const content = column.unsorted ? column.title : element("button", { type: "button" }, column.title);
   return element("th", { scope: "col", "data-column": column.name, class: column.number ? "number" : null }, content);
 }
 
+/**
+ * Makes an empty cell for a column; the first one of a row is its heading.
+ * @template Row
+ * @param {Column<Row>} column
+ * @param {number} place
+ */
 export function cell(column, place) {
   const made = element(place === 0 ? "th" : "td", {
     scope: place === 0 ? "row" : null,
@@ -24,23 +28,36 @@ export function cell(column, place) {
   return made;
 }
 
+/**
+ * Writes a row into a cell.
+ * @template Row
+ * @param {HTMLTableCellElement} place
+ * @param {Column<Row>} column
+ * @param {Row} row
+ */
 export function fill(place, column, row) {
   if (column.fill) {
     column.fill(place, row);
   } else {
-    setText(place, column.text(row));
+    setText(place, column.text?.(row) ?? "");
   }
   if (column.hint) {
     setAttribute(place, "title", column.hint(row));
   }
 }
 
-/* A row that is as tall as many that are not there. */
+/** Makes a row that takes the height of many rows that are not in the document. */
 export function spacer() {
-  return element("tr", { class: "space", "aria-hidden": "true" }, element("td"));
+  const cell = element("td");
+  return { line: element("tr", { class: "space", "aria-hidden": "true" }, cell), cell };
 }
 
-export function setHeight(line, pixels) {
+/**
+ * Sets the height of a spacer.
+ * @param {ReturnType<typeof spacer>} space
+ * @param {number} pixels
+ */
+export function setHeight({ line, cell }, pixels) {
   line.hidden = pixels === 0;
-  line.firstChild.style.height = `${pixels}px`;
+  cell.style.height = `${pixels}px`;
 }

@@ -1,11 +1,15 @@
-/* The coordinator's clock. Ages and countdowns go by it, not by the clock of who looks. While the coordinator is not
- * heard, it stands still: what is shown is as it was then. */
+/* The coordinator's clock. Ages and countdowns follow it, not the clock of the reader's machine. It stands still while
+ * the coordinator does not answer: what is shown is as it was then. */
 
 let ahead = 0;
+/** @type {number | null} */
 let lastHeard = null;
 let still = false;
 
-/* The coordinator says what time it is. */
+/**
+ * Takes the time that the coordinator sent.
+ * @param {number | undefined} now
+ */
 export function heard(now) {
   if (typeof now === "number") {
     ahead = now - Date.now() / 1000;

@@ -6,20 +6,54 @@ import { STATES } from "./devices.js";
 import { BEYOND, ago, count, joules, moment, ordinary, ratioOf } from "./words.js";
 import { roundNumber, seconds, share, size, times } from "./words.js";
 
-/* What a row has under a name. */
+/**
+ * Reads a property of a row.
+ * @template {string} Name
+ * @param {Name} name
+ * @returns {<Value>(row: {[Key in Name]: Value}) => Value}
+ */
 export const of = (name) => (row) => row[name];
 
-/* A plain value. */
+/**
+ * A column of plain values.
+ * @template Row
+ * @template {string | number | null | undefined} Value
+ * @param {string} name
+ * @param {string} title
+ * @param {number} width
+ * @param {(value: Value) => string} text
+ * @param {(row: Row) => Value} value
+ * @param {Partial<Column<Row>>} [more]
+ * @returns {Column<Row>}
+ */
 export function plain(name, title, width, text, value, more = {}) {
   return { name, title, width, value, text: (row) => text(value(row)), ...more };
 }
 
-/* A number under its own name. */
+/**
+ * A column of numbers that rows have under the column's own name.
+ * @template {string} Name
+ * @param {Name} name
+ * @param {string} title
+ * @param {number} width
+ * @param {(value: Maybe) => string} text
+ * @returns {Column<{[Key in Name]: number | null}>}
+ */
 export function amount(name, title, width, text) {
   return plain(name, title, width, text, of(name), { number: true });
 }
 
-/* What a device measured, and how many times what was predicted that is: '12.3 ms (1.1x)'. */
+/**
+ * A column of measured values, with the ratio to what was predicted: '12.3 ms (1.1x)'.
+ * @template Row
+ * @param {string} name
+ * @param {string} title
+ * @param {number} width
+ * @param {(value: Maybe) => string} say
+ * @param {(row: Row) => number | null} value
+ * @param {(row: Row) => number | null} predicted
+ * @returns {Column<Row>}
+ */
 export function measured(name, title, width, say, value, predicted) {
   return {
     name,
@@ -40,7 +74,12 @@ export function measured(name, title, width, say, value, predicted) {
   };
 }
 
-/* 'measured 12.3 ms, 1.1x of the predicted 11.2 ms'. */
+/**
+ * 'measured 12.3 ms, 1.1x of the predicted 11.2 ms'.
+ * @param {(value: Maybe) => string} say
+ * @param {Maybe} value
+ * @param {Maybe} predicted
+ */
 export function comparison(say, value, predicted) {
   const ratio = ratioOf(value, predicted);
   if (ratio === null) {
@@ -49,7 +88,14 @@ export function comparison(say, value, predicted) {
   return `measured ${say(value)}, ${times(ratio)} of the predicted ${say(predicted)}`;
 }
 
-/* A moment as an age that goes on. */
+/**
+ * A column of moments, as ages that go on.
+ * @template {string} Name
+ * @param {Name} name
+ * @param {string} title
+ * @param {number} width
+ * @returns {Column<{[Key in Name]: number | null}>}
+ */
 export function age(name, title, width) {
   return {
     name,
@@ -63,7 +109,12 @@ export function age(name, title, width) {
   };
 }
 
-/* A state as a badge. `order` is from which its order comes; else it is the alphabet's. */
+/**
+ * A column of states, as badges.
+ * @param {number} width
+ * @param {string[] | null} [order] the states in order; without it they are sorted by name
+ * @returns {Column<{state: string}>}
+ */
 export function state(width, order = null) {
   return {
     name: "state",
@@ -72,17 +123,27 @@ export function state(width, order = null) {
     value: (row) => (order === null ? row.state : order.indexOf(row.state)),
     make: () => [element("span", { class: "badge" })],
     fill(cell, row) {
-      setText(cell.firstChild, row.state);
-      setAttribute(cell.firstChild, "data-state", row.state);
+      const badge = cell.children[0];
+      setText(badge, row.state);
+      setAttribute(badge, "data-state", row.state);
     },
   };
 }
 
-/* A text of a stranger: cut where it is long, whole when the pointer rests on it. */
+/**
+ * A column of texts from elsewhere: cut if they are long, whole when the pointer rests on them.
+ * @template Row
+ * @param {string} name
+ * @param {string} title
+ * @param {number} width
+ * @param {(row: Row) => string | null} text
+ * @returns {Column<Row>}
+ */
 export function words(name, title, width, text) {
   return { name, title, width, value: text, text: (row) => text(row) ?? "", hint: text };
 }
 
+/** @type {Column<DeviceRow>} */
 const DEVICE = {
   name: "id",
   title: "Device",
@@ -101,6 +162,7 @@ const DEVICE = {
 const SEEN = age("seen_at", "Seen", 92);
 const STEP = measured("step_seconds", "Step time", 142, seconds, of("step_seconds"), of("predicted_step_seconds"));
 
+/** @type {Column<DeviceRow>[]} */
 export const FLEET = [
   DEVICE,
   words("class", "Class", 140, of("class")),
@@ -124,7 +186,10 @@ export const FLEET = [
   amount("samples", "Samples", 80, count),
 ];
 
-/* On a phone: the class stands below the name. */
+/**
+ * On a phone the class is below the name.
+ * @type {Column<DeviceRow>[]}
+ */
 export const FLEET_NARROW = [
   { ...DEVICE, width: 88 },
   { ...FLEET[2], width: 99 },

@@ -1,6 +1,6 @@
-/* One device: how it is, what it can do, what it was told, and how each of its tasks went. */
+/* One device: its state, its profile, its plan, and how each of its tasks went. */
 
-import { ask, federationPath } from "./api.js";
+import { ask, federationPath, statusOf } from "./api.js";
 import { exportDevice, revokeDevice } from "./actions.js";
 import { comparison, measured, of, plain, state, words } from "./columns.js";
 import * as clock from "./clock.js";
@@ -13,6 +13,9 @@ import { ratioOf, roundNumber, seconds, share, size, times } from "./words.js";
 
 const number = { number: true };
 
+/** @typedef {(value: Maybe) => string} Say */
+
+/** @type {Column<TaskRow>[]} */
 const TASKS = [
   plain("round", "Round", 70, roundNumber, of("round")),
   state(108),
@@ -29,14 +32,16 @@ const TASKS = [
   plain("accuracy", "Own accuracy", 116, share, of("accuracy"), number),
   plain("loss", "Loss", 70, ordinary, of("loss"), number),
   plain("samples", "Samples", 80, count, of("samples"), number),
-  words("refusal", "Refused because", 260, (row) => row.refusal && `${row.refusal.reason}: ${row.refusal.message}`),
+  words("refusal", "Refused because", 260, refusalOf),
 ];
 
 export class DeviceView {
   title = "Device";
   heading = byId("device-heading");
   #app;
+  /** @type {string | null} */
   #id = null;
+  /** @type {DevicePage | null} */
   #page = null;
   #figures = new Figures(byId("device-charts"));
   #table = new LongTable(byId("tasks"), {
@@ -46,14 +51,17 @@ export class DeviceView {
     sort: { column: "created_at", descending: true },
     label: "Tasks of this device",
   });
+  /** @type {string | null} */
   #fetchedAt = null;
   #repaint = beforePaint(() => this.#paintNow());
   #refetch = later(() => this.#fetch(), 1500);
 
+  /** @param {App} app */
   constructor(app) {
     this.#app = app;
   }
 
+  /** @param {string | null} id */
   open(id) {
     if (id !== this.#id) {
       this.#figures.release();
@@ -61,20 +69,21 @@ export class DeviceView {
       byId("device-actions").replaceChildren();
     }
     this.#id = id;
-    this.title = id;
-    setText(this.heading, id);
+    this.title = id ?? "";
+    setText(this.heading, this.title);
     byId("device-body").hidden = this.#page === null;
     showProblem(byId("device-problem"), null);
     this.#paintNow();
     this.#fetch();
   }
 
+  /** @param {Set<string>} news */
   update(news) {
     if (!news.has("fleet")) {
       return;
     }
     this.#repaint();
-    // A task was handed out, or came to an end.
+    // A task was handed out, or has ended.
     if (this.#where() !== this.#fetchedAt) {
       this.#refetch();
     }
@@ -92,7 +101,7 @@ export class DeviceView {
 
   reset() {}
 
-  /* Where its tasks stand: what is fetched is old when this changes. */
+  /** The state of its tasks: what was fetched is out of date when this changes. */
   #where() {
     const row = this.#app.standing.devices.get(this.#id);
     return row ? [row.round, row.state, row.done, row.failed].join() : "";
@@ -106,24 +115,25 @@ export class DeviceView {
     }
     this.#fetchedAt = this.#where();
     try {
+      /** @type {DevicePage} */
       const page = await ask(federationPath(standing.name, "devices", id, "page"));
       if (id === this.#id && standing === this.#app.standing) {
         this.#page = page;
-        this.#show();
+        this.#show(page);
       }
     } catch (error) {
-      if (error.status === 0) {
-        this.#fetchedAt = null; // asked for again with the next news
+      if (statusOf(error) === 0) {
+        this.#fetchedAt = null; // fetched again with the next news
       }
       if (id === this.#id && !this.#app.failed(error)) {
-        byId("device-body").hidden = this.#page === null || error.status === 404;
+        byId("device-body").hidden = this.#page === null || statusOf(error) === 404;
         showProblem(byId("device-problem"), error);
       }
     }
   }
 
-  #show() {
-    const { device, plan, tasks, charts } = this.#page;
+  /** @param {DevicePage} page */
+  #show({ device, plan, tasks, charts }) {
     byId("device-body").hidden = false;
     showProblem(byId("device-problem"), null);
     pairs(byId("device-profile"), profileRows(device));
@@ -140,7 +150,7 @@ export class DeviceView {
     this.#figures.show(charts);
   }
 
-  /* What the stream tells, and goes on by itself. */
+  /** Paints what the stream reports, and what changes with time. */
   #paintNow() {
     const device = this.#page?.device;
     const row = this.#app.standing.devices.get(this.#id);
@@ -155,20 +165,32 @@ export class DeviceView {
     tiles(byId("device-tiles"), row ? figuresOf(row) : []);
   }
 
+  /** @param {boolean} revoked */
   #paintActions(revoked) {
     const place = byId("device-actions");
-    if (this.#app.role !== "admin" || revoked) {
+    const id = this.#id;
+    if (this.#app.role !== "admin" || revoked || id === null) {
       place.replaceChildren();
     } else if (place.children.length === 0) {
       const save = element("button", { type: "button", "data-action": "export" }, "Export its part");
       const revoke = element("button", { type: "button", class: "danger", "data-action": "revoke" }, "Revoke");
-      save.addEventListener("click", () => exportDevice(this.#app, this.#id));
-      revoke.addEventListener("click", () => revokeDevice(this.#app, this.#id));
+      save.addEventListener("click", () => exportDevice(this.#app, id));
+      revoke.addEventListener("click", () => revokeDevice(this.#app, id));
       place.append(save, revoke);
     }
   }
 }
 
+/** @param {TaskRow} row */
+function refusalOf(row) {
+  return row.refusal && `${row.refusal.reason}: ${row.refusal.message}`;
+}
+
+/**
+ * @param {DeviceRow | undefined} row
+ * @param {DeviceInfo | undefined} device
+ * @param {string} how
+ */
 function about(row, device, how) {
   if (device?.state === "revoked") {
     return `Revoked at ${moment(device.revoked_at)}, last seen at ${moment(device.seen_at)}.`;
@@ -179,6 +201,10 @@ function about(row, device, how) {
   return `${row.class ?? "Device"}. Seen ${ago(row.seen_at, clock.now())}, ${how} since ${moment(row.since)}.`;
 }
 
+/**
+ * @param {DeviceRow} row
+ * @returns {[name: string, value: string, note: string][]}
+ */
 function figuresOf(row) {
   return [
     against("Step time", seconds, row.step_seconds, row.predicted_step_seconds),
@@ -192,6 +218,14 @@ function figuresOf(row) {
   ];
 }
 
+/**
+ * A measured value beside the predicted one.
+ * @param {string} name
+ * @param {Say} say
+ * @param {Maybe} value
+ * @param {Maybe} predicted
+ * @returns {[name: string, value: string, note: string]}
+ */
 function against(name, say, value, predicted) {
   const ratio = ratioOf(value, predicted);
   if (ratio === null) {

@@ -1,30 +1,38 @@
-/* The fleet as data: one object a device, changed in place, and the text that a filter looks through. */
+/* The fleet as data: one object per device, changed in place, and the text that a filter searches. */
 
 export const STATES = ["idle", "asked", "training", "uploading", "refused", "gone"];
 
-let stamp = 0; // of all fleets: a row of one federation is never taken for that of another
+let stamp = 0; // shared by all fleets: a row of one federation is never mistaken for that of another
 
 export class Devices {
+  /** @type {string[]} */
   #columns = [];
+  /** @type {Map<string, DeviceRow>} */
   #rows = new Map();
 
-  /* How many there are in each state. */
+  /**
+   * How many devices are in each state.
+   * @type {Record<string, number>}
+   */
   counts = {};
 
   get size() {
     return this.#rows.size;
   }
 
+  /** @param {string | null} id */
   get(id) {
-    return this.#rows.get(id);
+    return id === null ? undefined : this.#rows.get(id);
   }
 
+  /** @param {FleetChange} fleet a whole one */
   replace({ columns, rows }) {
-    this.#columns = columns;
+    this.#columns = columns ?? [];
     this.#rows = new Map();
     this.change({ rows });
   }
 
+  /** @param {FleetChange} fleet what is new in it */
   change({ rows = [], gone = [] }) {
     for (const values of rows) {
       this.#take(values);
@@ -35,7 +43,11 @@ export class Devices {
     this.#count();
   }
 
-  /* Devices in a state (null: in any) whose text holds every word. */
+  /**
+   * Devices in a state (null: in any) whose text contains every word.
+   * @param {string[]} words
+   * @param {string | null} state
+   */
   matching(words, state) {
     const found = [];
     for (const row of this.#rows.values()) {
@@ -46,15 +58,14 @@ export class Devices {
     return found;
   }
 
+  /** @param {unknown[]} values in the order of the columns */
   #take(values) {
-    const id = values[this.#columns.indexOf("id")];
-    let row = this.#rows.get(id);
-    if (row === undefined) {
-      row = { order: naturalOrder(id) };
-      this.#rows.set(id, row);
-    }
+    const id = String(values[this.#columns.indexOf("id")]);
+    const row = this.#rows.get(id) ?? /** @type {DeviceRow} */ ({ order: naturalOrder(id) });
+    this.#rows.set(id, row);
+    const fields = /** @type {Record<string, unknown>} */ (/** @type {unknown} */ (row));
     this.#columns.forEach((name, place) => {
-      row[name] = values[place];
+      fields[name] = values[place];
     });
     row.search = [row.id, row.class, row.state, row.why].join("\n").toLowerCase();
     row.stamp = stamp += 1;
@@ -68,7 +79,11 @@ export class Devices {
   }
 }
 
-/* A text that sorts 'device-9' before 'device-10', without a collator: ten thousand rows are sorted on every change. */
+/**
+ * A text that sorts 'device-9' before 'device-10'. A collator would be too slow: ten thousand rows are sorted on every
+ * change.
+ * @param {string} text
+ */
 function naturalOrder(text) {
   return text.toLowerCase().replace(/\d+/g, (digits) => digits.padStart(12, "0"));
 }

@@ -1,14 +1,26 @@
-/* One dialog for everything that an operator confirms: it says what will happen, does it, and stays open with the
- * reason if that fails. Escape and Cancel close it, and the focus goes back to where it was. */
+/* The dialog for everything that an operator confirms: it says what will happen, does it, and stays open with the
+ * reason if that fails. Escape and Cancel close it, and the focus returns to where it was. */
 
 import { byId, element, showProblem } from "./dom.js";
 import { Problem } from "./api.js";
 
+/**
+ * @typedef {object} Question
+ * @property {string} name marks the dialog
+ * @property {string} title
+ * @property {string[]} says paragraphs
+ * @property {Node[]} [fields] elements of the form
+ * @property {string} [verb] the text of the button
+ * @property {boolean} [danger] whether it cannot be undone
+ * @property {() => boolean} [ready] whether it can be confirmed now
+ * @property {(() => Promise<void>) | null} [go] does it; without it the only button closes the dialog
+ */
+
 const dialog = byId("dialog");
+/** @type {{ready: () => boolean, go: (() => Promise<void>) | null} | null} */
 let current = null;
 
-/* `name` marks the dialog; `says` are paragraphs; `fields` are elements of the form; `ready()` tells whether it can be
- * confirmed; `go()` does it. Without `go` there is only a button that closes. */
+/** @param {Question} question */
 export function confirm({ name, title, says, fields = [], verb, danger = false, ready = () => true, go = null }) {
   current = { ready, go };
   dialog.dataset.confirm = name;
@@ -23,7 +35,8 @@ export function confirm({ name, title, says, fields = [], verb, danger = false, 
   byId("dialog-cancel").textContent = go === null ? "Close" : "Cancel";
   check();
   dialog.showModal();
-  // What cannot be undone is not where Enter falls by itself.
+  // Enter must not confirm by accident what cannot be undone.
+  /** @type {HTMLElement | null} */
   const first = byId("dialog-fields").querySelector("input, select, button");
   (first ?? (danger || go === null ? byId("dialog-cancel") : button)).focus();
 }
@@ -32,6 +45,7 @@ function check() {
   byId("dialog-go").disabled = current === null || !current.ready();
 }
 
+/** @param {Event} event */
 async function submitted(event) {
   event.preventDefault();
   const mine = current;
@@ -55,6 +69,7 @@ async function submitted(event) {
   }
 }
 
+/** @param {Problem} error */
 export function problemInDialog(error) {
   showProblem(byId("dialog-problem"), error);
 }

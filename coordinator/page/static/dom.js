@@ -1,30 +1,74 @@
-/* The few things that every view does to the document. Text is always put in as text: nothing here reads markup. */
+/* What every view does to the document. Text is always inserted as text: nothing here reads markup. */
 
+import { Problem } from "./api.js";
+
+/** @typedef {string | number | boolean | null | undefined} Attribute */
+
+/**
+ * The element of the page that has an id.
+ * @template {string} Id
+ * @param {Id} id
+ */
 export function byId(id) {
-  return document.getElementById(id);
+  const found = document.getElementById(id);
+  if (found === null) {
+    throw new Error(`the page has no element #${id}`);
+  }
+  return /** @type {Id extends keyof PageElements ? PageElements[Id] : HTMLElement} */ (found);
 }
 
-/* Makes an element. Children are elements or texts. */
+/**
+ * The first element below `place` that has a tag, such as "button".
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {ParentNode} place
+ * @param {Tag} tag
+ * @returns {HTMLElementTagNameMap[Tag]}
+ */
+export function find(place, tag) {
+  const found = place.querySelector(tag);
+  if (found === null) {
+    throw new Error(`the page has no <${tag}> there`);
+  }
+  return found;
+}
+
+/**
+ * Makes an element. Attributes that are null, undefined or false are left out.
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Record<string, Attribute>} [attributes]
+ * @param {...(Node | string)} children
+ */
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (value === true) {
       made.setAttribute(name, "");
     } else if (value !== null && value !== undefined && value !== false) {
-      made.setAttribute(name, value);
+      made.setAttribute(name, String(value));
     }
   }
   made.append(...children);
   return made;
 }
 
-/* Writes only what is new: a page that repaints often should not lay itself out for nothing. */
+/**
+ * Writes a text only if it is new: a page that repaints often should not recompute its layout for nothing.
+ * @param {Node} node
+ * @param {string} text
+ */
 export function setText(node, text) {
   if (node.textContent !== text) {
     node.textContent = text;
   }
 }
 
+/**
+ * Writes an attribute only if it is new; null removes it.
+ * @param {Element} node
+ * @param {string} name
+ * @param {string | null} value
+ */
 export function setAttribute(node, name, value) {
   if (value === null) {
     node.removeAttribute(name);
@@ -33,17 +77,26 @@ export function setAttribute(node, name, value) {
   }
 }
 
-/* A problem and what to do about it, in a place that is read out. */
+/**
+ * Shows a problem and what to do about it in a live region; null removes it.
+ * @param {Element} place
+ * @param {unknown} problem
+ */
 export function showProblem(place, problem) {
   if (problem === null) {
     place.replaceChildren();
     return;
   }
-  const fix = problem.fix ? [element("br"), problem.fix] : [];
-  place.replaceChildren(element("p", { class: "notice" }, element("strong", {}, problem.message), ...fix));
+  const message = problem instanceof Error ? problem.message : String(problem);
+  const fix = problem instanceof Problem && problem.fix ? [element("br"), problem.fix] : [];
+  place.replaceChildren(element("p", { class: "notice" }, element("strong", {}, message), ...fix));
 }
 
-/* Runs `work` once before the next picture, however often it is asked for. A hidden page draws no pictures. */
+/**
+ * Returns a function that runs `work` once before the next frame, however often it is called. A hidden page draws no
+ * frames.
+ * @param {() => void} work
+ */
 export function beforePaint(work) {
   let asked = false;
   return () => {
@@ -57,7 +110,11 @@ export function beforePaint(work) {
   };
 }
 
-/* Runs `work` once, `wait` milliseconds after it was first asked for: news that keep coming do not put it off. */
+/**
+ * Returns a function that runs `work` once, `wait` milliseconds after its first call: further calls do not delay it.
+ * @param {() => void} work
+ * @param {number} wait
+ */
 export function later(work, wait) {
   let asked = false;
   return () => {
@@ -71,9 +128,16 @@ export function later(work, wait) {
   };
 }
 
+/** @type {WeakMap<Element, string>} */
 const written = new WeakMap();
 
-/* Writes a list anew only where something in it is new: a reader may have selected its text. */
+/**
+ * Writes a list again only if something in it is new: a reader may have selected its text.
+ * @template Row
+ * @param {Element} place
+ * @param {Row[]} rows
+ * @param {(row: Row) => Node[]} make
+ */
 function writeRows(place, rows, make) {
   const text = JSON.stringify(rows);
   if (written.get(place) !== text) {
@@ -82,12 +146,20 @@ function writeRows(place, rows, make) {
   }
 }
 
-/* Names and values as a list. */
+/**
+ * Shows names and values as a list.
+ * @param {Element} place
+ * @param {[name: string, value: string][]} rows
+ */
 export function pairs(place, rows) {
   writeRows(place, rows, ([name, value]) => [element("dt", {}, name), element("dd", {}, value)]);
 }
 
-/* Figures in large type: a name, a value, a note. */
+/**
+ * Shows figures in large type: a name, a value, a note.
+ * @param {Element} place
+ * @param {[name: string, value: string, note?: string][]} rows
+ */
 export function tiles(place, rows) {
   writeRows(place, rows, ([name, value, note]) => [
     element("dt", {}, name),

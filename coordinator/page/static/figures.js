@@ -1,12 +1,31 @@
-/* Charts in a view. The charting library is large: it is asked for when a chart first comes near, and nothing waits for
- * it. A chart says in words what it shows, so it is of use without the library too. */
+/* Charts in a view. The charting library is large: it is loaded when a chart first comes near the visible part of the
+ * page, and nothing waits for it. A chart says in words what it shows, so it is useful without the library as well. */
 
-import { byId, element, setAttribute, setText } from "./dom.js";
+import { element, setAttribute, setText } from "./dom.js";
 
+/**
+ * @typedef {object} Shown a chart in the document
+ * @property {HTMLElement} figure
+ * @property {HTMLElement} heading
+ * @property {HTMLDivElement} plot
+ * @property {HTMLUListElement} key
+ * @property {HTMLElement} caption
+ * @property {string} text what is written, as JSON
+ * @property {ChartSpec | null} spec
+ * @property {boolean} close whether it came near the visible part of the page
+ * @property {boolean} gone
+ * @property {boolean} missing whether it says that the library is missing
+ */
+
+/** @type {Pick<SessionInfo, "charts" | "style_ids">} */
 let settings = { charts: true, style_ids: [] };
+/** @type {Promise<void> | null} */
 let library = null;
 
-/* What the coordinator said about charts. */
+/**
+ * Takes what the coordinator says about charts.
+ * @param {SessionInfo} session
+ */
 export function useLibrary(session) {
   settings = session;
 }
@@ -23,9 +42,9 @@ async function loadScripts() {
   if (!settings.charts) {
     throw new Error("no library");
   }
-  // The library leaves out the style elements that the page's policy forbids where their ids are taken.
+  // The page's policy forbids style elements. The library does not add one whose id is taken.
   for (const id of settings.style_ids ?? []) {
-    if (!byId(id)) {
+    if (document.getElementById(id) === null) {
       document.head.append(element("template", { id, class: "no-inline-styles" }));
     }
   }
@@ -33,10 +52,14 @@ async function loadScripts() {
   await loadScript("/page/charts.js");
 }
 
+/**
+ * @param {string} address
+ * @returns {Promise<void>}
+ */
 function loadScript(address) {
   return new Promise((resolve, reject) => {
     const script = element("script", { src: address });
-    script.addEventListener("load", resolve);
+    script.addEventListener("load", () => resolve());
     script.addEventListener("error", () => {
       script.remove();
       reject(new Error(address));
@@ -45,18 +68,24 @@ function loadScript(address) {
   });
 }
 
-/* The charts of one place: shown, changed without a flicker, and let go. */
+/** The charts of one place: shows them, changes them without flicker, and removes them. */
 export class Figures {
   #place;
+  /** @type {Map<string, Shown>} */
   #shown = new Map();
   #near;
 
+  /**
+   * @param {HTMLElement} place
+   * @param {string} [columns]
+   */
   constructor(place, columns = "two") {
     this.#place = place;
     place.classList.add("charts", columns);
     this.#near = new IntersectionObserver((entries) => this.#came(entries), { rootMargin: "400px" });
   }
 
+  /** @param {ChartInfo[]} charts */
   show(charts) {
     const names = new Set(charts.map((chart) => chart.name));
     for (const [name, one] of this.#shown) {
@@ -77,6 +106,7 @@ export class Figures {
     this.#shown.forEach((one, name) => this.#drop(name, one));
   }
 
+  /** @param {string} name */
   #make(name) {
     const parts = {
       heading: element("h3"),
@@ -84,12 +114,18 @@ export class Figures {
       key: element("ul", { class: "key" }),
       caption: element("figcaption"),
     };
-    const one = { ...parts, figure: element("figure", { "data-chart-name": name }, ...Object.values(parts)), text: "" };
+    const figure = element("figure", { "data-chart-name": name }, ...Object.values(parts));
+    /** @type {Shown} */
+    const one = { ...parts, figure, text: "", spec: null, close: false, gone: false, missing: false };
     this.#shown.set(name, one);
     this.#near.observe(one.figure);
     return one;
   }
 
+  /**
+   * @param {Shown} one
+   * @param {ChartInfo} chart
+   */
   #write(one, chart) {
     const text = JSON.stringify(chart);
     if (text === one.text) {
@@ -110,9 +146,10 @@ export class Figures {
     }
   }
 
+  /** @param {IntersectionObserverEntry[]} entries */
   #came(entries) {
     for (const entry of entries) {
-      const one = this.#shown.get(entry.target.dataset.chartName);
+      const one = this.#shown.get(entry.target.getAttribute("data-chart-name") ?? "");
       if (entry.isIntersecting && one?.figure === entry.target && !one.close) {
         one.close = true;
         this.#draw(one);
@@ -120,6 +157,7 @@ export class Figures {
     }
   }
 
+  /** @param {Shown} one */
   async #draw(one) {
     try {
       await load();
@@ -127,8 +165,8 @@ export class Figures {
       this.#sayMissing(one);
       return;
     }
-    // While the library came, the view may have been left.
-    if (one.gone || !one.plot.isConnected || one.plot.clientWidth === 0) {
+    // The reader may have left the view while the library was loading.
+    if (one.gone || one.spec === null || !one.plot.isConnected || one.plot.clientWidth === 0) {
       return;
     }
     if (one.missing) {
@@ -139,6 +177,7 @@ export class Figures {
     await window.EdgeFLCharts.draw(one.plot, one.spec);
   }
 
+  /** @param {Shown} one */
   #sayMissing(one) {
     one.missing = true;
     one.plot.style.minHeight = "";
@@ -148,6 +187,10 @@ export class Figures {
     one.plot.replaceChildren(element("p", { class: "empty" }, why));
   }
 
+  /**
+   * @param {string} name
+   * @param {Shown} one
+   */
   #drop(name, one) {
     one.gone = true;
     this.#near.unobserve(one.figure);

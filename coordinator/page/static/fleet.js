@@ -1,4 +1,4 @@
-/* The fleet: how many devices are how, and one row for each. */
+/* The fleet: how many devices are in each state, and one row for each device. */
 
 import { FLEET, FLEET_NARROW } from "./columns.js";
 import { STATES } from "./devices.js";
@@ -13,12 +13,16 @@ export class FleetView {
   heading = byId("fleet-heading");
   #app;
   #table;
+  /** @type {string[]} */
   #words = [];
+  /** @type {string | null} */
   #state = null;
+  /** @type {Map<string | null, {button: HTMLElement, number: HTMLElement}>} */
   #buttons = new Map();
   #repaint = beforePaint(() => this.#paint());
-  #say = later(() => setText(byId("fleet-said"), byId("fleet-count").textContent), 600);
+  #say = later(() => setText(byId("fleet-said"), byId("fleet-count").textContent ?? ""), 600);
 
+  /** @param {App} app */
   constructor(app) {
     this.#app = app;
     this.#table = new LongTable(byId("fleet"), {
@@ -41,6 +45,7 @@ export class FleetView {
     this.#paint();
   }
 
+  /** @param {Set<string>} news */
   update(news) {
     if (news.has("fleet") || news.has("federation")) {
       this.#repaint();
@@ -53,7 +58,7 @@ export class FleetView {
 
   close() {}
 
-  /* Another federation: what was looked for in the last one means nothing here. */
+  /** Forgets what the reader searched for: it means nothing in another federation. */
   reset() {
     byId("filter").value = "";
     this.#words = [];
@@ -109,6 +114,7 @@ export class FleetView {
     const { devices, federation } = this.#app.standing;
     const of = devices.counts;
     const within = federation?.settings?.selection?.available_within;
+    /** @type {Record<string, [number: number, note: string]>} */
     const tiles = {
       there: [devices.size - (of.gone ?? 0), `of ${plural(devices.size, "device")}`],
       training: [of.training ?? 0, `${count(of.asked ?? 0)} asked, ${count(of.uploading ?? 0)} uploading`],
@@ -116,8 +122,8 @@ export class FleetView {
       gone: [of.gone ?? 0, within ? `not heard of for ${wholeSeconds(within)}` : "not heard of"],
     };
     for (const [name, [number, note]] of Object.entries(tiles)) {
-      setText(document.querySelector(`[data-tile=${name}]`), count(number));
-      setText(document.querySelector(`[data-note=${name}]`), note);
+      document.querySelectorAll(`[data-tile=${name}]`).forEach((place) => setText(place, count(number)));
+      document.querySelectorAll(`[data-note=${name}]`).forEach((place) => setText(place, note));
     }
   }
 

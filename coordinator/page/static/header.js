@@ -1,4 +1,4 @@
-/* The top of the page: which federation, how it is, and what can be done with it. */
+/* The top of the page: which federation, its state, and what can be done with it. */
 
 import { actionsFor } from "./actions.js";
 import { byId, element, setAttribute, setText } from "./dom.js";
@@ -11,20 +11,30 @@ export class Header {
   #offered = "";
   #quiet = 0;
 
+  /** @param {App} app */
   constructor(app) {
     this.#app = app;
-    byId("menu-button").addEventListener("click", () => this.#menu(byId("menu-list").hidden));
+    byId("menu-button").addEventListener("click", () => this.#menu(Boolean(byId("menu-list").hidden)));
     byId("sign-out").addEventListener("click", () => app.signOut());
-    document.addEventListener("click", (event) => byId("menu").contains(event.target) || this.#menu(false));
+    document.addEventListener("click", (event) => {
+      if (!byId("menu").contains(/** @type {Node} */ (event.target))) {
+        this.#menu(false);
+      }
+    });
     byId("menu").addEventListener("keydown", (event) => this.#key(event));
     byId("menu").addEventListener("focusout", (event) => {
-      if (event.relatedTarget && !byId("menu").contains(event.relatedTarget)) {
+      const next = /** @type {Node | null} */ (event.relatedTarget);
+      if (next && !byId("menu").contains(next)) {
         this.#menu(false);
       }
     });
   }
 
-  /* Which federations there are: a name, or a chooser if there are several. */
+  /**
+   * Shows the federation's name, or a chooser if there are several.
+   * @param {string[]} names
+   * @param {string} chosen
+   */
   setNames(names, chosen) {
     const place = byId("federation-name");
     const now = [...names, chosen].join("\n");
@@ -48,7 +58,7 @@ export class Header {
     byId("federation-state").hidden = !known;
     byId("menu").hidden = !known || this.#app.role !== "admin";
     byId("reason").hidden = !federation?.reason;
-    if (!known) {
+    if (federation === null) {
       return;
     }
     setText(byId("federation-state"), federation.state);
@@ -63,12 +73,15 @@ export class Header {
       method: `${federation.strategy}, ${federation.model}`,
     };
     for (const [name, text] of Object.entries(facts)) {
-      setText(byId("facts").querySelector(`[data-fact=${name}]`), text);
+      byId("facts").querySelectorAll(`[data-fact=${name}]`).forEach((place) => setText(place, text));
     }
     this.#offer(federation);
   }
 
-  /* Says something for a while, such as that an action is done. */
+  /**
+   * Shows a message for a while, such as that an action is done.
+   * @param {string} text
+   */
   say(text) {
     const place = byId("said");
     place.hidden = false;
@@ -80,6 +93,7 @@ export class Header {
     }, 8000);
   }
 
+  /** @param {FederationInfo} federation */
   #offer(federation) {
     const now = `${federation.name}\n${federation.state}`;
     if (now === this.#offered) {
@@ -87,7 +101,7 @@ export class Header {
     }
     this.#offered = now;
     byId("menu-list").replaceChildren(
-      ...actionsFor(this.#app).map(([name, words, press]) => {
+      ...actionsFor(this.#app, federation).map(([name, words, press]) => {
         const button = element("button", { type: "button", "data-action": name }, words);
         button.addEventListener("click", () => {
           this.#menu(false);
@@ -99,11 +113,13 @@ export class Header {
     );
   }
 
+  /** @param {boolean} open */
   #menu(open) {
     byId("menu-list").hidden = !open;
     setAttribute(byId("menu-button"), "aria-expanded", String(open));
   }
 
+  /** @param {KeyboardEvent} event */
   #key(event) {
     const list = byId("menu-list");
     if (event.key === "Escape" && !list.hidden) {
@@ -114,7 +130,7 @@ export class Header {
       event.preventDefault();
       this.#menu(true);
       const buttons = [...list.querySelectorAll("button")];
-      const from = buttons.indexOf(document.activeElement);
+      const from = buttons.findIndex((button) => button === document.activeElement);
       const step = event.key === "ArrowDown" ? 1 : -1;
       const place = from < 0 ? (step > 0 ? 0 : buttons.length - 1) : (from + step + buttons.length) % buttons.length;
       buttons[place].focus();

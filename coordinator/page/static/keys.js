@@ -1,36 +1,62 @@
-/* Join keys: make one, see which there are, revoke them. */
+/* Join keys: make one, list them, revoke them. */
 
-import { Problem, ask, federationPath } from "./api.js";
+import { Problem, ask, federationPath, statusOf } from "./api.js";
 import { revokeKey } from "./actions.js";
 import * as clock from "./clock.js";
-import { plain, state } from "./columns.js";
-import { byId, element, later, showProblem } from "./dom.js";
+import { of, plain, state } from "./columns.js";
+import { byId, element, find, later, showProblem } from "./dom.js";
 import { LongTable } from "./longtable.js";
 import { showNewKey } from "./newkey.js";
 import { count, moment } from "./words.js";
+
+/** @type {Column<KeyRow>[]} */
+const COLUMNS = [
+  plain("label", "Label", 200, (/** @type {string} */ label) => label || "no label", of("label")),
+  state(96),
+  { name: "uses", title: "Devices", width: 110, number: true, value: (row) => row.uses, text: usesOf },
+  plain("created_at", "Made", 170, moment, of("created_at")),
+  plain("expires_at", "Good until", 170, goodUntil, of("expires_at")),
+  plain("id", "Id", 170, String, of("id")),
+  {
+    name: "revoke",
+    title: "Revoke",
+    width: 90,
+    unsorted: true,
+    value: () => null,
+    make: () => [element("button", { type: "button", class: "small", "data-action": "revoke-key" }, "Revoke")],
+    fill(cell, row) {
+      const button = find(cell, "button");
+      button.hidden = row.state === "revoked";
+      button.setAttribute("aria-label", `Revoke the key ${row.label || row.id}`);
+    },
+  },
+];
 
 export class KeysView {
   title = "Join keys";
   heading = byId("keys-heading");
   #app;
   #isOpen = false;
+  /** @type {Map<string, KeyRow>} */
   #keys = new Map();
   #refetch = later(() => this.#fetch(), 2000);
   #table = new LongTable(byId("keys"), {
-    columns: this.#columns(),
+    columns: COLUMNS,
     key: (row) => row.id,
     attribute: "data-key",
     sort: { column: "created_at", descending: true },
     label: "Join keys",
   });
 
+  /** @param {App} app */
   constructor(app) {
     this.#app = app;
     byId("key-form").addEventListener("submit", (event) => this.#make(event));
     byId("keys").addEventListener("click", (event) => {
-      const line = event.target.closest("[data-action=revoke-key]")?.closest("tr");
-      if (line) {
-        revokeKey(this.#app, this.#keys.get(line.dataset.key), () => this.#fetch());
+      const pressed = /** @type {Element} */ (event.target).closest("[data-action=revoke-key]");
+      const key = this.#keys.get(pressed?.closest("tr")?.dataset.key ?? "");
+      if (key) {
+        revokeKey(this.#app, key, () => this.#fetch());
       }
     });
   }
@@ -40,7 +66,10 @@ export class KeysView {
     this.#fetch();
   }
 
-  /* A device that joins uses a key. */
+  /**
+   * A device that joins uses a key.
+   * @param {Set<string>} news
+   */
   update(news) {
     if (news.has("federation")) {
       this.#refetch();
@@ -58,33 +87,11 @@ export class KeysView {
     byId("key-made").replaceChildren();
   }
 
-  #columns() {
-    return [
-      plain("label", "Label", 200, (label) => label || "no label", (row) => row.label),
-      state(96),
-      { name: "uses", title: "Devices", width: 110, number: true, value: (row) => row.uses, text: usesOf },
-      plain("created_at", "Made", 170, moment, (row) => row.created_at),
-      plain("expires_at", "Good until", 170, (at) => (at === null ? "revoked" : moment(at)), (row) => row.expires_at),
-      plain("id", "Id", 170, (id) => id, (row) => row.id),
-      {
-        name: "revoke",
-        title: "Revoke",
-        width: 90,
-        unsorted: true,
-        value: () => null,
-        make: () => [element("button", { type: "button", class: "small", "data-action": "revoke-key" }, "Revoke")],
-        fill(cell, row) {
-          cell.firstChild.hidden = row.state === "revoked";
-          cell.firstChild.setAttribute("aria-label", `Revoke the key ${row.label || row.id}`);
-        },
-      },
-    ];
-  }
-
+  /** @param {Event} event */
   async #make(event) {
     event.preventDefault();
     const { standing } = this.#app;
-    const button = byId("key-form").querySelector("[type=submit]");
+    const button = find(byId("key-form"), "button"); // the only one, which submits
     const uses = byId("key-uses").value;
     const expires = byId("key-expires").value;
     button.disabled = true;
@@ -95,6 +102,7 @@ export class KeysView {
         expires_seconds: expires === "" ? null : Number(expires),
         address: location.origin,
       };
+      /** @type {NewKeyInfo} */
       const made = await ask(federationPath(standing.name, "keys"), { method: "POST", body });
       showProblem(byId("key-problem"), null);
       byId("key-label").value = "";
@@ -105,7 +113,7 @@ export class KeysView {
     } catch (error) {
       if (!this.#app.failed(error)) {
         showProblem(byId("key-problem"), error);
-      } else if (error.status === 0) {
+      } else if (statusOf(error) === 0) {
         const said = "No answer came, so it is not known whether a key was made.";
         showProblem(byId("key-problem"), new Problem(0, said, "If the list has one that you never saw, revoke it."));
       }
@@ -132,6 +140,7 @@ export class KeysView {
     }
   }
 
+  /** @param {KeyInfo[]} keys */
   #show(keys) {
     this.#keys = new Map(keys.map((key) => [key.id, { ...key, state: stateOf(key) }]));
     byId("keys-none").hidden = keys.length > 0;
@@ -140,6 +149,7 @@ export class KeysView {
   }
 }
 
+/** @param {KeyInfo} key */
 function stateOf(key) {
   if (key.revoked_at !== null) {
     return "revoked";
@@ -150,6 +160,12 @@ function stateOf(key) {
   return key.most_uses !== null && key.uses >= key.most_uses ? "used up" : "good";
 }
 
+/** @param {number | null} at */
+function goodUntil(at) {
+  return at === null ? "revoked" : moment(at);
+}
+
+/** @param {KeyInfo} key */
 function usesOf(key) {
   return key.most_uses === null ? count(key.uses) : `${count(key.uses)} of ${count(key.most_uses)}`;
 }

@@ -1,30 +1,29 @@
-/* The stream of what changes in a federation: read with fetch, so that the token can be sent, and opened again by
- * itself whenever it fails, ends or falls silent. Every connection begins with a whole snapshot, so nothing is
- * replayed. */
+/* The stream of changes in a federation: read with fetch, so that the token can be sent, and reopened whenever it
+ * fails, ends or falls silent. Every connection begins with a whole snapshot, so nothing is replayed. */
 
-import { request } from "./api.js";
+import { Problem, request } from "./api.js";
 
-const SILENCE = 6000; // ms without a word after which what is shown counts as stale
-const WAITS = [500, 1000, 2000, 4000]; // ms before each further try
+const SILENCE = 6000; // ms without data after which the page counts as stale
+const WAITS = [500, 1000, 2000, 4000]; // ms before each further attempt
 
-/* Calls, of `listener`:
- *   hear(kind, data)  an event;
- *   live()            after the first event of a connection, before it is heard;
- *   stale(since)      no word any more: since when, in ms since 1970, or null if there never was one;
- *   trying(at)        when the next try will be, or null while one is under way;
- *   refused(problem)  the token is not good, or there is no such federation: the stream stays closed. */
 export class Live {
   #path;
   #listener;
   #closed = false;
   #tries = 0;
+  /** @type {number | null} */
   #heardAt = null;
   #begunAt = 0;
   #connected = false;
+  /** @type {AbortController | null} */
   #abort = null;
   #retry = 0;
   #watch = 0;
 
+  /**
+   * @param {string} path
+   * @param {LiveListener} listener
+   */
   constructor(path, listener) {
     this.#path = path;
     this.#listener = listener;
@@ -53,10 +52,12 @@ export class Live {
     this.#begunAt = Date.now();
     this.#listener.trying(null);
     this.#watchSilence();
+    /** @type {unknown} */
     let problem = null;
     try {
       const response = await request(this.#path, { signal: abort.signal });
-      for await (const event of events(response.body, () => this.#note())) {
+      const body = /** @type {NonNullable<Response["body"]>} */ (response.body);
+      for await (const event of events(body, () => this.#note())) {
         if (abort.signal.aborted) {
           return;
         }
@@ -65,7 +66,7 @@ export class Live {
     } catch (error) {
       problem = error;
     }
-    // A connection that was given up already has a successor.
+    // A connection that was abandoned already has a successor.
     if (this.#abort === abort && !this.#closed) {
       this.#lost(problem);
     }
@@ -75,6 +76,7 @@ export class Live {
     this.#heardAt = Date.now();
   }
 
+  /** @param {{kind: string, data: LiveData}} event */
   #hear({ kind, data }) {
     if (!this.#connected) {
       this.#connected = true;
@@ -84,15 +86,15 @@ export class Live {
     try {
       this.#listener.hear(kind, data);
     } catch (error) {
-      console.error(error); // a mistake of this page, and not the coordinator's: the connection is good
+      console.error(error); // an error in this page, not in the coordinator: the connection is fine
     }
   }
 
+  /** @param {unknown} problem */
   #lost(problem) {
-    const status = problem?.status ?? 0;
     this.#connected = false;
     clearTimeout(this.#watch);
-    if (status === 401 || status === 403 || status === 404) {
+    if (problem instanceof Problem && (problem.refused || problem.status === 404)) {
       this.close();
       this.#listener.refused(problem);
       return;
@@ -104,14 +106,14 @@ export class Live {
     this.#listener.trying(Date.now() + wait);
   }
 
-  /* One timer that looks when the silence would be over: timers of a hidden page are late, and must not cry wolf. */
+  /** Checks for silence with one timer. Timers of a hidden page run late, and must not raise a false alarm. */
   #watchSilence() {
     clearTimeout(this.#watch);
     const silent = Date.now() - Math.max(this.#heardAt ?? 0, this.#begunAt);
     if (silent >= SILENCE) {
       const abort = this.#abort;
       this.#abort = null;
-      abort.abort();
+      abort?.abort();
       this.#lost(null);
       return;
     }
@@ -119,7 +121,11 @@ export class Live {
   }
 }
 
-/* Gives the events of a text/event-stream; `note` is called for every piece that comes. */
+/**
+ * Yields the events of a text/event-stream; calls `note` for every chunk.
+ * @param {ReadableStream<Uint8Array<ArrayBuffer>>} body
+ * @param {() => void} note
+ */
 async function* events(body, note) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
@@ -145,6 +151,7 @@ async function* events(body, note) {
   }
 }
 
+/** @param {string} block */
 function parsed(block) {
   let kind = "message";
   const data = [];

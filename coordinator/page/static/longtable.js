@@ -1,51 +1,65 @@
-/* A table of any length: only the rows that can be seen are in the document, between two empty rows as tall as all the
- * others. Sorted by a press on a heading; arrow keys move from row to row.
+/* A table of any length: only the visible rows are in the document, between two empty rows as tall as all the others.
+ * A press on a heading sorts it; arrow keys move from row to row.
  *
- * What a column is, cells.js says. A row may have a `stamp` that changes when anything in it does: then it is written
- * again only if that is new. */
+ * A row may have a `stamp` that changes when anything in the row does: then it is written again only if that is new. */
 
 import { cell, fill, heading, setHeight, spacer } from "./cells.js";
 import { beforePaint, element, setAttribute } from "./dom.js";
 
-const BESIDE = 5; // rows beyond what can be seen, either way
+const BESIDE = 5; // rows beyond the visible ones, above and below
 
+/**
+ * @template {LongTableRow} Row
+ */
 export class LongTable {
   #table;
   #scroller;
   #key;
   #attribute;
+  /** @type {Column<Row>[]} */
   #columns = [];
+  /** @type {Row[]} */
   #rows = [];
+  /** @type {SortOrder} */
   #order;
   #head = element("tr");
   #widths = element("colgroup");
   #body = element("tbody");
   #above = spacer();
   #below = spacer();
+  /** @type {Map<string, HTMLTableRowElement>} */
   #shown = new Map();
+  /** @type {HTMLTableRowElement[]} */
   #spare = [];
-  #held = new WeakMap(); // what is written in a line
+  /**
+   * What is written in a line.
+   * @type {WeakMap<HTMLTableRowElement, {row: Row, stamp: number | undefined}>}
+   */
+  #held = new WeakMap();
   #height = 0; // of a row
-  #room = 0; // in which rows are seen
-  #top = 0; // how far they are scrolled
+  #room = 0; // height of the visible part
+  #top = 0; // how far it is scrolled
 
-  /* `attribute` marks each row with its key; `sort` is {column, descending}; `label` names the table. */
+  /**
+   * @param {HTMLTableElement} table
+   * @param {TableOptions<Row>} options
+   */
   constructor(table, { columns, key, attribute, sort, label }) {
     this.#table = table;
-    this.#scroller = table.parentElement;
+    this.#scroller = /** @type {HTMLElement} */ (table.parentElement);
     this.#key = key;
     this.#attribute = attribute;
     this.#order = sort;
     table.setAttribute("aria-label", label);
     table.append(this.#widths, element("thead", {}, this.#head), this.#body);
-    this.#body.append(this.#above, this.#below);
+    this.#body.append(this.#above.line, this.#below.line);
     this.setColumns(columns);
     this.#watchScroller();
     this.#head.addEventListener("click", (event) => this.#pressed(event));
     this.#body.addEventListener("keydown", (event) => this.#moved(event));
   }
 
-  /* Where it stands and how tall it is, is kept: to ask for it after a change would lay the page out twice. */
+  /** Keeps the scroll position and the height: reading them after a change would compute the layout twice. */
   #watchScroller() {
     const moved = beforePaint(() => {
       this.#top = this.#scroller.scrollTop;
@@ -58,6 +72,7 @@ export class LongTable {
     }).observe(this.#scroller);
   }
 
+  /** @param {Column<Row>[]} columns */
   setColumns(columns) {
     this.#columns = columns;
     this.#widths.replaceChildren(
@@ -71,7 +86,7 @@ export class LongTable {
     this.#head.replaceChildren(...columns.map((column) => heading(column)));
     this.#head.setAttribute("aria-rowindex", "1");
     for (const spare of [this.#above, this.#below]) {
-      spare.firstChild.colSpan = columns.length;
+      spare.cell.colSpan = columns.length;
     }
     this.#shown.forEach((row) => row.remove());
     this.#shown.clear();
@@ -80,6 +95,7 @@ export class LongTable {
     this.#markOrder();
   }
 
+  /** @param {Row[]} rows */
   setRows(rows) {
     this.#rows = rows;
     this.#sort();
@@ -93,30 +109,35 @@ export class LongTable {
     }
   }
 
-  /* Writes what changes with time alone, in the rows that can be seen. */
+  /** Writes what changes with time alone, in the visible rows. */
   tick() {
     for (const [place, column] of this.#columns.entries()) {
       if (column.ticks) {
-        this.#shown.forEach((line) => fill(line.cells[place], column, this.#held.get(line).row));
+        this.#shown.forEach((line) => {
+          const held = this.#held.get(line);
+          if (held !== undefined) {
+            fill(line.cells[place], column, held.row);
+          }
+        });
       }
     }
   }
 
   paint() {
     if (this.#room === 0) {
-      return; // not on show
+      return; // not visible
     }
     this.#height ||= parseFloat(getComputedStyle(this.#table).getPropertyValue("--row")) || 34;
     const [first, last] = this.#span();
     const wanted = this.#rows.slice(first, last);
     const focused = this.#focusedKey();
     this.#dropAllBut(new Set(wanted.map(this.#key)));
-    let next = this.#above.nextSibling;
+    let next = this.#above.line.nextSibling;
     wanted.forEach((row, place) => {
       const line = this.#line(row);
       setAttribute(line, "aria-rowindex", String(first + place + 2));
       if (line === next) {
-        next = next.nextSibling;
+        next = line.nextSibling;
       } else {
         this.#body.insertBefore(line, next);
       }
@@ -135,7 +156,10 @@ export class LongTable {
     return [begin, Math.min(this.#rows.length, begin + seen)];
   }
 
-  /* Lines that are not wanted are kept for other rows: to write into them is cheaper than to make new ones. */
+  /**
+   * Keeps unneeded lines for other rows: writing into them is cheaper than making new ones.
+   * @param {Set<string>} keys
+   */
   #dropAllBut(keys) {
     for (const [key, line] of this.#shown) {
       if (!keys.has(key)) {
@@ -146,14 +170,10 @@ export class LongTable {
     }
   }
 
+  /** @param {Row} row */
   #line(row) {
     const key = this.#key(row);
-    let line = this.#shown.get(key);
-    if (line === undefined) {
-      line = this.#spare.pop() ?? element("tr", {}, ...this.#columns.map(cell));
-      line.setAttribute(this.#attribute, key);
-      this.#shown.set(key, line);
-    }
+    const line = this.#shown.get(key) ?? this.#newLine(key);
     const held = this.#held.get(line);
     if (held?.row !== row || held.stamp !== row.stamp || row.stamp === undefined) {
       this.#columns.forEach((column, place) => fill(line.cells[place], column, row));
@@ -162,12 +182,22 @@ export class LongTable {
     return line;
   }
 
+  /** @param {string} key */
+  #newLine(key) {
+    const line = this.#spare.pop() ?? element("tr", {}, ...this.#columns.map((column, place) => cell(column, place)));
+    line.setAttribute(this.#attribute, key);
+    this.#shown.set(key, line);
+    return line;
+  }
+
   /* Order */
 
+  /** @param {Event} event */
   #pressed(event) {
-    const name = event.target.closest("th")?.dataset.column;
+    const target = /** @type {Element} */ (event.target);
+    const name = target.closest("th")?.dataset.column;
     const column = this.#columns.find((one) => one.name === name);
-    if (!column || !event.target.closest("button")) {
+    if (name === undefined || !column || !target.closest("button")) {
       return;
     }
     const first = Boolean(column.number); // numbers start with the largest, words with the first
@@ -193,19 +223,32 @@ export class LongTable {
   /* Keys */
 
   #focusedKey() {
-    const line = this.#body.contains(document.activeElement) ? document.activeElement.closest("tr") : null;
+    const focused = document.activeElement;
+    const line = focused !== null && this.#body.contains(focused) ? focused.closest("tr") : null;
     return line === null ? null : line.getAttribute(this.#attribute);
   }
 
+  /** @param {string | null} key */
   #keepFocus(key) {
     if (key !== null && !this.#body.contains(document.activeElement)) {
-      const target = this.#shown.get(key)?.querySelector("a, button") ?? this.#scroller;
+      const target = this.#target(key) ?? this.#scroller;
       target.focus({ preventScroll: true });
     }
   }
 
+  /**
+   * What takes the focus in a row.
+   * @param {string} key
+   * @returns {HTMLElement | null | undefined}
+   */
+  #target(key) {
+    return this.#shown.get(key)?.querySelector("a, button");
+  }
+
+  /** @param {KeyboardEvent} event */
   #moved(event) {
     const far = Math.max(1, Math.floor(this.#room / this.#height) - 2);
+    /** @type {Record<string, number>} */
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: far, PageUp: -far, Home: -Infinity, End: Infinity };
     const step = steps[event.key];
     const key = this.#focusedKey();
@@ -220,17 +263,23 @@ export class LongTable {
     this.#scroller.scrollTop = Math.min(top, Math.max(this.#scroller.scrollTop, top - room));
     this.#top = this.#scroller.scrollTop;
     this.paint();
-    this.#shown.get(this.#key(this.#rows[place]))?.querySelector("a, button")?.focus({ preventScroll: true });
+    this.#target(this.#key(this.#rows[place]))?.focus({ preventScroll: true });
   }
 }
 
-/* Rows by a value; those without one come last, either way. Equal ones keep their order. */
+/**
+ * Sorts rows by a value; those without one come last in either direction. Equal ones keep their order.
+ * @template Row
+ * @param {Row[]} rows
+ * @param {(row: Row) => string | number | null | undefined} value
+ * @param {boolean} descending
+ */
 export function sorted(rows, value, descending) {
   const direction = descending ? -1 : 1;
   const marked = rows.map((row) => ({ row, value: value(row) ?? null }));
   marked.sort((one, other) => {
     if (one.value === null || other.value === null) {
-      return (one.value === null) - (other.value === null);
+      return Number(one.value === null) - Number(other.value === null);
     }
     return one.value < other.value ? -direction : one.value > other.value ? direction : 0;
   });

@@ -1,7 +1,7 @@
-/* Puts the page together: session, federation, stream, views. What happens to the data is in the rooms that are
- * imported; here is only who is told what. */
+/* Puts the page together: session, federation, stream, views. The imported modules do the work; this one connects
+ * them. */
 
-import { Problem, ask, federationPath } from "./api.js";
+import { Problem, ask, federationPath, statusOf } from "./api.js";
 import * as clock from "./clock.js";
 import { DeviceView } from "./device.js";
 import { closeDialog } from "./dialogs.js";
@@ -22,9 +22,11 @@ const CHOSEN = "edgefl-federation";
 const LOOK_AGAIN = 5000; // ms, while there is no federation
 const LOOK_FOR_MORE = 60_000; // ms, while one is shown
 
+/** @implements {App} */
 class Page {
   standing = new Standing(null);
   ready = false;
+  /** @type {Live | null} */
   #live = null;
   #looking = 0;
   #session = new Session((session) => this.#begin(session));
@@ -57,28 +59,37 @@ class Page {
 
   /* What views and actions ask of the page */
 
+  /** @param {string} view */
   go(view) {
     this.#router.go(view);
   }
 
-  /* An action was answered with how the federation is now: that need not wait for the stream. */
+  /**
+   * Takes the state of the federation from the answer to an action, without waiting for the stream.
+   * @param {FederationInfo} federation
+   */
   learn(federation) {
     if (federation.name === this.standing.name) {
       this.#hear("change", { now: clock.now(), federation });
     }
   }
 
+  /** @param {string} text */
   say(text) {
     this.#header.say(text);
   }
 
+  /** @param {unknown} [problem] */
   signOut(problem = null) {
     this.#leave();
     this.#session.end(problem);
   }
 
-  /* Takes what every view would do the same about: nobody there, or the token is good no longer. The banner says the
-   * first. Returns whether it took it. */
+  /**
+   * Handles the errors that are the same for every view: no answer, which the banner shows, or a token that is no
+   * longer valid. Returns whether it handled the error.
+   * @param {unknown} error
+   */
   failed(error) {
     if (!(error instanceof Problem)) {
       throw error;
@@ -89,7 +100,10 @@ class Page {
     return error.status === 401 || error.status === 0;
   }
 
-  /* The reader wants another federation. A device of this one is not in that one. */
+  /**
+   * Shows another federation, and its fleet instead of a device of this one.
+   * @param {string} name
+   */
   turnTo(name) {
     if (location.hash.startsWith("#/device/")) {
       history.replaceState(null, "", "#/fleet");
@@ -97,6 +111,7 @@ class Page {
     this.choose(name);
   }
 
+  /** @param {string} name */
   choose(name) {
     this.#live?.close();
     sessionStorage.setItem(CHOSEN, name);
@@ -118,20 +133,24 @@ class Page {
 
   /* Beginning and end */
 
+  /** @param {SessionInfo} session */
   async #begin(session) {
     useLibrary(session);
     document.body.dataset.role = session.role;
     const role = session.role === "admin" ? "" : "You look as a viewer: you can change nothing. ";
     setText(byId("version"), `EdgeFL ${session.version}. ${role}This page asks no other host for anything.`);
     for (const one of document.querySelectorAll("[data-view=keys], [data-admin]")) {
-      one.parentElement.hidden = session.role !== "admin";
+      if (one.parentElement !== null) {
+        one.parentElement.hidden = session.role !== "admin";
+      }
     }
     await this.#look();
   }
 
-  /* Looks which federations there are, now and from time to time. */
+  /** Asks which federations there are, now and from time to time. */
   async #look() {
     clearTimeout(this.#looking);
+    /** @type {{federations: FederationInfo[]}} */
     const { federations } = await ask("/v1/federations");
     const names = federations.map((one) => one.name);
     if (names.length === 0) {
@@ -140,7 +159,7 @@ class Page {
       document.title = "No federation yet · EdgeFL";
     } else {
       const liked = [this.standing.name, sessionStorage.getItem(CHOSEN), firstOf(federations)];
-      const chosen = liked.find((name) => names.includes(name));
+      const chosen = liked.find((name) => name !== null && names.includes(name)) ?? names[0];
       this.#header.setNames(names, chosen);
       if (chosen !== this.standing.name) {
         this.choose(chosen);
@@ -149,11 +168,12 @@ class Page {
     this.#lookAgain(names.length === 0 ? LOOK_AGAIN : LOOK_FOR_MORE);
   }
 
+  /** @param {number} wait in ms */
   #lookAgain(wait) {
     clearTimeout(this.#looking);
     this.#looking = setTimeout(() => {
       this.#look().catch((error) => {
-        if (error.status === 401) {
+        if (statusOf(error) === 401) {
           this.signOut(error);
         } else {
           this.#lookAgain(LOOK_AGAIN);
@@ -176,6 +196,10 @@ class Page {
 
   /* The stream */
 
+  /**
+   * @param {string} kind
+   * @param {LiveData} data
+   */
   #hear(kind, data) {
     clock.heard(data.now);
     const news = this.standing.take(kind, data);
@@ -192,12 +216,16 @@ class Page {
     this.#router.title();
   }
 
+  /** @param {number | null} since */
   #wentStale(since) {
     this.#watching.silent(since);
     this.#router.title();
   }
 
-  /* The token is good no longer, or the federation is not there: the session tells which. */
+  /**
+   * The token is no longer valid, or the federation does not exist: the session finds out which.
+   * @param {Problem} problem
+   */
   #refused(problem) {
     if (problem.refused) {
       this.signOut(problem);
@@ -215,7 +243,10 @@ class Page {
   }
 }
 
-/* Where nobody chose: one that runs, else the newest. */
+/**
+ * The federation to begin with: one that runs, or the newest.
+ * @param {FederationInfo[]} federations
+ */
 function firstOf(federations) {
   const newest = [...federations].sort((one, other) => other.created_at - one.created_at);
   return (newest.find((one) => one.state === "running") ?? newest[0]).name;

@@ -1,4 +1,4 @@
-/* Who trains which part of the model, in the latest round. */
+/* Which part of the model each device trains, in the latest round. */
 
 import { ask, federationPath } from "./api.js";
 import { byId, element, later, setText, showProblem, tiles } from "./dom.js";
@@ -11,9 +11,11 @@ export class MasksView {
   #app;
   #figures = new Figures(byId("masks-charts"));
   #isOpen = false;
+  /** @type {number | null} */
   #round = null;
   #refetch = later(() => this.#fetch(), 400);
 
+  /** @param {App} app */
   constructor(app) {
     this.#app = app;
   }
@@ -23,10 +25,11 @@ export class MasksView {
     this.#fetch();
   }
 
+  /** @param {Set<string>} news */
   update(news) {
     const other = news.has("progress") && (this.#app.standing.progress?.round ?? null) !== this.#round;
     if (other || news.has("rounds")) {
-      this.#refetch(); // what the planner says of a round comes a little after its opening
+      this.#refetch(); // the planner's figures come shortly after a round opens
     }
   }
 
@@ -48,19 +51,21 @@ export class MasksView {
     }
     this.#round = standing.progress?.round ?? null;
     try {
+      /** @type {MasksInfo} */
       const masks = await ask(federationPath(standing.name, "masks"));
       if (this.#isOpen && standing === this.#app.standing) {
         showProblem(byId("masks-problem"), null);
         this.#show(masks);
       }
     } catch (error) {
-      this.#round = null; // asked for again with the next news
+      this.#round = null; // fetched again with the next news
       if (!this.#app.failed(error)) {
         showProblem(byId("masks-problem"), error);
       }
     }
   }
 
+  /** @param {MasksInfo} masks */
   #show({ round, devices, plan, notes, charts }) {
     const none = round === null;
     setText(this.heading, none ? "Masks" : `Masks of round ${roundNumber(round)}`);

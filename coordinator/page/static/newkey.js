@@ -1,9 +1,13 @@
-/* A new join key, which the coordinator shows this once: its text, the line for a device, and both as a picture. */
+/* A new join key, which the coordinator shows only once: its text, the command for a device, and a QR code. */
 
 import { byId, element } from "./dom.js";
 
 const ONCE = "Whoever has it can join until it is used up, over or revoked. It cannot be shown again.";
 
+/**
+ * @param {HTMLElement} place
+ * @param {NewKeyInfo} made
+ */
 export function showNewKey(place, made) {
   const done = element("button", { type: "button", id: "key-hide" }, "I have it, hide it");
   done.addEventListener("click", () => {
@@ -30,6 +34,7 @@ export function showNewKey(place, made) {
   heading.focus();
 }
 
+/** @param {NewKeyInfo} made */
 function picture(made) {
   if (!made.qr) {
     return [];
@@ -39,7 +44,12 @@ function picture(made) {
   return [element("img", { id: "qr", src: source, alt, width: "180", height: "180" })];
 }
 
-/* A text with a button that copies it. */
+/**
+ * Makes a text with a button that copies it.
+ * @param {string} title
+ * @param {string} id
+ * @param {string} text
+ */
 function copied(title, id, text) {
   const shown = element("code", { id }, text);
   const button = element("button", { type: "button", "data-copy": id }, "Copy");
@@ -50,13 +60,17 @@ function copied(title, id, text) {
   return element("div", { class: "copied" }, element("span", {}, title), shown, button);
 }
 
-/* A page over plain HTTP has no clipboard: then the text is selected, for the reader to copy. */
+/**
+ * Copies a text. A page over plain HTTP has no clipboard: then it selects the text, for the reader to copy.
+ * @param {Node} shown
+ * @param {string} text
+ */
 async function copy(shown, text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    window.getSelection().selectAllChildren(shown);
+    window.getSelection()?.selectAllChildren(shown);
     return false;
   }
 }

@@ -1,10 +1,15 @@
-/* What a device can do and what it was told, as names and values. */
+/* A device's profile and its plan, as names and values. */
 
 import { NONE, count, joules, moment, rate, seconds, share, size, watts } from "./words.js";
 
+/** @typedef {[name: string, value: string | number | null | undefined]} Pair */
+
+/** @param {unknown} value */
 const degrees = (value) => (typeof value === "number" ? `${value.toFixed(1)} °C` : NONE);
+/** @param {unknown} value */
 const text = (value) => (value === null || value === undefined ? NONE : String(value));
 
+/** @param {DeviceInfo} device */
 export function profileRows(device) {
   const { profile } = device;
   const machine = profile.machine ?? {};
@@ -27,6 +32,7 @@ export function profileRows(device) {
   ]);
 }
 
+/** @param {DeviceProfileInfo["power"]} power */
 function powerOf(power) {
   if (!power) {
     return "not known";
@@ -34,12 +40,13 @@ function powerOf(power) {
   return `${watts(power.busy_watts)} busy, ${watts(power.idle_watts)} idle; ${power.source}, ${power.provenance}`;
 }
 
+/** @param {PlanInfo} plan */
 export function planRows(plan) {
   const { work = {}, rule = {}, predicted } = plan;
   return known([
     ["Round", count(plan.round + 1)],
     ["Rule", rule.name],
-    ...Object.entries(rule.settings ?? {}).map(([name, value]) => [spaced(name), text(value)]),
+    ...Object.entries(rule.settings ?? {}).map(([name, value]) => /** @type {Pair} */ ([spaced(name), text(value)])),
     ["Passes", text(work.epochs)],
     ["Batch", `${text(work.batch_size)} samples`],
     ["Most steps", work.most_steps === null || work.most_steps === undefined ? "no limit" : count(work.most_steps)],
@@ -50,7 +57,12 @@ export function planRows(plan) {
   ]);
 }
 
-/* Everything in a document, as it is: 'cost.overhead_seconds', '0.0012'. */
+/**
+ * Everything in a JSON document: 'cost.overhead_seconds', '0.0012'.
+ * @param {unknown} value
+ * @param {string} [path]
+ * @returns {[name: string, value: string][]}
+ */
 export function flat(value, path = "") {
   if (value !== null && typeof value === "object" && Object.keys(value).length > 0) {
     return Object.entries(value).flatMap(([name, one]) => flat(one, path ? `${path}.${name}` : name));
@@ -58,16 +70,23 @@ export function flat(value, path = "") {
   return [[path, typeof value === "object" ? JSON.stringify(value) : String(value)]];
 }
 
+/**
+ * The rows that have a value.
+ * @param {Pair[]} rows
+ * @returns {[name: string, value: string][]}
+ */
 function known(rows) {
   const there = rows.filter(([, value]) => value !== null && value !== undefined && value !== "");
   return there.map(([name, value]) => [name, String(value)]);
 }
 
+/** @param {string} stamp */
 function when(stamp) {
   const parsed = Date.parse(stamp);
   return Number.isNaN(parsed) ? text(stamp) : moment(parsed / 1000);
 }
 
+/** @param {string} name */
 function spaced(name) {
   const words = name.replaceAll("_", " ");
   return words.charAt(0).toUpperCase() + words.slice(1);

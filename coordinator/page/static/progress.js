@@ -1,10 +1,13 @@
-/* The latest round as a bar of who is where, in numbers, and how long it stays open. */
+/* The latest round: a bar and counts of how far its devices are, and how long it stays open. */
 
 import * as clock from "./clock.js";
 import { byId, element, setAttribute, setText } from "./dom.js";
 import { ago, count, moment, wholeSeconds } from "./words.js";
 
-/* In the order of the bar: what is done first, what is lost last. */
+/**
+ * In the order of the bar: first what is done, last what is lost.
+ * @type {[name: ProgressPart, title: string][]}
+ */
 const PARTS = [
   ["arrived", "Arrived"],
   ["uploading", "Uploading"],
@@ -16,8 +19,11 @@ const PARTS = [
 ];
 
 export class Progress {
+  /** @type {Map<ProgressPart, HTMLElement>} */
   #segments = new Map();
+  /** @type {Map<ProgressPart | "selected", HTMLElement>} */
   #numbers = new Map();
+  /** @type {ProgressInfo & {paused: boolean} | null} */
   #shown = null;
 
   constructor() {
@@ -26,7 +32,9 @@ export class Progress {
       this.#segments.set(name, segment);
       byId("progress-bar").append(segment);
     }
-    for (const [name, title] of [["selected", "Selected"], ...PARTS]) {
+    /** @type {[name: ProgressPart | "selected", title: string][]} */
+    const counts = [["selected", "Selected"], ...PARTS];
+    for (const [name, title] of counts) {
       const number = element("dd", { "data-progress": name });
       this.#numbers.set(name, number);
       const swatch = name === "selected" ? [] : [element("span", { class: "dot", "data-part": name })];
@@ -34,6 +42,10 @@ export class Progress {
     }
   }
 
+  /**
+   * @param {ProgressInfo} progress
+   * @param {boolean} paused
+   */
   show(progress, paused) {
     this.#shown = { ...progress, paused };
     for (const [name, number] of this.#numbers) {
@@ -43,7 +55,7 @@ export class Progress {
       segment.style.flexGrow = String(progress[name]);
       segment.hidden = progress[name] === 0;
     }
-    // The round in which devices make the model their own wants nobody's update.
+    // The personal round needs no updates.
     const wanted = progress.personal ? "" : ` of ${count(progress.wanted)}`;
     setText(byId("updates"), `${count(progress.arrived)}${wanted}`);
     setAttribute(byId("progress"), "data-state", progress.state);

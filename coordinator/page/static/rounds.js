@@ -1,4 +1,4 @@
-/* The rounds: the latest one as it goes, curves over all, and a table of them. */
+/* The rounds: the latest one live, curves over all of them, and a table. */
 
 import { ask, federationPath } from "./api.js";
 import { amount, plain, state, words } from "./columns.js";
@@ -8,13 +8,20 @@ import { LongTable } from "./longtable.js";
 import { Progress } from "./progress.js";
 import { count, joules, ordinary, roundNumber, seconds, share, size } from "./words.js";
 
+/** @typedef {RoundInfo & {name: string, updates: number | null, took: number | null}} RoundRow */
+
+/**
+ * @param {string} name
+ * @returns {(row: RoundRow) => number | null}
+ */
 const report = (name) => (row) => row.report?.[name] ?? null;
 const number = { number: true };
 
+/** @type {Column<RoundRow>[]} */
 const COLUMNS = [
   { name: "number", title: "Round", width: 84, value: (row) => row.number, text: (row) => row.name },
   state(92),
-  plain("updates", "Updates", 80, count, (row) => row.updates, number),
+  plain("updates", "Updates", 80, count, (/** @type {RoundRow} */ row) => row.updates, number),
   plain("accuracy", "Accuracy", 86, share, report("accuracy"), number),
   plain("test_loss", "Loss", 74, ordinary, report("test_loss"), number),
   plain("device_accuracy", "Own accuracy", 118, share, report("device_accuracy"), number),
@@ -26,6 +33,7 @@ const COLUMNS = [
   words("closed_because", "Closed because", 160, (row) => row.closed_because),
 ];
 
+/** @type {Record<string, string>} */
 const NEXT = {
   created: "Start the federation: the first round opens when enough devices are there.",
   running: "The first round opens when enough devices are there.",
@@ -50,6 +58,7 @@ export class RoundsView {
   #repaint = beforePaint(() => this.#paint());
   #refetch = later(() => this.#fetch(), 400);
 
+  /** @param {App} app */
   constructor(app) {
     this.#app = app;
   }
@@ -60,6 +69,7 @@ export class RoundsView {
     this.#fetch();
   }
 
+  /** @param {Set<string>} news */
   update(news) {
     this.#repaint();
     if (news.has("rounds") && this.#app.standing.roundsDone !== this.#done) {
@@ -93,7 +103,7 @@ export class RoundsView {
         this.#figures.show(charts);
       }
     } catch (error) {
-      this.#done = -1; // asked for again with the next news
+      this.#done = -1; // fetched again with the next news
       if (!this.#app.failed(error)) {
         showProblem(byId("rounds-problem"), error);
       }
@@ -101,8 +111,8 @@ export class RoundsView {
   }
 
   #paint() {
-    const { rounds, progress, federation, known } = this.#app.standing;
-    if (!known) {
+    const { rounds, progress, federation } = this.#app.standing;
+    if (federation === null) {
       return;
     }
     const empty = rounds.size === 0;
@@ -117,11 +127,21 @@ export class RoundsView {
   }
 }
 
-/* 'Round 7 of 40', or the one after the last. */
+/**
+ * 'Round 7 of 40', or the one after the last.
+ * @param {ProgressInfo} progress
+ * @param {number} rounds
+ */
 export function roundTitle(progress, rounds) {
   return progress.personal ? "Personal round" : `Round ${roundNumber(progress.round)} of ${count(rounds)}`;
 }
 
+/**
+ * @param {RoundInfo} round
+ * @param {FederationInfo} federation
+ * @param {ProgressInfo | null} progress
+ * @returns {RoundRow}
+ */
 function rowOf(round, federation, progress) {
   const end = round.closed_at ?? round.done_at;
   const latest = progress !== null && progress.round === round.number;

@@ -1,4 +1,4 @@
-/* Which view is on show: the part of the address after '#/'. */
+/* Which view is shown: the part of the address after '#/'. */
 
 import { byId, setAttribute } from "./dom.js";
 
@@ -7,14 +7,20 @@ const FIRST = "fleet";
 export class Router {
   #views;
   #app;
+  /** @type {string | null} */
   #name = null;
+  /** @type {string | null} */
   #argument = null;
 
+  /**
+   * @param {App} app
+   * @param {Record<string, View>} views
+   */
   constructor(app, views) {
     this.#app = app;
     this.#views = views;
     window.addEventListener("hashchange", () => this.#app.ready && this.#changed(true));
-    // The address of the view is in the hash, so this link moves the focus by itself.
+    // The hash is the address of the view, so this link cannot move the focus as usual.
     byId("skip").addEventListener("click", (event) => {
       event.preventDefault();
       byId("content").focus();
@@ -25,11 +31,12 @@ export class Router {
     return this.#name === null ? null : this.#views[this.#name];
   }
 
+  /** @param {string} name */
   go(name) {
     location.hash = `#/${name}`;
   }
 
-  /* Shows the view that the address names. */
+  /** Shows the view that the address names. */
   start() {
     this.stop();
     this.#changed(false);
@@ -44,7 +51,7 @@ export class Router {
     this.#argument = null;
   }
 
-  /* The title of the tab: an operator with many of them sees there whether this one is still live. */
+  /** Writes the title of the tab: it tells an operator with many tabs whether this one is still live. */
   title() {
     const parts = [this.view?.title, this.#app.standing?.name, "EdgeFL"].filter(Boolean);
     const title = `${this.#app.stale ? "Not live: " : ""}${parts.join(" · ")}`;
@@ -53,6 +60,7 @@ export class Router {
     }
   }
 
+  /** @param {boolean} byReader */
   #changed(byReader) {
     const [name, argument] = parsed(location.hash, this.#views, this.#app.role);
     if (name === this.#name && argument === this.#argument) {
@@ -65,18 +73,26 @@ export class Router {
     this.#argument = argument;
     byId(`view-${name}`).hidden = false;
     for (const link of document.querySelectorAll("nav a")) {
-      const here = link.dataset.view === name || (name === "device" && link.dataset.view === "fleet");
+      const view = link.getAttribute("data-view");
+      const here = view === name || (name === "device" && view === "fleet");
       setAttribute(link, "aria-current", here ? (name === "device" ? "true" : "page") : null);
     }
-    this.view.open(argument);
+    const view = this.#views[name];
+    view.open(argument);
     this.title();
     if (byReader) {
       window.scrollTo(0, 0);
-      this.view.heading.focus({ preventScroll: true });
+      view.heading.focus({ preventScroll: true });
     }
   }
 }
 
+/**
+ * @param {string} hash
+ * @param {Record<string, View>} views
+ * @param {string | null} role
+ * @returns {[name: string, argument: string | null]}
+ */
 function parsed(hash, views, role) {
   const [, name, ...rest] = hash.split("/");
   if (!Object.hasOwn(views, name ?? "") || (name === "keys" && role !== "admin")) {
@@ -88,6 +104,7 @@ function parsed(hash, views, role) {
   return rest.length ? [name, decoded(rest.join("/"))] : [FIRST, null];
 }
 
+/** @param {string} text */
 function decoded(text) {
   try {
     return decodeURIComponent(text);

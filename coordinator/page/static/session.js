@@ -1,12 +1,15 @@
-/* Who looks: asks for a token once, and tells what it is good for. */
+/* The session: asks for a token once, and knows what it allows. */
 
-import { ask, hasToken, keepToken } from "./api.js";
-import { byId, setText, showProblem } from "./dom.js";
+import { Problem, ask, hasToken, keepToken } from "./api.js";
+import { byId, find, setText, showProblem } from "./dom.js";
 
 const SCREENS = ["wait", "sign-in", "none"];
 const AGAIN = 3000; // ms
 
-/* Shows one of the screens that stand alone, or the federation (null). */
+/**
+ * Shows one of the screens that stand alone, or the federation (null).
+ * @param {string | null} name
+ */
 export function showScreen(name) {
   for (const one of SCREENS) {
     byId(`screen-${one}`).hidden = one !== name;
@@ -17,17 +20,18 @@ export function showScreen(name) {
 }
 
 export class Session {
+  /** @type {SessionInfo["role"] | null} */
   role = null;
   #begun;
   #retry = 0;
 
-  /* `begun(session)` is called once the token is known to be good. */
+  /** @param {(session: SessionInfo) => Promise<void>} begun called once the token is known to be valid */
   constructor(begun) {
     this.#begun = begun;
     byId("sign-in").addEventListener("submit", (event) => this.#submitted(event));
   }
 
-  /* Goes on with the token that is kept, or asks for one. */
+  /** Continues with the token that was kept, or asks for one. */
   async start() {
     if (!hasToken()) {
       this.askFor(null);
@@ -37,7 +41,7 @@ export class Session {
     try {
       await this.#check();
     } catch (error) {
-      if (error.status === 0 || error.status === 429 || error.status >= 500) {
+      if (error instanceof Problem && (error.status === 0 || error.status === 429 || error.status >= 500)) {
         setText(byId("wait-text"), `${error.message} It is asked again every few seconds.`);
         this.#retry = setTimeout(() => this.start(), AGAIN);
       } else {
@@ -46,13 +50,17 @@ export class Session {
     }
   }
 
-  /* Forgets the token, and asks for one; `problem` says why. */
+  /**
+   * Forgets the token, and asks for one.
+   * @param {unknown} [problem] the reason
+   */
   end(problem = null) {
     keepToken(null);
     this.role = null;
     this.askFor(problem);
   }
 
+  /** @param {unknown} problem */
   askFor(problem) {
     clearTimeout(this.#retry);
     showScreen("sign-in");
@@ -63,14 +71,16 @@ export class Session {
   }
 
   async #check() {
+    /** @type {SessionInfo} */
     const session = await ask("/v1/session");
     this.role = session.role;
     await this.#begun(session);
   }
 
+  /** @param {Event} event */
   async #submitted(event) {
     event.preventDefault();
-    const button = byId("sign-in").querySelector("button");
+    const button = find(byId("sign-in"), "button");
     const token = byId("token").value.trim();
     // A header cannot carry other characters, and no token has them.
     keepToken(/^[\x21-\x7e]+$/.test(token) ? token : "-");

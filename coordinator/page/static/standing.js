@@ -1,13 +1,17 @@
-/* Where a federation stands, as far as the coordinator has told: a snapshot, and the changes since. */
+/* The state of a federation as the coordinator has sent it: a snapshot, and the changes since. */
 
 import { Devices } from "./devices.js";
 
 export class Standing {
+  /** @type {FederationInfo | null} */
   federation = null;
+  /** @type {ProgressInfo | null} */
   progress = null;
+  /** @type {Map<number, RoundInfo>} */
   rounds = new Map();
   devices = new Devices();
 
+  /** @param {string | null} name */
   constructor(name) {
     this.name = name;
   }
@@ -16,22 +20,27 @@ export class Standing {
     return this.federation !== null;
   }
 
-  /* Takes an event; returns the names of what is new. */
+  /**
+   * Takes an event; returns the names of what is new.
+   * @param {string} kind
+   * @param {LiveData} data
+   * @returns {Set<string>}
+   */
   take(kind, data) {
     if (kind !== "snapshot" && kind !== "change") {
       return new Set();
     }
     const news = new Set(["federation", "progress", "rounds", "fleet"].filter((name) => name in data));
-    if (news.has("federation")) {
+    if (data.federation !== undefined) {
       this.federation = data.federation;
     }
-    if (news.has("progress")) {
+    if (data.progress !== undefined) {
       this.progress = data.progress;
     }
-    if (news.has("rounds")) {
+    if (data.rounds !== undefined) {
       this.#takeRounds(kind, data.rounds);
     }
-    if (news.has("fleet")) {
+    if (data.fleet !== undefined) {
       if (kind === "snapshot") {
         this.devices.replace(data.fleet);
       } else {
@@ -41,13 +50,17 @@ export class Standing {
     return news;
   }
 
-  /* How many rounds are done: charts are old when this changes. */
+  /** How many rounds are done: charts are out of date when this changes. */
   get roundsDone() {
     let done = 0;
-    this.rounds.forEach((round) => (done += round.state === "done"));
+    this.rounds.forEach((round) => (done += Number(round.state === "done")));
     return done;
   }
 
+  /**
+   * @param {string} kind
+   * @param {RoundInfo[]} rounds
+   */
   #takeRounds(kind, rounds) {
     if (kind === "snapshot") {
       this.rounds = new Map();

@@ -1,5 +1,5 @@
-/* Whether what is shown is so now. When the coordinator is not heard any more, the page says since when, dims what it
- * shows, and lets its clock stand still. */
+/* Whether the page is up to date. When the coordinator falls silent, the page says since when, dims what it shows, and
+ * stops its clock. */
 
 import * as clock from "./clock.js";
 import { byId, setAttribute, setText } from "./dom.js";
@@ -7,8 +7,10 @@ import { moment, plural } from "./words.js";
 
 export class Watching {
   stale = false;
+  /** @type {number | null} */
   #next = null;
 
+  /** @param {() => void} tryNow */
   constructor(tryNow) {
     byId("try-now").addEventListener("click", tryNow);
   }
@@ -21,7 +23,7 @@ export class Watching {
     this.#show("live", "Live", null);
   }
 
-  /* `since` in ms since 1970, or null if the coordinator was never heard. */
+  /** @param {number | null} since in ms since 1970, or null if the coordinator never answered */
   silent(since) {
     clock.stop();
     const when = since === null ? null : moment(since / 1000);
@@ -31,7 +33,7 @@ export class Watching {
     this.#show("stale", when === null ? "No answer" : `Stale since ${when}`, says);
   }
 
-  /* When the next try will be, in ms since 1970; null while one is under way. */
+  /** @param {number | null} at when the next attempt will be, in ms since 1970; null while one is under way */
   trying(at) {
     this.#next = at;
     this.tick();
@@ -45,13 +47,18 @@ export class Watching {
     setText(byId("banner-next"), left > 0 ? `Trying again in ${plural(left, "second")}.` : "Trying now.");
   }
 
+  /**
+   * @param {string} state
+   * @param {string} words
+   * @param {string | null} banner
+   */
   #show(state, words, banner) {
     this.stale = state === "stale";
     setAttribute(byId("live"), "data-state", state);
     setText(byId("live"), words);
     byId("banner").hidden = banner === null;
     setText(byId("banner-text"), banner ?? "");
-    document.body.dataset.live = state; // what is old looks old: see page.css
+    document.body.dataset.live = state; // page.css dims what is out of date
     this.tick();
   }
 }

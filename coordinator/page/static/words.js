@@ -1,7 +1,7 @@
-/* Numbers and times as people read them; a dash where there is none. Says the same as edgefl/charts/words.py. */
+/* Numbers and times as people read them; a dash for a missing one. Gives the same texts as edgefl/charts/words.py. */
 
 export const NONE = "-";
-export const BEYOND = 1.5; // times what was predicted: from here on a value is marked
+export const BEYOND = 1.5; // times the predicted value: anything above is marked
 
 const GROUPED = new Intl.NumberFormat("en");
 const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
@@ -9,15 +9,28 @@ const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", y
 const BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
 const DECIMAL = ["p", "n", "µ", "m", "", "k", "M", "G", "T"];
 const NO_PREFIX = 4;
+/** @type {[unit: string, seconds: number][]} */
 const UNITS = [["s", 1], ["min", 60], ["h", 3600], ["d", 86400]];
 
+/**
+ * @param {Maybe} value
+ * @returns {value is null | undefined}
+ */
 const missing = (value) => value === null || value === undefined || !Number.isFinite(value);
 
+/** @param {number} value */
 function threeDigits(value) {
   const size = Math.abs(value);
   return size >= 100 && size < 1e6 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
 }
 
+/**
+ * @param {number} value
+ * @param {string} unit
+ * @param {string[]} prefixes
+ * @param {number} base
+ * @param {number} start
+ */
 function scaled(value, unit, prefixes, base, start) {
   let step = start;
   while (Number(threeDigits(value)) >= base && step + 1 < prefixes.length) {
@@ -31,16 +44,30 @@ function scaled(value, unit, prefixes, base, start) {
   return `${threeDigits(value)} ${prefixes[step]}${unit}`;
 }
 
+/** @param {Maybe} value */
 export const count = (value) => (missing(value) ? NONE : GROUPED.format(value));
+/** @param {Maybe} value */
 export const share = (value) => (missing(value) ? NONE : `${(100 * value).toFixed(1)} %`);
+/** @param {Maybe} value */
 export const ordinary = (value) => (missing(value) ? NONE : threeDigits(value));
+/** @param {Maybe} value */
 export const size = (value) => (missing(value) ? NONE : scaled(value, "B", BINARY, 1024, 0));
+/** @param {Maybe} value */
 export const rate = (value) => (missing(value) ? NONE : scaled(value, "B/s", BINARY, 1024, 0));
+/** @param {Maybe} value */
 export const joules = (value) => (missing(value) ? NONE : scaled(value, "J", DECIMAL, 1000, NO_PREFIX));
+/** @param {Maybe} value */
 export const watts = (value) => (missing(value) ? NONE : scaled(value, "W", DECIMAL, 1000, NO_PREFIX));
+/**
+ * @param {number} number
+ * @param {string} word
+ */
 export const plural = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
 
-/* '12.3 ms', '4.5 s', '2 min 5 s', '3 h 20 min', '2 d 4 h'. */
+/**
+ * '12.3 ms', '4.5 s', '2 min 5 s', '3 h 20 min', '2 d 4 h'.
+ * @param {Maybe} value
+ */
 export function seconds(value) {
   if (missing(value)) {
     return NONE;
@@ -48,6 +75,7 @@ export function seconds(value) {
   if (value < 59.95) {
     return scaled(value, "s", DECIMAL.slice(0, NO_PREFIX + 1), 1000, NO_PREFIX);
   }
+  /** @type {[major: string, minor: string, small: number, ratio: number]} */
   const [major, minor, small, ratio] =
     Math.round(value) < 3600 ? ["min", "s", 1, 60] : value < 86370 ? ["h", "min", 60, 60] : ["d", "h", 3600, 24];
   const parts = Math.round(value / small);
@@ -55,10 +83,17 @@ export function seconds(value) {
   return `${GROUPED.format(Math.floor(parts / ratio))} ${major}${rest ? ` ${rest} ${minor}` : ""}`;
 }
 
-/* Whole seconds, for what is counted down. */
+/**
+ * Whole seconds, for countdowns.
+ * @param {number} value
+ */
 export const wholeSeconds = (value) => seconds(Math.max(0, Math.round(value)));
 
-/* 'now', '12 s ago', '3 min ago', '2 d ago': one unit, so that columns are calm. */
+/**
+ * 'now', '12 s ago', '3 min ago', '2 d ago': one unit, so that columns do not flicker.
+ * @param {Maybe} then
+ * @param {number} now
+ */
 export function ago(then, now) {
   if (missing(then)) {
     return NONE;
@@ -67,11 +102,14 @@ export function ago(then, now) {
   if (passed < 1) {
     return "now";
   }
-  const [unit, each] = UNITS.findLast(([, size]) => passed >= size);
+  const [unit, each] = UNITS.findLast(([, size]) => passed >= size) ?? UNITS[0];
   return `${GROUPED.format(Math.floor(passed / each))} ${unit} ago`;
 }
 
-/* The time of day, with the day where it is not today. */
+/**
+ * The time of day, with the date if it is not today.
+ * @param {Maybe} then
+ */
 export function moment(then) {
   if (missing(then)) {
     return NONE;
@@ -81,18 +119,29 @@ export function moment(then) {
   return date.toDateString() === new Date().toDateString() ? time : `${DAY.format(date)}, ${time}`;
 }
 
-/* Measured by predicted; null where one of them is not known. */
+/**
+ * Measured divided by predicted; null if one of them is missing.
+ * @param {Maybe} measured
+ * @param {Maybe} predicted
+ */
 export function ratioOf(measured, predicted) {
   return missing(measured) || missing(predicted) || predicted <= 0 ? null : measured / predicted;
 }
 
-/* '1.1x'. */
+/**
+ * '1.1x'.
+ * @param {number} ratio
+ */
 export function times(ratio) {
   const said = ratio >= 10 ? threeDigits(ratio) : ratio >= 0.1 ? ratio.toFixed(1) : Number(ratio.toPrecision(1));
   return `${said}x`;
 }
 
-/* Rounds are counted from 0 by the coordinator and from 1 by people. */
+/**
+ * The coordinator counts rounds from 0, people count them from 1.
+ * @param {Maybe} number
+ */
 export const roundNumber = (number) => (missing(number) ? NONE : count(number + 1));
 
+/** @param {string} text */
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);

@@ -1,10 +1,14 @@
 /* Sorts <table class="sortable"> by a click on a heading, or by Enter and Space on it: the headings become buttons.
- * A cell is sorted by its data-v where it has one, else by its text; cells without a value come last, either way. */
+ * A cell is sorted by its data-v if it has one, otherwise by its text; cells without a value come last either way. */
 "use strict";
 
 (() => {
   const ORDER = new Intl.Collator("en", { numeric: true });
 
+  /**
+   * @param {HTMLTableRowElement} row
+   * @param {number} column
+   */
   function keyOf(row, column) {
     const cell = row.cells[column];
     if (cell.classList.contains("number")) {
@@ -13,24 +17,34 @@
     return cell.textContent;
   }
 
+  /**
+   * @param {string | number} one
+   * @param {string | number} other
+   */
   function compare(one, other) {
-    return typeof one === "number" ? one - other : ORDER.compare(one, other);
+    return typeof one === "number" ? one - Number(other) : ORDER.compare(one, String(other));
   }
 
+  /**
+   * @param {HTMLTableElement} table
+   * @param {number} column
+   * @param {number} direction
+   */
   function sort(table, column, direction) {
     const body = table.tBodies[0];
     const rows = Array.from(body.rows, (row) => ({ row, key: keyOf(row, column) }));
     rows.sort((one, other) => {
       if (one.key === null || other.key === null) {
-        return (one.key === null) - (other.key === null);
+        return Number(one.key === null) - Number(other.key === null);
       }
       return direction * compare(one.key, other.key);
     });
     body.append(...rows.map((one) => one.row));
   }
 
+  /** @param {HTMLTableElement} table */
   function prepare(table) {
-    const heads = Array.from(table.tHead.rows[0].cells);
+    const heads = Array.from(table.tHead?.rows[0].cells ?? []);
     heads.forEach((head, column) => {
       const button = document.createElement("button");
       button.type = "button";
@@ -48,5 +62,7 @@
     });
   }
 
-  document.querySelectorAll("table.sortable").forEach(prepare);
+  /** @type {NodeListOf<HTMLTableElement>} */
+  const tables = document.querySelectorAll("table.sortable");
+  tables.forEach(prepare);
 })();
