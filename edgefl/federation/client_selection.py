@@ -1,4 +1,4 @@
-"""Client selection: the order in which available devices are asked, and the plan for those that are.
+"""Client selection: the order in which available devices are selected, and the plan for them.
 
 The coordinator and the simulator both select devices with this module.
 """
@@ -18,26 +18,25 @@ Device = TypeVar("Device")
 
 @dataclass(frozen=True, slots=True)
 class ClientRecord:
-    """What is known of a device when devices are drawn."""
+    """A device's record when devices are selected."""
 
     device_id: str
     done: int = 0
-    """Tasks that it ended."""
+    """Tasks that it completed."""
     failed: int = 0
-    """Tasks that it refused or did not end in time."""
+    """Tasks that it refused or did not complete in time."""
 
     @property
     def reliability(self) -> float:
-        """How likely it is to end a task, from those it was given: 1/2 before the first (Laplace's rule)."""
+        """Estimated probability that it completes a task: 1/2 before the first (Laplace's rule of succession)."""
         return (self.done + 1) / (self.done + self.failed + 2)
 
 
 def selection_order(devices: Iterable[Device], seed: int, record: Callable[[Device], ClientRecord]) -> list[Device]:
-    """Return devices in the order in which they are to be asked, the reliable ones more often early.
+    """Return devices in the order in which they are selected; reliable ones are more often early.
 
     Each draws an exponential time whose rate is its reliability, and the earliest come first: a weighted draw without
-    replacement (Efraimidis and Spirakis, 2006). A device's draw depends on the seed and its own id alone, so who else
-    is there changes nothing about it.
+    replacement (Efraimidis and Spirakis, 2006). A draw depends only on the seed and the device's id, not on the others.
     """
     known = [(record(device), device) for device in devices]
     known.sort(key=lambda pair: (_draw(seed, pair[0].device_id) / pair[0].reliability, pair[0].device_id))
@@ -52,9 +51,9 @@ def plan_round(
     round_context: RoundContext,
     participant: Callable[[Device], Participant],
 ) -> Mapping[str, PlannedTask]:
-    """Return what a strategy asks of up to `count` devices, the first in the queue that can do something useful.
+    """Return the planned tasks of up to `count` devices: the first in the queue for which the strategy has a task.
 
-    `participant` says what is known of a device; only those that come to be asked are looked up.
+    `participant` looks a device up; it is called only for devices that may be selected.
     """
     chosen, waiting = list(queue[: max(0, count)]), queue[max(0, count) :]
     while chosen:

@@ -15,20 +15,20 @@ def round_seed(seed: int, number: int, serial: int = 1) -> int:
 
 
 def task_seed(seed: int, number: int, device: str, *again: int) -> int:
-    """Return the seed of a device's task, which its training draws from."""
+    """Return the seed of a device's task, from which its training draws."""
     return derive(seed, "task", number, device, *again)
 
 
 def combine_seed(seed: int, number: int) -> int:
-    """Return the seed of what is drawn when a round's updates are combined."""
+    """Return the seed for aggregating a round's updates."""
     return derive(seed, "combine", number)
 
 
 def personal_seed(seed: int) -> int:
-    """Return the seed of the plans by which devices make the last model their own."""
+    """Return the seed for planning personalisation."""
     return derive(seed, "personal")
 
 
 def extract_seed(seed: int) -> int:
-    """Return the seed of what is drawn when a submodel is taken from the last model."""
+    """Return the seed for extracting a submodel from the final model."""
     return derive(seed, "extract")

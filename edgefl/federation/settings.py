@@ -48,12 +48,12 @@ class FederationMode(StrEnum):
     ROUNDS = "rounds"
     """A round waits for its devices until its deadline."""
     BUFFERED = "buffered"
-    """Nobody waits: each time the buffer is full, a new model is made."""
+    """Asynchronous: each time the buffer is full, a new model is made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyChoice:
-    """The method."""
+    """The strategy and its settings."""
 
     name: Identifier = "fedavg"
     settings: Mapping[str, Setting] = field(default_factory=dict)
@@ -72,9 +72,9 @@ class RoundSettings:
     deadline: Seconds = 600.0
     """Seconds from the opening of a round until it closes."""
     at_least: PositiveCount = 1
-    """Updates below which nothing is averaged: the round goes on with further devices and a new deadline."""
+    """Fewest updates to aggregate; with fewer, the round continues with further devices and a new deadline."""
     most_attempts: PositiveCount | None = field(default=None, metadata=_NO_LIMIT)
-    """Deadlines that a round may miss in this way before the federation pauses for its operator."""
+    """Deadlines that a round may miss this way before the federation pauses for its operator."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -87,11 +87,11 @@ class SelectionSettings:
     devices: PositiveCount = 10
     """Updates that a round wants; it closes when it has them."""
     over_select: Ratio = 1.0
-    """Devices that are asked, as a multiple of `devices`: above 1, the slowest are not waited for."""
+    """Devices that are selected, as a multiple of `devices`: above 1, the round does not wait for the slowest."""
     wait_for: PositiveCount | None = field(default=None, metadata={"absent": "as many as the round needs at least"})
-    """Available devices below which a round does not open."""
+    """Fewest available devices for a round to open."""
     available_within: Seconds = 90.0
-    """Seconds since it was last heard of within which a device counts as available."""
+    """Seconds since its last request within which a device counts as available."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -108,9 +108,9 @@ class BufferingSettings:
     at_once: PositiveCount = 20
     """Devices that work at the same time."""
     staleness_exponent: Ratio = 0.5
-    """An update that is s models old counts (1 + s) to the power of minus this."""
+    """An update that is s models old is weighted by (1 + s) to the power of minus this."""
     most_staleness: PositiveCount = 100
-    """Models after which an update is too old: it is answered with 'late', and counted as such."""
+    """Age in models beyond which an update is answered with 'late' and not aggregated."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -118,7 +118,7 @@ class BufferingSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationSettings:
-    """The data that the coordinator measures the global model on."""
+    """The data that the global model is evaluated on."""
 
     data: Name
     """A known data set, or the path of an .npz file: its test part is used."""
@@ -133,12 +133,12 @@ class EvaluationSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadLimits:
-    """What an update may be."""
+    """Limits on what a device may upload."""
 
     most_bytes: Bytes = 2**30
     """Size of an upload."""
     most_movement: Ratio | None = field(default=10.0, metadata=_NO_LIMIT)
-    """The norm of the change that an update may make, as a multiple of the norm of the part that it was given."""
+    """The largest norm of an update's change, as a multiple of the norm of the submodel that the device was given."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -146,7 +146,7 @@ class UploadLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetCaps:
-    """The most that a round may take on any device. A device gets a part that keeps to this, and to what it can do."""
+    """The most that a round may take on any device. Plans keep to this, and to what each device can do."""
 
     memory: Bytes | None = field(default=None, metadata=_NO_LIMIT)
     """Peak memory of training; what a device has free is a limit in any case."""
@@ -154,8 +154,8 @@ class BudgetCaps:
     """Energy, where a device's profile says how much power it takes."""
     trainable_parameters: PositiveCount | None = field(default=None, metadata=_NO_LIMIT)
     adapt: bool = True
-    """Whether a device that was slower, hotter or hungrier than predicted gets a smaller part next. Plans then depend
-    on measured times: without it, the same seed and devices give the same models."""
+    """Whether a device that was slower, hotter or used more memory than predicted gets a smaller submodel next. Plans
+    then depend on measured times; without it, the same seed and devices give the same models."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -164,7 +164,7 @@ class BudgetCaps:
 @document("federation", version=1)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FederationSettings:
-    """A federation as its operator wants it."""
+    """The configuration of a federation."""
 
     name: Identifier
     seed: Seed = 0
@@ -182,7 +182,7 @@ class FederationSettings:
 
     @property
     def buffered(self) -> bool:
-        """Whether nobody waits for anybody."""
+        """Whether updates are aggregated asynchronously."""
         return self.mode is FederationMode.BUFFERED
 
     @property
@@ -192,7 +192,7 @@ class FederationSettings:
 
     @property
     def memory_seconds(self) -> float:
-        """After so long, half of what rounds taught about a device is forgotten: in some rounds, or half an hour."""
+        """Half-life of what rounds taught about a device: ten deadlines, at least half an hour."""
         return max(1800.0, 10 * self.rounds.deadline)
 
     def evaluates(self, number: int) -> bool:
@@ -201,7 +201,7 @@ class FederationSettings:
         return number + 1 == self.rounds.count or (number + 1) % every == 0
 
     def is_personal(self, number: int) -> bool:
-        """Whether this is the number of the round after the last one, in which devices make the model their own."""
+        """Return whether this is the round after the last one, in which devices personalise the final model."""
         return number >= self.rounds.count
 
     def check_real_time(self) -> None:

@@ -27,7 +27,7 @@ _ONE = ThreadSettings(1)
 
 
 def main(words: list[str]) -> int:
-    """Be the agents of some devices until the federation is over, or until told to stop."""
+    """Run the agents of some devices until the federation ends, or until stopped."""
     place, url, which = Path(words[0]), words[1], words[2]
     request = loads(SimulationRequest, (place / "request.json").read_bytes())
     fleet = simulation_inputs(request, read_bundle(place / "model.zip")).fleet

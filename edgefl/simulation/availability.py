@@ -1,4 +1,4 @@
-"""When simulated devices are there: by chance, as their classes say, or as a recorded trace says.
+"""When simulated devices are online: at random, as their classes say, or by a recorded trace.
 
 A device comes and goes: times online and offline alternate, each drawn from an exponential distribution. Every draw
 depends on the seed, the device and its number alone. A trace is a CSV file with a header and the columns `device`,
@@ -23,46 +23,46 @@ _COLUMNS = ("device", "from_seconds", "to_seconds")
 
 
 class Availability(Protocol):
-    """Says when devices are there. Times that are asked for never go back."""
+    """Says when devices are online. Callers never go back in time."""
 
     def online_until(self, device: FleetDevice, at: float) -> float | None:
-        """Return until when a device that is there now stays, and None of one that is not there."""
+        """Return until when a device stays online; None if it is offline."""
         ...
 
     def next_change(self, devices: Sequence[FleetDevice], at: float) -> float:
-        """Return when the next of some absent devices comes; infinity if none ever does."""
+        """Return when the first of some offline devices comes online; infinity if none ever does."""
         ...
 
 
 class Always:
-    """Nobody ever goes."""
+    """Every device is always online."""
 
     def online_until(self, device: FleetDevice, at: float) -> float | None:
-        """Return that it stays for ever."""
+        """Return infinity: it stays online."""
         return math.inf
 
     def next_change(self, devices: Sequence[FleetDevice], at: float) -> float:
-        """Return that nobody who is absent ever comes."""
+        """Return infinity: nothing ever changes."""
         return math.inf
 
 
 class Sessions:
-    """Devices that come and go by chance, as often as their classes say."""
+    """Devices that come and go at random, as often as their classes say."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._now: dict[str, tuple[int, float]] = {}
-        """The number of the time that a device is in, online where it is even, and when that ends."""
+        """Each device's current period: its number (even means online) and its end."""
 
     def online_until(self, device: FleetDevice, at: float) -> float | None:
-        """Return when the time that a device is in ends, if it is there."""
+        """Return the end of a device's current period if it is online."""
         if device.kind.online_seconds is None:
             return math.inf
         number, end = self._at(device, at)
         return end if number % 2 == 0 else None
 
     def next_change(self, devices: Sequence[FleetDevice], at: float) -> float:
-        """Return the first end of the times that some devices are in."""
+        """Return the first end of the current periods of some devices."""
         return min((self._at(device, at)[1] for device in devices), default=math.inf)
 
     def _at(self, device: FleetDevice, at: float) -> tuple[int, float]:
@@ -74,7 +74,7 @@ class Sessions:
         return number, end
 
     def _first(self, device: FleetDevice) -> tuple[int, float]:
-        """Return a device's first time: it is online as often as it is in the long run."""
+        """Return a device's first period; it is online with its long-run probability."""
         online, offline = device.kind.online_seconds or 0.0, device.kind.offline_seconds or 0.0
         draw = derive(self._seed, "first session", device.device_id) / 2**64
         number = 0 if draw * (online + offline) < online else 1
@@ -86,14 +86,14 @@ class Sessions:
 
 
 class AvailabilityTrace:
-    """Devices that are there when a recording says so."""
+    """Devices that are online when a recording says so."""
 
     def __init__(self, intervals: Mapping[str, Sequence[tuple[float, float]]]) -> None:
         self._starts = {name: np.array([begin for begin, _ in sorted(times)]) for name, times in intervals.items()}
         self._ends = {name: np.array([end for _, end in sorted(times)]) for name, times in intervals.items()}
 
     def online_until(self, device: FleetDevice, at: float) -> float | None:
-        """Return the end of the interval that holds this time, if there is one."""
+        """Return the end of the interval that contains this time, if any."""
         starts = self._starts.get(device.device_id)
         if starts is None:
             return None
@@ -102,7 +102,7 @@ class AvailabilityTrace:
         return end if end > at else None
 
     def next_change(self, devices: Sequence[FleetDevice], at: float) -> float:
-        """Return the first beginning of an interval after this time."""
+        """Return the start of the first interval after this time."""
         return min((self._next(device.device_id, at) for device in devices), default=math.inf)
 
     def _next(self, device: str, at: float) -> float:
@@ -118,7 +118,7 @@ def read_trace(path: Path, fleet: Sequence[FleetDevice]) -> AvailabilityTrace:
     with path.open(newline="", encoding="utf-8") as file:
         rows = csv.DictReader(file)
         if rows.fieldnames is None or not set(_COLUMNS) <= set(rows.fieldnames):
-            raise DataError(f"{path} lacks a column", fix=f"Its first line is {','.join(_COLUMNS)}.")
+            raise DataError(f"{path} lacks a column", fix=f"Its first line must be {','.join(_COLUMNS)}.")
         for row in rows:
             device, begin, end = _interval(row, f"{path}, line {rows.line_num}")
             if device not in known:
@@ -134,7 +134,9 @@ def _interval(row: Mapping[str, str], where: str) -> tuple[str, float, float]:
     try:
         begin, end = float(row["from_seconds"]), float(row["to_seconds"])
     except (TypeError, ValueError):
-        raise DataError(f"{where}: the times are no numbers", fix="Write seconds since the beginning.") from None
+        raise DataError(f"{where}: the times are not numbers", fix="Write seconds since the start.") from None
     if not 0 <= begin < end < math.inf:
-        raise DataError(f"{where}: from {begin} to {end}", fix="An interval begins at 0 or later and ends after that.")
+        raise DataError(
+            f"{where}: from {begin} to {end}", fix="An interval must start at 0 or later, and end after it starts."
+        )
     return row["device"], begin, end

@@ -1,4 +1,4 @@
-"""Models that are here already exported, so that a simulation of them needs no torch.
+"""Models that come already exported, so that simulating them needs no torch.
 
 `models/NAME.zip` is the bundle of the zoo's model of that name; `python -m tests.export.test_built_in_models` writes
 them anew.
@@ -14,6 +14,6 @@ BUILT_IN = ("digits_cnn", "digits_mlp")
 
 
 def built_in_bundle(name: str) -> Bundle:
-    """Read a model."""
+    """Return the bundle of a built-in model."""
     with as_file(files("edgefl.simulation") / "models" / f"{name}.zip") as path:
         return read_bundle(path)

@@ -18,14 +18,14 @@ _KEPT = 64
 
 
 class CachedEngine(OnnxEngine):
-    """The device's engine on one thread, with a memory for graphs."""
+    """The device's engine on one thread, with a cache of loaded graphs."""
 
     def __init__(self) -> None:
         super().__init__(_ONE)
         self._sessions: LruCache[bytes, Any] = LruCache(_KEPT)
 
     def train_step(self, graph: bytes, mask: Mask, *, labels: Array | None = None) -> OnnxStep:
-        """Return a training graph, which comes cut for what the mask trains."""
+        """Return the step of a training graph that is already cut for what the mask trains."""
         return OnnxStep(self._session(graph), trained_parameters(mask), labels)
 
     def predictor(self, model: bytes) -> OnnxPredictor:

@@ -1,4 +1,4 @@
-"""A kind of device in a simulated fleet: how fast, how large, how well connected, how hungry, how reliable.
+"""A class of devices in a simulated fleet: speed, memory, network, power and reliability.
 
 `known_classes.py` has some that are built in; a file may describe others. A class says what a device of it would have
 measured of itself: `simulated_profile`.
@@ -35,15 +35,15 @@ _PROCESS_BYTES = 64 * 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceClass:
-    """A kind of device."""
+    """A class of devices."""
 
     name: Name = "device"
     share: Ratio = 1.0
-    """How many of the devices are of this kind, relative to the other kinds."""
+    """How many of the devices are of this class, relative to the other classes."""
     speed: Ratio = 1.0
     """How fast it trains; 1 is about a Raspberry Pi 4."""
     memory_bytes: Bytes = 2 * 2**30
-    """What training may take of its memory."""
+    """Memory that training may use."""
     download_bytes_per_second: BytesPerSecond | None = field(default=None, metadata={"absent": "takes no time"})
     upload_bytes_per_second: BytesPerSecond | None = field(default=None, metadata={"absent": "takes no time"})
     idle_watts: Watts | None = field(default=None, metadata={"absent": "not known"})
@@ -51,34 +51,36 @@ class DeviceClass:
     busy_watts: Watts | None = field(default=None, metadata={"absent": "not known"})
     """While it trains."""
     online_seconds: Seconds | None = field(default=None, metadata={"absent": "always there"})
-    """How long it is there at a time, on average; with `offline_seconds`."""
+    """How long it stays online at a time, on average; set it together with `offline_seconds`."""
     offline_seconds: Seconds | None = field(default=None, metadata={"absent": "always there"})
     fails: Fraction = 0.0
-    """The share of its tasks of which nothing comes back."""
+    """Share of its tasks that never return."""
     limits: Budget = field(default_factory=Budget)
-    """What its owner allows, beside what deadline and memory do."""
+    """Limits of its owner, beside those of deadline and memory."""
     most_epochs: PositiveCount | None = field(default=None, metadata={"absent": "as many as asked"})
-    """Passes over its data that it makes in a round at the most: how systems that do not plan treat a slow device."""
+    """The most epochs that it runs in a round: how systems that do not plan treat a slow device."""
     source: str | None = field(default=None, metadata={"absent": "not said"})
     """Where the figures come from."""
 
     def __post_init__(self) -> None:
         check_fields(self)
         if self.speed <= 0:
-            raise FieldError("is 0, and such a device never ends", fix="Write a number above 0", path=("speed",))
+            raise FieldError("is 0, so a task would never end", fix="Write a number above 0", path=("speed",))
         for rate in ("download_bytes_per_second", "upload_bytes_per_second"):
             if getattr(self, rate) == 0:
-                raise FieldError("is 0, and nothing ever arrives", fix="Write a rate, or leave it out", path=(rate,))
+                raise FieldError(
+                    "is 0, so nothing would ever arrive", fix="Write a rate, or leave it out", path=(rate,)
+                )
         if (self.online_seconds is None) != (self.offline_seconds is None) or self.online_seconds == 0:
             raise FieldError(
-                "comes with `offline_seconds`, and both are above 0",
-                fix="Write both, or neither: then the device is always there",
+                "must be set together with `offline_seconds`, and both must be above 0",
+                fix="Write both, or neither: then the device is always online",
                 path=("online_seconds",),
             )
 
 
 def simulated_profile(kind: DeviceClass) -> DeviceProfile:
-    """Return what a device of this class would have measured of itself."""
+    """Return the profile that a device of this class would measure."""
     each = 1 / (_MULTIPLY_ADDS_PER_SECOND * kind.speed)
     return DeviceProfile(
         device_name=kind.name,

@@ -25,7 +25,7 @@ class DeviceModels:
         self._known: dict[int, tuple[Mask, Weights]] = {}
 
     def keep(self, device: int, mask: Mask, weights: Weights) -> None:
-        """Keep a device's model in place of the one before."""
+        """Keep a device's model, replacing the previous one."""
         if self._folder is None:
             self._known[device] = mask, {name: np.array(array) for name, array in weights.items()}
             return
@@ -34,7 +34,7 @@ class DeviceModels:
         self._file(device).write_bytes(encode(Body(BodyKind.WEIGHTS, tensors)))
 
     def part(self, device: int, mask: Mask, sent: Weights) -> Weights | None:
-        """Return a device's model as the part of a task; None if it has none."""
+        """Return a device's model at the widths of a task's submodel; None if it has none."""
         found = self._found(device)
         return None if found is None else own_part(*found, mask, sent)
 

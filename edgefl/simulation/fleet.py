@@ -1,4 +1,4 @@
-"""The devices of a simulated federation: what each can do, which samples it has, and which it is judged by."""
+"""The devices of a simulated federation: their classes, their training samples and their test samples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,9 +24,9 @@ class FleetDevice:
     profile: DeviceProfile
     data: LocalData
     test: NDArray[np.int64]
-    """Samples that its own model is judged by; it never trains on them."""
+    """Samples that its own model is evaluated on; it never trains on them."""
     test_part: Part = "train"
-    """Where those are: among the training samples of the data set, or in its published test part."""
+    """Where they come from: the training samples of the data set, or its published test samples."""
     kind: DeviceClass = field(default_factory=DeviceClass)
 
 
@@ -43,8 +43,8 @@ def fleet_of(
 ) -> tuple[FleetDevice, ...]:
     """Divide a data set among devices of several classes.
 
-    Each is judged by a share of its own samples, or with `matched` by so many published test samples whose labels have
-    the proportions of its own.
+    Each is evaluated on a share of its own samples, or with `matched` on that many published test samples whose labels
+    have the proportions of its own.
     """
     parted = partition(dataset.train, scheme, clients=clients, seed=seed)
     labels = dataset.train.labels
@@ -66,7 +66,7 @@ def fleet_of(
 
 
 def _dealt(classes: Sequence[DeviceClass], clients: int, seed: int) -> list[DeviceClass]:
-    """Return the class of every device: as many of each as their shares say, in an order of chance."""
+    """Return the class of every device: as many of each as their shares say, in random order."""
     shares = np.array([kind.share for kind in classes], np.float64)
     counts = apportion(clients, shares, np.full(len(classes), clients))
     order = generator(seed).permutation(np.repeat(np.arange(len(classes)), counts))

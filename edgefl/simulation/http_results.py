@@ -1,4 +1,4 @@
-"""From what a coordinator tells, and devices keep, to the results of a run."""
+"""The results of a run over HTTP, from the coordinator's reports and the devices' folders."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -55,7 +55,7 @@ def round_results(
 
 
 def part_mask(get: Download, name: str, device: str, bundle: Bundle) -> Mask | None:
-    """Return the part that a device has; None of one that never took part."""
+    """Return a device's mask; None if it never took part."""
     try:
         return decode_mask(get(f"/v1/federations/{name}/devices/{device}/model", {"format": "mask"}), bundle.graph)
     except EdgeFLError:
@@ -92,7 +92,7 @@ def _device_round(device: FleetDevice, row: Mapping[str, Any], mask: Mask | None
 def final_results(
     get: Download, name: str, bundle: Bundle, found: SimulationInputs, homes: Path, request: SimulationRequest
 ) -> tuple[dict[str, Mask], Weights, PersonalResult | None]:
-    """Return the devices' parts, the global model, and how good both are for every device."""
+    """Return the devices' masks, the global model, and the accuracy of both for every device."""
     weights = decode(get(f"/v1/federations/{name}/model", {"format": "weights"}), kind=BodyKind.WEIGHTS).arrays
     parts = {device.device_id: part_mask(get, name, device.device_id, bundle) for device in found.fleet}
     masks = {device: mask for device, mask in parts.items() if mask is not None}
@@ -103,7 +103,7 @@ def final_results(
 def _evaluated(
     bundle: Bundle, found: SimulationInputs, homes: Path, masks: Mapping[str, Mask], weights: Weights
 ) -> PersonalResult:
-    """Judge each device's part of the global model, and its own model, on its own test samples."""
+    """Evaluate each device's submodel of the global model, and its own model, on its own test samples."""
     worker = SimulationWorker(pack_bundle(bundle), found.fleet)
     before, after, kept = {}, {}, {}
     for place, device in enumerate(found.fleet):

@@ -1,4 +1,4 @@
-"""Device classes that are built in, each with the source of its figures, and fleets written in one line or a file.
+"""The built-in device classes, each with the source of its figures, and fleets written in one line or in a file.
 
 The figures are published ones, rounded, and rough: a factor of two between two phones of one class is common. Half of
 a device's memory is what training may take. For a fleet of your own, write what you measured into a file.
@@ -95,14 +95,14 @@ KNOWN_CLASSES: Mapping[str, DeviceClass] = {
         ),
     )
 }
-"""By name."""
+"""The built-in classes by name."""
 
 FLEETS: Mapping[str, str] = {
     "mixed": "pi3:1,pi4:2,pi5:1,phone-low:2,phone-mid:1,phone-high:1",
     "pis": "pi3:1,pi4:2,pi5:1",
     "phones": "phone-low:2,phone-mid:2,phone-high:1",
 }
-"""Mixtures by name."""
+"""Built-in mixtures of classes by name."""
 
 
 def classes_from(text: str) -> tuple[DeviceClass, ...]:
@@ -131,10 +131,12 @@ def read_classes(path: Path) -> tuple[DeviceClass, ...]:
     try:
         tables = tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SchemaError(f"{path} is no TOML: {error}", fix="Mend that place.") from None
+        raise SchemaError(f"{path} is not valid TOML: {error}", fix="Correct that line.") from None
     kinds = tables.get("class")
     if not isinstance(kinds, list) or set(tables) != {"class"}:
-        raise SchemaError(f"{path} has no tables [[class]], or others too", fix="Write one [[class]] for each kind.")
+        raise SchemaError(
+            f"{path} must hold [[class]] tables and nothing else", fix="Write one [[class]] for each class of devices."
+        )
     return _checked([_read(table, f"{path}: [[class]] number {place}") for place, table in enumerate(kinds, 1)], path)
 
 
@@ -155,7 +157,7 @@ def _read(table: Mapping[str, Any], where: str) -> DeviceClass:
 def _checked(kinds: Sequence[DeviceClass], where: object) -> tuple[DeviceClass, ...]:
     names = [kind.name for kind in kinds]
     if len(set(names)) != len(names):
-        raise SchemaError(f"{where} has two classes of one name", fix="Give every class a name of its own.")
+        raise SchemaError(f"{where} has two classes with the same name", fix="Give every class its own name.")
     if not any(kind.share > 0 for kind in kinds):
-        raise SchemaError(f"{where} has no device", fix="Give a class a share above 0.")
+        raise SchemaError(f"{where} has no devices", fix="Give at least one class a share above 0.")
     return tuple(kinds)

@@ -41,6 +41,9 @@ def bundle_of(model: str, *, classes: int | None = None, sample: str | None = No
 def _failed(model: str, said: str) -> ExportError:
     """Return the error that the other process ended with."""
     lines = [line for line in said.splitlines() if line.strip()]
-    problem = next((line.partition("error: ")[2] for line in lines if "error: " in line), "") or f"{model} is no model"
+    problem = (
+        next((line.partition("error: ")[2] for line in lines if "error: " in line), "")
+        or f"{model} is not a known model"
+    )
     fix = lines[-1].strip() if lines else ""
     return ExportError(problem, fix=f"{fix} Built in, without torch, are {', '.join(BUILT_IN)}.")

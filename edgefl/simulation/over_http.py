@@ -41,21 +41,21 @@ _OVER = ("finished", "aborted")
 
 
 class Shown(Protocol):
-    """Who is told how far it is."""
+    """Receives progress."""
 
     def stage(self, text: str) -> None:
-        """Say what is being done."""
+        """Show the current stage."""
         ...
 
     def round(self, result: RoundResult) -> None:
-        """Show a round that is over."""
+        """Show a finished round."""
         ...
 
 
 def simulate_over_http(
     request: SimulationRequest, bundle: Bundle, found: SimulationInputs, folder: RunFolder, workers: int, shown: Shown
 ) -> Summary:
-    """Run a federation to its end, and return what it came to."""
+    """Run a federation to its end and return its summary."""
     _check(request)
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="edgefl-http-") as name:
@@ -99,11 +99,13 @@ def _check(request: SimulationRequest) -> None:
     for kind in request.classes:
         if kind.fails or kind.online_seconds is not None or kind.limits != Budget() or kind.most_epochs is not None:
             raise EdgeFLError(
-                f"devices of the class {kind.name} fail, go away or have limits, which real agents here do not",
-                fix="Leave --over http out, or take classes without.",
+                f"devices of class {kind.name} fail, go offline or have limits, but real agents here do not",
+                fix="Leave out --over http, or choose classes without these.",
             )
     if request.trace is not None:
-        raise EdgeFLError("a trace says when devices are there, and real agents are there always", fix="Leave one out.")
+        raise EdgeFLError(
+            "a trace says when devices are online, but real agents always are", fix="Leave out --trace or --over http."
+        )
 
 
 def _follow(
@@ -114,7 +116,7 @@ def _follow(
     folder: RunFolder,
     shown: Shown,
 ) -> list[RoundResult]:
-    """Wait for the end, and take every round that is done on the way."""
+    """Wait for the end, and record every round as it finishes."""
     rounds: list[RoundResult] = []
     while True:
         told = json.loads(get(f"/v1/federations/{NAME}"))
@@ -128,7 +130,7 @@ def _follow(
         for agent in agents:
             if agent.poll() not in (None, 0):
                 said = "" if agent.stderr is None else agent.stderr.read()
-                raise EdgeFLError(f"a process of agents ended: {said.strip()[-500:]}", fix="See what it says.")
+                raise EdgeFLError(f"a process of agents ended: {said.strip()[-500:]}", fix="Correct what it reports.")
         time.sleep(_LOOK)
 
 
@@ -136,7 +138,7 @@ def _follow(
 def _agents(
     place: Path, server: CoordinatorProcess, devices: int, workers: int
 ) -> Iterator[list["subprocess.Popen[str]"]]:
-    """Start processes of agents, each with every so-manieth device."""
+    """Start processes of agents that divide the devices among them."""
     started: list[subprocess.Popen[str]] = []
     try:
         for number in range(min(workers, devices)):
@@ -167,7 +169,7 @@ def _admin(server: CoordinatorProcess) -> Iterator[Download]:
         def get(path: str, query: Mapping[str, Any] | None = None) -> bytes:
             answer = client.get(path, params=dict(query or {}))
             if answer.status_code >= httpx.codes.BAD_REQUEST:
-                raise EdgeFLError(f"the coordinator says {answer.status_code} to {path}", fix="See its log.")
+                raise EdgeFLError(f"the coordinator answered {answer.status_code} to {path}", fix="See its log.")
             return answer.content
 
         yield get

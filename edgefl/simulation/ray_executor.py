@@ -1,4 +1,4 @@
-"""Workers on a Ray cluster, for fleets that outgrow one machine. The cluster's machines need EdgeFL too.
+"""Runs jobs on a Ray cluster, for fleets that outgrow one machine. The cluster's machines need EdgeFL installed.
 
 Each worker is a Ray actor with the model and all devices' data, which travel to a machine once. Jobs are dealt in
 turns. Where training starts from a device's own model, the device always goes to the same worker, which has it.
@@ -21,7 +21,7 @@ __all__ = ["ray_executor"]
 def ray_executor(
     bundle: bytes, fleet: Sequence[FleetDevice], *, address: str | None = None, workers: int | None = None
 ) -> Executor:
-    """Return workers of a cluster: of the one at this address, or of one that is started here for as long as needed."""
+    """Return an executor on the cluster at this address, or on a local one that stops with it."""
     try:
         import ray
     except ImportError:
@@ -63,7 +63,7 @@ class _RayExecutor:
         return map(self._ray.get, waiting)
 
     def close(self) -> None:
-        """End the workers, and the cluster if it was started here."""
+        """Stop the workers, and the cluster if it was started here."""
         for worker in self._workers:
             self._ray.kill(worker)
         self._workers = []
@@ -88,7 +88,7 @@ class _Worker:
 
 
 class _Bodies:
-    """Bodies that many jobs share go to the cluster once."""
+    """Sends bodies that many jobs share to the cluster once."""
 
     def __init__(self, ray: Any) -> None:
         self._put: Callable[[bytes], Any] = ray.put

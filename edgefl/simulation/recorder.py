@@ -31,7 +31,7 @@ class PredictedRecorder(Recorder):
 
     @property
     def joules(self) -> float:
-        """As predicted; 0 where nothing is."""
+        """The predicted joules; 0 if there is no prediction."""
         return self._predicted.joules or 0.0
 
     def hints(self) -> dict[str, float]:

@@ -32,18 +32,18 @@ class SimulationRequest:
     partition: str = "iid"
     devices: PositiveCount = 8
     samples: PositiveCount | None = field(default=None, metadata={"absent": "all"})
-    """Training samples of the data set that are used, drawn by chance."""
+    """Training samples of the data set that are used, drawn at random."""
     test_samples: PositiveCount | None = field(default=None, metadata={"absent": "all"})
     validation: Fraction = 0.1
     test: Fraction = 0.2
-    """Share of its samples that each device's own model is judged by."""
+    """Share of its samples that each device's own model is evaluated on."""
     classes: tuple[DeviceClass, ...] = (DeviceClass(),)
     trace: str | None = field(default=None, metadata={"absent": "by chance, as the classes say"})
-    """A CSV file that says when devices are there."""
+    """A CSV file that says when devices are online."""
     federation: FederationSettings = field(default_factory=lambda: FederationSettings(name="simulation"))
     """Strategy, rounds, selection and local work, as a coordinator is configured."""
     personalise: bool = True
-    """Whether devices make the last model their own, where the strategy says how, and are judged in the end."""
+    """Whether devices personalise the final model, where the strategy says how, and are evaluated."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -51,7 +51,7 @@ class SimulationRequest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SimulationInputs:
-    """What a request names."""
+    """What a request refers to, loaded."""
 
     dataset: Dataset
     fleet: tuple[FleetDevice, ...]
@@ -60,7 +60,7 @@ class SimulationInputs:
 
 
 def simulation_inputs(request: SimulationRequest, bundle: Bundle) -> SimulationInputs:
-    """Load the data, divide it, and make the strategy; what does not go together is an error."""
+    """Load the data, partition it, and build the strategy. Raise an `EdgeFLError` if they do not fit together."""
     strategy = strategy_of(request.federation.strategy.name, request.federation.strategy.settings)
     dataset = some_samples(load(request.data, request.folder), request.samples, request.test_samples)
     _check_fit(dataset, bundle, request)
@@ -83,12 +83,12 @@ def _check_fit(dataset: Dataset, bundle: Bundle, request: SimulationRequest) -> 
     classes = bundle.graph.classes
     if shape != wanted:
         raise EdgeFLError(
-            f"the samples of {request.data} are {'x'.join(map(str, shape))}, and {request.model} takes "
+            f"the samples of {request.data} are {'x'.join(map(str, shape))}, but {request.model} takes "
             f"{'x'.join(map(str, wanted))}",
             fix="Choose a model for this data with --model, or other data with --data.",
         )
     if classes is not None and dataset.classes > classes:
         raise EdgeFLError(
-            f"{request.data} has {dataset.classes} classes, and {request.model} knows {classes}",
+            f"{request.data} has {dataset.classes} classes, but {request.model} knows {classes}",
             fix="Choose a model that knows them, or export one with --classes.",
         )

@@ -1,4 +1,4 @@
-"""What a simulated federation gives: numbers only, for tables, plots and files."""
+"""The results of a simulated federation: plain numbers for tables, charts and files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ class Fate(StrEnum):
     ARRIVED = "arrived"
     """Its update counts."""
     LATE = "late"
-    """It was not back at the deadline."""
+    """It came after the deadline."""
     LOST = "lost"
-    """The device went away, or failed."""
+    """The device went offline, or failed."""
     REFUSED = "refused"
-    """The device would not, or could not."""
+    """The device refused the task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,11 @@ class DeviceRound:
     trained_fraction: float
     """Share of the model's parameters that it trained."""
     down_bytes: int
-    """Plan, mask, weights and what else the round sends, before packing; what the device has is not sent again."""
+    """Plan, mask, weights and extra arrays, before compression; what the device has is not sent again."""
     setup_bytes: int
-    """Graphs that it had not had before."""
+    """Graphs that it did not have yet."""
     up_bytes: int
-    """Its report, headers included, before packing."""
+    """Its result, headers included, before compression."""
     steps: int
     multiply_adds: int
     """Of its training steps, forward and backward."""
@@ -48,43 +48,43 @@ class DeviceRound:
     step_seconds: float
     """Median of its training steps on this machine."""
     loss: float
-    """Mean training loss of its last pass."""
+    """Mean training loss of its last epoch."""
     own_accuracy: float | None
     """Of its own model after training, on its own test samples; None where the round did not change it."""
     refused: str | None = None
-    """Why it sent nothing."""
+    """Why it refused."""
     fate: Fate = Fate.ARRIVED
     simulated_seconds: float = 0.0
     """From the first byte to the last on the device that is simulated, by its class."""
     joules: float | None = None
-    """The same in energy; None where its class does not say."""
+    """The energy of the same; None where its class does not say."""
     peak_bytes: int = 0
     """Memory of its training, by its class."""
     samples: int = 0
     """Training samples that it has."""
     mask: str = ""
-    """Digest of the part that it was given."""
+    """Digest of the mask that it was given."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoundResult:
-    """What a round gave."""
+    """The results of one round."""
 
     number: int
     devices: tuple[DeviceRound, ...]
-    """Those that were asked, in the order of their ids."""
+    """The selected devices, in the order of their ids."""
     score: Score | None
     """Of the global model on the published test samples, where it was evaluated."""
     seconds: float
     """Of the round on this machine."""
     began_at: float = 0.0
-    """Simulated seconds since the beginning."""
+    """Simulated seconds since the start."""
     simulated_seconds: float = 0.0
-    """Until all that were asked were back, or until the deadline."""
+    """Until all selected devices were back, or until the deadline."""
 
     @property
     def up_bytes(self) -> int:
-        """Bytes of all reports."""
+        """Bytes of all results."""
         return sum(one.up_bytes for one in self.devices)
 
     @property
@@ -111,17 +111,17 @@ class RoundResult:
 
 @dataclass(frozen=True, slots=True)
 class PersonalResult:
-    """How good the last model is for every device, before and after it made the model its own."""
+    """The accuracy of the final model on every device, before and after personalisation."""
 
     before: Mapping[str, float]
-    """Accuracy by device of its part of the global model, on its own test samples."""
+    """Accuracy of each device's submodel of the global model, on its own test samples."""
     after: Mapping[str, float]
-    """The same of its own model. Where the strategy asks nothing of it in the end, that is the one of its last round; a
-    device that never took part has its part of the global model."""
+    """The same for its own model. Where the strategy does not personalise, that is the model of its last round; a
+    device that never took part has its submodel of the global model."""
     kept_fraction: Mapping[str, float]
-    """Share of the model's parameters that its own model has."""
+    """Share of the model's parameters in its own model."""
     devices: tuple[DeviceRound, ...]
-    """What was done, by those that did something."""
+    """The tasks of the devices that personalised."""
     seconds: float
 
     @property
@@ -136,6 +136,6 @@ class PersonalResult:
 
 
 def mean(values: Sequence[float | None]) -> float | None:
-    """Return the mean of what there is; None of nothing."""
+    """Return the mean of the known values; None if there are none."""
     there = [value for value in values if value is not None]
     return sum(there) / len(there) if there else None

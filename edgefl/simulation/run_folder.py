@@ -1,4 +1,4 @@
-"""A run in a folder: what was asked, what every round and device gave, and the models in the end.
+"""A run in a folder: its request, the results of every round and device, and the final models.
 
     request.json          what was asked (`edgefl.simulation.request`)
     model.zip             the bundle that it started from
@@ -37,7 +37,7 @@ from edgefl.wire import encode_mask, encode_weights
 __all__ = ["FleetRow", "Run", "RunFolder", "read_run"]
 
 _MOST_MASKS = 1000
-"""Parts of so many devices are kept."""
+"""Devices whose masks are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Run:
     parts: tuple[DevicePart, ...]
     personal: PersonalResult | None
     summary: Summary | None
-    """None while it goes on, and of one that was broken off."""
+    """None while the run goes on, and if it was interrupted."""
 
 
 class RunFolder:
@@ -70,7 +70,7 @@ class RunFolder:
 
     def __init__(self, path: Path, request: SimulationRequest, bundle: Bundle, fleet: Sequence[FleetDevice]) -> None:
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise EdgeFLError(f"{path} is there already", fix="Name another folder with --out, or remove it.")
+            raise EdgeFLError(f"{path} exists already", fix="Choose another folder with --out, or remove it.")
         path.mkdir(parents=True, exist_ok=True)
         self.path = path
         (path / "request.json").write_text(dumps(request, indent=2) + "\n", encoding="utf-8")
@@ -80,14 +80,14 @@ class RunFolder:
         (path / "rounds.jsonl").touch()
 
     def add_round(self, result: RoundResult) -> None:
-        """Add a round that is over."""
+        """Add a finished round."""
         with (self.path / "rounds.jsonl").open("a", encoding="utf-8") as file:
             file.write(dumps(result) + "\n")
 
     def finish(
         self, weights: Weights, masks: Mapping[str, Mask], personal: PersonalResult | None, summary: Summary
     ) -> None:
-        """Write what there is in the end."""
+        """Write the final models and the summary."""
         some = dict(list(masks.items())[:_MOST_MASKS])
         (self.path / "masks").mkdir(exist_ok=True)
         for device, mask in some.items():
@@ -101,9 +101,9 @@ class RunFolder:
 
 
 def read_run(path: Path) -> Run:
-    """Read a run, whether it has come to its end or not."""
+    """Read a run, finished or not."""
     if not (path / "request.json").is_file():
-        raise EdgeFLError(f"{path} holds no run", fix="Name a folder that `edgefl simulate --out` wrote.")
+        raise EdgeFLError(f"{path} is not a run folder", fix="Give a folder that `edgefl simulate --out` wrote.")
     try:
         summary = path / "summary.json"
         return Run(
@@ -124,7 +124,7 @@ def _json(path: Path) -> Any:
 
 
 def _lines(path: Path) -> list[str]:
-    """Return the whole lines of a file that may be being written."""
+    """Return the complete lines of a file that may still be written to."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     return text[: text.rfind("\n") + 1].splitlines()
 

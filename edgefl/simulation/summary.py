@@ -1,4 +1,4 @@
-"""A whole run in a few figures: what `edgefl simulate` prints in the end, and `edgefl compare` puts side by side."""
+"""A whole run in a few figures: printed by `edgefl simulate`, compared by `edgefl compare`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ __all__ = ["Summary", "summary_of"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a run came to."""
+    """The figures of a run."""
 
     rounds: int
     accuracy: float | None
-    """Of the global model in the end, on the published test samples."""
+    """Of the final global model, on the published test samples."""
     best_accuracy: float | None
     loss: float | None
     personal_before: float | None
-    """Mean over devices of their parts of the global model, on their own test samples."""
+    """Mean over devices, of their submodels of the global model, on their own test samples."""
     personal_after: float | None
-    """The same of their own models."""
+    """The same for their own models."""
     kept_fraction: float | None
-    """Mean over devices of what their own models have of the whole one's parameters."""
+    """Mean over devices of the share of parameters in their own models."""
     simulated_seconds: float
     joules: float | None
     up_bytes: int
@@ -32,7 +32,7 @@ class Summary:
     """Graphs."""
     multiply_adds: int
     updates: int
-    """That counted."""
+    """Updates that counted."""
     late: int
     lost: int
     refused: int
@@ -41,7 +41,7 @@ class Summary:
 
 
 def summary_of(rounds: Sequence[RoundResult], personal: PersonalResult | None, wall_seconds: float) -> Summary:
-    """Add up a run."""
+    """Return the summary of a run."""
     tasks = [one for result in rounds for one in result.devices]
     scores = [result.score for result in rounds if result.score is not None]
     fates = [one.fate for one in tasks]

@@ -1,4 +1,4 @@
-"""Simulated time and energy: what a task takes on the device that it is simulated for.
+"""Simulated time and energy of a task on the simulated device.
 
 Download, training and upload follow from what was really sent and trained, and from the device's class. Joules are
 its busy watts while it trains and its idle watts while it waits for the network, as far as they are known.
@@ -34,13 +34,13 @@ class Spent:
 def spent(
     device: FleetDevice, cost: Cost, *, batch: int, steps: int, models: int, down_bytes: int, up_bytes: int
 ) -> Spent:
-    """Return what a task takes on a device that trains so many models for so many steps."""
+    """Return the time and energy of a task on a device that trains this many models for this many steps."""
     use = predict(device.profile, cost, batch=batch, steps=models * steps)
     return spent_by(device.kind, use.round_seconds or 0.0, use.peak_bytes or 0, down_bytes, up_bytes)
 
 
 def spent_by(kind: DeviceClass, training: float, peak_bytes: int, down_bytes: int, up_bytes: int) -> Spent:
-    """Return what a task takes on a device of a class that trains for so many seconds."""
+    """Return the time and energy of a task on a device of a class that trains for this many seconds."""
     down = _transfer(down_bytes, kind.download_bytes_per_second)
     up = _transfer(up_bytes, kind.upload_bytes_per_second)
     joules = None if kind.busy_watts is None else kind.busy_watts * training + (kind.idle_watts or 0.0) * (down + up)

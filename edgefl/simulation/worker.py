@@ -75,7 +75,7 @@ class SimulationWorker:
         seconds = time.perf_counter() - began
         own = None
         if changes_model(plan.rule):
-            if job.starts_from_own:  # nobody else reads it, and a thousand models fill a disk
+            if job.starts_from_own:  # nothing else reads it, and a thousand models would fill a disk
                 self._models.keep(job.device, finished.mask, finished.weights)
             own = self._evaluate_own(finished.weights, device) if len(device.test) else None
         return TrainingOutcome(finished.body, None, own, seconds, statistics.median(recorder.step_seconds))

@@ -97,7 +97,7 @@ def test_other_data_is_compared_with_a_warning(folders: list[str], capsys: Captu
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(["plain"], "one run has nothing to be compared with"), (["plain", "nowhere"], "nowhere holds no run")],
+    [(["plain"], "one run has nothing to be compared with"), (["plain", "nowhere"], "nowhere is not a run folder")],
 )
 def test_what_cannot_be_compared_says_why(
     words: list[str], message: str, folders: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch

@@ -31,7 +31,7 @@ def test_the_page_goes_where_it_is_told_to(tmp_path: Path, capsys: Capture) -> N
 def test_where_there_is_no_run_it_says_so(tmp_path: Path, capsys: Capture) -> None:
     assert main(["report", str(tmp_path / "nothing")]) == 1
     captured = capsys.readouterr()
-    assert "holds no run" in captured.err
+    assert "is not a run folder" in captured.err
     assert "edgefl simulate" in captured.err
     assert captured.out == ""
 

@@ -104,4 +104,4 @@ def test_a_folder_that_holds_something_is_not_written_into(tmp_path: Path) -> No
     (tmp_path / "precious.txt").write_text("mine")
     done = simulate(*SMALL, "--out", str(tmp_path))
     assert done.returncode == 1
-    assert "is there already" in done.stderr
+    assert "exists already" in done.stderr

@@ -43,7 +43,7 @@ def test_a_file_describes_classes_of_its_own_or_like_built_in_ones(tmp_path: Pat
         ("pi9", "no device class or fleet 'pi9'"),
         ("pi4:x", "'x' devices of pi4"),
         ("pi4:-1", "'-1' devices of pi4"),
-        ("pi4,pi4", "two classes of one name"),
+        ("pi4,pi4", "two classes with the same name"),
         ("pi4:0", "has no device"),
     ],
 )
@@ -55,11 +55,11 @@ def test_a_wrong_line_is_refused(text: str, says: str) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[[class]\n", "is no TOML"),
-        ("[fleet]\n", r"no tables \[\[class\]\]"),
+        ("[[class]\n", "is not valid TOML"),
+        ("[fleet]\n", r"must hold \[\[class\]\] tables"),
         ('[[class]]\nname = "a"\nlike = "pi9"\n', "like = 'pi9'"),
         ('[[class]]\nname = "a"\nspeeed = 2\n', "number 1.*speeed"),
-        ('[[class]]\nname = "a"\nspeed = 0\n', "never ends"),
+        ('[[class]]\nname = "a"\nspeed = 0\n', "would never end"),
         ('[[class]]\nname = "a"\nonline_seconds = 3\n', "offline_seconds"),
     ],
 )

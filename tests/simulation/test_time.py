@@ -92,7 +92,7 @@ def test_a_trace_says_who_is_there(tmp_path: Path) -> None:
         ("device,from_seconds\nx,1\n", "lacks a column"),
         ("device,from_seconds,to_seconds\nnobody,1,2\n", "no device 'nobody'"),
         ("device,from_seconds,to_seconds\nnobody,2,1\n", "from 2.0 to 1.0"),
-        ("device,from_seconds,to_seconds\nnobody,x,1\n", "no numbers"),
+        ("device,from_seconds,to_seconds\nnobody,x,1\n", "are not numbers"),
     ],
 )
 def test_a_wrong_trace_is_refused_with_its_line(tmp_path: Path, text: str, says: str) -> None:
@@ -147,6 +147,6 @@ def test_a_trace_that_ends_before_the_federation_is_an_error() -> None:
     one = device()
     with (
         federation((one,), availability=AvailabilityTrace({one.device_id: [(0.0, 1.0)]})) as made,
-        pytest.raises(EdgeFLError, match="none comes any more"),
+        pytest.raises(EdgeFLError, match="and none will be"),
     ):
         list(made.rounds())
