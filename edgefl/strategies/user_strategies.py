@@ -1,8 +1,8 @@
-"""A strategy that somebody else wrote, named by where it is: `package.module:Class`.
+"""Strategies of users, named by where they are: `package.module:Class`.
 
-`strategy_of` comes here when a name has a colon. The module is imported, which runs it: so the name must come from the
-person whose machine this is, on a command line or in a federation file, and never from the network. The coordinator
-refuses such a name over HTTP (`coordinator.http.routes.federations`).
+`strategy_of` calls this for a name with a colon. Importing a module runs it: so the name must come from the owner of
+this machine, on a command line or in a federation file, and never from the network. The coordinator refuses such a name
+over HTTP (`coordinator.http.routes.federations`).
 """
 
 import dataclasses
@@ -27,12 +27,13 @@ def is_user_strategy(name: str) -> bool:
 def user_strategy(name: str) -> type[Strategy]:
     """Import the class that `package.module:Class` names, and check that it can be a strategy.
 
-    The module is looked for as Python does, and then in the current folder.
+    Python's own path is searched first, then the current folder.
     """
     module, _, attribute = name.partition(":")
     if not all(part.isidentifier() for part in module.split(".")) or not attribute.isidentifier():
         raise SchemaError(
-            f"{name!r} names no class", fix="Write package.module:Class, such as examples.own_strategy:ServerMomentum."
+            f"{name!r} does not name a class",
+            fix="Write package.module:Class, such as examples.own_strategy:ServerMomentum.",
         )
     with current_folder_importable():
         found = getattr(_imported(module), attribute, None)
@@ -49,11 +50,11 @@ def _imported(module: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and f"{module}.".startswith(f"{error.name}."):
             raise SchemaError(
-                f"there is no module {error.name!r}",
-                fix="Check the spelling, run from the folder that holds it, or install its package here.",
+                f"no module {error.name!r} was found",
+                fix="Check the spelling, run from the folder that contains it, or install its package here.",
             ) from error
         raise SchemaError(
-            f"the module {module!r} needs {error.name!r}, which is not here", fix=f"Install {error.name!r}."
+            f"the module {module!r} needs {error.name!r}, which is not installed", fix=f"Install {error.name!r}."
         ) from error
     except (Exception, SystemExit) as error:
         raise SchemaError(
@@ -65,7 +66,7 @@ def _imported(module: str) -> ModuleType:
 def _check(found: object, name: str) -> None:
     if not inspect.isclass(found) or not dataclasses.is_dataclass(found):
         raise SchemaError(
-            f"{name} is no dataclass",
+            f"{name} is not a dataclass",
             fix="A strategy is a frozen dataclass of its settings; docs/own_strategy.md has an example.",
         )
     missing = [method for method in _METHODS if not callable(getattr(found, method, None))]
@@ -73,6 +74,6 @@ def _check(found: object, name: str) -> None:
     if missing or inspect.isabstract(found):
         missing = missing or sorted(found.__abstractmethods__)
         raise SchemaError(
-            f"{name} lacks what every strategy has: {', '.join(missing)}",
-            fix="Write it, or build on edgefl.strategies.composable_strategy; docs/own_strategy.md has an example.",
+            f"{name} lacks what every strategy needs: {', '.join(missing)}",
+            fix="Add it, or derive from edgefl.strategies.ComposableStrategy; docs/own_strategy.md has an example.",
         )
