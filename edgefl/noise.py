@@ -1,11 +1,11 @@
 """Counter-based random numbers: the same bits in Python, in Java and on every processor.
 
-FedMRN sends a seed and one bit a weight in place of the weights, so both ends must make the same noise, bit for
-bit. A counter-based generator has no state: number `index` of stream `seed` is a pure function of the two, so any
-part of a stream can be made anywhere, in any order. Local rules and the coordinator call this; it knows nothing of
+FedMRN sends a seed and one bit per weight instead of the weights, so both ends must generate the same noise, bit for
+bit. A counter-based generator has no state: number `index` of stream `seed` is a pure function of the two, so any part
+of a stream can be generated anywhere, in any order. Local rules and the coordinator call this; it knows nothing of
 models or masks.
 
-Specification (write it again from this; `tests/golden/noise.json` holds values to check against)
+Specification (sufficient to reimplement it; `tests/golden/noise.json` holds values to check against)
 
 All arithmetic is on unsigned 64-bit integers and wraps around. `>>>` is a logical shift to the right.
 
@@ -17,10 +17,10 @@ All arithmetic is on unsigned 64-bit integers and wraps around. `>>>` is a logic
     unit(seed, index)      = float32(bits >>> 40) * 2^-24                             in [0, 1)
     symmetric(seed, index) = (float32(bits >>> 40) - 2^23) * 2^-23 * float32(a)       in [-a, a)
 
-`bits >>> 40` are the top 24 bits. A float32 holds every integer up to 2^24 and every multiple of 2^-24 below 1
-exactly, so `unit` never rounds, and `symmetric` rounds once, in its last product (to nearest, ties to even: IEEE
-754). That product stays below a, because a * 2^-23 is at least one unit in the last place of a. `a` must be a
-finite normal float32 above zero.
+`bits >>> 40` are the top 24 bits. A float32 holds every integer up to 2^24 and every multiple of 2^-24 below 1 exactly,
+so `unit` never rounds, and `symmetric` rounds once, in its last product (to nearest, ties to even: IEEE 754). That
+product stays below a, because a * 2^-23 is at least one unit in the last place of a. `a` must be a finite normal
+float32 above zero.
 
     derive(seed, part, ...)   a new seed for a named purpose: for every part in turn
                                   seed = bits(seed, word)
@@ -43,7 +43,7 @@ _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _FIRST_MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND_MULTIPLIER = np.uint64(0x94D049BB133111EB)
 _WORD = 1 << 64
-# Numbers are made this many at a time: a block and its scratch space fit a small processor's cache.
+# The number of words per block: a block and its scratch space fit a small processor's cache.
 _BLOCK = 1 << 14
 
 
@@ -116,7 +116,7 @@ def _finalise(words: npt.NDArray[np.uint64], seed: int) -> None:
 
 
 def _one(seed: int, index: int) -> int:
-    """Return one word of a stream. Training asks for a seed every step, and an array of one is fifty times slower."""
+    """Return one word of a stream. Training needs a seed every step, and an array of one is fifty times slower."""
     z = (seed + (index + 1) * int(_GAMMA)) % _WORD
     z = (z ^ (z >> 30)) * int(_FIRST_MULTIPLIER) % _WORD
     z = (z ^ (z >> 27)) * int(_SECOND_MULTIPLIER) % _WORD
@@ -129,7 +129,7 @@ def _top_24_bits(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:
 
 def _checked_word(value: int, what: str) -> int:
     try:
-        word = operator.index(value)  # a plain integer from any kind of integer; 1.7 is none
+        word = operator.index(value)  # a plain integer from any kind of integer; 1.7 is refused
     except TypeError:
         raise SchemaError(f"a {what} is {value!r}", fix="It must be a whole number.") from None
     if not 0 <= word < _WORD:
@@ -139,7 +139,7 @@ def _checked_word(value: int, what: str) -> int:
 
 def _checked_count(count: int) -> int:
     if count < 0:
-        raise SchemaError(f"{count} random numbers were asked for", fix="Ask for none or more.")
+        raise SchemaError(f"{count} random numbers were requested", fix="Request 0 or more.")
     return count
 
 

@@ -23,7 +23,7 @@ from coordinator.storage.records import Device, Federation, Task, TaskState, Upl
 from edgefl.errors import WireFormatError
 from edgefl.federation.cache import LruCache
 from edgefl.local_rules import changes_model
-from edgefl.strategies import ClientUpdate, check_personal, part_norm
+from edgefl.strategies import ClientUpdate, check_personal, submodel_norm
 from edgefl.values import (
     ClientPlan,
     LocalResult,
@@ -352,4 +352,4 @@ def _named(body: bytes | Path, digest: str) -> bytes | Spooled:
 
 def _norm(client_update: ClientUpdate) -> float:
     """Return the norm of the part that a device was given, at least 1: a model may begin with zeros."""
-    return max(1.0, part_norm(client_update.mask, client_update.base))
+    return max(1.0, submodel_norm(client_update.mask, client_update.base))

@@ -22,7 +22,7 @@ from edgefl.masks import Weights, full_mask, gather, random_channels
 from edgefl.model_graph import ModelGraph, TensorRole
 from edgefl.strategies import Participant, RoundContext, strategy_of
 from edgefl.strategies.transfer_sizes import upload_report
-from edgefl.strategies.uplinks import Sent
+from edgefl.strategies.uplink_choice import UplinkKind
 from edgefl.values import Budget, Setting
 from edgefl.wire import (
     Bits,
@@ -134,7 +134,7 @@ def _codecs(graph: ModelGraph, weights: Weights) -> Iterator[_Case]:
 def uplinks() -> dict[str, tuple[str, Mapping[str, Setting]]]:
     """Return every uplink: a title, the strategy and the settings that ask for it."""
     found: dict[str, tuple[str, Mapping[str, Setting]]] = {
-        f"fedavg, sends {sent.value}": ("fedavg", {"sent": sent.value}) for sent in Sent
+        f"fedavg, sends {sent.value}": ("fedavg", {"sent": sent.value}) for sent in UplinkKind
     }
     return found | {name: (name, {}) for name in _OTHERS}
 

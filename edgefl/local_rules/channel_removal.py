@@ -1,7 +1,8 @@
-"""Take channels away, the least valuable first, until a submodel is small enough.
+"""Removes channels, the least valuable first, until a submodel is small enough.
 
-Hermes prunes channels of low magnitude, and a submodel comes out of channel probabilities, in the same way: channels
-have scores, and the lowest go first. A group is cut in steps of what its norm allows and never loses its last step.
+Hermes prunes channels of low magnitude, and FedMAP extracts submodels from channel probabilities, in the same way:
+channels have scores, and the lowest go first. A group is cut in steps of what its norm allows and never loses its last
+step.
 
 Processors work on vectors of four to sixteen numbers: a layer of 64 channels may take a third of the time of one of 70.
 With a `multiple`, groups that are wide enough are cut in steps of it.
@@ -14,30 +15,30 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edgefl.local_rules.submodel_channels import prunable_groups, without
+from edgefl.local_rules.submodel_channels import prunable_groups, without_channels
 from edgefl.masks import IndexArray, Mask
 from edgefl.model_graph import ChannelGroup
 
-__all__ = ["Scores", "removal_order", "shed", "shed_until", "step_of"]
+__all__ = ["Scores", "removal_order", "remove_channels", "remove_until", "step_of"]
 
 _WIDE = 4
-"""A group has this many steps of a multiple at least, or the multiple is not for it."""
+"""A multiple applies only to groups of at least this many steps of it."""
 
 Scores = Mapping[str, npt.NDArray[Any]]
-"""For every group that may be cut, a number for each kept channel."""
+"""A number for each kept channel, for every group that may be cut."""
 
 
 def step_of(group: ChannelGroup, multiple: int = 1) -> int:
-    """Return how many channels a group loses at a time."""
+    """Return the number of channels that a group loses at a time."""
     step = math.lcm(group.multiple_of, multiple)
     return step if group.width >= _WIDE * step and group.width % step == 0 else group.multiple_of
 
 
 def removal_order(mask: Mask, scores: Scores, limits: Mapping[str, int] | None = None, multiple: int = 1) -> list[str]:
-    """Return the groups in the order in which they lose a step of channels, each as often as it may.
+    """Return the groups in the order in which they lose a step of channels, each as often as allowed.
 
-    A step is worth its best channel. `limits` gives the most channels that a group may lose; without it all but one
-    step may go.
+    A step is worth its best channel. `limits` gives the largest number of channels that a group may lose; without it
+    all but one step may go.
     """
     steps: list[tuple[float, str]] = []
     for group in prunable_groups(mask):
@@ -51,23 +52,23 @@ def removal_order(mask: Mask, scores: Scores, limits: Mapping[str, int] | None =
     return [name for _, name in sorted(steps, key=lambda step: step[0])]
 
 
-def shed(mask: Mask, scores: Scores, order: Sequence[str], multiple: int = 1) -> Mask:
+def remove_channels(mask: Mask, scores: Scores, order: Sequence[str], multiple: int = 1) -> Mask:
     """Return the mask after the steps of `order`, one for each time that a group is named."""
     kept: dict[str, IndexArray] = {}
     for name in dict.fromkeys(order):
         ranked = np.argsort(scores[name], kind="stable")
         lost = order.count(name) * step_of(mask.graph.group[name], multiple)
         kept[name] = np.sort(mask.kept[name][ranked[lost:]])
-    return without(mask, kept)
+    return without_channels(mask, kept)
 
 
-def shed_until(mask: Mask, scores: Scores, order: Sequence[str], parameters: float, multiple: int = 1) -> Mask:
-    """Return the mask after the fewest steps of `order` that leave at most so many parameters, or after all of them."""
+def remove_until(mask: Mask, scores: Scores, order: Sequence[str], parameters: float, multiple: int = 1) -> Mask:
+    """Return the mask after the fewest steps of `order` that leave at most this many parameters, or after all."""
     few, many = 0, len(order)
-    while few < many:  # the parameters fall with every step, so halving finds the place
+    while few < many:  # the parameters fall with every step, so bisection works
         middle = (few + many) // 2
-        if shed(mask, scores, order[:middle], multiple).cost.parameters <= parameters:
+        if remove_channels(mask, scores, order[:middle], multiple).cost.parameters <= parameters:
             many = middle
         else:
             few = middle + 1
-    return shed(mask, scores, order[:few], multiple)
+    return remove_channels(mask, scores, order[:few], multiple)

@@ -1,7 +1,7 @@
 """Rule `compressed_sgd`: train as usual, then compress the update. The baselines of FedMRN (its section 5.1.3).
 
-The update of a matrix or kernel, what training added to it, is compressed; norms, biases and running statistics are
-sent in full, as new values. `CompressedSgd.expected`, `check` and `expand` are the coordinator's side.
+The update of a matrix or kernel, that is what training added to it, is compressed; norms, biases and running statistics
+are sent in full, as new values. `CompressedSgd.expected`, `check` and `expand` are the coordinator's side.
 """
 
 from collections.abc import Mapping
@@ -58,48 +58,48 @@ class CompressedSgd:
     kept: Share = 0.03
     """The share of entries that Top-k and random subsampling send."""
     unbiased: bool = True
-    """Whether random subsampling scales what it sends up for what it does not."""
+    """Whether random subsampling scales up what it sends to make up for what it does not."""
 
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def begin(self, part: TrainingInput) -> State:
+    def begin(self, inputs: TrainingInput) -> State:
         """Start from the weights as they were sent."""
-        return start(part)
+        return start(inputs)
 
-    def step(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
+    def step(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Move every trained tensor down its gradient."""
-        return train(self.descent, part, state, batch, run)
+        return train(self.descent, inputs, state, batch, run)
 
-    def finish(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
+    def finish(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Compress what training added."""
         compressed = set(weight_tensors(state.mask))
-        compressor = self.made()
+        compressor = self.build()
         tensors: dict[str, Payload] = {}
         for name in state.mask.trained_tensors:
             if name in compressed:
-                tensors |= compressor.compress(name, state.weights[name] - part.weights[name], part.seed)
+                tensors |= compressor.compress(name, state.weights[name] - inputs.weights[name], inputs.seed)
             else:
                 tensors[name] = Dense(state.weights[name])
         return Update(tensors, state.weights, state.mask)
 
     def expected(self, mask: Mask) -> dict[str, Expected]:
-        """Return the forms of the compressed payloads of a part, by name."""
-        compressor = self.made()
+        """Return the expected forms of a submodel's compressed payloads, by name."""
+        compressor = self.build()
         found: dict[str, Expected] = {}
         for name in weight_tensors(mask):
             found |= compressor.expected(name, mask.shapes[name])
         return found
 
     def check(self, mask: Mask, payloads: Mapping[str, Payload]) -> None:
-        """Refuse compressed payloads, of the expected forms, that no compressor makes."""
-        compressor = self.made()
+        """Refuse compressed payloads, of the expected forms, that no compressor produces."""
+        compressor = self.build()
         for name in weight_tensors(mask):
             compressor.check(name, payloads, mask.shapes[name])
 
     def expand(self, mask: Mask, payloads: Mapping[str, Payload], seed: int) -> dict[str, FloatArray]:
-        """Return the updates that compressed payloads mean, by tensor, at the widths of the mask: the other end."""
-        compressor, updates = self.made(), {}
+        """Return the updates that compressed payloads stand for, by tensor, at the widths of the mask."""
+        compressor, updates = self.build(), {}
         for name in weight_tensors(mask):
             update = compressor.expand(name, payloads, mask.shapes[name], seed)
             if name in mask.held:
@@ -107,7 +107,7 @@ class CompressedSgd:
             updates[name] = update
         return updates
 
-    def made(self) -> Compressor:
+    def build(self) -> Compressor:
         """Return the compressor with its settings."""
         match self.compressor:
             case Compression.STOCHASTIC_SIGN:

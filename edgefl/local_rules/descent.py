@@ -1,7 +1,7 @@
-"""The maths of a step that rules share: learning rate, clipping, decay, momentum, the pull to the global model.
+"""A step of gradient descent, which rules share: learning rate, clipping, decay, momentum, the proximal term.
 
 A rule holds a `Descent` (its settings), and calls `descend` with the arrays to move and their gradients. The order is
-that of PyTorch's SGD, so that a rule without tricks trains as PyTorch does:
+that of PyTorch's SGD, so that a plain rule trains as PyTorch does:
 
     d = clipped gradient + weight_decay * w + proximal * (w - w_global)         FedProx, Li et al. 2020, Eq. 2
     v = momentum * v + d                                                        (v starts at zero)
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 BLOCK = 1 << 14
-"""Entries that are worked on at a time: they and their scratch space fit a small processor's cache."""
+"""The number of entries per block: they and their scratch space fit a small processor's cache."""
 _SMALLEST = 1e-12
 
 Positive = Annotated[float, Quantity(Dimension.NUMBER, "a number above 0", "0.1", low=_SMALLEST)]
@@ -57,7 +57,7 @@ class Schedule(StrEnum):
 
 
 class ScheduleUnit(StrEnum):
-    """What the schedule counts: rounds of the federation, or the steps within them too."""
+    """What the schedule counts: rounds of the federation, or also the steps within them."""
 
     ROUND = "round"
     STEP = "step"
@@ -80,9 +80,9 @@ class Descent:
     decay_at: str = "0.5, 0.75"
     """Where the rate drops in a step decay, as fractions of the whole training."""
     decay_factor: Fraction = 0.1
-    """What the rate is multiplied with at each drop, or every round."""
+    """The factor on the rate at each drop, or every round."""
     final_rate: NotNegative = 0.0
-    """What a cosine ends at."""
+    """The rate at the end of a cosine."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -96,17 +96,17 @@ class Descent:
             drops = (-1.0,)
         if not all(0 <= drop <= 1 for drop in drops):
             raise FieldError(
-                f"is a list of fractions from 0 to 1, got {self.decay_at[:60]!r}",
+                f"must be a list of fractions from 0 to 1, got {self.decay_at[:60]!r}",
                 fix="Write for example '0.5, 0.75'",
                 path=("decay_at",),
             )
         return drops
 
-    def rate(self, part: TrainingInput, step: int) -> float:
+    def rate(self, inputs: TrainingInput, step: int) -> float:
         """Return the learning rate of a step, counted from 0 within the round."""
-        steps = part.steps if self.schedule_by is ScheduleUnit.STEP else 1
-        done = part.round * steps + (step if self.schedule_by is ScheduleUnit.STEP else 0)
-        progress = min(done / max(part.rounds * steps, 1), 1.0)
+        steps = inputs.steps if self.schedule_by is ScheduleUnit.STEP else 1
+        done = inputs.round * steps + (step if self.schedule_by is ScheduleUnit.STEP else 0)
+        progress = min(done / max(inputs.rounds * steps, 1), 1.0)
         match self.schedule:
             case Schedule.CONSTANT:
                 return self.learning_rate
@@ -120,34 +120,34 @@ class Descent:
                 return self.final_rate + (self.learning_rate - self.final_rate) * swing
 
 
-def start(part: TrainingInput, mask: Mask | None = None) -> State:
-    """Return the state before the first step, with own copies of what `mask` (by default the part's) trains."""
-    chosen = part.mask if mask is None else mask
-    weights = dict(part.weights)
+def start(inputs: TrainingInput, mask: Mask | None = None) -> State:
+    """Return the state before the first step, with copies of what `mask` (by default that of the inputs) trains."""
+    chosen = inputs.mask if mask is None else mask
+    weights = dict(inputs.weights)
     for name in chosen.trained_tensors:
-        weights[name] = np.array(part.weights[name], order="C")
+        weights[name] = np.array(inputs.weights[name], order="C")
     return State(chosen, weights)
 
 
-def train(descent: Descent, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
-    """Do one plain step of gradient descent on every trained tensor."""
+def train(descent: Descent, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
+    """Take one plain step of gradient descent on every trained tensor."""
     result = run(state.weights, batch)
     moved = {name: state.weights[name] for name in trained_parameters(state.mask)}
-    descend(descent, descent.rate(part, state.steps), moved, result.gradients, state, anchors=part.weights)
+    descend(descent, descent.rate(inputs, state.steps), moved, result.gradients, state, anchors=inputs.weights)
     adopt_statistics(state, result)
     state.steps += 1
     return result
 
 
 def adopt_statistics(state: State, result: StepResult) -> None:
-    """Take over the new running statistics of trained layers; those of frozen layers stay as they are."""
+    """Copy the new running statistics of trained layers; those of frozen layers do not change."""
     for name in state.mask.trained_tensors:
         if name in result.statistics:
             np.copyto(state.weights[name], result.statistics[name], where=state.mask.held.get(name, True))
 
 
 def weight_tensors(mask: Mask) -> tuple[str, ...]:
-    """Return the trained matrices and kernels, those of the head among them: what FedMRN masks and others compress."""
+    """Return the trained matrices and kernels, including the head's: what FedMRN masks and others compress."""
     roles = (TensorRole.WEIGHT, TensorRole.HEAD)
     return tuple(
         name
@@ -165,7 +165,7 @@ def descend(
     *,
     anchors: Weights,
 ) -> None:
-    """Move arrays one step down their gradients, in place. An array without a gradient (an unused one) stays.
+    """Move arrays one step down their gradients, in place. An array without a gradient (an unused one) does not move.
 
     `anchors` are what the proximal term pulls to; an array without an anchor is pulled to zero.
     """
@@ -196,7 +196,7 @@ def _move(
 ) -> None:
     rate, scale = factors
     if scale == 1.0 and momentum is None and held is None and not (descent.weight_decay or descent.proximal):
-        for begin in range(0, array.size, BLOCK):  # plain descent: the same numbers by fewer passes
+        for begin in range(0, array.size, BLOCK):  # plain descent: the same numbers in fewer passes
             array[begin : begin + BLOCK] -= gradient[begin : begin + BLOCK] * array.dtype.type(rate)
         return
     scratch = np.empty((2, min(array.size, BLOCK)), array.dtype)
@@ -222,7 +222,7 @@ def _move(
 
 
 def _clipping(descent: Descent, gradients: Iterable[Array]) -> float:
-    """Return what gradients are multiplied with so that their norm, over all of them, is at most `clip_norm`."""
+    """Return the factor on gradients that makes their norm, over all of them, at most `clip_norm`."""
     if descent.clip_norm is None:
         return 1.0
     norm = math.sqrt(sum(float(np.dot(gradient, gradient)) for gradient in gradients))
@@ -244,7 +244,7 @@ def _momentum(descent: Descent, state: State, name: str, array: Array) -> Array 
 
 
 def _in_place(array: Array) -> Array:
-    """Return the entries of an array in a row; a copy of them would be moved in its stead, and nobody would notice."""
+    """Return a flat view of an array: a copy would be moved in its place, and nobody would notice."""
     if not array.flags.c_contiguous:
         raise ValueError("an array that is moved in place must be in row-major order")
     return array.reshape(-1)

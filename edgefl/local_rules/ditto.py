@@ -1,4 +1,4 @@
-"""Rule `ditto`: the device trains the global model for everybody, and beside it a model of its own that stays.
+"""Rule `ditto`: the device trains the global model and, beside it, a model of its own that stays on the device.
 
 Li et al., "Ditto: Fair and Robust Federated Learning Through Personalization", ICML 2021, Algorithm 1:
 
@@ -6,7 +6,7 @@ Li et al., "Ditto: Fair and Robust Federated Learning Through Personalization", 
     w <- w - rate * gradient at w                                       from w_global; what is sent
 
 w_global is the model as it was sent. As in the authors' code, both take a step on the same batch, v first, so a step
-here runs the engine twice and takes twice the time. v is kept in `State.memory`, and is the device's model in the end.
+here runs the engine twice and takes twice the time. v is kept in `State.memory`, and is the device's model at the end.
 """
 
 from dataclasses import dataclass, field, replace
@@ -30,7 +30,7 @@ class DittoRule:
 
     name: ClassVar[str] = "ditto"
     descent: Descent = field(default_factory=Descent)
-    """Of both models; a proximal term is the global one's alone."""
+    """For both models; a proximal term applies only to the global one."""
     pull: NotNegative = 1.0
     """lambda: how strongly the device's own model is pulled to the global one; the authors try 0.1, 1 and 2."""
     own_rate: Positive | None = field(default=None, metadata={"absent": "that of the global model"})
@@ -39,27 +39,27 @@ class DittoRule:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def begin(self, part: TrainingInput) -> State:
-        """Start the global model as it was sent, and go on with the device's own."""
-        state = start(part)
-        _keep(state, start_own(part))
+    def begin(self, inputs: TrainingInput) -> State:
+        """Start from the global model as it was sent, and from the device's own model."""
+        state = start(inputs)
+        _keep(state, start_own(inputs))
         return state
 
-    def step(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
-        """Take a step with each of the two; what is returned is of the global one."""
+    def step(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
+        """Take a step with each model; return the result of the global one."""
         own = _own(state)
         result = run(own.weights, batch)
         moved = {name: own.weights[name] for name in trained_parameters(own.mask)}
         descent = self._own_descent()
-        descend(descent, descent.rate(part, state.steps), moved, result.gradients, own, anchors=part.weights)
+        descend(descent, descent.rate(inputs, state.steps), moved, result.gradients, own, anchors=inputs.weights)
         adopt_statistics(own, result)
         _keep(state, own)
-        return train(self.descent, part, state, batch, run)
+        return train(self.descent, inputs, state, batch, run)
 
-    def finish(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
-        """Send the global model; the other one is the device's."""
+    def finish(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
+        """Send the global model; keep the device's own."""
         tensors = {name: Dense(state.weights[name]) for name in state.mask.trained_tensors}
-        metrics = {"learning_rate": self.descent.rate(part, max(state.steps - 1, 0)), "pull": self.pull}
+        metrics = {"learning_rate": self.descent.rate(inputs, max(state.steps - 1, 0)), "pull": self.pull}
         return Update(tensors, _own(state).weights, state.mask, metrics)
 
     def _own_descent(self) -> Descent:
@@ -68,7 +68,7 @@ class DittoRule:
 
 
 def _own(state: State) -> State:
-    """Return the state of the device's own model; its arrays are those in the memory."""
+    """Return the state of the device's own model; its arrays are those in `memory`."""
     return State(state.mask, _under(_WEIGHT, state), _under(_MEMORY, state), state.steps)
 
 

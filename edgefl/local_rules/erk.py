@@ -1,12 +1,12 @@
-"""How many weights of each tensor a sparse model holds at first, and which: the start of FedSpa.
+"""FedSpa's first masks: how many weights of each tensor a sparse model holds, and which.
 
 FedSpa ("Achieving Personalized Federated Learning with Sparse Local Models"), appendix A, takes the Erdos-Renyi kernel
-of Evci et al., "Rigging the Lottery", ICML 2020: the density of a tensor is in proportion to the sum of its shape over
+of Evci et al., "Rigging the Lottery", ICML 2020: the density of a tensor is proportional to the sum of its shape over
 the product of its shape, so that small tensors stay denser. A tensor that would get more than all of its weights
 becomes dense, and the rest is solved again. (The formula in the paper's text lost its product signs.)
 
-Weights of layers and head are made sparse. Norms and biases are held whole; the density counts them, as the 50.0 % of
-the bytes in the paper's table 1 do. The same seed gives the same mask on any device and on the coordinator.
+The weights of layers and head become sparse. Norms and biases are held whole; the density counts them, as the 50.0 % of
+the bytes in the paper's table 1 do. The same seed gives the same mask on every device and on the coordinator.
 """
 
 import math
@@ -38,8 +38,8 @@ def erk_densities(mask: Mask, density: float) -> dict[str, float]:
     if not 0 < density <= 1 or left <= 0:
         least = 1 - sum(sizes.values()) / parameters
         raise MaskError(
-            f"a density of {density} cannot be had",
-            fix=f"Give at most 1, and more than {least:.3g}: norms and biases are always held.",
+            f"a density of {density} is impossible",
+            fix=f"Give at most 1 and more than {least:.3g}: norms and biases are always held.",
         )
     sparse = dict(shapes)
     while sparse:
@@ -56,7 +56,7 @@ def erk_densities(mask: Mask, density: float) -> dict[str, float]:
 def erk_counts(mask: Mask, density: float) -> dict[str, int]:
     """Return how many weights of each maskable tensor are held, at least one of each.
 
-    Shares are rounded to the nearest; where that makes a few too many, the tensors that hold most give them up.
+    Shares are rounded to the nearest; if that gives a few too many, the tensors that hold most give them up.
     """
     densities = erk_densities(mask, density)
     sizes = {name: math.prod(mask.shapes[name]) for name in densities}
@@ -70,7 +70,7 @@ def erk_counts(mask: Mask, density: float) -> dict[str, int]:
 
 
 def erk_mask(mask: Mask, density: float, seed: int) -> Mask:
-    """Return the mask with random weights held: of every tensor as many as `erk_counts` says."""
+    """Return the mask with random weights held: `erk_counts` of every tensor."""
     held = {name: _random_flags(mask, name, count, seed) for name, count in erk_counts(mask, density).items()}
     return Mask(mask.graph, mask.trained, mask.kept, held)
 

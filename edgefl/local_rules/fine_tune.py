@@ -1,7 +1,7 @@
-"""Rule `fine_tune`: make the global model the device's own. It trains on the device's data, and nothing is sent.
+"""Rule `fine_tune`: adapt the global model to the device's data. Nothing is sent.
 
 PerFedMask, Algorithm 1, line 15, after FedBABU: the head, frozen during the federation, is trained at its end, by
-default together with the body. State.mask says what is trained, so that a device may cut its graph accordingly.
+default together with the body. `State.mask` says what is trained, so that a device may cut its graph accordingly.
 """
 
 from dataclasses import dataclass, field
@@ -20,11 +20,11 @@ from edgefl.values import check_fields
 __all__ = ["FineTune", "HeadTreatment"]
 
 _BEFORE = "accuracy_before"
-"""Right answers on the device's own validation data before the first step."""
+"""The accuracy on the device's own validation data before the first step."""
 
 
 class HeadTreatment(StrEnum):
-    """What becomes of the head, the layers that write the model's output."""
+    """What happens to the head, the layers that write the model's output."""
 
     TRAIN = "train"
     """It is trained if the mask trains it, with everything else that the mask trains."""
@@ -44,21 +44,21 @@ class FineTune:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def begin(self, part: TrainingInput) -> State:
-        """Freeze what is to stay, and start from the weights as they were sent."""
-        state = start(part, self._tuned(part.mask))
-        if part.accuracy is not None:
-            state.memory[_BEFORE] = np.array(part.accuracy(part.weights))
+    def begin(self, inputs: TrainingInput) -> State:
+        """Freeze what must not change, and start from the weights as they were sent."""
+        state = start(inputs, self._tuned(inputs.mask))
+        if inputs.accuracy is not None:
+            state.memory[_BEFORE] = np.array(inputs.accuracy(inputs.weights))
         return state
 
-    def step(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
+    def step(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Move every tuned tensor down its gradient."""
-        return train(self.descent, part, state, batch, run)
+        return train(self.descent, inputs, state, batch, run)
 
-    def finish(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
-        """Keep everything. The mask is the one that the part came with: freezing was for this tuning alone."""
+    def finish(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
+        """Keep everything. The mask is the planned one: freezing was only for this fine-tuning."""
         metrics = {_BEFORE: float(state.memory[_BEFORE])} if _BEFORE in state.memory else {}
-        return Update({}, state.weights, part.mask, metrics)
+        return Update({}, state.weights, inputs.mask, metrics)
 
     def _tuned(self, mask: Mask) -> Mask:
         if self.head is HeadTreatment.TRAIN:
@@ -70,6 +70,6 @@ class FineTune:
         if not tuned.trained:
             raise MaskError(
                 f"fine-tuning with head {self.head.value!r} leaves no layer to train",
-                fix="Choose another setting of 'head', or give a mask that trains the layers to be tuned.",
+                fix="Choose another setting of 'head', or give a mask that trains the layers to fine-tune.",
             )
         return tuned

@@ -3,7 +3,7 @@
 Li et al., "Hermes", MobiCom 2021, Eq. 2: R(W) is the sum of the L2 norms of every filter and every input channel of
 every convolution, and of every row and every column of every linear layer. Indices that one channel occupies together
 are one group here, because they are pruned together: the columns that a flattened channel fans out to, the rows of an
-LSTM unit's gates. On plain axes this is Eq. 2 to the letter, the model's inputs and classes included.
+LSTM unit's gates. On plain axes this is exactly Eq. 2, including the model's inputs and classes.
 
 Eq. 3 adds lambda R(W) to the loss. The gradient of a norm is w / ||w||, and zero where the norm is zero: a group that
 is gone stays gone.
@@ -13,14 +13,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from edgefl.local_rules.submodel_channels import Magnitude, channel_positions, without_axis
+from edgefl.local_rules.submodel_channels import Magnitude, channel_positions, sum_to_axis
 from edgefl.masks import Array, Mask, Weights
 
 __all__ = ["group_lasso", "group_lasso_gradient", "penalised"]
 
 
 def penalised(mask: Mask, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those of the weights that multiply activations; a table that is looked up has no filters or rows."""
+    """Return the tensors that multiply activations; a lookup table has no filters or rows."""
     return tuple(name for name in names if mask.graph.tensor[name].uses > 0)
 
 
@@ -43,13 +43,13 @@ def group_lasso_gradient(mask: Mask, name: str, array: Array) -> Array:
 
 
 def _norms_by_index(mask: Mask, name: str, array: Array) -> Iterator[tuple[Magnitude, Magnitude]]:
-    """Yield for outputs and inputs, index by index, the norm of the group it belongs to and how many indices share it.
+    """Yield for outputs and inputs, index by index, the norm of its group and the number of indices that share it.
 
-    The axes after these two are places of a kernel.
+    The axes after these two are positions in a kernel.
     """
     squares = np.square(array)
     for axis in (0, 1):
-        by_index = without_axis(squares, axis)
+        by_index = sum_to_axis(squares, axis)
         pooled, members = by_index.copy(), np.ones(by_index.size, np.float32)
         for group, span in mask.graph.spans_of.get(name, ()):
             if span.axis == axis:

@@ -1,7 +1,7 @@
-"""Rule `local_training`: the device trains its own model, alone, and goes on with it in the next round.
+"""Rule `local_training`: the device trains its own model, alone, and continues with it in the next round.
 
-What every federation has to beat. The global model is where a device starts in its first round; after that its own
-model is (`Part.own`), and nothing is sent.
+The baseline that every federation has to beat. In its first round a device starts from the global model, after that
+from its own (`TrainingInput.own`), and nothing is sent.
 """
 
 from dataclasses import dataclass, field, replace
@@ -24,21 +24,21 @@ class LocalTraining:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def begin(self, part: TrainingInput) -> State:
-        """Go on with the device's own model."""
-        return start_own(part)
+    def begin(self, inputs: TrainingInput) -> State:
+        """Continue with the device's own model."""
+        return start_own(inputs)
 
-    def step(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
+    def step(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Move every trained tensor down its gradient."""
-        return train(self.descent, part, state, batch, run)
+        return train(self.descent, inputs, state, batch, run)
 
-    def finish(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
+    def finish(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Keep everything."""
-        metrics = {"learning_rate": self.descent.rate(part, max(state.steps - 1, 0))}
+        metrics = {"learning_rate": self.descent.rate(inputs, max(state.steps - 1, 0))}
         return Update({}, state.weights, state.mask, metrics)
 
 
-def start_own(part: TrainingInput) -> State:
-    """Return the state before the first step of a device that goes on with its own model, where it has one."""
-    own = part.own()
-    return start(part if own is None else replace(part, weights=own))
+def start_own(inputs: TrainingInput) -> State:
+    """Return the state before the first step of a device that continues with its own model, if it has one."""
+    own = inputs.own()
+    return start(inputs if own is None else replace(inputs, weights=own))

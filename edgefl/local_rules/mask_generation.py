@@ -1,10 +1,10 @@
-"""Draw a mask from probabilities until it fits a device, and learn the probabilities: the maths of FedMAP.
+"""Draws masks from probabilities until one fits a device, and learns the probabilities: the maths of FedMAP.
 
 "One Training Fits All: Addressing Model-Heterogeneity Federated Learning via Architecture Probing" (FedMAP), section
 4.2 and Algorithm 2. What is masked, single weights or whole channels, is a `Maskable`; here it is named arrays of
 probabilities. (Another paper is called FedMap: it prunes by magnitude.)
 
-Chance: in draw number k (from 0) of the stream `seed`, entry i of array `name` is 1 where its candidate was and
+Randomness: in draw number k (from 0) of the stream `seed`, entry i of array `name` is 1 if its candidate was and
 unit(derive(seed, k, name), i) < p. A draw that is not needed costs nothing and changes no other.
 """
 
@@ -24,7 +24,7 @@ from edgefl.noise import derive, unit
 __all__ = ["Drawn", "Flags", "Gradient", "Maskable", "generate", "logit", "sigmoid", "slopes"]
 
 Flags = Mapping[str, BoolArray]
-"""A binary mask: for every named array which entries are in."""
+"""A binary mask: which entries of every named array are in."""
 Floats = npt.NDArray[np.float32]
 Counts = dict[str, npt.NDArray[np.uint16]]
 
@@ -40,15 +40,15 @@ class Maskable(Protocol):
         ...
 
     def fits(self, flags: Flags) -> bool:
-        """Say whether a mask is within the capacity."""
+        """Return whether a mask is within the capacity."""
         ...
 
-    def mended(self, drawn: Flags, before: Flags, p: Weights) -> Flags:
-        """Return a drawn mask that the model can have, between `drawn` and `before`."""
+    def repair(self, drawn: Flags, before: Flags, p: Weights) -> Flags:
+        """Return a mask that the model supports, between `drawn` and `before`."""
         ...
 
     def top(self, p: Weights, within: Flags, seed: int) -> Flags:
-        """Return the most probable entries that fit, chance deciding among equals."""
+        """Return the most probable entries that fit; ties are broken at random."""
         ...
 
     def mask(self, flags: Flags) -> Mask:
@@ -66,16 +66,16 @@ class Gradient(StrEnum):
     PAPER = "paper"
     """Eq. 7."""
     STRAIGHT_THROUGH = "straight_through"
-    """m p (1 - p): each of the m draws that an entry survived passes it on as if it were p itself."""
+    """m p (1 - p): each of the m draws that an entry survived passes the gradient on as if it were p itself."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
-    """A mask that fits, and how it came about."""
+    """A mask that fits, and how it was drawn."""
 
     flags: Flags
     candidates: Flags
-    """The mask before the shrink step, without it the same as `flags`: what a device must hold to run the mask."""
+    """The mask before the shrink step, or the same as `flags` without one: what a device must hold to run the mask."""
     counts: Counts
     """m of Eq. 6: how often each entry was drawn."""
     fell_back: bool
@@ -85,9 +85,9 @@ class Drawn:
 def generate(entries: Maskable, p: Weights, seed: int, *, max_draws: int, shrink: bool = False) -> Drawn:
     """Draw until the mask fits (Algorithm 2), and with `shrink` once more (Proposition 4.1).
 
-    Where the paper would draw for ever (p near 1), the top entries of what is left are taken after `max_draws` and
-    counted as a draw. A device that everything fits never draws; it counts as one draw of all ones, because otherwise
-    it would have no say in Eq. 9.
+    Where the paper would draw for ever (p near 1), the top entries of the rest are taken after `max_draws` and counted
+    as a draw. A device that everything fits never draws; it counts as one draw of all ones, because otherwise it would
+    have no say in Eq. 9.
     """
     flags = entries.everything()
     counts: Counts = {name: np.zeros(where.shape, np.uint16) for name, where in flags.items()}
@@ -96,7 +96,7 @@ def generate(entries: Maskable, p: Weights, seed: int, *, max_draws: int, shrink
         return Drawn(flags, flags, counts, fell_back=False)
     draws, fits = 0, False
     while not fits and draws < max_draws:
-        flags = entries.mended(_bernoulli(p, flags, seed, draws), flags, p)
+        flags = entries.repair(_bernoulli(p, flags, seed, draws), flags, p)
         _count(counts, flags)
         draws, fits = draws + 1, entries.fits(flags)
     if not fits:
@@ -104,13 +104,13 @@ def generate(entries: Maskable, p: Weights, seed: int, *, max_draws: int, shrink
         _count(counts, flags)
     candidates = flags
     if shrink:
-        flags = entries.mended(_bernoulli(p, flags, seed, draws), flags, p)
+        flags = entries.repair(_bernoulli(p, flags, seed, draws), flags, p)
         _count(counts, flags)
     return Drawn(flags, candidates, counts, fell_back=not fits)
 
 
 def slopes(drawn: Drawn, p: Weights, gradient: Gradient) -> dict[str, Floats]:
-    """Return what the gradient of the mask is multiplied with to be that of s (Eq. 7).
+    """Return the factor that turns the gradient of the mask into that of s (Eq. 7).
 
     Only entries that survived to the last draw or the one before it have a slope.
     """
@@ -126,7 +126,7 @@ def slopes(drawn: Drawn, p: Weights, gradient: Gradient) -> dict[str, Floats]:
 
 
 def logit(p: Array, epsilon: float) -> Floats:
-    """Return s = log(p / (1 - p)); p is kept `epsilon` away from 0 and 1, where s has no end."""
+    """Return s = log(p / (1 - p)); p is kept `epsilon` away from 0 and 1, where s is infinite."""
     inside = np.clip(p.astype(np.float64), epsilon, 1 - epsilon)
     return (np.log(inside) - np.log1p(-inside)).astype(np.float32)
 

@@ -1,4 +1,4 @@
-"""A probabilistic mask over single weights, as in the FedMAP paper: one probability a weight.
+"""A probabilistic mask over single weights, as in the FedMAP paper: one probability per weight.
 
 Capacity is the share of the masked weights that a device may use: at most gamma d of d (Algorithm 2). The engine still
 runs whole arrays, with zeros where the mask is zero, so this finds good masks but makes nothing faster.
@@ -27,7 +27,7 @@ class MaskableWeights:
 
     @property
     def allowed(self) -> int:
-        """How many weights may be used: gamma d."""
+        """The largest number of weights that may be used: gamma d."""
         size = sum(int(np.count_nonzero(where)) for where in self.everything().values())
         return math.floor(self.capacity * size + 1e-9)  # so that 0.29 of 100 is 29
 
@@ -37,10 +37,10 @@ class MaskableWeights:
         return {name: held[name] if name in held else np.ones(shapes[name], np.bool_) for name in self.names}
 
     def fits(self, flags: Flags) -> bool:
-        """Say whether so few weights are used."""
+        """Return whether few enough weights are used."""
         return sum(int(np.count_nonzero(where)) for where in flags.values()) <= self.allowed
 
-    def mended(self, drawn: Flags, before: Flags, p: Weights) -> Flags:
+    def repair(self, drawn: Flags, before: Flags, p: Weights) -> Flags:
         """Return the drawn mask: single weights can be used in any combination."""
         return drawn
 
@@ -65,9 +65,9 @@ class MaskableWeights:
 
 
 def top_entries(p: Weights, count: int, seed: int, within: Flags | None = None) -> Flags:
-    """Return the `count` highest entries of all arrays together, chance deciding among equals.
+    """Return the `count` highest entries of all arrays together; ties are broken at random.
 
-    `within` says which entries may be chosen; there must be as many.
+    `within` says which entries may be chosen; there must be at least `count`.
     """
     names = sorted(p)
     descending = np.concatenate([p[name].reshape(-1) for name in names])

@@ -1,7 +1,7 @@
-"""Rule `masked_noise`: learn one bit a weight that selects from random noise, and send the bits. FedMRN.
+"""Rule `masked_noise`: learn one bit per weight that selects from random noise, and send the bits. FedMRN.
 
-Li et al., "Masked Random Noise for Communication-Efficient Federated Learning", ACM MM 2024. The device makes noise n
-from its seed, trains an update u that starts at zero, and in the forward pass puts masked noise in its place:
+Li et al., "Masked Random Noise for Communication-Efficient Federated Learning", ACM MM 2024. The device generates noise
+n from its seed, trains an update u that starts at zero, and replaces it by masked noise in the forward pass:
 
     r = u / n
     m = 1 with probability clip(r, 0, 1), else 0                                binary masks, Eq. 6
@@ -10,15 +10,15 @@ from its seed, trains an update u that starts at zero, and in the forward pass p
     forward pass with w + n * (m where P is 1, else r clipped to [0, 1] or [-1, 1])       Eq. 10, lines 15-18
     u <- u - rate * gradient                                                    Eq. 9, line 19
 
-In the end the device draws m once more and sends it (line 20): one bit a weight. Where the paper is silent the authors'
-code decides: only matrices and kernels are masked (the head's too), everything else is trained as usual and sent in
-full; u is clipped in the forward pass only; noise nearer to zero than 1e-8 is 1e-8.
+At the end the device draws m once more and sends it (line 20): one bit per weight. Where the paper is silent the
+authors' code decides: only matrices and kernels are masked (including the head's), everything else is trained as usual
+and sent in full; u is clipped in the forward pass only; noise nearer to zero than 1e-8 is 1e-8.
 
-Chance, all from `edgefl.noise`: the noise of a tensor is `noise_of`. The draws of a step are halves of words of the
+Randomness, all from `edgefl.noise`: the noise of a tensor is `noise_of`. The draws of a step are halves of words of the
 stream derive(seed, "draws"). The masked tensors lie on it one after the other in the model's order, each beginning with
-a word of its own, step after step; of the entries of a tensor, the even ones have the low half of a word, the odd ones
-the high half. The top 24 bits of a half are one number v in [0, 1), which decides both P (v < step / steps) and, where
-P is 1, m (v < step / steps * probability): given the first, the second has the right probability.
+a new word, step after step; of the entries of a tensor, the even ones have the low half of a word, the odd ones the
+high half. The top 24 bits of a half are one number v in [0, 1), which decides both P (v < step / steps) and, where P is
+1, m (v < step / steps * probability): given the first, the second has the right probability.
 """
 
 import itertools
@@ -46,7 +46,7 @@ LEAST_NOISE = np.float32(1e-8)
 
 
 class MaskKind(StrEnum):
-    """What a mask's bit means: with the noise or without it, or with it or against it."""
+    """What a mask's bit means: noise or no noise, or plus or minus the noise."""
 
     BINARY = "binary"
     SIGNED = "signed"
@@ -64,7 +64,7 @@ class Masking(StrEnum):
     PROGRESSIVE = "progressive"
     """Masks are not drawn: a bit is set where update and noise have the same sign (section 3.2.1)."""
     DETERMINISTIC = "deterministic"
-    """Neither."""
+    """Neither progressive nor stochastic."""
 
     @property
     def draws(self) -> bool:
@@ -93,7 +93,7 @@ def rebuild(
     bound: float | None = None,
     held: BoolArray | None = None,
 ) -> FloatArray:
-    """Return the masked noise that a device's bits mean (Algorithm 1, line 9): its update of this tensor."""
+    """Return the masked noise that a device's bits stand for (Algorithm 1, line 9): its update of this tensor."""
     noise = noise_of(seed, tensor, payload.shape, _BOUNDS[masks] if bound is None else bound)
     noise *= _values_of(payload.to_bool(), masks)
     if held is not None:
@@ -117,39 +117,39 @@ class MaskedNoise:
 
     @property
     def noise_bound(self) -> float:
-        """The bound that is used."""
+        """The bound, or its default."""
         return _BOUNDS[self.masks] if self.bound is None else self.bound
 
-    def begin(self, part: TrainingInput) -> State:
-        """Make the noise, and updates of zero (lines 11-13)."""
-        state = start(part)
-        for name in weight_tensors(part.mask):
+    def begin(self, inputs: TrainingInput) -> State:
+        """Generate the noise, and updates of zero (lines 11-13)."""
+        state = start(inputs)
+        for name in weight_tensors(inputs.mask):
             shape = state.weights[name].shape
-            state.memory[f"noise:{name}"] = noise_of(part.seed, name, shape, self.noise_bound)
+            state.memory[f"noise:{name}"] = noise_of(inputs.seed, name, shape, self.noise_bound)
             state.memory[f"update:{name}"] = np.zeros(shape, np.float32)
         return state
 
-    def step(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
+    def step(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Mask the updates for the forward pass, and move them down the gradient (lines 15-19)."""
         masked = weight_tensors(state.mask)
-        share = min((state.steps + 1) / max(part.steps, 1), 1.0) if self.masking.progresses else 1.0
-        draws = _Draws(part.seed, state, masked)
+        share = min((state.steps + 1) / max(inputs.steps, 1), 1.0) if self.masking.progresses else 1.0
+        draws = _Draws(inputs.seed, state, masked)
         for name in masked:
-            self._mask(part, state, name, draws, share)
+            self._mask(inputs, state, name, draws, share)
         result = run(state.weights, batch)
         moved = {name: state.weights[name] for name in trained_parameters(state.mask)}
         moved |= {name: state.memory[f"update:{name}"] for name in masked}
-        # An update is the distance from the global model itself, so its proximal term pulls to zero.
-        anchors = {name: array for name, array in part.weights.items() if name not in masked}
-        descend(self.descent, self.descent.rate(part, state.steps), moved, result.gradients, state, anchors=anchors)
+        # An update is itself the distance from the global model, so its proximal term pulls to zero.
+        anchors = {name: array for name, array in inputs.weights.items() if name not in masked}
+        descend(self.descent, self.descent.rate(inputs, state.steps), moved, result.gradients, state, anchors=anchors)
         adopt_statistics(state, result)
         state.steps += 1
         return result
 
-    def finish(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
+    def finish(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Draw the final masks (line 20)."""
         masked = weight_tensors(state.mask)
-        draws = _Draws(part.seed, state, masked)
+        draws = _Draws(inputs.seed, state, masked)
         tensors: dict[str, Payload] = {}
         for name in state.mask.trained_tensors:
             tensors[name] = self._final_bits(state, name, draws) if name in masked else Dense(state.weights[name])
@@ -157,17 +157,17 @@ class MaskedNoise:
         ones = 0
         for name in masked:
             payload, held = tensors[name], state.mask.held.get(name)
-            assert isinstance(payload, Bits)  # made a few lines above
-            noise = rebuild(payload, part.seed, name, masks=self.masks, bound=self.noise_bound, held=held)
-            weights[name] = part.weights[name] + noise
+            assert isinstance(payload, Bits)  # set a few lines above
+            noise = rebuild(payload, inputs.seed, name, masks=self.masks, bound=self.noise_bound, held=held)
+            weights[name] = inputs.weights[name] + noise
             ones += payload.ones()
         size = sum(weights[name].size for name in masked)
         return Update(tensors, weights, state.mask, {"ones": ones / size} if size else {})
 
-    def _mask(self, part: TrainingInput, state: State, name: str, draws: "_Draws", share: float) -> None:
-        """Write what the forward pass uses: global weights and masked noise, block by block."""
+    def _mask(self, inputs: TrainingInput, state: State, name: str, draws: "_Draws", share: float) -> None:
+        """Write the weights of the forward pass: global weights and masked noise, block by block."""
         update, noise = (state.memory[f"{kind}:{name}"].reshape(-1) for kind in ("update", "noise"))
-        base, out = part.weights[name].reshape(-1), state.weights[name].reshape(-1)
+        base, out = inputs.weights[name].reshape(-1), state.weights[name].reshape(-1)
         held = state.mask.held[name].reshape(-1) if name in state.mask.held else None
         ratios = np.empty(min(update.size, BLOCK), np.float32)
         for begin in range(0, update.size, BLOCK):
@@ -180,10 +180,10 @@ class MaskedNoise:
             np.add(base[here], masked, out=out[here])
 
     def _mask_ratios(self, ratio: FloatArray, draw: FloatArray, share: float) -> None:
-        """Turn u / n into what multiplies the noise: a mask's value, or the ratio itself where it is not masked yet.
+        """Turn u / n into the factor on the noise: a mask's value, or the ratio itself where it is not masked yet.
 
-        Draws are whole numbers below 2^24. Selecting by random flags is slow, because a processor cannot guess them;
-        products with zeros and ones are fast, and as exact.
+        Draws are integers below 2^24. Selecting by random flags is slow, because a processor cannot predict them;
+        products with zeros and ones are fast and just as exact.
         """
         signed, limit = self.masks is MaskKind.SIGNED, np.float32(share * 2**24)
         ratio.clip(np.float32(-1 if signed else 0), np.float32(1), out=ratio)
@@ -201,7 +201,7 @@ class MaskedNoise:
             np.copyto(ratio, mask)
 
     def _ones(self, ratio: FloatArray, draw: FloatArray, limit: np.float32) -> FloatArray:
-        """Return 1 where the mask is drawn and its bit is set, else 0; draws below the limit are drawn ones."""
+        """Return 1 where the mask is drawn and its bit is set, else 0; draws below the limit are drawn."""
         if not self.masking.draws:
             return ((ratio > 0) & (draw < limit)).astype(np.float32)
         if self.masks is MaskKind.BINARY:
@@ -222,7 +222,7 @@ class MaskedNoise:
 
 
 class _Draws:
-    """The random numbers of one step, whole numbers below 2^24 (see the top of this file)."""
+    """The random numbers of one step, integers below 2^24 (see the top of this file)."""
 
     def __init__(self, seed: int, state: State, masked: tuple[str, ...]) -> None:
         words = [-(-state.weights[name].size // 2) for name in masked]
@@ -230,7 +230,7 @@ class _Draws:
         self._stream, self._first = derive(seed, "draws"), dict(zip(masked, ends, strict=False))
 
     def block(self, tensor: str, begin: int, count: int) -> FloatArray:
-        """Return the draws of some entries of a tensor, from an even one on."""
+        """Return the draws of some entries of a tensor, starting at an even one."""
         words = bits(self._stream, self._first[tensor] + begin // 2, -(-count // 2))
         halves = words.astype("<u8", copy=False).view("<u4")[:count]
         halves >>= 8
@@ -238,7 +238,7 @@ class _Draws:
 
 
 def _values_of(flags: BoolArray, masks: MaskKind) -> Array:
-    """Return what a mask's bits multiply the noise with."""
+    """Return the factors on the noise that a mask's bits stand for."""
     if masks is MaskKind.BINARY:
         return flags
     values = flags.astype(np.float32)

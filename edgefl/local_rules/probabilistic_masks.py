@@ -1,16 +1,17 @@
 """Rule `probabilistic_masks`: the mask phase of FedMAP on the device.
 
 "One Training Fits All: Addressing Model-Heterogeneity Federated Learning via Architecture Probing" (FedMAP), Algorithm
-1, lines 5 to 13. The coordinator sends a probability for every entry of the mask, in `Part.extras` as "p/<name>". With
-the weights fixed, the device moves s = logit(p) for K steps (`Part.steps`): it draws a mask that fits its capacity
-gamma, shrinks it by one more draw, runs the masked model, and follows the gradient of s (Proposition 4.1). In the end
-it draws once more, without the shrink step, and sends m, how often every entry was drawn (Eq. 6), as "m/<name>". The
-coordinator needs m and its largest entry over all arrays (Eq. 9). A device of capacity 1 sends all ones.
+1, lines 5 to 13. The coordinator sends a probability for every entry of the mask, in `TrainingInput.extras` as
+"p/<name>". With the weights fixed, the device moves s = logit(p) for K steps (`TrainingInput.steps`): it draws a mask
+that fits its capacity gamma, shrinks it by one more draw, runs the masked model, and follows the gradient of s
+(Proposition 4.1). At the end it draws once more, without the shrink step, and sends m, how often every entry was drawn
+(Eq. 6), as "m/<name>". The coordinator needs m and its largest entry over all arrays (Eq. 9). A device of capacity 1
+sends all ones.
 
-With granularity "weight", the paper's, names are tensors and shapes theirs in the submodel; the device holds the whole
+With granularity "weight", the paper's, names are tensors, with their shapes in the submodel; the device holds the whole
 submodel and whole gradients. With "channel", ours (`maskable_channels.py`), names are channel groups, with a number for
-each kept channel. What has no probability is always used. Weights do not change, so mask and weights of the update
-are those of the part; `extract` makes a submodel from probabilities, for the strategy.
+each kept channel. What has no probability is always used. Weights do not change, so the update has the mask and weights
+of the inputs; `extract` makes a submodel from probabilities, for the strategy.
 
 eta_m and K are not given in the paper; the learning rate is a setting, and reported.
 """
@@ -55,7 +56,7 @@ class Granularity(StrEnum):
 
 
 class Extraction(StrEnum):
-    """How a submodel comes out of probabilities (section 5.2)."""
+    """How a submodel is extracted from probabilities (section 5.2)."""
 
     TOP = "top"
     """The most probable entries: the better way in the paper, and it uses the whole capacity."""
@@ -75,25 +76,25 @@ class ProbabilisticMasks:
     granularity: Granularity = Granularity.WEIGHT
     gradient: Gradient = Gradient.PAPER
     max_draws: Draws = 64
-    """After so many draws that do not fit, the top entries are taken."""
+    """After this many draws that do not fit, the top entries are taken."""
     epsilon: Margin = 1e-4
-    """Probabilities are kept this far from 0 and 1 when s is made."""
+    """Probabilities are kept this far from 0 and 1 before s is computed."""
 
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def begin(self, part: TrainingInput) -> State:
-        """Make s from the probabilities (Algorithm 1, line 6)."""
+    def begin(self, inputs: TrainingInput) -> State:
+        """Compute s from the probabilities (Algorithm 1, line 6)."""
         memory: dict[str, Array] = {_FALLBACKS: np.zeros((), np.int64)}
-        for name, p in _probabilities(part, self.granularity).items():
+        for name, p in _probabilities(inputs, self.granularity).items():
             memory[_S + name] = logit(p, self.epsilon)
-        return State(part.mask, dict(part.weights), memory)
+        return State(inputs.mask, dict(inputs.weights), memory)
 
-    def step(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
+    def step(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Draw a mask, run it, and move s (lines 8 and 9)."""
-        entries, p = self._entries(part.mask, state), _current(state)
-        drawn = self._generate(part, state, entries, p, shrink=True)
-        result, gradients = entries.probe(part.weights, drawn, batch, run)
+        entries, p = self._entries(inputs.mask, state), _current(state)
+        drawn = self._generate(inputs, state, entries, p, shrink=True)
+        result, gradients = entries.probe(inputs.weights, drawn, batch, run)
         factors = slopes(drawn, p, self.gradient)
         for name, gradient in gradients.items():
             factors[name] *= gradient
@@ -102,31 +103,31 @@ class ProbabilisticMasks:
         state.steps += 1
         return result
 
-    def finish(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
+    def finish(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Draw once more and send the counts (lines 11 and 12)."""
         for name in _scores(state):
             check_finite(name, state.memory[_S + name])  # counts would hide that training diverged
-        entries, p = self._entries(part.mask, state), _current(state)
-        drawn = self._generate(part, state, entries, p, shrink=False)
+        entries, p = self._entries(inputs.mask, state), _current(state)
+        drawn = self._generate(inputs, state, entries, p, shrink=False)
         limit = max(1, *(int(count.max(initial=0)) for count in drawn.counts.values()))
         kept = entries.mask(drawn.flags).cost.parameters
         metrics = {
             "learning_rate": self.learning_rate,
             "capacity": self.capacity,
-            "kept_fraction": kept / part.mask.cost.parameters,
+            "kept_fraction": kept / inputs.mask.cost.parameters,
             "draws": float(limit),
             "fallbacks": float(state.memory[_FALLBACKS]),
             "mean_probability": float(np.mean([array.mean(dtype=np.float64) for array in p.values()])),
         }
         tensors = {_M + name: Counts.of(count, limit) for name, count in drawn.counts.items()}
-        return Update(tensors, state.weights, part.mask, metrics)
+        return Update(tensors, state.weights, inputs.mask, metrics)
 
     def extra_bytes(self, mask: Mask) -> int:
-        """Return what a round needs beyond the part's weights and the engine's own memory.
+        """Return the memory that a round needs beyond the submodel's weights and the engine's own memory.
 
-        With weights: p as sent, s and p as they are, masked weights and slopes, 20 bytes an entry; masks and counts, 5
-        bytes; gradients of all trained tensors; and 24 bytes an entry of the largest tensor; or while falling back to
-        the top entries, 36 bytes an entry. With channels: two copies of the cut submodel, its gradients, and their
+        With weights: p as sent, s and p as they are, masked weights and slopes, 20 bytes per entry; masks and counts, 5
+        bytes; gradients of all trained tensors; and 24 bytes per entry of the largest tensor; or while falling back to
+        the top entries, 36 bytes per entry. With channels: two copies of the cut submodel, its gradients, and their
         products for the largest tensor.
         """
         sizes = {name: math.prod(shape) for name, shape in mask.shapes.items()}
@@ -140,15 +141,15 @@ class ProbabilisticMasks:
     def _entries(self, mask: Mask, state: State) -> Maskable:
         return maskable(mask, self.granularity, self.capacity, _scores(state))
 
-    def _generate(self, part: TrainingInput, state: State, entries: Maskable, p: Weights, *, shrink: bool) -> Drawn:
-        seed = derive(part.seed, "mask", state.steps)
+    def _generate(self, inputs: TrainingInput, state: State, entries: Maskable, p: Weights, *, shrink: bool) -> Drawn:
+        seed = derive(inputs.seed, "mask", state.steps)
         drawn = generate(entries, p, seed, max_draws=self.max_draws, shrink=shrink)
         state.memory[_FALLBACKS] += drawn.fell_back
         return drawn
 
 
 def maskable(mask: Mask, granularity: Granularity, capacity: float, names: tuple[str, ...]) -> Maskable:
-    """Return what a probabilistic mask over the named tensors or groups of a submodel means."""
+    """Return what a probabilistic mask over the named tensors or groups of a submodel is over."""
     kind = MaskableChannels if granularity is Granularity.CHANNEL else MaskableWeights
     return kind(mask, names, capacity)
 
@@ -163,7 +164,7 @@ def extract(
     method: Extraction = Extraction.TOP,
     max_draws: int = 64,
 ) -> Mask:
-    """Return the submodel of a capacity that the probabilities, by name of tensor or group, make out of `mask`."""
+    """Return the submodel of a capacity that the probabilities, by name of tensor or group, extract from `mask`."""
     entries = maskable(mask, granularity, capacity, tuple(sorted(p)))
     if method is Extraction.SAMPLE:
         return entries.mask(generate(entries, p, seed, max_draws=max_draws).flags)
@@ -179,13 +180,15 @@ def _current(state: State) -> dict[str, Array]:
     return {name: sigmoid(state.memory[_S + name]) for name in _scores(state)}
 
 
-def _probabilities(part: TrainingInput, granularity: Granularity) -> Mapping[str, Array]:
-    """Return the probabilities of a part by name, if they are those of its tensors or groups."""
-    found = {key.removeprefix(_P): array for key, array in part.extras.items() if key.startswith(_P)}
+def _probabilities(inputs: TrainingInput, granularity: Granularity) -> Mapping[str, Array]:
+    """Return the probabilities by name, if they belong to tensors or groups of the submodel."""
+    found = {key.removeprefix(_P): array for key, array in inputs.extras.items() if key.startswith(_P)}
     if granularity is Granularity.CHANNEL:
-        shapes: dict[str, tuple[int, ...]] = {g.name: (part.mask.widths[g.name],) for g in prunable_groups(part.mask)}
+        shapes: dict[str, tuple[int, ...]] = {
+            g.name: (inputs.mask.widths[g.name],) for g in prunable_groups(inputs.mask)
+        }
     else:
-        shapes = {name: part.mask.shapes[name] for name in maskable_tensors(part.mask)}
+        shapes = {name: inputs.mask.shapes[name] for name in maskable_tensors(inputs.mask)}
     if not found or not found.keys() <= shapes.keys():
         raise MaskError(
             f"the device was sent probabilities of {', '.join(sorted(found)) or 'nothing'}",

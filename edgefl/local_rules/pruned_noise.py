@@ -1,18 +1,18 @@
-"""Rule `pruned_noise`: Hermes on the device with FedMRN's uplink. Channels go as in one, bits are sent as in the other.
+"""Rule `pruned_noise`: Hermes on the device with FedMRN's uplink.
 
-Before it trains, the device loses channels by `channel_pruning`'s test and choice. Within what is left it trains masked
-noise, as `masked_noise` does with a submodel of that size: noise and draws are those of the new widths, so the
-coordinator rebuilds them from the seed and the mask that comes with the bits.
+Before it trains, the device loses channels by `channel_pruning`'s test and choice. Within the remaining submodel it
+trains masked noise, as `masked_noise` does with a submodel of that size: noise and draws are those of the new widths,
+so the coordinator rebuilds them from the seed and the mask that comes with the bits.
 
 The two meet in one place. Hermes' penalty (its Eq. 3) is part of the loss, so its gradient is added to that of the
-forward pass, at the weights that the forward pass saw, and moves the update like any other.
+forward pass, at the weights of the forward pass, and moves the update like any other.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from edgefl.local_rules.channel_pruning import ChannelPruning, PruningScope, remembering
+from edgefl.local_rules.channel_pruning import ChannelPruning, PruningScope, remember_accuracy
 from edgefl.local_rules.descent import Descent, Positive, weight_tensors
 from edgefl.local_rules.masked_noise import MaskedNoise, Masking, MaskKind
 from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update
@@ -44,7 +44,7 @@ class PrunedNoise:
 
     @classmethod
     def of(cls, pruning: ChannelPruning, noise: MaskedNoise) -> "PrunedNoise":
-        """Put the two rules together; how it descends is the first one's to say."""
+        """Combine the two rules; the descent is that of the first."""
         return cls(
             descent=pruning.descent,
             accuracy_threshold=pruning.accuracy_threshold,
@@ -60,7 +60,7 @@ class PrunedNoise:
 
     @property
     def pruning(self) -> ChannelPruning:
-        """What happens before the training."""
+        """What happens before training."""
         return ChannelPruning(
             descent=self.descent,
             accuracy_threshold=self.accuracy_threshold,
@@ -73,15 +73,15 @@ class PrunedNoise:
 
     @property
     def noise(self) -> MaskedNoise:
-        """How the rest is trained."""
+        """How the remaining submodel is trained."""
         return MaskedNoise(descent=self.descent, masks=self.masks, bound=self.bound, masking=self.masking)
 
-    def begin(self, part: TrainingInput) -> State:
-        """Prune if the submodel is good and large enough, and make the noise of what is left."""
-        mask, accuracy = self.pruning.what_is_left(part)
-        return remembering(self.noise.begin(_left(part, mask)), accuracy)
+    def begin(self, inputs: TrainingInput) -> State:
+        """Prune if the submodel is accurate and large enough, and generate the noise of the rest."""
+        mask, accuracy = self.pruning.prune_if_ready(inputs)
+        return remember_accuracy(self.noise.begin(_left(inputs, mask)), accuracy)
 
-    def step(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
+    def step(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Take a step with masked noise down the gradient of Eq. 3."""
         pruning, mask = self.pruning, state.mask
 
@@ -89,20 +89,20 @@ class PrunedNoise:
             result = run(weights, batch)
             return replace(result, gradients=pruning.penalised_gradients(mask, weights, result.gradients))
 
-        # Without a pull to the global model, the other tensors of the part have nothing to say in a step.
+        # Without a proximal term, the other tensors of the submodel do not matter in a step.
         names = None if self.descent.proximal else weight_tensors(mask)
-        return self.noise.step(_left(part, mask, names), state, batch, penalised)
+        return self.noise.step(_left(inputs, mask, names), state, batch, penalised)
 
-    def finish(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
-        """Draw the final bits at the widths of the new mask, which goes with them."""
-        update = self.noise.finish(_left(part, state.mask), state, batch, run)
-        metrics = self.pruning.metrics(part, state, update.weights)
+    def finish(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
+        """Draw the final bits at the widths of the new mask, and return it with them."""
+        update = self.noise.finish(_left(inputs, state.mask), state, batch, run)
+        metrics = self.pruning.metrics(inputs, state, update.weights)
         return replace(update, metrics={**metrics, **update.metrics})
 
 
-def _left(part: TrainingInput, mask: Mask, names: Sequence[str] | None = None) -> TrainingInput:
-    """Return the part as if it had come without the pruned channels, all of it or the named tensors."""
-    if mask.widths == part.mask.widths:
-        return part
-    chosen = part.weights if names is None else {name: part.weights[name] for name in names}
-    return replace(part, mask=mask, weights=narrow(part.mask, mask, chosen))
+def _left(inputs: TrainingInput, mask: Mask, names: Sequence[str] | None = None) -> TrainingInput:
+    """Return the inputs as if they had come without the pruned channels, with all tensors or the named ones."""
+    if mask.widths == inputs.mask.widths:
+        return inputs
+    chosen = inputs.weights if names is None else {name: inputs.weights[name] for name in names}
+    return replace(inputs, mask=mask, weights=narrow(inputs.mask, mask, chosen))

@@ -1,7 +1,7 @@
-"""Choose the lowest or highest entries of an array: exactly so many, the same ones on every machine.
+"""Chooses the lowest or highest entries of an array: an exact number, the same ones on every machine.
 
 Magnitude pruning, regrowth by gradient, random masks and the top entries of a probabilistic mask are all this one
-choice. It takes time in proportion to the entries, where sorting would take seconds on a small processor.
+choice. Its time is linear in the number of entries; sorting would take seconds on a small processor.
 """
 
 from typing import Any

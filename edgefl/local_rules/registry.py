@@ -1,13 +1,12 @@
 """Every local rule by name, and how a plan's settings become a rule.
 
-The device's trainer calls `rule_of`; strategies call it too, to refuse a bad plan before it is sent. How settings
-become the fields of a rule is in `edgefl.values.settings`.
+The device's trainer calls `rule_of`; strategies call it too, to refuse a bad plan before it is sent.
+`edgefl.values.settings` turns settings into the fields of a rule.
 """
 
 from collections.abc import Mapping
 
 from edgefl.local_rules.channel_pruning import ChannelPruning
-from edgefl.local_rules.channel_regrow import ChannelRegrow
 from edgefl.local_rules.compressed_sgd import CompressedSgd
 from edgefl.local_rules.ditto import DittoRule
 from edgefl.local_rules.fine_tune import FineTune
@@ -15,14 +14,14 @@ from edgefl.local_rules.local_training import LocalTraining
 from edgefl.local_rules.masked_noise import MaskedNoise
 from edgefl.local_rules.ordered_dropout import OrderedDropout
 from edgefl.local_rules.probabilistic_masks import ProbabilisticMasks
-from edgefl.local_rules.prune_regrow import PruneRegrow
+from edgefl.local_rules.prune_regrow import ChannelRegrow, PruneRegrow
 from edgefl.local_rules.pruned_noise import PrunedNoise
 from edgefl.local_rules.rule import LocalRule
 from edgefl.local_rules.sampled_masks import SampledMasks
 from edgefl.local_rules.sgd import Sgd
-from edgefl.values import RuleSettings, chosen, settings_of
+from edgefl.values import RuleSettings, chosen
 
-__all__ = ["RULES", "changes_model", "rule_of", "settings_of"]
+__all__ = ["RULES", "changes_model", "rule_of"]
 
 _RULES: tuple[type[LocalRule], ...] = (
     Sgd,
@@ -45,14 +44,14 @@ _LEARN_MASKS_ALONE = frozenset({ProbabilisticMasks.name})
 
 
 def rule_of(settings: RuleSettings) -> LocalRule:
-    """Make the rule that a plan asks for; a `SchemaError` says what is wrong with its name or settings."""
+    """Return the rule that a plan names; a `SchemaError` says what is wrong with its name or settings."""
     return chosen("local rule", RULES, settings.name, settings.settings)
 
 
 def changes_model(settings: RuleSettings) -> bool:
-    """Say whether a device has a new model after a task by this rule.
+    """Return whether a device has a new model after a task by this rule.
 
-    In FedMAP's mask phase it has not: it is given the whole model to learn which entries are worth having, and what it
-    has and predicts with stays what it was.
+    In FedMAP's mask phase it does not: it gets the whole model to learn which entries are worth having, and the model
+    that it predicts with stays the same.
     """
     return settings.name not in _LEARN_MASKS_ALONE

@@ -1,9 +1,9 @@
-"""Rule `sgd`: gradient descent on the part of the model that the mask trains. FedAvg, PerFedMask and FedSpa use it.
+"""Rule `sgd`: gradient descent on what the mask trains. FedAvg, PerFedMask and FedSpa use it.
 
     w <- w - rate * mask * gradient             PerFedMask, Eq. 1 (frozen layers); FedSpa, Eq. 3 (held weights)
 
-With a proximal term it is FedProx. The upload is the new values of every trained tensor, running statistics among them,
-because they are averaged like weights.
+With a proximal term it is FedProx. The upload holds the new values of every trained tensor, including running
+statistics, which are averaged like weights.
 """
 
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class Codec(StrEnum):
 
     DENSE = "dense"
     SPARSE = "sparse"
-    """Where the mask does not hold every weight of a tensor, those that it holds; else whole tensors."""
+    """Only the held weights of a tensor that the mask does not hold whole; whole tensors otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,18 +37,18 @@ class Sgd:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def begin(self, part: TrainingInput) -> State:
+    def begin(self, inputs: TrainingInput) -> State:
         """Start from the weights as they were sent."""
-        return start(part)
+        return start(inputs)
 
-    def step(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
+    def step(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Move every trained tensor down its gradient."""
-        return train(self.descent, part, state, batch, run)
+        return train(self.descent, inputs, state, batch, run)
 
-    def finish(self, part: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
+    def finish(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Send the new values."""
         tensors = {name: self._payload(state, name) for name in state.mask.trained_tensors}
-        metrics = {"learning_rate": self.descent.rate(part, max(state.steps - 1, 0))}
+        metrics = {"learning_rate": self.descent.rate(inputs, max(state.steps - 1, 0))}
         return Update(tensors, state.weights, state.mask, metrics)
 
     def _payload(self, state: State, name: str) -> Payload:

@@ -1,8 +1,8 @@
 """The channels of a submodel: where they lie in its tensors, how large they are, and the submodel without some of them.
 
-A mask names channels by their number in the whole model, but a device has arrays of the submodel's size. This is the
-way from one to the other, for every layout of a span: plain, repeated, stacked, offset. Rules that prune channels or
-learn which to keep call it. Arrays in, new arrays out.
+A mask names channels by their number in the whole model, but a device has arrays of the submodel's size. This module
+maps one to the other, for every layout of a span: plain, repeated, stacked, offset. Rules that prune channels or learn
+which to keep call it. It changes no array in place.
 """
 
 from collections.abc import Mapping
@@ -13,18 +13,26 @@ import numpy.typing as npt
 from edgefl.masks import Array, IndexArray, Mask, Weights
 from edgefl.model_graph import ChannelGroup, Span, TensorRole
 
-__all__ = ["Magnitude", "channel_positions", "narrow", "prunable_groups", "squared_norms", "without", "without_axis"]
+__all__ = [
+    "Magnitude",
+    "channel_positions",
+    "narrow",
+    "prunable_groups",
+    "squared_norms",
+    "without_channels",
+    "sum_to_axis",
+]
 
 Magnitude = npt.NDArray[np.float32]
 
 
 def prunable_groups(mask: Mask) -> tuple[ChannelGroup, ...]:
-    """Return the groups that can be cut at all."""
+    """Return the groups that can be cut."""
     return tuple(group for group in mask.graph.groups if group.fixed is None)
 
 
 def channel_positions(mask: Mask, group: ChannelGroup, span: Span) -> IndexArray:
-    """Return where the kept channels of a group lie on the span's axis of the submodel: one row a channel."""
+    """Return where the kept channels of a group lie on the span's axis of the submodel: one row per channel."""
     within = (np.arange(span.stacks)[:, None] * span.stride + np.arange(span.repeat)).ravel()
     whole = span.offset + mask.kept[group.name][:, None] * span.repeat + within
     selector = mask.selectors[span.tensor][span.axis]
@@ -33,18 +41,17 @@ def channel_positions(mask: Mask, group: ChannelGroup, span: Span) -> IndexArray
     return np.searchsorted(selector, whole)
 
 
-def without_axis(array: Array, axis: int) -> Array:
+def sum_to_axis(array: Array, axis: int) -> Array:
     """Return the sums over everything but one axis."""
     sums: Array = array.sum(axis=tuple(other for other in range(array.ndim) if other != axis))
     return sums
 
 
 def squared_norms(mask: Mask, weights: Weights) -> dict[str, tuple[Magnitude, int]]:
-    """Return for every prunable group the squared L2 norm of each kept channel, and how many entries a channel has.
+    """Return, for every prunable group, the squared L2 norm of each kept channel and the number of entries per channel.
 
-    What counts are the weights of layers and head: filters and their inputs, rows and columns. Biases and norms follow
-    their channel but do not speak for it. An entry that a channel has by two axes (a unit's own feedback in an LSTM)
-    counts for both.
+    Only the weights of layers and head count: filters and their inputs, rows and columns. Biases and norms follow their
+    channel. An entry that a channel has on two axes (a unit's own feedback in an LSTM) counts for both.
     """
     found: dict[str, tuple[Magnitude, int]] = {}
     for group in prunable_groups(mask):
@@ -52,24 +59,24 @@ def squared_norms(mask: Mask, weights: Weights) -> dict[str, tuple[Magnitude, in
         for span in group.spans:
             if _counts(mask, span):
                 array = weights[span.tensor]
-                by_index = without_axis(np.square(array), span.axis)
+                by_index = sum_to_axis(np.square(array), span.axis)
                 total += by_index[channel_positions(mask, group, span)].sum(axis=1)
                 entries += array.size // array.shape[span.axis] * span.per_channel
         found[group.name] = total, entries
     return found
 
 
-def without(mask: Mask, kept: Mapping[str, IndexArray]) -> Mask:
-    """Return the mask with fewer channels; what is held of the rest stays as it is."""
+def without_channels(mask: Mask, kept: Mapping[str, IndexArray]) -> Mask:
+    """Return the mask with fewer channels; what it holds of the rest does not change."""
     narrower = Mask(mask.graph, mask.trained, {**mask.kept, **kept}, {})
     if not mask.held:
         return narrower
     return Mask(mask.graph, mask.trained, narrower.kept, narrow(mask, narrower, mask.held))
 
 
-def narrow(mask: Mask, narrower: Mask, part: Weights) -> dict[str, Array]:
-    """Return the submodel of `narrower` cut from that of `mask`, which contains it; `part` may lack tensors."""
-    return {name: _narrowed(mask, narrower, name, array) for name, array in part.items()}
+def narrow(mask: Mask, narrower: Mask, weights: Weights) -> dict[str, Array]:
+    """Return the submodel of `narrower` cut from that of `mask`, which contains it; `weights` may lack tensors."""
+    return {name: _narrowed(mask, narrower, name, array) for name, array in weights.items()}
 
 
 def _narrowed(mask: Mask, narrower: Mask, name: str, array: Array) -> Array:

@@ -1,10 +1,10 @@
-"""Planning: from what a device can do to what it shall do.
+"""Planning: from what a device can do to what it should do.
 
-prediction.py    what a submodel will take on a device
-correction.py    how wrong that was, learnt from what devices report
-budgets.py       what a device may spend on a round
-uniform.py       the widest uniform submodel that fits
-freezing/        which layers each device of a fleet trains
+cost_model.py     predicts what training a submodel takes on a device
+correction.py     how far off those predictions were, learned from telemetry
+budgets.py        what a device may spend on a round
+uniform_width.py  the widest uniform submodel that fits
+freezing/         which layers each device of a fleet trains
 """
 
 from edgefl.planning.budgets import budget_of
@@ -12,8 +12,8 @@ from edgefl.planning.correction import Correction, corrected, faded, refused
 from edgefl.planning.cost_model import predict
 from edgefl.planning.freezing import (
     Block,
+    FreezingAssignment,
     FreezingDevice,
-    FreezingPart,
     FreezingPlan,
     PlanningMethod,
     freezing_blocks,
@@ -31,7 +31,7 @@ __all__ = [
     "budget_of",
     "freezing_plan",
     "FreezingPlan",
-    "FreezingPart",
+    "FreezingAssignment",
     "FreezingDevice",
     "PlanningMethod",
     "Block",

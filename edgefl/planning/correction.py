@@ -1,11 +1,11 @@
-"""How far a device's rounds are from what was predicted, learnt from what it reports.
+"""How far a device's rounds are from the predictions, learned from its telemetry.
 
-A profile is measured once, on a cool device that does nothing else. Rounds are not: other programs run, the device
-gets hot, its battery runs down. The coordinator keeps one `Correction` a device, feeds it with every round's telemetry,
-and `budgets.py` divides the device's limits by it, so that a device that turned out slower gets a smaller part.
+A profile is measured once, on a cool, idle device. Rounds are different: other programs run, the device gets hot, its
+battery runs down. The coordinator keeps one `Correction` per device and updates it with every round's telemetry.
+`budgets.py` divides the device's limits by it, so a device that turned out slower gets a smaller submodel.
 
-Telemetry comes from strangers. Whatever it says, a factor stays between 1/8 and 8, and one report moves it by no more
-than half of the way there.
+Telemetry comes from strangers. Whatever it says, a factor stays between 1/8 and 8, and one report moves it at most
+halfway.
 """
 
 import math
@@ -16,20 +16,20 @@ from edgefl.values import Count, Prediction, Ratio, Reason, Telemetry, check_fie
 __all__ = ["Correction", "corrected", "faded", "refused"]
 
 LARGEST = 8.0
-"""The most that a factor can be; the least is one over this."""
+"""The largest factor; the smallest is one over this."""
 MEMORY = 0.5
-"""How much a new report counts against all before it."""
+"""The weight of a new report against all earlier ones."""
 HOT_CELSIUS = 75.0
-"""From here on a device is hot. Processors of phones and Raspberry Pis slow themselves down between 80 and 85."""
+"""The temperature from which a device is hot. Processors of phones and Raspberry Pis throttle between 80 and 85."""
 STRAIN_STEP = 1.5
-"""What one report of heat, or of an empty battery, multiplies the strain by, and a normal one divides it by."""
+"""A report of heat or of an empty battery multiplies the strain by this; a normal report divides it."""
 MOST_STRAIN = 4.0
 
 
 @document("correction", version=1)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """Factors on what was predicted; 1 is as predicted, 2 is twice as much."""
+    """Factors on predictions; 1 is as predicted, 2 is twice as much."""
 
     seconds: Ratio = 1.0
     """How much longer rounds take."""
@@ -41,10 +41,10 @@ class Correction:
     """How much more energy they take."""
 
     strain: Ratio = 1.0
-    """A further factor on time and energy while the device reports heat or runs out of energy; 1 is at ease."""
+    """A further factor on time and energy while the device reports heat or runs out of energy; 1 is normal."""
 
     learned_at: Count = 0
-    """When, in seconds since 1970."""
+    """When it was learned, in seconds since 1970."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -58,7 +58,7 @@ class Correction:
 
 
 def corrected(before: Correction, predicted: Prediction, telemetry: Telemetry) -> Correction:
-    """Return the correction after a round. What was not predicted, or not reported, stays as it was."""
+    """Return the correction after a round. A quantity that was not predicted or not reported keeps its factor."""
     energy = telemetry.energy
     return Correction(
         seconds=_followed(before.seconds, predicted.seconds, telemetry.latency.round_seconds),
@@ -69,9 +69,9 @@ def corrected(before: Correction, predicted: Prediction, telemetry: Telemetry) -
 
 
 def faded(correction: Correction, halvings: float) -> Correction:
-    """Return what is left of a correction after a while: in the logarithm, half of it with every halving.
+    """Return a correction after a while: each halving halves its logarithm.
 
-    A device that nothing was left for cannot show that it is well again; so it is believed to be, by and by.
+    A device that got no tasks cannot show that it has recovered, so the correction fades with time.
     """
     share = 0.5 ** max(halvings, 0.0)
     return replace(
@@ -84,8 +84,9 @@ def faded(correction: Correction, halvings: float) -> Correction:
 
 
 def refused(before: Correction, reason: Reason) -> Correction:
-    """Return the correction after a device would not do a task. Telemetry comes from finished rounds alone, so an empty
-    battery is seen here and not there.
+    """Return the correction after a device refused a task.
+
+    Telemetry comes only from finished rounds, so an empty battery shows up here and not there.
     """
     if reason in (Reason.TEMPERATURE, Reason.ENERGY, Reason.POWER):
         return replace(before, strain=before.strain * STRAIN_STEP)
@@ -97,11 +98,11 @@ def refused(before: Correction, reason: Reason) -> Correction:
 
 
 def _followed(factor: float, predicted: float | None, measured: float | None) -> float:
-    """Move a factor towards measured / predicted, half of the way, in the logarithm: twice as much and half as much are
-    then equally far from right, and cancel out.
+    """Move a factor halfway towards measured / predicted, in the logarithm: then twice as much and half as much are
+    equally far off, and cancel out.
     """
     if not predicted or not measured:
-        return factor  # nobody said so, or a round of no time at all: a broken clock
+        return factor  # not predicted, not reported, or a round of no time at all: a broken clock
     ratio = min(max(measured / predicted, 1 / LARGEST), LARGEST)
     return math.exp((1 - MEMORY) * math.log(factor) + MEMORY * math.log(ratio))
 

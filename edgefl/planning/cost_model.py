@@ -1,6 +1,6 @@
-"""What training a submodel will take on a device, from the device's profile.
+"""Predicts what training a submodel takes on a device, from the device's profile.
 
-The result is a `Budget` that holds uses in place of limits, so `limits.exceeded_by(use)` answers whether it fits.
+The result is a `Budget` that holds uses instead of limits, so `limits.exceeded_by(use)` tells whether it fits.
 """
 
 from edgefl.model_graph import Cost
@@ -10,7 +10,7 @@ __all__ = ["predict"]
 
 
 def predict(profile: DeviceProfile, cost: Cost, *, batch: int, steps: int = 1) -> Budget:
-    """Return what `steps` training steps on batches of this size will take."""
+    """Return what `steps` training steps on batches of this size take."""
     fit = profile.cost
     step = fit.step_seconds(
         forward_multiply_adds=batch * cost.forward_multiply_adds,
@@ -34,5 +34,5 @@ def predict(profile: DeviceProfile, cost: Cost, *, batch: int, steps: int = 1) -
 
 
 def _within(value: float) -> float:
-    """Return a number that a budget can hold: a profile may come from a stranger, and say anything."""
+    """Return a number that a budget can hold: a profile may come from a stranger and contain anything."""
     return min(value, float(LARGEST_INTEGER))

@@ -1,7 +1,7 @@
-"""The plainest plan: one fraction for every layer, as wide as fits.
+"""The widest uniform submodel that fits: one fraction for every layer.
 
-HeteroFL's submodels look like this, `edgefl export` offers it to a single device, and cleverer planners are measured
-against it.
+HeteroFL's submodels look like this, `edgefl export` offers it to a single device, and better planners are compared with
+it.
 """
 
 from collections.abc import Callable, Collection, MutableMapping
@@ -13,7 +13,7 @@ from edgefl.model_graph import Cost, ModelGraph, cost_of
 __all__ = ["widest"]
 
 _STEPS = 512
-"""Fractions are tried in steps of this part of the whole."""
+"""The number of steps in which fractions are tried."""
 
 
 def widest(
@@ -24,11 +24,11 @@ def widest(
     trained: Collection[str] | None = None,
     known: MutableMapping[int, Cost] | None = None,
 ) -> Mask:
-    """Return the leading channels of the largest fraction whose cost fits; None trains every layer.
+    """Return the leading channels of the largest fraction whose cost fits; `trained` None trains every layer.
 
-    `fits` must not say yes to a submodel and no to a narrower one. Widths are multiples of `multiple` where a layer is
-    wide enough. `known` keeps the costs that were counted: calls that differ in nothing but `fits` may share it, so
-    that a plan for many devices counts each submodel once.
+    `fits` must not accept a submodel and reject a narrower one. Widths are multiples of `multiple` where a layer is
+    wide enough. `known` caches costs: calls that differ only in `fits` may share it, so that a plan for many devices
+    counts each submodel once.
     """
     costs = {} if known is None else known
 
@@ -43,7 +43,7 @@ def widest(
     if not fitting(1):
         raise MaskError(
             f"not even the narrowest submodel of {graph.name!r} fits",
-            fix="Allow more time or memory, freeze layers, or take a smaller model.",
+            fix="Allow more time or memory, freeze layers, or choose a smaller model.",
         )
     low, high = 1, _STEPS + 1
     while high - low > 1:

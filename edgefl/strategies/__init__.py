@@ -1,46 +1,44 @@
-"""Strategies: what a paper or a baseline is, seen from the coordinator. numpy only, no input or output.
+"""Strategies: the methods of federated learning, as the coordinator runs them. numpy only, no input or output.
 
-strategy.py          the seam: what a strategy is given, what it asks of devices, what it makes of their answers
-registry.py          strategies by name, and from a federation's settings to a strategy
-outside.py           strategies from elsewhere, as package.module:Class
-averaged.py          what strategies share that average parts
-fedavg.py            federated averaging
-fedprox.py           FedProx: with a proximal term
-fednova.py           FedNova: changes are divided by how far their training could go
-heterofl.py          HeteroFL: parts of leading channels in a few widths
-fedrolex.py          FedRolex: parts whose channels roll through the model
-fjord.py             FjORD: parts of which every step trains a random width
-perfedmask.py        PerFedMask: every device trains the layers that it can afford
-fedbabu.py           FedBABU: everything but the head
-hermes.py            Hermes: devices lose channels and end with small models of their own
-    pruned_uplink.py what they send
-fedspa.py            FedSpa: sparse masks of constant size that devices exchange part of
-    sparse_starts.py, difference_uplink.py
-                     their first masks, and what they send
-fedmap.py            FedMAP: a probabilistic mask that yields submodels of any size
-    mask_posterior.py, capacities.py
-                     what is believed about the mask, and how much of it a device can have
-fedmrn.py            FedMRN: masked random noise, one bit a weight
-compressed.py        signSGD, Top-k, TernGrad, DRIVE, EDEN, random subsampling: compressed updates
-fedpm.py             FedPM: random weights, and a learned mask of them
-    sampled_mask_uplink.py
-                     what devices send of it
-local.py             every device alone
-ditto.py             Ditto: federated averaging, and a model of every device's own
-largest_channels.py  the channels of the largest magnitude that fit
-uplink.py, uplinks.py
-                     what travels up: the seam, and the choice
-    masked_noise_uplink.py, compressed_uplink.py
-                     what it chooses between
-widths.py            which channels
-freezing.py          which layers
-composed.py          what strategies share whose parts are channels and layers by settings
-personalising.py     what devices do with the last model
-local_round.py       what a round will take on a device, and which part fits
-uploads.py           what came back: checks, norms, arrays
-averages.py          which average
-averaging.py         running sums over masks: by holders, by participants
-order_statistics.py  medians and trimmed means, block by block
+strategy.py               the interface: what a strategy gets, plans and aggregates
+registry.py               strategies by name, and from a federation's settings to a strategy
+user_strategies.py        strategies of users, named `package.module:Class`
+averaging_strategy.py     base class of strategies that average submodels
+composable_strategy.py    base class of strategies whose channels, layers and uplink are settings
+fedavg.py                 FedAvg: federated averaging
+fedprox.py                FedProx: averaging with a proximal term
+fednova.py                FedNova: averaging of normalised changes
+heterofl.py               HeteroFL: submodels of leading channels in a few widths
+fedrolex.py               FedRolex: submodels whose channels roll through the model
+fjord.py                  FjORD: every step trains a random width
+perfedmask.py             PerFedMask: every device trains the layers that it can afford
+fedbabu.py                FedBABU: averaging of everything but the head
+hermes.py                 Hermes: devices lose channels and end with small models of their own
+fedspa.py                 FedSpa: sparse masks of constant size, part of which devices exchange
+initial_masks.py          FedSpa's first masks
+fedmap.py                 FedMAP: a probabilistic mask that yields submodels of any size
+mask_posterior.py         FedMAP's Beta distributions over the entries of the mask
+capacities.py             FedMAP's capacities: the largest submodel that fits a device
+fedmrn.py                 FedMRN: masked random noise, one bit per weight
+fedpm.py                  FedPM: random weights, and a learned mask of them
+compression_baselines.py  signSGD, Top-k, TernGrad, DRIVE, EDEN, random subsampling: compressed updates
+local_only.py             every device alone
+ditto.py                  Ditto: federated averaging, and a model of every device's own
+widths.py                 the setting for channels
+freezing.py               the setting for layers
+uplink_choice.py          the setting for the uplink
+uplink.py                 the interface of uplinks, and the uplink of new values
+one_bit_uplinks.py        the uplinks of FedMRN and FedPM
+compressed_uplink.py      the uplink of compressed updates
+new_mask_uplinks.py       the uplinks of Hermes and FedSpa: a new mask comes with the update
+personalisation.py        fine-tuning of the last model
+round_estimate.py         what a round takes on a device, and which submodel fits
+largest_channels.py       the channels of the largest magnitude that fit
+transfer_sizes.py         how many bytes a task downloads and uploads
+update_checks.py          checks, norms and arrays of updates
+aggregation.py            the setting for aggregation
+running_mean.py           means over masks in running sums
+order_statistics.py       medians and trimmed means, block by block
 """
 
 from edgefl.strategies.aggregation import AggregationMethod, AggregationSettings, UpdateWeighting
@@ -65,8 +63,8 @@ from edgefl.strategies.fedprox import FedProx
 from edgefl.strategies.fedrolex import FedRolex
 from edgefl.strategies.fedspa import FedSpa, FirstMasks
 from edgefl.strategies.fjord import FjORD
-from edgefl.strategies.freezing import Frozen
-from edgefl.strategies.hermes import Aggregation, Hermes
+from edgefl.strategies.freezing import FrozenLayers
+from edgefl.strategies.hermes import Hermes, HermesAggregation
 from edgefl.strategies.heterofl import HeteroFL
 from edgefl.strategies.local_only import LocalOnly
 from edgefl.strategies.perfedmask import PerFedMask
@@ -82,13 +80,13 @@ from edgefl.strategies.strategy import (
     RoundContext,
     Strategy,
 )
-from edgefl.strategies.update_checks import part_norm
-from edgefl.strategies.uplinks import Sent
+from edgefl.strategies.update_checks import submodel_norm
+from edgefl.strategies.uplink_choice import UplinkKind
 from edgefl.strategies.user_strategies import is_user_strategy
 from edgefl.strategies.widths import Placement, Width
 
 __all__ = [
-    # the seam
+    # the interface
     "Strategy",
     "Model",
     "RoundContext",
@@ -111,7 +109,7 @@ __all__ = [
     "DriveAverage",
     "EdenAverage",
     "RandomSubsampling",
-    "Sent",
+    "UplinkKind",
     "FedProx",
     "FedNova",
     "HeteroFL",
@@ -120,7 +118,7 @@ __all__ = [
     "PerFedMask",
     "FedBABU",
     "Hermes",
-    "Aggregation",
+    "HermesAggregation",
     "FedSpa",
     "FirstMasks",
     "FedMAP",
@@ -128,7 +126,7 @@ __all__ = [
     "Ditto",
     "Width",
     "Placement",
-    "Frozen",
+    "FrozenLayers",
     # what they share
     "AveragingStrategy",
     "FineTunedStrategy",
@@ -139,5 +137,5 @@ __all__ = [
     "Overlap",
     "RunningMean",
     "check_personal",
-    "part_norm",
+    "submodel_norm",
 ]

@@ -1,6 +1,6 @@
-"""Which average: the settings that strategies share, and what they choose between.
+"""How updates become one model: the settings that strategies share, and the choice between aggregation methods.
 
-`averaging` has the maths of running sums, `order_statistics` that of sorting. Every strategy whose devices send new
+`running_mean` has the maths of running sums, `order_statistics` that of sorting. Every strategy whose devices send new
 values has an `AggregationSettings` among its settings.
 """
 
@@ -9,17 +9,17 @@ from enum import StrEnum
 
 from edgefl.local_rules.descent import Positive
 from edgefl.masks import Weights
-from edgefl.strategies.order_statistics import combined, median, trimmed_mean
+from edgefl.strategies.order_statistics import aggregate_by_order, median, trimmed_mean
 from edgefl.strategies.running_mean import Overlap, RunningMean
 from edgefl.strategies.strategy import ClientUpdate, ClientUpdates, Model
 from edgefl.strategies.update_checks import movement
 from edgefl.values import Bytes, FieldError, Fraction, check_fields
 
-__all__ = ["AggregationMethod", "AggregationSettings", "UpdateWeighting", "average", "weight_of"]
+__all__ = ["AggregationMethod", "AggregationSettings", "UpdateWeighting", "aggregate", "update_weight"]
 
 
 class AggregationMethod(StrEnum):
-    """What is made of the values that devices send for a coordinate."""
+    """How the values that devices send for a coordinate are aggregated."""
 
     MEAN = "mean"
     CLIPPED = "clipped"
@@ -30,12 +30,12 @@ class AggregationMethod(StrEnum):
 
 
 class UpdateWeighting(StrEnum):
-    """What an update counts in a mean. Old updates count less in both."""
+    """The weight of an update in a mean. Old updates count less in both."""
 
     SAMPLES = "samples"
-    """As many as the device says that it has samples: FedAvg."""
+    """The number of samples that the device reports: FedAvg."""
     EQUAL = "equal"
-    """One: no device can make itself heavy."""
+    """One: no device can increase its own weight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,46 +46,47 @@ class AggregationSettings:
     overlap: Overlap = Overlap.HOLDERS
     """What a mean is divided by; a trimmed mean and a median are always over the holders."""
     weighing: UpdateWeighting = UpdateWeighting.SAMPLES
-    """The weights of a mean; in a trimmed mean and a median all updates count the same."""
+    """The weights of a mean; in a trimmed mean and a median all updates count equally."""
     clip_update_norm: Positive | None = field(default=None, metadata={"absent": "not clipped"})
     trim: Fraction = 0.1
     sorting_memory: Bytes = 2**28
-    """Bytes of the values that a trimmed mean or a median sorts at a time: with more, updates are loaded less often."""
+    """The memory, in bytes, for the values that a trimmed mean or a median sorts at a time: with more, updates are
+    loaded less often."""
 
     def __post_init__(self) -> None:
         check_fields(self)
         if (self.clip_update_norm is None) == (self.average is AggregationMethod.CLIPPED):
             raise FieldError(
-                f"is {self.clip_update_norm}, and the average is {self.average.value!r}",
+                f"is {self.clip_update_norm}, but the average is {self.average.value!r}",
                 fix="With average = 'clipped' write for example 10; with another average, leave it out",
                 path=("clip_update_norm",),
             )
         if self.trim >= 0.5:
-            raise FieldError("is below 0.5, or nothing is left", fix="Write for example 0.1", path=("trim",))
+            raise FieldError("must be below 0.5, or no value is left", fix="Write for example 0.1", path=("trim",))
 
 
-def average(settings: AggregationSettings, model: Model, updates: ClientUpdates) -> Weights:
+def aggregate(settings: AggregationSettings, model: Model, updates: ClientUpdates) -> Weights:
     """Return the weights of the next model."""
     match settings.average:
         case AggregationMethod.TRIMMED:
-            return combined(model, updates, trimmed_mean(settings.trim), settings.sorting_memory)
+            return aggregate_by_order(model, updates, trimmed_mean(settings.trim), settings.sorting_memory)
         case AggregationMethod.MEDIAN:
-            return combined(model, updates, median, settings.sorting_memory)
+            return aggregate_by_order(model, updates, median, settings.sorting_memory)
     mean = RunningMean(model, settings.overlap)
     for update in updates:
-        mean.add(update, weight_of(settings, update), _scale(settings, update))
+        mean.add(update, update_weight(settings, update), _scale(settings, update))
         del update  # or it would be in memory together with the next one
     return mean.result()
 
 
-def weight_of(settings: AggregationSettings, update: ClientUpdate) -> float:
-    """Return what a contribution counts in a mean."""
+def update_weight(settings: AggregationSettings, update: ClientUpdate) -> float:
+    """Return the weight of an update in a mean."""
     samples = update.result.samples
     return update.trust * (samples if settings.weighing is UpdateWeighting.SAMPLES else min(samples, 1))
 
 
 def _scale(settings: AggregationSettings, update: ClientUpdate) -> float:
-    """Return what a change is multiplied with so that its norm is at most the one allowed."""
+    """Return the factor on a change that makes its norm at most the allowed one."""
     if settings.clip_update_norm is None:
         return 1.0
     return settings.clip_update_norm / max(movement(update), settings.clip_update_norm)

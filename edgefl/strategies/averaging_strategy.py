@@ -1,7 +1,7 @@
-"""What strategies share whose devices each train a part of the model, and whose new values are averaged.
+"""Base classes of strategies whose devices each train a submodel, and whose new values are averaged.
 
-Such a strategy says two things: which part each device gets (`parts`), and what travels up (`uplink`). The rest is
-here: orders with their predictions, checks, the average, fine-tuning at the end, and a submodel of any size.
+Such a strategy defines which submodel each device gets (`submodels`), and what it sends (`uplink`). The rest is here:
+planned tasks with their predictions, checks, aggregation, fine-tuning at the end, and a submodel of any size.
 """
 
 from abc import ABC, abstractmethod
@@ -13,15 +13,15 @@ from edgefl.local_rules import Descent
 from edgefl.masks import Mask, Weights, check_weights
 from edgefl.model_graph import ModelGraph
 from edgefl.planning import widest
-from edgefl.strategies.aggregation import AggregationSettings, average
-from edgefl.strategies.personalisation import Personalisation, fine_tuning
-from edgefl.strategies.round_estimate import RoundEstimate, estimates_of
+from edgefl.strategies.aggregation import AggregationSettings, aggregate
+from edgefl.strategies.personalisation import Personalisation, fine_tuning_tasks
+from edgefl.strategies.round_estimate import RoundEstimate, round_estimates
 from edgefl.strategies.strategy import ClientUpdate, ClientUpdates, Model, Participant, PlannedTask, RoundContext
 from edgefl.strategies.update_checks import movement
 from edgefl.strategies.uplink import Uplink
 from edgefl.values import PositiveCount, check_fields
 
-__all__ = ["AveragingStrategy", "FineTunedStrategy", "MappedUpdates", "shared"]
+__all__ = ["AveragingStrategy", "FineTunedStrategy", "MappedUpdates", "share_equal_masks"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +54,13 @@ class AveragingStrategy(ABC):
         """What devices train by, and what they send."""
 
     @abstractmethod
-    def parts(
-        self, model: Model, rounds: Mapping[str, RoundEstimate], round_context: RoundContext
+    def submodels(
+        self, model: Model, estimates: Mapping[str, RoundEstimate], round_context: RoundContext
     ) -> Mapping[str, Mask]:
-        """Return the part of each device, by its id; a device that can do nothing useful is left out."""
+        """Return the submodel of each device, by its id; a device that can do nothing useful is left out."""
 
     def extras(self, model: Model, mask: Mask, round_context: RoundContext) -> Weights:
-        """Return further arrays that the rule reads with a part; equal parts share them."""
+        """Return further arrays that the rule reads with a submodel; equal submodels share them."""
         return {}
 
     def begin(self, graph: ModelGraph, weights: Weights) -> Model:
@@ -71,28 +71,28 @@ class AveragingStrategy(ABC):
     def plan(
         self, model: Model, participants: Sequence[Participant], round_context: RoundContext
     ) -> Mapping[str, PlannedTask]:
-        """Give every device its part."""
-        rule, rounds = self.uplink.rule, self._rounds(model, participants, round_context)
+        """Plan a task for every device that gets a submodel."""
+        rule, estimates = self.uplink.rule, self._estimates(model, participants, round_context)
         planned_tasks = {}
         extras: dict[int, Weights] = {}
-        for device, mask in shared(self.parts(model, rounds, round_context)).items():
-            predicted = rounds[device].prediction(mask)
+        for device, mask in share_equal_masks(self.submodels(model, estimates, round_context)).items():
+            predicted = estimates[device].prediction(mask)
             if id(mask) not in extras:
                 extras[id(mask)] = self.extras(model, mask, round_context)
             planned_tasks[device] = PlannedTask(mask, rule, round_context.work, extras[id(mask)], predicted)
         return planned_tasks
 
     def check(self, update: ClientUpdate) -> None:
-        """Refuse anything but what the rule sends of what the device was to train."""
+        """Refuse anything but what the rule sends for the planned submodel."""
         self.uplink.check(update)
 
     def movement(self, update: ClientUpdate) -> float:
-        """Return how far the contribution moves its part."""
+        """Return how far the update moves its submodel."""
         return movement(self.uplink.values(update))
 
     def combine(self, model: Model, updates: ClientUpdates, round_context: RoundContext) -> Model:
-        """Average the new values."""
-        return replace(model, weights=average(self.averaging, model, MappedUpdates(self.uplink.values, updates)))
+        """Aggregate the new values."""
+        return replace(model, weights=aggregate(self.averaging, model, MappedUpdates(self.uplink.values, updates)))
 
     def explain(
         self, model: Model, participants: Sequence[Participant], round_context: RoundContext
@@ -110,10 +110,10 @@ class AveragingStrategy(ABC):
         """Return the leading channels."""
         return widest(model.graph, lambda cost: cost.parameters <= fraction * model.graph.parameters, multiple=1)
 
-    def _rounds(
+    def _estimates(
         self, model: Model, participants: Sequence[Participant], round_context: RoundContext
     ) -> dict[str, RoundEstimate]:
-        return estimates_of(model.graph, participants, round_context, self.assumed_samples, self.models)
+        return round_estimates(model.graph, participants, round_context, self.assumed_samples, self.models)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,14 +126,18 @@ class FineTunedStrategy(AveragingStrategy):
         self, model: Model, participants: Sequence[Participant], round_context: RoundContext
     ) -> Mapping[str, PlannedTask]:
         """Let every device fine-tune its submodel."""
-        rounds = self._rounds(model, participants, round_context)
-        return fine_tuning(
-            self.personal, self.descent, rounds, shared(self.parts(model, rounds, round_context)), round_context
+        estimates = self._estimates(model, participants, round_context)
+        return fine_tuning_tasks(
+            self.personal,
+            self.descent,
+            estimates,
+            share_equal_masks(self.submodels(model, estimates, round_context)),
+            round_context,
         )
 
 
-def shared(masks: Mapping[str, Mask]) -> dict[str, Mask]:
-    """Return the masks with equal ones being one object, whose digest and selectors are then computed once."""
+def share_equal_masks(masks: Mapping[str, Mask]) -> dict[str, Mask]:
+    """Return the masks with equal masks as one object, so that its digest and selectors are computed once."""
     known: dict[object, Mask] = {}
     return {device: known.setdefault(_key(mask), mask) for device, mask in masks.items()}
 
@@ -145,7 +149,7 @@ def _key(mask: Mask) -> object:
 
 @dataclass(frozen=True, slots=True)
 class MappedUpdates:
-    """Contributions that are changed as their turn comes, such as from what was on the wire to new values."""
+    """Updates that are transformed one by one when they are loaded, such as from the wire to new values."""
 
     changed: Callable[[ClientUpdate], ClientUpdate]
     client_updates: ClientUpdates

@@ -1,7 +1,7 @@
-"""What strategies share whose parts follow from settings alone: channels, frozen layers and the uplink, in any mixture.
+"""Base class of strategies whose channels, frozen layers and uplink are settings, in any combination.
 
-Each of the three is a setting of its own (`widths.py`, `freezing.py`, `uplinks.py`), and none knows of the others. A
-strategy names the three with the defaults of its paper; what it does beyond them is in its own file.
+Each of the three is a setting of its own (`widths.py`, `freezing.py`, `uplink_choice.py`), independent of the others. A
+strategy sets their defaults as in its paper; what it does beyond them is in its own file.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from edgefl.masks import Mask, Weights
 from edgefl.model_graph import ModelGraph
 from edgefl.strategies.averaging_strategy import FineTunedStrategy
-from edgefl.strategies.freezing import Freezing, Frozen, body_of
+from edgefl.strategies.freezing import Freezing, FrozenLayers, body_of
 from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.strategy import Model, Participant, RoundContext
 from edgefl.strategies.uplink import Uplink
-from edgefl.strategies.uplinks import UplinkChoice
+from edgefl.strategies.uplink_choice import UplinkChoice
 from edgefl.strategies.widths import Widths
 
 __all__ = ["ComposableStrategy"]
@@ -22,7 +22,7 @@ __all__ = ["ComposableStrategy"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposableStrategy(FineTunedStrategy):
-    """A strategy that averages parts, which its settings choose."""
+    """A strategy that averages submodels, which its settings choose."""
 
     widths: Widths = field(default_factory=Widths)
     freezing: Freezing = field(default_factory=Freezing)
@@ -30,23 +30,25 @@ class ComposableStrategy(FineTunedStrategy):
 
     @property
     def uplink(self) -> Uplink:
-        """What the settings say."""
-        return self.uplinks.made(self.descent)
+        """The uplink that the settings choose."""
+        return self.uplinks.build(self.descent)
 
     def begin(self, graph: ModelGraph, weights: Weights) -> Model:
-        """Start from the weights as they are; a model that is all head has nothing to freeze it for."""
-        if self.freezing.frozen is not Frozen.NONE:
+        """Start from the weights as they are; refuse to freeze the head of a model that is all head."""
+        if self.freezing.frozen is not FrozenLayers.NONE:
             body_of(graph)
         return FineTunedStrategy.begin(self, graph, weights)
 
-    def parts(
-        self, model: Model, rounds: Mapping[str, RoundEstimate], round_context: RoundContext
+    def submodels(
+        self, model: Model, estimates: Mapping[str, RoundEstimate], round_context: RoundContext
     ) -> Mapping[str, Mask]:
-        """Give every device the part that it can train in time; leave out those that can train none."""
-        return self.freezing.parts(self.widths, rounds, round_context).masks
+        """Give every device the submodel that it can train in time; leave out devices that can train none."""
+        return self.freezing.submodels(self.widths, estimates, round_context).masks
 
     def explain(
         self, model: Model, participants: Sequence[Participant], round_context: RoundContext
     ) -> Mapping[str, float]:
-        """Return what the freezing planner has to say about its plan; nothing where nothing is planned."""
-        return self.freezing.parts(self.widths, self._rounds(model, participants, round_context), round_context).figures
+        """Return the figures of the freezing planner; empty if nothing is planned."""
+        return self.freezing.submodels(
+            self.widths, self._estimates(model, participants, round_context), round_context
+        ).figures

@@ -1,8 +1,8 @@
 """The uplink of post-training compression: devices train as usual, and send an approximation of what training added.
 
 Devices train by the rule `compressed_sgd`; `edgefl.local_rules.compression` has the compressors and their papers. Here
-payloads become new values again: what the device was given, and the update that they mean. Matrices and kernels are
-compressed; norms, biases and running statistics come as new values.
+payloads become new values again: what the device was given, plus the update that they stand for. Matrices and kernels
+are compressed; norms, biases and running statistics come as new values.
 """
 
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from edgefl.local_rules.compression import SignScale
 from edgefl.local_rules.descent import NotNegative
 from edgefl.strategies.strategy import ClientUpdate
 from edgefl.strategies.update_checks import check_mask_kept, check_values
-from edgefl.strategies.uplink import settings_for, updated
+from edgefl.strategies.uplink import add_change, rule_settings
 from edgefl.values import RuleSettings, check_fields
 from edgefl.wire import Payload
 
@@ -22,7 +22,7 @@ __all__ = ["CompressedUplink", "CompressionSettings"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressionSettings:
-    """What each compressor can be told; the others do not read it."""
+    """The settings of the compressors; each reads its own."""
 
     sign_scale: SignScale = SignScale.MAXIMUM
     """The scale of stochastic signs."""
@@ -31,13 +31,13 @@ class CompressionSettings:
     sent_share: Share = 0.03
     """The share of a tensor's entries that Top-k and random subsampling send."""
     subsample_unbiased: bool = True
-    """Whether random subsampling scales what it sends up for what it does not."""
+    """Whether random subsampling scales up what it sends to make up for what it does not."""
 
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def made(self, descent: Descent, compressor: Compression) -> "CompressedUplink":
-        """Return the uplink of devices that train in this way."""
+    def build(self, descent: Descent, compressor: Compression) -> "CompressedUplink":
+        """Return the uplink of devices that train with this descent."""
         rule = CompressedSgd(
             descent=descent,
             compressor=compressor,
@@ -57,24 +57,24 @@ class CompressedUplink:
 
     @property
     def rule(self) -> RuleSettings:
-        """Gradient descent with compression."""
-        return settings_for(self.local)
+        """The rule `compressed_sgd`."""
+        return rule_settings(self.local)
 
     def check(self, update: ClientUpdate) -> None:
-        """Refuse anything but what the compressor makes of matrices and kernels, and new values of the rest."""
+        """Refuse anything but the compressor's payloads of matrices and kernels, and new values of the rest."""
         mask, tensors = update.mask, update.tensors
         check_mask_kept(update)
         check_values(mask, tensors, instead=self.local.expected(mask))
         self.local.check(mask, tensors)
 
     def values(self, update: ClientUpdate) -> ClientUpdate:
-        """Add the update that the payloads mean to what the device was given."""
+        """Add the update that the payloads stand for to what the device was given."""
         mask = update.mask
         updates = self.local.expand(mask, update.tensors, update.seed)
         tensors: dict[str, Payload] = {}
         for name in mask.trained_tensors:
             if name in updates:
-                tensors[name] = updated(update, name, updates.pop(name))
+                tensors[name] = add_change(update, name, updates.pop(name))
             else:
                 tensors[name] = update.tensors[name]
         return replace(update, tensors=tensors)

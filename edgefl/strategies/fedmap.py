@@ -1,28 +1,29 @@
-"""Strategy `fedmap`: a probabilistic mask that yields a submodel of any size, and the weights to go with it, in turns.
+"""Strategy `fedmap`: learns a probabilistic mask that yields a submodel of any size and, in turns, its weights.
 
 "One Training Fits All: Addressing Model-Heterogeneity Federated Learning via Architecture Probing" (FedMAP), Algorithms
 1 and 3. (Another paper is called FedMap: it prunes by magnitude.) Rounds come in phases, a mask phase first:
 
-mask phase      the weights stay. Devices get a probability for every entry of the mask, learn on their own data which
-                entries they want (rule `probabilistic_masks`), and send how often they drew each. `mask_posterior.py`
-                is what the coordinator makes of it (Eq. 9).
-weight phase    the probabilities stay. Every device gets a mask of its own, drawn from them to fit its capacity, trains
-                what the mask holds, and each coordinate is averaged over those that held it (section 3, `Agg`).
+mask phase: the weights do not change. Devices get a probability for every entry of the mask, learn on their own data
+which entries they want (rule `probabilistic_masks`), and send how often they drew each. `mask_posterior.py` is what the
+coordinator makes of it (Eq. 9).
 
-With granularity "weight", the paper's, a mask leaves single weights out. Engines work on whole arrays all the same, so
-a device must be able to train the whole model in time, and its capacity is the `weight_density` of its budget. With
+weight phase: the probabilities do not change. Every device gets a mask of its own, drawn from them to fit its capacity,
+trains what the mask holds, and each coordinate is averaged over the devices that held it (section 3, `Agg`).
+
+With granularity "weight", the paper's, a mask leaves single weights out. Engines still work on whole arrays, so a
+device must be able to train the whole model in time, and its capacity is the `weight_density` of its budget. With
 "channel", ours, masks are over channels, and what a device trains is cut out and really smaller.
 
 What the paper leaves open, and what is done here:
 - lambda, tau and eta_m are not given. They are the settings `prior`, `mask_rounds` with `weight_rounds`, and
-  `mask_rate`; K, how many steps a device makes, is the federation's work. Devices report their rate and capacity.
+  `mask_rate`; K, the number of a device's steps, is the federation's work. Devices report their rate and capacity.
 - Algorithm 1 resets alpha and beta every tau rounds, and Algorithm 3 calls it for tau rounds at a time. So they are
-  reset in the first round of every mask phase, after devices have learned from the p of before it: p goes on, and the
-  counts begin anew.
+  reset in the first round of every mask phase, after devices have learned from the p before it: p continues, and the
+  counts start again.
 - A device of capacity 1 never draws. It counts as one draw of all ones.
 - Section 3 subtracts the average of (new - old), which would climb the loss; Algorithm 3 has the right sign.
 - Eq. 2's global rates need to know all devices' masks; `server_rate` is one number.
-- A drawn submodel that a device cannot train in time, because its channels are dear ones, is replaced by the most
+- A drawn submodel that a device cannot train in time, because its channels are expensive ones, is replaced by the most
   probable one of its capacity.
 """
 
@@ -43,26 +44,26 @@ from edgefl.model_graph import ModelGraph, TensorRole
 from edgefl.noise import derive
 from edgefl.strategies.aggregation import AggregationSettings, UpdateWeighting
 from edgefl.strategies.averaging_strategy import FineTunedStrategy
-from edgefl.strategies.capacities import Submodels, capacities_of
+from edgefl.strategies.capacities import CapacitySubmodels, parse_capacities
 from edgefl.strategies.mask_posterior import (
     add_counts,
     check_counts,
-    first_belief,
+    initial_belief,
     probabilities,
     sent_probabilities,
 )
 from edgefl.strategies.round_estimate import RoundEstimate
-from edgefl.strategies.running_mean import applied
+from edgefl.strategies.running_mean import apply_change
 from edgefl.strategies.strategy import ClientUpdate, ClientUpdates, Model, Participant, PlannedTask, RoundContext
 from edgefl.strategies.update_checks import check_mask_kept
-from edgefl.strategies.uplink import NewValues, Uplink, settings_for
-from edgefl.strategies.uplinks import Sent
+from edgefl.strategies.uplink import Uplink, ValuesUplink, rule_settings
+from edgefl.strategies.uplink_choice import UplinkKind
 from edgefl.values import Dimension, FieldError, PositiveCount, Prediction, Quantity
 
 __all__ = ["FedMAP"]
 
 _MASK_RATES = {Granularity.WEIGHT: 1000.0, Granularity.CHANNEL: 10.0}
-"""What worked best on a small network for digits. The gradient of a weight's score is tiny, that of a channel's a sum
+"""The best rates on a small network for digits. The gradient of a weight's score is tiny, that of a channel's a sum
 over hundreds of weights. Rates ten times smaller learn little, and ten times larger ones learn noise."""
 Prior = Annotated[float, Quantity(Dimension.NUMBER, "a number above 1", "2", low=1.001, high=1e6)]
 
@@ -76,46 +77,46 @@ class FedMAP(FineTunedStrategy):
     """How weights are trained."""
     granularity: Granularity = Granularity.WEIGHT
     capacities: str = "1, 0.25, 0.0625, 0.015625"
-    """What share of the model a device may have: the largest of these that fits it, or 'any'."""
+    """The share of the model that a device may have: the largest of these that fits it, or 'any'."""
     mask_rounds: PositiveCount = 5
-    """tau: the rounds of a mask phase."""
+    """tau: the number of rounds of a mask phase."""
     weight_rounds: PositiveCount = 5
-    """The rounds of a weight phase."""
+    """The number of rounds of a weight phase."""
     prior: Prior = 2.0
-    """lambda: what alpha and beta begin with."""
+    """lambda: the initial alpha and beta."""
     mask_rate: Positive | None = field(default=None, metadata={"absent": "by granularity"})
     """eta_m: the learning rate of the scores behind the probabilities."""
     gradient: Gradient = Gradient.PAPER
     max_draws: Draws = 64
-    """After so many draws that do not fit, the most probable entries are taken."""
+    """After this many draws that do not fit, the most probable entries are taken."""
     drawing: Extraction = Extraction.SAMPLE
-    """How the submodels of a weight phase come out of the probabilities (Algorithm 3, line 6)."""
+    """How the submodels of a weight phase are extracted from the probabilities (Algorithm 3, line 6)."""
     extraction: Extraction = Extraction.TOP
-    """How a submodel comes out of the last model (section 5.2)."""
+    """How a submodel is extracted from the last model (section 5.2)."""
     server_rate: Positive = 1.0
-    """eta_s: how far the model goes towards the average."""
-    sent: Sent = Sent.VALUES
+    """eta_s: how far the model moves towards the average."""
+    sent: UplinkKind = UplinkKind.VALUES
     averaging: AggregationSettings = field(default_factory=lambda: AggregationSettings(weighing=UpdateWeighting.EQUAL))
 
     def check_settings(self) -> None:
-        """Raise a `FieldError` if settings contradict each other."""
-        capacities_of(self.capacities)
-        if self.sent is not Sent.VALUES:
+        """Check the capacities, and refuse any other uplink."""
+        parse_capacities(self.capacities)
+        if self.sent is not UplinkKind.VALUES:
             raise FieldError(
-                f"is {self.sent.value!r}, and FedMAP's devices send counts in a mask phase and new values in a weight "
-                "phase: its masks are drawn anew every round, and no other uplink knows them",
+                f"is {self.sent.value!r}, but FedMAP's devices send counts in a mask phase and new values in a weight "
+                "phase: its masks are drawn again every round, and no other uplink supports that",
                 fix="Leave it out",
                 path=("sent",),
             )
 
     @property
     def uplink(self) -> Uplink:
-        """What comes up in a weight phase; of masks over single weights, the held ones alone."""
+        """The uplink of a weight phase; with masks over single weights, only the held ones are sent."""
         weights = self.granularity is Granularity.WEIGHT
-        return NewValues.by_descent(self.descent, Codec.SPARSE if weights else Codec.DENSE)
+        return ValuesUplink.by_descent(self.descent, Codec.SPARSE if weights else Codec.DENSE)
 
     def learns_masks(self, number: int) -> bool:
-        """Say whether a round is in a mask phase."""
+        """Return whether a round is in a mask phase."""
         return number % (self.mask_rounds + self.weight_rounds) < self.mask_rounds
 
     def begin(self, graph: ModelGraph, weights: Weights) -> Model:
@@ -124,10 +125,10 @@ class FedMAP(FineTunedStrategy):
         shapes = self._shapes(full_mask(graph))
         if not shapes:
             raise MaskError(
-                f"model {graph.name!r} has nothing that a mask of granularity {self.granularity.value!r} is over",
+                f"model {graph.name!r} has no entries for a mask of granularity {self.granularity.value!r}",
                 fix="Choose the other granularity, or another strategy.",
             )
-        return replace(model, state=first_belief(shapes, self.prior))
+        return replace(model, state=initial_belief(shapes, self.prior))
 
     def plan(
         self, model: Model, participants: Sequence[Participant], round_context: RoundContext
@@ -135,36 +136,36 @@ class FedMAP(FineTunedStrategy):
         """Let devices learn masks, or give each a submodel to train."""
         if not self.learns_masks(round_context.round):
             return FineTunedStrategy.plan(self, model, participants, round_context)
-        rounds = self._rounds(model, participants, round_context)
-        submodels = self._submodels(model, round_context.seed)
-        extras = sent_probabilities(submodels.p)
+        estimates = self._estimates(model, participants, round_context)
+        by_capacity = self._capacity_submodels(model, round_context.seed)
+        extras = sent_probabilities(by_capacity.p)
         planned_tasks: dict[str, PlannedTask] = {}
-        for device, capacity in self._capacities(submodels, rounds).items():
+        for device, capacity in self._capacities(by_capacity, estimates).items():
             rule = self._rule(capacity)
-            predicted = _probing(rounds[device], submodels, capacity, rule)
-            limit = rounds[device].participant.budget.peak_bytes
+            predicted = _mask_phase_prediction(estimates[device], by_capacity, capacity, rule)
+            limit = estimates[device].participant.budget.peak_bytes
             if limit is None or predicted.peak_bytes is None or predicted.peak_bytes <= limit:
-                part = submodels.top(capacity)
+                top = by_capacity.top(capacity)
                 planned_tasks[device] = PlannedTask(
-                    submodels.whole, settings_for(rule), round_context.work, extras, predicted, part
+                    by_capacity.whole, rule_settings(rule), round_context.work, extras, predicted, top
                 )
         return planned_tasks
 
-    def parts(
-        self, model: Model, rounds: Mapping[str, RoundEstimate], round_context: RoundContext
+    def submodels(
+        self, model: Model, estimates: Mapping[str, RoundEstimate], round_context: RoundContext
     ) -> Mapping[str, Mask]:
-        """Draw every device a submodel of its capacity; at the end, it gets the one to keep."""
-        submodels = self._submodels(model, round_context.seed)
+        """Draw a submodel of its capacity for every device; at the end, extract the one to keep."""
+        by_capacity = self._capacity_submodels(model, round_context.seed)
         method = self.drawing if round_context.round < round_context.rounds else self.extraction
-        parts: dict[str, Mask] = {}
-        for device, capacity in self._capacities(submodels, rounds).items():
-            top = submodels.top(capacity)
+        chosen: dict[str, Mask] = {}
+        for device, capacity in self._capacities(by_capacity, estimates).items():
+            top = by_capacity.top(capacity)
             if method is Extraction.SAMPLE:
-                drawn = submodels.drawn(capacity, derive(round_context.seed, "part", device), max_draws=self.max_draws)
-                top = drawn if submodels.fits(rounds[device], drawn, capacity) else top
+                drawn = by_capacity.draw(capacity, derive(round_context.seed, "part", device), max_draws=self.max_draws)
+                top = drawn if by_capacity.fits(estimates[device], drawn, capacity) else top
             if top is not None:
-                parts[device] = top
-        return parts
+                chosen[device] = top
+        return chosen
 
     def check(self, update: ClientUpdate) -> None:
         """Refuse anything but counts from a device that learned a mask, or new values from one that trained."""
@@ -177,22 +178,22 @@ class FedMAP(FineTunedStrategy):
         return None
 
     def movement(self, update: ClientUpdate) -> float:
-        """Return how far the weights move: counts move none."""
+        """Return how far the weights move: counts do not move them."""
         return 0.0 if _mask_rule(update) is not None else FineTunedStrategy.movement(self, update)
 
     def combine(self, model: Model, updates: ClientUpdates, round_context: RoundContext) -> Model:
-        """Add counts to what is believed about masks, and average new values.
+        """Add counts to the belief about masks, and average new values.
 
         In a buffered federation a round may get both: late counts of the mask phase, early values of the next.
         """
         learned = sum(update.rule.name == ProbabilisticMasks.name for update in updates)
-        counts = _Of(updates, learned, masks=True)
-        values = _Of(updates, len(updates) - learned, masks=False)
+        counts = _PhaseUpdates(updates, learned, masks=True)
+        values = _PhaseUpdates(updates, len(updates) - learned, masks=False)
         if len(counts):
-            model = replace(model, state=self._learned(model, counts, round_context))
+            model = replace(model, state=self._updated_belief(model, counts, round_context))
         if len(values):
             averaged = FineTunedStrategy.combine(self, model, values, round_context).weights
-            model = replace(model, weights=self._towards(model, averaged))
+            model = replace(model, weights=self._server_step(model, averaged))
         return model
 
     def extract(self, model: Model, fraction: float, seed: int) -> Mask:
@@ -207,9 +208,9 @@ class FedMAP(FineTunedStrategy):
             capacity = (fraction * model.graph.parameters - always) / masked
             if capacity * masked < 1:
                 raise MaskError(
-                    f"norms and biases alone are {always / model.graph.parameters:.2%} of the parameters, and "
-                    f"{fraction:.2%} was asked for",
-                    fix="Ask for a larger share.",
+                    f"norms and biases alone are {always / model.graph.parameters:.2%} of the parameters, but "
+                    f"{fraction:.2%} was requested",
+                    fix="Request a larger share.",
                 )
         return extract(
             whole,
@@ -232,32 +233,32 @@ class FedMAP(FineTunedStrategy):
         )
 
     def _shapes(self, whole: Mask) -> dict[str, tuple[int, ...]]:
-        """Return the entries of the mask by name, at the size of the whole model."""
+        """Return the shapes of the mask's entries by name, at the size of the whole model."""
         if self.granularity is Granularity.CHANNEL:
             return {group.name: (whole.widths[group.name],) for group in prunable_groups(whole)}
         return {name: whole.shapes[name] for name in maskable_tensors(whole)}
 
-    def _submodels(self, model: Model, seed: int) -> Submodels:
+    def _capacity_submodels(self, model: Model, seed: int) -> CapacitySubmodels:
         p = probabilities(model.state)
-        return Submodels(full_mask(model.graph), p, self.granularity, derive(seed, "submodels"))
+        return CapacitySubmodels(full_mask(model.graph), p, self.granularity, derive(seed, "submodels"))
 
-    def _capacities(self, submodels: Submodels, rounds: Mapping[str, RoundEstimate]) -> dict[str, float]:
-        levels = capacities_of(self.capacities)
-        found = {device: submodels.largest(one, levels) for device, one in rounds.items()}
+    def _capacities(self, by_capacity: CapacitySubmodels, estimates: Mapping[str, RoundEstimate]) -> dict[str, float]:
+        levels = parse_capacities(self.capacities)
+        found = {device: by_capacity.largest(estimate, levels) for device, estimate in estimates.items()}
         return {device: capacity for device, capacity in found.items() if capacity is not None}
 
-    def _learned(self, model: Model, counts: "_Of", round_context: RoundContext) -> dict[str, Array]:
+    def _updated_belief(self, model: Model, counts: "_PhaseUpdates", round_context: RoundContext) -> dict[str, Array]:
         """Return the belief after a round (Algorithm 1, lines 14 to 17)."""
         first = round_context.round % (self.mask_rounds + self.weight_rounds) == 0
         if first:
-            belief = first_belief(self._shapes(full_mask(model.graph)), self.prior)
+            belief = initial_belief(self._shapes(full_mask(model.graph)), self.prior)
         else:
             belief = {name: array.copy() for name, array in model.state.items()}
         for update in counts:
             add_counts(belief, update.tensors, update.trust)
         return belief
 
-    def _towards(self, model: Model, averaged: Weights) -> Weights:
+    def _server_step(self, model: Model, averaged: Weights) -> Weights:
         """Return the weights after a step of `server_rate` (Algorithm 3, line 15); statistics are the average."""
         if self.server_rate == 1:
             return averaged
@@ -266,13 +267,13 @@ class FedMAP(FineTunedStrategy):
             now = model.weights[tensor.name]
             if tensor.role is not TensorRole.STATISTIC and tensor.dtype.startswith("float"):
                 change = (averaged[tensor.name] - now) * now.dtype.type(self.server_rate)
-                weights[tensor.name] = applied(tensor, now, change)
+                weights[tensor.name] = apply_change(tensor, now, change)
         return weights
 
 
 @dataclass(frozen=True, slots=True)
-class _Of:
-    """The contributions of one phase, one at a time."""
+class _PhaseUpdates:
+    """The updates of one phase, one at a time."""
 
     client_updates: ClientUpdates
     count: int
@@ -289,18 +290,20 @@ class _Of:
 
 
 def _mask_rule(update: ClientUpdate) -> ProbabilisticMasks | None:
-    """Return what a device was told that learned a mask; None for one that trained weights."""
+    """Return the rule of a device that learned a mask; None for one that trained weights."""
     if update.rule.name != ProbabilisticMasks.name:
         return None
     rule = rule_of(update.rule)
     return rule if isinstance(rule, ProbabilisticMasks) else None
 
 
-def _probing(round_: RoundEstimate, submodels: Submodels, capacity: float, rule: ProbabilisticMasks) -> Prediction:
-    """Return what learning a mask will take: steps with submodels of a capacity, and the whole model in memory."""
-    whole, top = submodels.whole, submodels.top(capacity) or submodels.whole
-    predicted = round_.prediction(top)
+def _mask_phase_prediction(
+    estimate: RoundEstimate, by_capacity: CapacitySubmodels, capacity: float, rule: ProbabilisticMasks
+) -> Prediction:
+    """Return the prediction for learning a mask: steps with submodels of a capacity, and the whole model in memory."""
+    whole, top = by_capacity.whole, by_capacity.top(capacity) or by_capacity.whole
+    predicted = estimate.prediction(top)
     if predicted.peak_bytes is None:
         return predicted
-    beside = whole.cost.parameter_bytes - round_.cost(top).parameter_bytes + rule.extra_bytes(whole)
+    beside = whole.cost.parameter_bytes - estimate.cost(top).parameter_bytes + rule.extra_bytes(whole)
     return replace(predicted, peak_bytes=predicted.peak_bytes + beside)

@@ -1,8 +1,8 @@
-"""Strategy `fedmrn`: devices learn which random noise to add to the model, and send one bit a weight.
+"""Strategy `fedmrn`: devices learn which random noise to add to the model, and send one bit per weight.
 
 Li et al., "Masked Random Noise for Communication-Efficient Federated Learning" (FedMRN), ACM MM 2024. It is federated
-averaging with another uplink, and nothing else: parts of any width, frozen layers and every average go with it. Where
-devices hold different parts, the mean of Eq. 5 is over those that held and trained the coordinate.
+averaging with another uplink, and nothing else: submodels of any width, frozen layers and every average go with it. If
+devices hold different submodels, the mean of Eq. 5 is over those that held and trained the coordinate.
 
 Defaults are those of section 5.1.4: noise uniform in [-0.01, 0.01) with binary masks and in [-0.005, 0.005) with signed
 ones, plain SGD. The learning rate is one of those that were tried there: 0.1, where FedAvg has 0.03.
@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from edgefl.local_rules import Descent
 from edgefl.strategies.composable_strategy import ComposableStrategy
-from edgefl.strategies.uplinks import Sent, UplinkChoice
+from edgefl.strategies.uplink_choice import UplinkChoice, UplinkKind
 
 __all__ = ["FedMRN"]
 
@@ -24,8 +24,8 @@ class FedMRN(ComposableStrategy):
 
     name: ClassVar[str] = "fedmrn"
     descent: Descent = field(default_factory=lambda: Descent(learning_rate=0.1))
-    uplinks: UplinkChoice = field(default_factory=lambda: UplinkChoice(sent=Sent.MASKED_NOISE))
+    uplinks: UplinkChoice = field(default_factory=lambda: UplinkChoice(sent=UplinkKind.MASKED_NOISE))
 
     def check_settings(self) -> None:
-        """Raise a `FieldError` if settings contradict each other."""
-        self.uplinks.must_be(Sent.MASKED_NOISE, self.name)
+        """Refuse any other uplink."""
+        self.uplinks.check_only(UplinkKind.MASKED_NOISE, self.name)

@@ -1,23 +1,24 @@
-"""Strategy `fedpm`: weights are random and stay so; devices learn which of them to keep, and send one bit a weight.
+"""Strategy `fedpm`: weights are random and never change; devices learn which to keep, and send one bit per weight.
 
 Isik et al., "Sparse Random Networks for Communication-Efficient Federated Learning" (FedPM), ICLR 2023. The coordinator
-holds a probability theta for every weight. Devices learn on from it (rule `sampled_masks`) and send a draw m. What is
-believed about a weight is a Beta distribution, alpha and beta, both lambda_0 whenever counting begins anew; a device
+holds a probability theta for every weight. Devices learn on from it (rule `sampled_masks`) and send a draw m. The
+belief about a weight is a Beta distribution, alpha and beta, both lambda_0 whenever counting starts again; a device
 adds its draw, and theta is the mode of the distribution:
 
     alpha += m      beta += 1 - m       theta = (alpha - 1) / (alpha + beta - 2)            Bayesian aggregation
 
-Defaults are those of the authors' code. There lambda_0 is 1 and counting begins anew every round, so theta is the mean
-of the draws; where few devices take part in a round, count on for several (`reset_every`). A draw counts as
+Defaults are those of the authors' code. There lambda_0 is 1 and counting starts again every round, so theta is the mean
+of the draws; if few devices take part in a round, continue counting for several (`reset_every`). A draw counts as
 `draw_margin` or 1 - `draw_margin`, so that nothing becomes certain. First thetas are sigmoids of normal numbers. Every
-device counts the same; here one with an old model counts less, and where parts differ, a weight is counted over those
-that held it. One that nobody held keeps its theta.
+device counts equally; here one with an old model counts less, and if submodels differ, a weight is counted over the
+devices that held it. A weight that no device held keeps its theta.
 
 A model that predicts needs a mask. The authors test with draws, so the weights of a round's model, which the
-coordinator evaluates and hands on, are the random ones times one draw; `served_mask` = 'likely' keeps those above one
+coordinator evaluates and hands out, are the random ones times one draw; `served_mask` = 'likely' keeps those above one
 half instead. A device's own model has the draw that it sent.
 
-Norms, biases and statistics are no random weights: they are trained, sent in full and averaged (`AggregationSettings`).
+Norms, biases and statistics are not random weights: they are trained, sent in full and averaged
+(`AggregationSettings`).
 """
 
 import math
@@ -31,18 +32,18 @@ import numpy as np
 from edgefl.local_rules import Descent, SampledMasks
 from edgefl.local_rules.descent import Positive, weight_tensors
 from edgefl.local_rules.mask_generation import sigmoid
-from edgefl.local_rules.sampled_masks import drawn, random_weights
+from edgefl.local_rules.sampled_masks import draw_mask, random_weights
 from edgefl.masks import Array, Mask, Weights, add_at, check_weights, full_mask, gather
 from edgefl.model_graph import ModelGraph
 from edgefl.noise import derive, unit
-from edgefl.strategies.aggregation import average
+from edgefl.strategies.aggregation import aggregate
 from edgefl.strategies.averaging_strategy import FineTunedStrategy, MappedUpdates
-from edgefl.strategies.freezing import Frozen
+from edgefl.strategies.freezing import FrozenLayers
+from edgefl.strategies.one_bit_uplinks import SampledMaskUplink
 from edgefl.strategies.round_estimate import RoundEstimate
-from edgefl.strategies.sampled_mask_uplink import SampledMaskUplink
 from edgefl.strategies.strategy import ClientUpdate, ClientUpdates, Model, RoundContext
 from edgefl.strategies.uplink import Uplink
-from edgefl.strategies.uplinks import Sent
+from edgefl.strategies.uplink_choice import UplinkKind
 from edgefl.strategies.widths import Widths
 from edgefl.values import Count, Dimension, FieldError, PositiveCount, Quantity
 from edgefl.wire import Bits
@@ -56,7 +57,7 @@ Margin = Annotated[float, Quantity(Dimension.NUMBER, "a small probability", "0.0
 
 
 class Posterior(StrEnum):
-    """What theta is of a Beta distribution."""
+    """Which value of a Beta distribution theta is."""
 
     MODE = "mode"
     MEAN = "mean"
@@ -69,7 +70,7 @@ class ServedMask(StrEnum):
     DRAWN = "drawn"
     """Each with its probability."""
     LIKELY = "likely"
-    """Those whose probability is above one half."""
+    """Those with a probability above one half."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,34 +83,34 @@ class FedPM(FineTunedStrategy):
     score_rate: Positive = 0.1
     """Adam's learning rate for the scores of weights."""
     weight_seed: Count = 0
-    """The source of the random weights."""
+    """The seed of the random weights."""
     weight_gain: Positive = math.e
     """The size of a weight times the square root of its fan-in; Kaiming's is the square root of 2."""
     prior: Prior = 1.0
-    """lambda_0: what alpha and beta begin with."""
+    """lambda_0: the initial alpha and beta."""
     posterior: Posterior = Posterior.MODE
     draw_margin: Margin = 0.01
-    """How far from 0 and 1 a device's draw is counted."""
+    """The distance from 0 and 1 at which a device's draw is counted."""
     reset_every: PositiveCount = 1
-    """Rounds after which counting begins anew."""
+    """The number of rounds after which counting starts again."""
     served_mask: ServedMask = ServedMask.DRAWN
     widths: Widths = field(default_factory=Widths)
-    frozen: Frozen = Frozen.NONE
-    sent: Sent | None = field(default=None, metadata={"absent": "one bit a weight"})
-    """These two are here to say why they cannot be chosen."""
+    frozen: FrozenLayers = FrozenLayers.NONE
+    sent: UplinkKind | None = field(default=None, metadata={"absent": "one bit a weight"})
+    """These two exist only to explain why they cannot be chosen."""
 
     def check_settings(self) -> None:
-        """Raise a `FieldError` if settings contradict each other."""
-        if self.frozen is not Frozen.NONE:
+        """Refuse frozen layers and any other uplink."""
+        if self.frozen is not FrozenLayers.NONE:
             raise FieldError(
-                f"is {self.frozen.value!r}, and in FedPM no weight is ever trained: what would be frozen is a random "
+                f"is {self.frozen.value!r}, but in FedPM no weight is ever trained: freezing would keep a random "
                 "mask of random weights",
                 fix="Leave it out, or choose the strategy fedavg",
                 path=("frozen",),
             )
         if self.sent is not None:
             raise FieldError(
-                f"is {self.sent.value!r}, and FedPM's devices train no weights: what they can send is their mask",
+                f"is {self.sent.value!r}, but FedPM's devices train no weights: they can only send their mask",
                 fix="Leave it out, or choose the strategy fedavg",
                 path=("sent",),
             )
@@ -126,20 +127,20 @@ class FedPM(FineTunedStrategy):
             )
         )
 
-    def parts(
-        self, model: Model, rounds: Mapping[str, RoundEstimate], round_context: RoundContext
+    def submodels(
+        self, model: Model, estimates: Mapping[str, RoundEstimate], round_context: RoundContext
     ) -> Mapping[str, Mask]:
-        """Give every device the part that it can train in time; leave out those that can train none."""
-        return self.widths.masks(rounds, round_context)
+        """Give every device the submodel that it can train in time; leave out devices that can train none."""
+        return self.widths.masks(estimates, round_context)
 
     def extras(self, model: Model, mask: Mask, round_context: RoundContext) -> Weights:
-        """Send the probabilities of the part."""
+        """Send the probabilities of the submodel."""
         names = weight_tensors(mask)
         thetas = gather(mask, {name: model.state[_P + name] for name in names}, names)
         return {_P + name: theta for name, theta in thetas.items()}
 
     def begin(self, graph: ModelGraph, weights: Weights) -> Model:
-        """Put random weights in the place of all matrices and kernels; the rest starts as it is."""
+        """Replace all matrices and kernels by random weights; the rest starts as it is."""
         check_weights(graph, weights)
         thetas = {name: _first_theta(graph, name, self.weight_seed) for name in weight_tensors(full_mask(graph))}
         served = self._served(graph, thetas, derive(self.weight_seed, "served"))
@@ -152,7 +153,7 @@ class FedPM(FineTunedStrategy):
             self._count(belief, update)
             del update  # or it would be in memory together with the next one
         thetas = {name: self._theta(model, belief, name) for name in weight_tensors(full_mask(model.graph))}
-        weights = average(self.averaging, model, MappedUpdates(_without_bits, updates))
+        weights = aggregate(self.averaging, model, MappedUpdates(_without_bits, updates))
         served = self._served(model.graph, thetas, derive(round_context.seed, "served"))
         counted = belief if self.reset_every > 1 else {}
         return Model(model.graph, {**weights, **served}, {_P + name: p for name, p in thetas.items()} | counted)
@@ -190,7 +191,7 @@ class FedPM(FineTunedStrategy):
         """Return the random weights that the model of a round keeps."""
         whole, found = full_mask(graph), {}
         for name, theta in thetas.items():
-            kept = drawn(theta, derive(seed, name)) if self.served_mask is ServedMask.DRAWN else theta > 0.5
+            kept = draw_mask(theta, derive(seed, name)) if self.served_mask is ServedMask.DRAWN else theta > 0.5
             found[name] = random_weights(whole, name, self.weight_seed, self.weight_gain) * kept
         return found
 
@@ -204,6 +205,6 @@ def _first_theta(graph: ModelGraph, tensor: str, seed: int) -> Array:
 
 
 def _without_bits(update: ClientUpdate) -> ClientUpdate:
-    """Return what is averaged of a contribution."""
+    """Return the tensors of an update that are averaged."""
     tensors = {name: payload for name, payload in update.tensors.items() if not isinstance(payload, Bits)}
     return replace(update, tensors=tensors)

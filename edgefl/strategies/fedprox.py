@@ -1,11 +1,11 @@
 """Strategy `fedprox`: federated averaging whose devices are pulled back to the model that they were given.
 
 Li et al., "Federated Optimization in Heterogeneous Networks", MLSys 2020, Algorithm 2: each device minimises its loss
-and mu / 2 times the squared distance from the global model. The paper tries a mu of 0.001, 0.01, 0.1 and 1, and which
-is best depends on the data; 0.01 is the default here, because it does little harm where it does no good.
+plus mu / 2 times the squared distance from the global model. The paper tries a mu of 0.001, 0.01, 0.1 and 1, and which
+is best depends on the data; the default here is 0.01, because it does little harm where it does not help.
 
-The paper also lets a device do fewer epochs than asked for. Here a device that is slower gets a smaller part instead,
-or with `width = "full"` is left out.
+The paper also lets a device do fewer epochs than requested. Here a slower device gets a smaller submodel instead, or
+with `width = "full"` is left out.
 """
 
 from dataclasses import dataclass, field

@@ -1,23 +1,23 @@
-"""Strategy `fedspa`: every device has a sparse mask of its own, of a size that never changes, and exchanges part of it.
+"""Strategy `fedspa`: every device has a sparse mask of constant size, and exchanges part of it every round.
 
 "Achieving Personalized Federated Learning with Sparse Local Models" (FedSpa). A device trains the weights that its mask
-holds, then gives up the smallest and takes up others (`prune_regrow`), or keeps its mask for good (`method` static,
-RSM). The coordinator averages what the weights lost over all that took part, held or not (Eq. 4), and cuts the next
-part out of the dense global model, so that what a device takes up starts from what others made of it. A device's model
-in the end is its mask of the global one.
+holds, then gives up the smallest and takes up others (`prune_regrow`), or never changes its mask (`method` static,
+RSM). The coordinator averages the decrease of the weights over all participants, whether they held them or not (Eq. 4),
+and cuts the next submodel out of the dense global model, so new weights start from the values that other devices
+trained. A device's final model is its mask of the global one.
 
 What the paper leaves open or does in two ways, and what is done here:
-- Eq. 4 counts every device alike and divides by all that took part. Both are settings, with these defaults.
+- Eq. 4 counts every device equally and divides by all participants. Both are settings, with these defaults.
 - Its experiments start all devices from one mask; its appendix finds masks of their own slightly better (Figure 6).
   `first_masks` has both, their own by default. With RSM, one mask for all makes it FedAvg of a sparse model. Masks come
-  from `mask_seed` and the device's name alone: a device gets the same one whenever it first takes part.
+  only from `mask_seed` and the device's name: a device gets the same one whenever it first takes part.
 - Missing weights save bytes but no time, because engines work on whole arrays. A device that cannot train the whole
-  model in time gets a mask of the widest part that it can train, of the same density; if its part gets too large, as
-  more data comes to light, the channels of the lowest magnitude go.
+  model in time gets a mask of the widest submodel that it can train, of the same density; if its submodel becomes too
+  large, as it turns out to have more data, the channels of the lowest magnitude go.
 - With `granularity` "channel" (ours, `channel_regrow`) masks are of whole channels, and sparse models are faster. The
-  density is then the share of the parameters, every group is about equally narrow, and its first channels are drawn.
+  density is then the share of the parameters, every group is about equally narrow, and its first channels are random.
 
-The paper's rounds are 5 epochs in batches of 128, which are the federation's to say.
+The paper's rounds are 5 epochs in batches of 128; the federation sets both.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,9 +39,9 @@ from edgefl.model_graph import Cost, ModelGraph
 from edgefl.noise import derive
 from edgefl.strategies.aggregation import AggregationSettings, UpdateWeighting
 from edgefl.strategies.averaging_strategy import FineTunedStrategy
-from edgefl.strategies.difference_uplink import Differences
-from edgefl.strategies.initial_masks import filled_widths, random_channels_of, random_weights_of
+from edgefl.strategies.initial_masks import filled_widths, random_channel_mask, random_weight_mask
 from edgefl.strategies.largest_channels import largest_channels, largest_fraction
+from edgefl.strategies.new_mask_uplinks import DifferenceUplink
 from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.running_mean import Overlap
 from edgefl.strategies.strategy import Model, RoundContext
@@ -53,17 +53,17 @@ Density = Annotated[float, Quantity(Dimension.SHARE, "a share above 0 and at mos
 
 
 class FirstMasks(StrEnum):
-    """What devices start with."""
+    """The first masks of devices."""
 
     OWN = "own"
     """Each with a random mask of its own."""
     SAME = "same"
-    """Devices that can train the same part, with the same random mask."""
+    """The same random mask for all devices that can train the same submodel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FedSpa(FineTunedStrategy):
-    """Personal sparse masks of constant size; the defaults are the paper's, but for `first_masks`."""
+    """Personal sparse masks of constant size; the defaults are the paper's, except `first_masks`."""
 
     name: ClassVar[str] = "fedspa"
     descent: Descent = field(
@@ -72,39 +72,39 @@ class FedSpa(FineTunedStrategy):
         )
     )
     density: Density = 0.5
-    """The share of its part's parameters that a device holds; with channels, of the model's."""
+    """The share of its submodel's parameters that a device holds; with channels, of the model's."""
     granularity: Granularity = Granularity.WEIGHT
     method: RegrowMethod = RegrowMethod.DYNAMIC
     initial_rate: Fraction = 0.5
     """alpha_0: the share of its mask that a device exchanges in the first round."""
     first_masks: FirstMasks = FirstMasks.OWN
     mask_seed: Count = 0
-    """The source of the first masks."""
+    """The seed of the first masks."""
     averaging: AggregationSettings = field(
         default_factory=lambda: AggregationSettings(overlap=Overlap.PARTICIPANTS, weighing=UpdateWeighting.EQUAL)
     )
 
     @property
-    def uplink(self) -> Differences:
-        """What the weights or channels of the old mask lost, and the new mask."""
+    def uplink(self) -> DifferenceUplink:
+        """The decrease of the weights or channels of the old mask, and the new mask."""
         rule = PruneRegrow if self.granularity is Granularity.WEIGHT else ChannelRegrow
-        return Differences(rule(descent=self.descent, method=self.method, initial_rate=self.initial_rate))
+        return DifferenceUplink(rule(descent=self.descent, method=self.method, initial_rate=self.initial_rate))
 
     def begin(self, graph: ModelGraph, weights: Weights) -> Model:
-        """Start from the weights as they are, if the model can be as sparse as is asked for."""
+        """Start from the weights as they are, if the model can be as sparse as requested."""
         if self.granularity is Granularity.WEIGHT:
             erk_densities(full_mask(graph), self.density)
         else:
             filled_widths(graph, self._sparse_enough(graph))
         return FineTunedStrategy.begin(self, graph, weights)
 
-    def parts(
-        self, model: Model, rounds: Mapping[str, RoundEstimate], round_context: RoundContext
+    def submodels(
+        self, model: Model, estimates: Mapping[str, RoundEstimate], round_context: RoundContext
     ) -> Mapping[str, Mask]:
-        """Give every device the mask that it has, or its first one."""
-        found = {device: self._kept(one, model.weights) for device, one in rounds.items()}
-        new = {device: one for device, one in rounds.items() if one.participant.mask is None}
-        found |= self._first(model.graph, new) if new else {}
+        """Give every device its current mask, or its first one."""
+        found = {device: self._kept(estimate, model.weights) for device, estimate in estimates.items()}
+        new = {device: estimate for device, estimate in estimates.items() if estimate.participant.mask is None}
+        found |= self._initial(model.graph, new) if new else {}
         return {device: mask for device, mask in found.items() if mask is not None}
 
     def extract(self, model: Model, fraction: float, seed: int) -> Mask:
@@ -113,29 +113,36 @@ class FedSpa(FineTunedStrategy):
             return largest_fraction(model, fraction)
         return _largest_weights(model, fraction)
 
-    def _kept(self, one: RoundEstimate, weights: Weights) -> Mask | None:
-        """Return what a device has, or as much of it as it can train."""
-        if one.participant.mask is None:
+    def _kept(self, estimate: RoundEstimate, weights: Weights) -> Mask | None:
+        """Return a device's current mask, or as much of it as it can train."""
+        if estimate.participant.mask is None:
             return None
-        density = self._density(one) if self.granularity is Granularity.WEIGHT else 1.0
-        return largest_channels(one.participant.mask, weights, lambda mask: one.fits(one.cost(mask), density))
+        density = self._density(estimate) if self.granularity is Granularity.WEIGHT else 1.0
+        return largest_channels(
+            estimate.participant.mask, weights, lambda mask: estimate.fits(estimate.cost(mask), density)
+        )
 
-    def _first(self, graph: ModelGraph, rounds: Mapping[str, RoundEstimate]) -> dict[str, Mask | None]:
+    def _initial(self, graph: ModelGraph, estimates: Mapping[str, RoundEstimate]) -> dict[str, Mask | None]:
         """Return the first masks of some devices."""
         if self.granularity is Granularity.WEIGHT:
-            makers = {device: partial(random_weights_of, one, self._density(one)) for device, one in rounds.items()}
+            makers = {
+                device: partial(random_weight_mask, estimate, self._density(estimate))
+                for device, estimate in estimates.items()
+            }
         else:
             enough = self._sparse_enough(graph)
             widths = filled_widths(graph, enough)
-            makers = {device: partial(random_channels_of, one, enough, widths) for device, one in rounds.items()}
-        return {device: made(self._seed(device)) for device, made in makers.items()}
+            makers = {
+                device: partial(random_channel_mask, estimate, enough, widths) for device, estimate in estimates.items()
+            }
+        return {device: make(self._seed(device)) for device, make in makers.items()}
 
     def _seed(self, device: str) -> int:
         whose = [device] if self.first_masks is FirstMasks.OWN else []
         return derive(self.mask_seed, "first mask", *whose)
 
-    def _density(self, one: RoundEstimate) -> float:
-        limit = one.participant.budget.weight_density
+    def _density(self, estimate: RoundEstimate) -> float:
+        limit = estimate.participant.budget.weight_density
         return self.density if limit is None else min(self.density, limit)
 
     def _sparse_enough(self, graph: ModelGraph) -> Callable[[Cost], bool]:

@@ -1,9 +1,9 @@
-"""Strategy `fjord`: parts of leading channels, of which every step trains a random width.
+"""Strategy `fjord`: submodels of leading channels, of which every step trains a random width.
 
 Horvath et al., "FjORD: Fair and Accurate Federated Learning under heterogeneous targets with Ordered Dropout", NeurIPS
 2021, Algorithm 1. A device has a level p, the widest of the levels that it can train; the rule `ordered_dropout` trains
-leading parts of all levels up to it. The server averages every coordinate over the devices whose level reaches it,
-weighted by their samples. In the end any leading part of the model is a model, so `extract` needs no further training.
+leading channels of all levels up to it. The server averages every coordinate over the devices whose level reaches it,
+weighted by their samples. At the end any number of leading channels is a model, so `extract` needs no further training.
 
 The levels are the paper's for its images (0.2, 0.4, ..., 1); rate and weight decay are those of the authors' code for
 CIFAR-10. The paper's self-distillation is left out: the rule's file says why.
@@ -14,8 +14,8 @@ from typing import ClassVar
 
 from edgefl.local_rules import Descent, OrderedDropout
 from edgefl.strategies.composable_strategy import ComposableStrategy
-from edgefl.strategies.uplink import NewValues, Uplink
-from edgefl.strategies.uplinks import Sent
+from edgefl.strategies.uplink import Uplink, ValuesUplink
+from edgefl.strategies.uplink_choice import UplinkKind
 from edgefl.strategies.widths import Placement, Width, Widths
 from edgefl.values import FieldError
 
@@ -31,16 +31,16 @@ class FjORD(ComposableStrategy):
     widths: Widths = field(default_factory=lambda: Widths(width=Width.LEVELS, levels="1, 0.8, 0.6, 0.4, 0.2"))
 
     def check_settings(self) -> None:
-        """Raise a `FieldError` if settings contradict each other."""
+        """Refuse other channels than the leading ones, and any other uplink than new values."""
         if self.widths.placement is not Placement.LEADING:
             raise FieldError(
-                f"is {self.widths.placement.value!r}, and ordered dropout is about leading channels",
-                fix="Leave it out, or take the strategy 'fedrolex' or 'fedavg'",
+                f"is {self.widths.placement.value!r}, but ordered dropout works on leading channels",
+                fix="Leave it out, or choose the strategy 'fedrolex' or 'fedavg'",
                 path=("placement",),
             )
-        if self.uplinks.sent is not Sent.VALUES:
+        if self.uplinks.sent is not UplinkKind.VALUES:
             raise FieldError(
-                f"is {self.uplinks.sent.value!r}, and FjORD's devices send new values: its rule draws a width for "
+                f"is {self.uplinks.sent.value!r}, but FjORD's devices send new values: its rule draws a width for "
                 "every step, which no other rule does",
                 fix="Leave it out",
                 path=("sent",),
@@ -48,5 +48,5 @@ class FjORD(ComposableStrategy):
 
     @property
     def uplink(self) -> Uplink:
-        """New values of all of the part."""
-        return NewValues(OrderedDropout(descent=self.descent, levels=self.widths.levels))
+        """New values of the whole submodel."""
+        return ValuesUplink(OrderedDropout(descent=self.descent, levels=self.widths.levels))

@@ -1,19 +1,19 @@
-"""Which layers: what each device trains of its channels. The setting that strategies share.
+"""Which layers each device trains: the setting that strategies share.
 
     none      everything
-    head      everything but the head, which is the same for all until devices tune it: FedBABU (Oh et al. 2022)
-    planned   besides the head, whole blocks, as many as it takes to fit the budget: PerFedMask (Setayesh et al. 2023).
-              Which ones is chosen for all devices of a round together, so that the bias of their average is least; see
+    head      everything but the head, which is the same for all until devices fine-tune it: FedBABU (Oh et al. 2022)
+    planned   freezes the head and as many whole blocks as needed to fit the budget: PerFedMask (Setayesh et al. 2023).
+              The blocks are chosen for all devices of a round together, to minimise the bias of their average; see
               `edgefl.planning.freezing`
 
 Freezing comes on top of channels. With `width = "full"` every device has the whole model, as in PerFedMask. With
-another width a device gets the widest part of which it can train the last blocks, `least_trained` of its parameters,
-and freezes what is too much of it. The planner counts in the whole model's blocks: a device with fewer channels takes
-part as one that can train as many parameters as the blocks have that it can train from the head on.
+another width a device gets the widest submodel of which it can train the last blocks, `least_trained` of its
+parameters, and freezes what is too much. The planner counts in the whole model's blocks: a device with fewer channels
+takes part as one whose budget of parameters is that of the blocks that it can train, counted from the head.
 
-Whatever the planner says, no device gets a part that is beyond its budget. Where the devices of a round cannot train
-all blocks between them, those that could train a block that is left take turns with it, from round to round. A block
-that nobody trains keeps its values.
+Whatever the planner says, no device gets a submodel beyond its budget. If the devices of a round cannot train all
+blocks between them, those that could train an untrained block take turns with it, from round to round. A block that no
+device trains keeps its values.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -34,14 +34,14 @@ from edgefl.strategies.strategy import RoundContext
 from edgefl.strategies.widths import Width, Widths
 from edgefl.values import Budget, FieldError, Fraction, check_fields
 
-__all__ = ["ChannelChoice", "Freezing", "Frozen", "DeviceMasks", "body_of"]
+__all__ = ["ChannelChoice", "Freezing", "FrozenLayers", "DeviceMasks", "body_of"]
 
 _Chosen = tuple[int, ...]
-"""Numbers of blocks, from the input on."""
+"""Indices of blocks, from the input on."""
 
 
-class Frozen(StrEnum):
-    """What devices do not train while the federation lasts."""
+class FrozenLayers(StrEnum):
+    """What devices do not train during the federation."""
 
     NONE = "none"
     HEAD = "head"
@@ -50,10 +50,13 @@ class Frozen(StrEnum):
 
 
 class ChannelChoice(Protocol):
-    """Which channels devices get: `Widths`, or what a strategy has in its place."""
+    """Which channels devices get: `Widths`, or a strategy's own choice."""
 
     def masks(
-        self, rounds: Mapping[str, RoundEstimate], round_context: RoundContext, trained: Collection[str] | None = None
+        self,
+        estimates: Mapping[str, RoundEstimate],
+        round_context: RoundContext,
+        trained: Collection[str] | None = None,
     ) -> Mapping[str, Mask]:
         """Return the channels of each device that can train these layers, or all of them, within its budget."""
         ...
@@ -61,7 +64,7 @@ class ChannelChoice(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceMasks:
-    """A mask for each device, and what there is to say about them."""
+    """A mask for each device, and figures about them."""
 
     masks: Mapping[str, Mask]
     figures: Mapping[str, float] = field(default_factory=dict)
@@ -71,43 +74,45 @@ class DeviceMasks:
 class Freezing:
     """The layers that devices train."""
 
-    frozen: Frozen = Frozen.NONE
+    frozen: FrozenLayers = FrozenLayers.NONE
     planner: PlanningMethod = PlanningMethod.AUTO
     """How blocks are chosen; all but the default are for comparisons."""
     unused_tolerance: Fraction = 0.05
-    """The share of its budget that a device may leave unused for the sake of the others."""
+    """The share of its budget that a device may leave unused for the benefit of the others."""
     least_trained: Fraction = 0.5
-    """The share of its part that a device must be able to train, or it gets fewer channels, if `width` allows."""
+    """The share of its submodel that a device must be able to train, or it gets fewer channels, if `width` allows."""
 
     def __post_init__(self) -> None:
         check_fields(self)
         if self.unused_tolerance >= 1:
             raise FieldError(
-                "is below 1, or devices need not train at all", fix="Write for example 0.05", path=("unused_tolerance",)
+                "must be below 1, or devices need not train at all",
+                fix="Write for example 0.05",
+                path=("unused_tolerance",),
             )
 
-    def parts(
-        self, channels: ChannelChoice, rounds: Mapping[str, RoundEstimate], round_context: RoundContext
+    def submodels(
+        self, channels: ChannelChoice, estimates: Mapping[str, RoundEstimate], round_context: RoundContext
     ) -> DeviceMasks:
-        """Return the part of each device; a device that can train none is left out."""
-        if self.frozen is Frozen.NONE or not rounds:
-            return DeviceMasks(channels.masks(rounds, round_context))
-        graph = next(iter(rounds.values())).graph
-        if self.frozen is Frozen.HEAD:
-            return DeviceMasks(channels.masks(rounds, round_context, trained=body_of(graph)))
+        """Return the submodel of each device; a device that can train none is left out."""
+        if self.frozen is FrozenLayers.NONE or not estimates:
+            return DeviceMasks(channels.masks(estimates, round_context))
+        graph = next(iter(estimates.values())).graph
+        if self.frozen is FrozenLayers.HEAD:
+            return DeviceMasks(channels.masks(estimates, round_context, trained=body_of(graph)))
         blocks = freezing_blocks(graph)
         whole = isinstance(channels, Widths) and channels.width is Width.FULL
         least = [] if whole else _last_layers(blocks, self.least_trained)
-        # In the order of their names: a plan is the same in whatever order devices come.
-        masks = dict(sorted(channels.masks(rounds, round_context, trained=least).items()))
-        return _Fleet(graph, blocks, rounds, masks, {}).parts(self, round_context)
+        # Sorted by name: a plan does not depend on the order of devices.
+        masks = dict(sorted(channels.masks(estimates, round_context, trained=least).items()))
+        return _Fleet(graph, blocks, estimates, masks, {}).submodels(self, round_context)
 
 
 @lru_cache(maxsize=16)
-def _remembered(
+def _cached_plan(
     graph: ModelGraph, devices: tuple[FreezingDevice, ...], method: PlanningMethod, tolerance: float, seed: int
 ) -> FreezingPlan:
-    """Plan once for equal devices: a plan may take seconds, and every round of a steady fleet asks for the same one."""
+    """Plan once for equal devices: a plan may take seconds, and every round of a steady fleet needs the same one."""
     return freezing_plan(graph, devices, method=method, tolerance=tolerance, seed=seed, beyond_budget=True)
 
 
@@ -133,17 +138,17 @@ def _last_layers(blocks: Sequence[Block], share: float) -> list[str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Fleet:
-    """The devices of a round and the channels that they have."""
+    """The devices of a round and their channels."""
 
     graph: ModelGraph
     blocks: tuple[Block, ...]
-    rounds: Mapping[str, RoundEstimate]
+    estimates: Mapping[str, RoundEstimate]
     channels: Mapping[str, Mask]
     costs: dict[object, Cost]
-    """What was counted already: devices of a width have equal costs."""
+    """A cache of costs: devices of the same width have equal costs."""
 
-    def parts(self, settings: Freezing, round_context: RoundContext) -> DeviceMasks:
-        """Let the planner choose, and see to it that everything fits."""
+    def submodels(self, settings: Freezing, round_context: RoundContext) -> DeviceMasks:
+        """Let the planner choose, and make sure that everything fits."""
         plan = self._plan(settings, round_context)
         if plan is None:
             return DeviceMasks({})
@@ -154,21 +159,21 @@ class _Fleet:
         return DeviceMasks(masks, self._figures(chosen, plan) if chosen else {})
 
     def _plan(self, settings: Freezing, round_context: RoundContext) -> FreezingPlan | None:
-        """Return what the planner says; None where nobody can train anything."""
+        """Return the planner's plan; None if no device can train anything."""
         devices = tuple(self._device(device) for device in self.channels)
-        # Equal devices have equal plans in every round, unless chance is what is asked for.
+        # Equal devices have equal plans in every round, unless a random plan is requested.
         seed = round_context.seed if settings.planner is PlanningMethod.RANDOM else 0
         method, tolerance = settings.planner, settings.unused_tolerance
         try:
-            # What is beyond budgets is taken away again; without that, the planner would refuse.
-            return _remembered(self.graph, devices, method, tolerance, seed)
+            # What is beyond budgets is removed below; otherwise the planner would refuse.
+            return _cached_plan(self.graph, devices, method, tolerance, seed)
         except MaskError:
             return None
 
     def _device(self, device: str) -> FreezingDevice:
-        """Return a device as the planner knows it: with all channels, or as one that can train the same blocks."""
-        one, budget = self.rounds[device], self.rounds[device].participant.budget
-        samples = max(one.samples, 1)
+        """Return a device as the planner sees it: with all channels, or as one that can train the same blocks."""
+        estimate, budget = self.estimates[device], self.estimates[device].participant.budget
+        samples = max(estimate.samples, 1)
         if any(width < self.graph.group[name].width for name, width in self.channels[device].widths.items()):
             able = sum(self.blocks[number].size for number in self._filled(device, self._from_head))
             return FreezingDevice(device_id=device, samples=samples, budget=Budget(trainable_parameters=able))
@@ -176,9 +181,9 @@ class _Fleet:
             device_id=device,
             samples=samples,
             budget=budget,
-            profile=one.participant.profile,
-            batch=min(one.work.batch_size, samples),
-            steps=max(one.steps * one.models, 1),
+            profile=estimate.participant.profile,
+            batch=min(estimate.work.batch_size, samples),
+            steps=max(estimate.steps * estimate.models, 1),
         )
 
     @property
@@ -186,18 +191,18 @@ class _Fleet:
         return tuple(reversed(range(len(self.blocks))))
 
     def _fitting(self, device: str, plan: FreezingPlan) -> _Chosen:
-        """Return what a device trains: what was planned for it or, if that is too much, what fits from the head on."""
+        """Return what a device trains: its planned blocks or, if they are too much, what fits from the head on."""
         chosen = self._wanted(device, plan)
         if not chosen or self._fits(device, chosen):
             return chosen
         return self._filled(device, sorted(self._from_head, key=lambda block: block not in chosen))
 
     def _wanted(self, device: str, plan: FreezingPlan) -> _Chosen:
-        planned = set(plan.parts[device].blocks)
+        planned = set(plan.assignments[device].blocks)
         return tuple(number for number, block in enumerate(self.blocks) if block.name in planned)
 
     def _taking_turns(self, chosen: Mapping[str, _Chosen], round_context: RoundContext) -> dict[str, _Chosen]:
-        """Return who trains something else in this round, because the plan leaves blocks to nobody."""
+        """Return which devices train something else in this round, because the plan leaves blocks untrained."""
         left: dict[str, list[int]] = {}
         for place, block in enumerate(sorted(set(range(len(self.blocks))).difference(*chosen.values()))):
             able = [device for device in chosen if self._fits(device, (block,))]
@@ -206,7 +211,7 @@ class _Fleet:
         found = {}
         for device, blocks in left.items():
             turn = round_context.round % (len(blocks) + 1)
-            if turn:  # else it is the turn of what was planned
+            if turn:  # otherwise it is the turn of the planned blocks
                 found[device] = self._filled(device, (blocks[turn - 1], *chosen[device][::-1]))
         return found
 
@@ -220,7 +225,7 @@ class _Fleet:
         return chosen
 
     def _fits(self, device: str, chosen: _Chosen) -> bool:
-        return self.rounds[device].fits(self._cost(device, chosen))
+        return self.estimates[device].fits(self._cost(device, chosen))
 
     def _cost(self, device: str, chosen: _Chosen) -> Cost:
         widths = self.channels[device].widths
@@ -237,16 +242,16 @@ class _Fleet:
         return [layer for number in chosen for layer in self.blocks[number].layers]
 
     def _figures(self, chosen: Mapping[str, _Chosen], plan: FreezingPlan) -> dict[str, float]:
-        """Return what there is to say about the parts. Bias, bound and what is unused are in parameters.
+        """Return figures about the submodels. Bias, bound and unused are in parameters.
 
-        The bound is that of the planner, and there only where everybody trains exactly what was planned.
+        The bound is the planner's, and is given only if every device trains exactly what was planned.
         """
         trained = np.zeros((len(chosen), len(self.blocks)), np.bool_)
         for row, blocks in zip(trained, chosen.values(), strict=True):
             row[list(blocks)] = True
-        samples = np.array([self.rounds[device].samples for device in chosen], np.float64)
+        samples = np.array([self.estimates[device].samples for device in chosen], np.float64)
         sizes, covered = np.array([block.size for block in self.blocks]), trained.any(axis=0)
-        allowed = [plan.parts[device].parameters + plan.parts[device].unused for device in chosen]
+        allowed = [plan.assignments[device].parameters + plan.assignments[device].unused for device in chosen]
         figures = {
             "bias": bias_of(trained[:, covered], samples / samples.sum()) * float(sizes[covered].sum()),
             "unused_parameters": float(np.maximum(0, allowed - trained @ sizes).sum()),

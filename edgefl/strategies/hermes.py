@@ -1,25 +1,26 @@
 """Strategy `hermes`: every device loses channels from round to round and ends with a small model of its own.
 
 Li et al., "Hermes: An Efficient Federated Learning Framework for Heterogeneous Mobile Clients", MobiCom 2021, Algorithm
-1. A device starts from the whole model, or from the widest part that it can train in time, and prunes it by the rule
-`channel_pruning` whenever it is accurate enough, down to a share of the parameters. Its mask, which only shrinks, stays
-with the coordinator. What several devices have is averaged, and what one alone has is its own (section 3.3).
+1. A device starts from the whole model, or from the widest submodel that it can train in time, and prunes it by the
+rule `channel_pruning` whenever it is accurate enough, down to a share of the parameters. The coordinator keeps its
+mask, which only shrinks. What several devices have is averaged, and what only one has is its own (section 3.3).
 
 The coordinator keeps one model W, and a device's model is its mask of it (Algorithm 1, line 8). So, coordinate by
 coordinate:
-- one device has it: nobody else ever writes it. It is as personal as in the paper.
-- all that took part have it: their mean, as in the paper.
+- one device has it: no other device ever writes it. It is as personal as in the paper.
+- all participants have it: their mean, as in the paper.
 - some have it: the paper averages "intersected" parameters and shows two devices (Figure 5). By default it is averaged
-  over those that have it. With `aggregation` "intersection" only what all that took part have is averaged; one
-  that took part and has a coordinate alone still writes it; and where several but not all have it, W keeps its value,
-  because it cannot keep a value for each of them. So nothing is mixed that the paper would not mix, and what was
-  trained there is lost. With many devices and few common channels, that is most of the training.
-A device that does not take part in a round finds, when it does again, what the others made of the channels they share.
+  over those that have it. With `aggregation` "intersection" only what all participants have is averaged; a participant
+  that alone has a coordinate still writes it; and if several but not all have it, W keeps its value, because it cannot
+  keep a value for each of them. So nothing is mixed that the paper would not mix, and what was trained there is lost.
+  With many devices and few common channels, that is most of the training.
 
-The paper's rounds are 5 epochs in batches of 16, which are the federation's to say. lambda of the penalty and the
-learning rate are not given: settings, and every device reports what it used. A device that can only train less than
-the target is never pruned. One whose part gets too large for its budget, because it has more data than was thought, is
-given less of it: again the lowest channels go. Frozen layers (`freezing`) lose their channels with the others.
+A device that skips a round finds, when it takes part again, what the others made of the shared channels.
+
+The paper's rounds are 5 epochs in batches of 16; the federation sets both. lambda of the penalty and the learning rate
+are not given: they are settings, and every device reports what it used. A device that can only train less than the
+target is never pruned. A device whose submodel becomes too large for its budget, because it has more data than assumed,
+gets less of it: again the lowest channels go. Frozen layers (`freezing`) lose their channels with the others.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -36,30 +37,30 @@ from edgefl.masks import Mask, Weights, holders
 from edgefl.model_graph import Cost, ModelGraph
 from edgefl.planning import widest
 from edgefl.strategies.averaging_strategy import FineTunedStrategy
-from edgefl.strategies.freezing import Freezing, Frozen, body_of
+from edgefl.strategies.freezing import Freezing, FrozenLayers, body_of
 from edgefl.strategies.largest_channels import largest_channels, largest_fraction
-from edgefl.strategies.pruned_uplink import PrunedUplink, trained_part
+from edgefl.strategies.new_mask_uplinks import PrunedUplink, trained_submodel
 from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.running_mean import Overlap
 from edgefl.strategies.strategy import ClientUpdates, Model, Participant, RoundContext
-from edgefl.strategies.uplinks import Sent, UplinkChoice
+from edgefl.strategies.uplink_choice import UplinkChoice, UplinkKind
 from edgefl.values import FieldError, Fraction, PositiveCount, Ratio
 
-__all__ = ["Aggregation", "Hermes"]
+__all__ = ["HermesAggregation", "Hermes"]
 
 
-class Aggregation(StrEnum):
-    """Where parameters of several devices become one."""
+class HermesAggregation(StrEnum):
+    """Where the parameters of several devices are averaged."""
 
     HOLDERS = "holders"
-    """Wherever one has them: the mean of those that do."""
+    """Wherever any device has them: the mean of those that do."""
     INTERSECTION = "intersection"
-    """Only where all that took part have them."""
+    """Only where all participants have them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hermes(FineTunedStrategy):
-    """Personal submodels by structured pruning; the defaults are the paper's, but for those that it does not give."""
+    """Personal submodels by structured pruning; the defaults are the paper's, except those that it does not give."""
 
     name: ClassVar[str] = "hermes"
     accuracy_threshold: Fraction = 0.5
@@ -67,42 +68,42 @@ class Hermes(FineTunedStrategy):
     kept_target: Fraction = 0.3
     """r_target: the share of the model's parameters at which pruning ends."""
     prune_rate: Fraction = 0.2
-    """r_p: the share of the remaining channels that goes in one round."""
+    """r_p: the share of the remaining channels that is removed in one round."""
     lasso: Ratio = 1e-4
     """lambda of the structured sparsity penalty."""
     prune_scope: PruningScope = PruningScope.GROUP
-    """Within what the channels of the lowest magnitude are sought."""
+    """Where the channels of the lowest magnitude are searched for."""
     channel_multiple: PositiveCount = 4
-    """Layers of at least four times as many channels keep a multiple of this: what is left is then really faster."""
-    aggregation: Aggregation = Aggregation.HOLDERS
+    """Layers of at least four times this many channels keep a multiple of it: the rest is then really faster."""
+    aggregation: HermesAggregation = HermesAggregation.HOLDERS
     freezing: Freezing = field(default_factory=Freezing)
     uplinks: UplinkChoice = field(default_factory=UplinkChoice)
 
     def check_settings(self) -> None:
-        """Raise a `FieldError` if settings contradict each other."""
-        if self.uplinks.sent not in (Sent.VALUES, Sent.MASKED_NOISE):
+        """Refuse uplinks that cannot send a pruned submodel, and an overlap that contradicts the aggregation."""
+        if self.uplinks.sent not in (UplinkKind.VALUES, UplinkKind.MASKED_NOISE):
             raise FieldError(
-                f"is {self.uplinks.sent.value!r}, whose rule compresses a part as it was given, and here it is pruned "
-                "before it is trained",
+                f"is {self.uplinks.sent.value!r}, whose rule compresses the submodel as it was given, but "
+                "Hermes prunes it before training",
                 fix="Write sent = 'values' or 'masked_noise', or choose another strategy",
                 path=("sent",),
             )
-        if self.aggregation is Aggregation.INTERSECTION and self.averaging.overlap is Overlap.PARTICIPANTS:
+        if self.aggregation is HermesAggregation.INTERSECTION and self.averaging.overlap is Overlap.PARTICIPANTS:
             raise FieldError(
-                "is 'participants', and with aggregation = 'intersection' what one device has alone is its own",
+                "is 'participants', but with aggregation = 'intersection' what one device has alone is its own",
                 fix="Leave it out, or write aggregation = 'holders'",
                 path=("overlap",),
             )
 
     def begin(self, graph: ModelGraph, weights: Weights) -> Model:
-        """Start from the weights as they are; a model that is all head has nothing to freeze it for."""
-        if self.freezing.frozen is not Frozen.NONE:
+        """Start from the weights as they are; refuse to freeze the head of a model that is all head."""
+        if self.freezing.frozen is not FrozenLayers.NONE:
             body_of(graph)
         return FineTunedStrategy.begin(self, graph, weights)
 
     @property
     def uplink(self) -> PrunedUplink:
-        """New values or FedMRN's bits of what is left."""
+        """New values or FedMRN's bits of the remaining channels."""
         pruning = ChannelPruning(
             descent=self.descent,
             accuracy_threshold=self.accuracy_threshold,
@@ -112,30 +113,30 @@ class Hermes(FineTunedStrategy):
             scope=self.prune_scope,
             multiple=self.channel_multiple,
         )
-        inner = self.uplinks.made(self.descent)
-        if self.uplinks.sent is Sent.VALUES:
+        inner = self.uplinks.build(self.descent)
+        if self.uplinks.sent is UplinkKind.VALUES:
             return PrunedUplink(pruning, inner)
-        return PrunedUplink(PrunedNoise.of(pruning, self.uplinks.noise.made(self.descent).local), inner)
+        return PrunedUplink(PrunedNoise.of(pruning, self.uplinks.noise.build(self.descent).local), inner)
 
-    def parts(
-        self, model: Model, rounds: Mapping[str, RoundEstimate], round_context: RoundContext
+    def submodels(
+        self, model: Model, estimates: Mapping[str, RoundEstimate], round_context: RoundContext
     ) -> Mapping[str, Mask]:
-        """Give every device what is left of its part; at first as much as it can train in time."""
-        return self.freezing.parts(_OwnChannels(model.weights), rounds, round_context).masks
+        """Give every device its remaining submodel; at first as much as it can train in time."""
+        return self.freezing.submodels(_OwnChannels(model.weights), estimates, round_context).masks
 
     def combine(self, model: Model, updates: ClientUpdates, round_context: RoundContext) -> Model:
-        """Average the new values where they are to be averaged."""
+        """Average the new values, everywhere or only where all participants have them."""
         averaged = FineTunedStrategy.combine(self, model, updates, round_context)
-        if self.aggregation is Aggregation.HOLDERS:
+        if self.aggregation is HermesAggregation.HOLDERS:
             return averaged
         return replace(averaged, weights=_undisputed(model, averaged.weights, updates))
 
     def explain(
         self, model: Model, participants: Sequence[Participant], round_context: RoundContext
     ) -> Mapping[str, float]:
-        """Return what the freezing planner has to say about its plan; nothing where nothing is planned."""
-        rounds = self._rounds(model, participants, round_context)
-        return self.freezing.parts(_OwnChannels(model.weights), rounds, round_context).figures
+        """Return the figures of the freezing planner; empty if nothing is planned."""
+        estimates = self._estimates(model, participants, round_context)
+        return self.freezing.submodels(_OwnChannels(model.weights), estimates, round_context).figures
 
     def extract(self, model: Model, fraction: float, seed: int) -> Mask:
         """Return the channels of the largest magnitude."""
@@ -144,32 +145,35 @@ class Hermes(FineTunedStrategy):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _OwnChannels:
-    """What is left of each device's part, or its first one."""
+    """What remains of each device's submodel, or its first one."""
 
     weights: Weights
 
     def masks(
-        self, rounds: Mapping[str, RoundEstimate], round_context: RoundContext, trained: Collection[str] | None = None
+        self,
+        estimates: Mapping[str, RoundEstimate],
+        round_context: RoundContext,
+        trained: Collection[str] | None = None,
     ) -> dict[str, Mask]:
         """Return the channels of each device, with these layers trained; a device that none fit is left out."""
         costs: dict[int, Cost] = {}
-        found = {device: self._of(one, trained, costs) for device, one in rounds.items()}
+        found = {device: self._of(estimate, trained, costs) for device, estimate in estimates.items()}
         return {device: mask for device, mask in found.items() if mask is not None}
 
-    def _of(self, one: RoundEstimate, trained: Collection[str] | None, costs: dict[int, Cost]) -> Mask | None:
-        own = one.participant.mask
+    def _of(self, estimate: RoundEstimate, trained: Collection[str] | None, costs: dict[int, Cost]) -> Mask | None:
+        own = estimate.participant.mask
         if own is not None:
-            part = Mask.of(own.graph, trained=trained, kept=own.kept)
-            return largest_channels(part, self.weights, lambda mask: one.fits(mask.cost))
+            submodel = Mask.of(own.graph, trained=trained, kept=own.kept)
+            return largest_channels(submodel, self.weights, lambda mask: estimate.fits(mask.cost))
         try:
-            return widest(one.graph, one.fits, trained=trained, known=costs)
+            return widest(estimate.graph, estimate.fits, trained=trained, known=costs)
         except MaskError:
             return None
 
 
 def _undisputed(model: Model, averaged: Weights, updates: ClientUpdates) -> Weights:
-    """Return averaged weights, with those of the model where several but not all that took part trained them."""
-    masks = [trained_part(one).mask for one in updates if one.result.samples and one.trust]
+    """Return the averaged weights, with the model's where several but not all participants trained them."""
+    masks = [trained_submodel(update).mask for update in updates if update.result.samples and update.trust]
     if not masks:
         return averaged
     weights = dict(averaged)

@@ -1,50 +1,51 @@
-"""The first masks of FedSpa: random ones, of a density, that a device can train in time.
+"""The first masks of FedSpa: random masks of a density that a device can train in time.
 
-Single weights are chosen by ERK (`edgefl.local_rules.erk`) within the widest part of leading channels that fits. Whole
-channels are chosen at widths that are about the same share of every group: the largest such share whose parameters are
-within the density, then a step more of the narrowest groups as long as that fits. The same seed gives the same mask.
+Single weights are chosen by ERK (`edgefl.local_rules.erk`) within the widest submodel of leading channels that fits.
+Whole channels are chosen at widths that are about the same share of every group: the largest such share whose
+parameters are within the density, then a step more of the narrowest groups as long as that fits. The same seed gives
+the same mask.
 """
 
 from collections.abc import Callable, Mapping
 
 from edgefl.errors import MaskError
-from edgefl.local_rules.channel_regrow import random_kept
 from edgefl.local_rules.erk import erk_mask
+from edgefl.local_rules.prune_regrow import draw_channels
 from edgefl.masks import Mask
 from edgefl.model_graph import ChannelGroup, Cost, ModelGraph, cost_of
 from edgefl.planning import widest
 from edgefl.strategies.round_estimate import RoundEstimate
 
-__all__ = ["filled_widths", "random_channels_of", "random_weights_of"]
+__all__ = ["filled_widths", "random_channel_mask", "random_weight_mask"]
 
 
-def random_weights_of(one: RoundEstimate, density: float, seed: int) -> Mask | None:
-    """Return a mask of single weights, or None where the device can have none."""
+def random_weight_mask(estimate: RoundEstimate, density: float, seed: int) -> Mask | None:
+    """Return a mask of single weights, or None if the device can have none."""
     try:
-        part = widest(one.graph, lambda cost: one.fits(cost, density), known=one.costs)
-        return erk_mask(part, density, seed)
-    except MaskError:  # no part fits, or one so narrow that its norms and biases alone are too many
+        submodel = widest(estimate.graph, lambda cost: estimate.fits(cost, density), known=estimate.costs)
+        return erk_mask(submodel, density, seed)
+    except MaskError:  # no submodel fits, or one so narrow that its norms and biases alone are too many
         return None
 
 
-def random_channels_of(
-    one: RoundEstimate, enough: Callable[[Cost], bool], widths: Mapping[str, int], seed: int
+def random_channel_mask(
+    estimate: RoundEstimate, enough: Callable[[Cost], bool], widths: Mapping[str, int], seed: int
 ) -> Mask | None:
-    """Return a mask of whole channels, of the given widths or what fits the device; None where nothing does.
+    """Return a mask of whole channels, of the given widths or what fits the device; None if nothing does.
 
-    `enough` says which parts are sparse enough, and `widths` are those of the largest.
+    `enough` tells which submodels are sparse enough, and `widths` are those of the largest.
     """
-    graph = one.graph
-    if not one.fits(cost_of(graph, widths)):
+    graph = estimate.graph
+    if not estimate.fits(cost_of(graph, widths)):
         try:
-            widths = filled_widths(graph, lambda cost: enough(cost) and one.fits(cost))
+            widths = filled_widths(graph, lambda cost: enough(cost) and estimate.fits(cost))
         except MaskError:
             return None
-    return Mask.of(graph, kept={group.name: random_kept(group, widths[group.name], seed) for group in _cut(graph)})
+    return Mask.of(graph, kept={group.name: draw_channels(group, widths[group.name], seed) for group in _cut(graph)})
 
 
 def filled_widths(graph: ModelGraph, fits: Callable[[Cost], bool]) -> Mapping[str, int]:
-    """Return widths that fit and to which nothing can be added; a `MaskError` says that nothing fits."""
+    """Return widths that fit and to which nothing can be added; raise a `MaskError` if nothing fits."""
     widths = dict(widest(graph, fits, multiple=1).widths)
     grown = True
     while grown:

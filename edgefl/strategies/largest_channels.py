@@ -1,7 +1,7 @@
-"""The channels of the largest magnitude: the part of a part that fits.
+"""The channels of the largest magnitude that fit.
 
-Strategies whose devices keep channels by magnitude choose in the same way when the coordinator must choose: for a
-device whose own part has become too large for it, and for a model of any size.
+The coordinator chooses by magnitude, as the devices do, when it must choose for them: for a device whose own submodel
+has become too large for it, and for a submodel of any size.
 """
 
 from bisect import bisect_left
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from edgefl.errors import MaskError
 from edgefl.local_rules.channel_pruning import magnitudes
-from edgefl.local_rules.channel_removal import removal_order, shed
+from edgefl.local_rules.channel_removal import removal_order, remove_channels
 from edgefl.masks import Mask, Weights, full_mask, gather
 from edgefl.strategies.strategy import Model
 
@@ -19,14 +19,14 @@ __all__ = ["largest_channels", "largest_fraction"]
 def largest_channels(mask: Mask, weights: Weights, fits: Callable[[Mask], bool]) -> Mask | None:
     """Return the mask without as few channels as possible, the lowest first, so that it fits; None if none does.
 
-    `weights` are those of the whole model. `fits` must not say yes to a part and no to a smaller one.
+    `weights` are those of the whole model. `fits` must not accept a submodel and reject a smaller one.
     """
     if fits(mask):
         return mask
     scores = magnitudes(mask, gather(mask, weights))
     order = removal_order(mask, scores)
-    few = bisect_left(range(len(order) + 1), True, key=lambda steps: fits(shed(mask, scores, order[:steps])))
-    return shed(mask, scores, order[:few]) if few <= len(order) else None
+    few = bisect_left(range(len(order) + 1), True, key=lambda steps: fits(remove_channels(mask, scores, order[:steps])))
+    return remove_channels(mask, scores, order[:few]) if few <= len(order) else None
 
 
 def largest_fraction(model: Model, fraction: float) -> Mask:
@@ -36,6 +36,6 @@ def largest_fraction(model: Model, fraction: float) -> Mask:
     if found is None:
         raise MaskError(
             f"not even the narrowest submodel of {model.graph.name!r} has at most {most:,.0f} parameters",
-            fix="Ask for a larger fraction, or take a model with narrower fixed parts.",
+            fix="Request a larger fraction, or use a model with narrower fixed parts.",
         )
     return found

@@ -1,8 +1,8 @@
-"""Strategy `local`: every device trains alone, and nothing is averaged. What a federation has to beat.
+"""Strategy `local`: every device trains alone, and nothing is averaged. The baseline that a federation has to beat.
 
-The coordinator hands out the rounds and hears how good the devices' models are. A device starts from the first model,
-and from then on goes on with its own (rule `local_training`); so it keeps its part of the model, unless it can no
-longer train it in time.
+The coordinator plans the rounds and receives the accuracy of the devices' models. A device starts from the first model,
+and then continues with its own (rule `local_training`); so it keeps its submodel, unless it can no longer train it in
+time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,11 +13,11 @@ from edgefl.local_rules import Descent, LocalTraining
 from edgefl.masks import Mask, Weights, check_weights
 from edgefl.model_graph import ModelGraph
 from edgefl.planning import widest
-from edgefl.strategies.averaging_strategy import shared
+from edgefl.strategies.averaging_strategy import share_equal_masks
 from edgefl.strategies.personalisation import check_personal
-from edgefl.strategies.round_estimate import RoundEstimate, estimates_of
+from edgefl.strategies.round_estimate import RoundEstimate, round_estimates
 from edgefl.strategies.strategy import ClientUpdate, ClientUpdates, Model, Participant, PlannedTask, RoundContext
-from edgefl.strategies.uplink import settings_for
+from edgefl.strategies.uplink import rule_settings
 from edgefl.strategies.widths import Widths
 from edgefl.values import PositiveCount, check_fields
 
@@ -44,13 +44,13 @@ class LocalOnly:
     def plan(
         self, model: Model, participants: Sequence[Participant], round_context: RoundContext
     ) -> Mapping[str, PlannedTask]:
-        """Let every device go on with the part that it has, or give it one."""
-        rule = settings_for(LocalTraining(descent=self.descent))
-        rounds = estimates_of(model.graph, participants, round_context, self.assumed_samples)
-        masks = self.widths.masks(rounds, round_context) | _had(rounds)
+        """Let every device continue with its submodel, or give it one."""
+        rule = rule_settings(LocalTraining(descent=self.descent))
+        estimates = round_estimates(model.graph, participants, round_context, self.assumed_samples)
+        masks = self.widths.masks(estimates, round_context) | _current_masks(estimates)
         return {
-            device: PlannedTask(mask, rule, round_context.work, predicted=rounds[device].prediction(mask))
-            for device, mask in shared(masks).items()
+            device: PlannedTask(mask, rule, round_context.work, predicted=estimates[device].prediction(mask))
+            for device, mask in share_equal_masks(masks).items()
         }
 
     def check(self, update: ClientUpdate) -> None:
@@ -68,7 +68,7 @@ class LocalOnly:
     def personalise(
         self, model: Model, participants: Sequence[Participant], round_context: RoundContext
     ) -> Mapping[str, PlannedTask]:
-        """Ask for nothing: every device has its own model already."""
+        """Return no tasks: every device has its own model already."""
         return {}
 
     def extract(self, model: Model, fraction: float, seed: int) -> Mask:
@@ -76,7 +76,7 @@ class LocalOnly:
         return widest(model.graph, lambda cost: cost.parameters <= fraction * model.graph.parameters, multiple=1)
 
 
-def _had(rounds: Mapping[str, RoundEstimate]) -> dict[str, Mask]:
-    """Return the parts that devices have and can still train in time."""
-    had = {device: one.participant.mask for device, one in rounds.items()}
-    return {device: mask for device, mask in had.items() if mask is not None and rounds[device].fits(mask.cost)}
+def _current_masks(estimates: Mapping[str, RoundEstimate]) -> dict[str, Mask]:
+    """Return the submodels that devices have and can still train in time."""
+    had = {device: estimate.participant.mask for device, estimate in estimates.items()}
+    return {device: mask for device, mask in had.items() if mask is not None and estimates[device].fits(mask.cost)}

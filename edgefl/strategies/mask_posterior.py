@@ -1,8 +1,8 @@
-"""What the coordinator believes about every entry of a probabilistic mask: FedMAP's Beta distributions.
+"""FedMAP's Beta distributions: the coordinator's belief about every entry of a probabilistic mask.
 
 "One Training Fits All: Addressing Model-Heterogeneity Federated Learning via Architecture Probing" (FedMAP), sections
-4.2 and 4.3. A belief is two arrays a name, alpha and beta, both lambda at first. From them comes the probability that
-masks are drawn with, the mode of the distribution (Algorithm 1, line 4):
+4.2 and 4.3. A belief is two arrays per name, alpha and beta, both lambda at first. They give the probability that masks
+are drawn with, the mode of the distribution (Algorithm 1, line 4):
 
     p = (alpha - 1) / (alpha + beta - 2)
 
@@ -10,8 +10,8 @@ A device sends m, how often it drew each entry before its mask was small enough 
 
     alpha += m                  beta += 1 where m is less than the device's largest m, over all arrays
 
-What a device says counts by its trust: less than 1 where it learned on an old model. The sums are exact in 32 bits up
-to 16 million draws.
+A device counts by its trust: less than 1 if it learned on an old model. The sums are exact in 32 bits up to 16 million
+draws.
 """
 
 from collections.abc import Mapping
@@ -22,13 +22,13 @@ from edgefl.errors import WireFormatError
 from edgefl.masks import Array, Weights
 from edgefl.wire import Counts, Expected, Payload, check_tensors
 
-__all__ = ["add_counts", "check_counts", "first_belief", "probabilities", "sent_probabilities"]
+__all__ = ["add_counts", "check_counts", "initial_belief", "probabilities", "sent_probabilities"]
 
 _ALPHA, _BETA, _M, _P = "alpha/", "beta/", "m/", "p/"
 
 
-def first_belief(shapes: Mapping[str, tuple[int, ...]], strength: float) -> dict[str, Array]:
-    """Return the belief before anybody has drawn: alpha = beta = lambda, which makes every probability one half."""
+def initial_belief(shapes: Mapping[str, tuple[int, ...]], strength: float) -> dict[str, Array]:
+    """Return the belief before any draw: alpha = beta = lambda, which makes every probability one half."""
     names = [side + name for side in (_ALPHA, _BETA) for name in shapes]
     return {name: np.full(shapes[name.partition("/")[2]], strength, np.float32) for name in names}
 
@@ -41,12 +41,12 @@ def probabilities(belief: Weights) -> dict[str, Array]:
 
 
 def sent_probabilities(p: Weights) -> dict[str, Array]:
-    """Return p by the names that the rule `probabilistic_masks` reads it by."""
+    """Return p by the names under which the rule `probabilistic_masks` reads it."""
     return {_P + name: array for name, array in p.items()}
 
 
 def add_counts(belief: Mapping[str, Array], counts: Mapping[str, Payload], trust: float) -> None:
-    """Add what one device drew (Eq. 9), in place. The counts were checked."""
+    """Add the draws of one device (Eq. 9), in place. The counts were checked."""
     drawn = {name: payload.to_array() for name, payload in counts.items() if isinstance(payload, Counts)}
     most = max((int(m.max(initial=0)) for m in drawn.values()), default=0)
     for name, m in drawn.items():
@@ -56,11 +56,11 @@ def add_counts(belief: Mapping[str, Array], counts: Mapping[str, Payload], trust
 
 
 def check_counts(tensors: Mapping[str, Payload], shapes: Mapping[str, tuple[int, ...]], most: int) -> None:
-    """Refuse anything but one count of at most so many draws for every entry."""
+    """Refuse anything but one count of at most `most` draws for every entry."""
     check_tensors(tensors, {_M + name: Expected(shape, codec=Counts.codec) for name, shape in shapes.items()})
     limits = {payload.limit for payload in tensors.values() if isinstance(payload, Counts)}
     if len(limits) > 1 or max(limits, default=0) > most:
         raise WireFormatError(
-            f"the counts go up to {', '.join(map(str, sorted(limits)))}, and there are at most {most} draws",
+            f"the counts go up to {', '.join(map(str, sorted(limits)))}, but there are at most {most} draws",
             fix="Give all counts one limit: the largest of them.",
         )

@@ -1,11 +1,11 @@
-"""One model out of many updates that are not all trusted: the median or the trimmed mean of each coordinate.
+"""Aggregation of updates that are not all trusted: the median or the trimmed mean of each coordinate.
 
-Yin et al., Byzantine-Robust Distributed Learning, 2018, Definitions 1 and 2, over those that held and trained the
+Yin et al., Byzantine-Robust Distributed Learning, 2018, Definitions 1 and 2, over the devices that held and trained the
 coordinate. Every update counts as one, whatever number of samples it claims: a weight that a device names itself would
-give back to a liar what sorting takes away. Updates with no weight at all do not count.
+give back to a liar what sorting takes away. Updates of zero weight do not count.
 
-Sorting needs all values of a coordinate at once, so the model is gone through in blocks, as many at a time as fit the
-memory that is allowed, and the updates are loaded anew for each pass.
+Sorting needs all values of a coordinate at once, so the model is processed in blocks, as many at a time as fit the
+allowed memory, and the updates are loaded again for each pass.
 """
 
 import math
@@ -16,14 +16,14 @@ import numpy as np
 
 from edgefl.masks import Array, Box, boxes, changes
 from edgefl.model_graph import TensorSpec
-from edgefl.strategies.running_mean import applied
+from edgefl.strategies.running_mean import apply_change
 from edgefl.strategies.strategy import ClientUpdates, Model
 from edgefl.strategies.update_checks import base_of, sum_dtype, values_of
 
-__all__ = ["Middle", "combined", "median", "trimmed_mean"]
+__all__ = ["OrderStatistic", "aggregate_by_order", "median", "trimmed_mean"]
 
-Middle = Callable[[Array, Array], Array]
-"""Takes rows in ascending order, of which the first so many are values, and returns the middle of each row."""
+OrderStatistic = Callable[[Array, Array], Array]
+"""Takes rows in ascending order and the number of values in each, and returns the middle of each row."""
 _SORTED_AT_ONCE = 1 << 16
 
 
@@ -35,7 +35,7 @@ def median(rows: Array, counts: Array) -> Array:
     return middle
 
 
-def trimmed_mean(trim: float) -> Middle:
+def trimmed_mean(trim: float) -> OrderStatistic:
     """Return the mean of each row without this share of its values at each end, rounded down to whole values."""
 
     def middle(rows: Array, counts: Array) -> Array:
@@ -59,20 +59,20 @@ class _Block:
         return math.prod(self.shape)
 
 
-def combined(model: Model, updates: ClientUpdates, middle: Middle, memory: int) -> dict[str, Array]:
+def aggregate_by_order(model: Model, updates: ClientUpdates, middle: OrderStatistic, memory: int) -> dict[str, Array]:
     """Return every tensor of the next model: each coordinate moved by the middle of its holders' changes.
 
-    `memory` is how many bytes the values that are sorted may take; what a single coordinate needs is always taken.
+    `memory` is the number of bytes for the values that are sorted; a single coordinate may always exceed it.
     """
     moved: dict[str, Array] = {}
     for blocks in _passes(model, memory // max(len(updates), 1)):
         _move(model, updates, blocks, middle, moved)
     weights = model.weights
-    return {t.name: applied(t, weights[t.name], moved.pop(t.name)) for t in model.graph.tensors}
+    return {t.name: apply_change(t, weights[t.name], moved.pop(t.name)) for t in model.graph.tensors}
 
 
 def _passes(model: Model, memory: int) -> Iterator[Sequence[_Block]]:
-    """Cut the model into blocks, and yield as many at a time as fit into so many bytes."""
+    """Cut the model into blocks, and yield as many at a time as fit into this many bytes."""
     taken: list[_Block] = []
     used = 0
     for tensor in model.graph.tensors:
@@ -89,9 +89,9 @@ def _passes(model: Model, memory: int) -> Iterator[Sequence[_Block]]:
 
 
 def _move(
-    model: Model, updates: ClientUpdates, blocks: Sequence[_Block], middle: Middle, moved: dict[str, Array]
+    model: Model, updates: ClientUpdates, blocks: Sequence[_Block], middle: OrderStatistic, moved: dict[str, Array]
 ) -> None:
-    """Write the middle of the changes of some blocks to where they belong."""
+    """Write the middle of the changes of some blocks to their places."""
     stacks = _gathered(model, updates, blocks)
     for block, stack in zip(blocks, stacks, strict=True):
         name = block.tensor.name
@@ -101,7 +101,7 @@ def _move(
 
 
 def _gathered(model: Model, updates: ClientUpdates, blocks: Sequence[_Block]) -> list[Array]:
-    """Return for each block the changes of all contributions, one after another; infinity where one holds nothing."""
+    """Return for each block the changes of all updates, one after another; infinity where an update holds nothing."""
     count = max(len(updates), 1)
     stacks = [np.full((count, *block.shape), np.inf, sum_dtype(block.tensor)) for block in blocks]
     for number, update in enumerate(updates):
@@ -121,7 +121,7 @@ def _gathered(model: Model, updates: ClientUpdates, blocks: Sequence[_Block]) ->
     return stacks
 
 
-def _middles(stack: Array, middle: Middle) -> Array:
+def _middles(stack: Array, middle: OrderStatistic) -> Array:
     """Return the middle of each column; 0 where it has no value."""
     result = np.empty(stack.shape[1], stack.dtype)
     step = max(1, _SORTED_AT_ONCE // stack.shape[0])

@@ -1,10 +1,11 @@
-"""What strategies share about the end of a federation: every device makes the last model its own.
+"""Fine-tuning at the end of a federation: every device adapts the last model to its own data.
 
-PerFedMask and FedBABU fine-tune all parameters after the last round, and any other method may: a setting of every
-strategy that averages. What comes of it stays on the device; the coordinator hears how good it is.
+PerFedMask and FedBABU fine-tune all parameters after the last round, and any other method may: it is a setting of every
+strategy that averages. The result stays on the device; the coordinator receives its accuracy.
 
-It may take longer than a round of training, but not more memory than a device has: where all layers are too many, those
-nearest to the input stay frozen, as many as it takes, and a device that cannot even tune the last one is left out.
+Fine-tuning may take longer than a round of training, but not more memory than a device has: if all layers are too many,
+those nearest to the input stay frozen, as many as necessary, and a device that cannot even fine-tune the last one is
+left out.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,19 +19,20 @@ from edgefl.model_graph import ModelGraph, TensorRole
 from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.strategy import ClientUpdate, PlannedTask, RoundContext
 from edgefl.strategies.update_checks import check_mask_kept
-from edgefl.strategies.uplink import settings_for
+from edgefl.strategies.uplink import rule_settings
 from edgefl.values import Count, check_fields
 from edgefl.wire import check_tensors
 
-__all__ = ["Personalisation", "check_personal", "fine_tuning"]
+__all__ = ["Personalisation", "check_personal", "fine_tuning_tasks"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Personalisation:
-    """How devices make the last model their own."""
+    """How devices fine-tune the last model."""
 
     fine_tune_epochs: Count = 0
-    """Passes over its own data that each device makes after the last round; 0 leaves the model as it is."""
+    """The number of passes over its own data that each device makes after the last round; 0 leaves the model as it is.
+    """
     fine_tune_rate: Positive | None = field(default=None, metadata={"absent": "that of the training"})
     fine_tune_head: HeadTreatment = HeadTreatment.TRAIN
 
@@ -39,23 +41,23 @@ class Personalisation:
 
 
 def check_personal(update: ClientUpdate) -> None:
-    """Refuse tensors from a device that was to keep what it learned."""
+    """Refuse tensors from a device that keeps what it learns."""
     check_mask_kept(update)
     check_tensors(update.tensors, {})
 
 
-def fine_tuning(
+def fine_tuning_tasks(
     settings: Personalisation,
     descent: Descent,
-    rounds: Mapping[str, RoundEstimate],
+    estimates: Mapping[str, RoundEstimate],
     masks: Mapping[str, Mask],
     round_context: RoundContext,
 ) -> dict[str, PlannedTask]:
-    """Return orders to fine-tune by device: all layers of the channels that each has, or what its memory allows."""
+    """Return fine-tuning tasks by device: all layers of each device's channels, or what its memory allows."""
     if not settings.fine_tune_epochs:
         return {}
     rate = settings.fine_tune_rate or descent.learning_rate
-    rule = settings_for(
+    rule = rule_settings(
         FineTune(
             descent=replace(descent, learning_rate=rate, schedule=Schedule.CONSTANT, proximal=0.0),
             head=settings.fine_tune_head,
@@ -65,11 +67,11 @@ def fine_tuning(
     planned_tasks = {}
     made: dict[tuple[int, int], Mask] = {}  # equal masks are one object, before and after
     for device, mask in masks.items():
-        limit = rounds[device].participant.budget.peak_bytes
+        limit = estimates[device].participant.budget.peak_bytes
         for trained in _from_all_to_few(mask.graph, settings.fine_tune_head):
             key = id(mask), len(trained)
             tuned = made[key] = made.get(key) or Mask(mask.graph, trained, mask.kept, mask.held)
-            predicted = replace(rounds[device], work=work).prediction(tuned)
+            predicted = replace(estimates[device], work=work).prediction(tuned)
             if limit is None or predicted.peak_bytes is None or predicted.peak_bytes <= limit:
                 planned_tasks[device] = PlannedTask(tuned, rule, work, predicted=predicted)
                 break
@@ -77,7 +79,7 @@ def fine_tuning(
 
 
 def _from_all_to_few(graph: ModelGraph, head: HeadTreatment) -> Iterator[frozenset[str]]:
-    """Yield all layers, all but the first, all but the first two, while the rule has one to tune among them."""
+    """Yield all layers, all but the first, all but the first two, while the rule has one to fine-tune among them."""
     heads = {graph.layer_of[tensor.name] for tensor in graph.tensors if tensor.role is TensorRole.HEAD}
     for first in range(len(graph.trainable_layers)):
         trained = frozenset(graph.trainable_layers[first:])

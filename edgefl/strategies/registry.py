@@ -55,13 +55,13 @@ _STRATEGIES: tuple[type[Strategy], ...] = (
     FedBABU,
 )
 STRATEGIES: Mapping[str, type[Strategy]] = {strategy.name: strategy for strategy in _STRATEGIES}
-"""The strategies that come with EdgeFL, by the names that a federation calls them."""
+"""The strategies that come with EdgeFL, by the names that federations use."""
 
 
 def strategy_of(name: str, settings: Mapping[str, Setting]) -> Strategy:
-    """Make the strategy that a federation asks for; a `SchemaError` says what is wrong with its name or settings.
+    """Return the strategy that a federation names; a `SchemaError` says what is wrong with its name or settings.
 
-    A name with a colon is that of a class elsewhere, `package.module:Class`, which is imported.
+    A name with a colon is a user's class, `package.module:Class`, which is imported.
     """
     known = {name: user_strategy(name)} if is_user_strategy(name) else STRATEGIES
     return chosen("strategy", known, name, settings)

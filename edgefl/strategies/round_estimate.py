@@ -1,7 +1,6 @@
-"""One device's round before it happens: how many steps it will have, what it will take, and which part fits.
+"""An estimate of one device's round: its number of steps, what it takes, and which submodel fits.
 
-Strategies ask this when they plan. What a step takes is `edgefl.planning`'s knowledge; how much is too much, the
-budget's.
+Strategies use this when they plan. `edgefl.planning` knows what a step takes, and the budget how much is too much.
 """
 
 from collections.abc import MutableMapping, Sequence
@@ -13,7 +12,7 @@ from edgefl.planning import predict
 from edgefl.strategies.strategy import Participant, RoundContext
 from edgefl.values import Budget, LocalWork, Prediction
 
-__all__ = ["RoundEstimate", "estimates_of"]
+__all__ = ["RoundEstimate", "round_estimates"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,30 +23,31 @@ class RoundEstimate:
     participant: Participant
     work: LocalWork
     assumed_samples: int
-    """Training samples of a device that has not said how many it has."""
+    """The number of training samples of a device that has not reported it."""
     costs: MutableMapping[int, Cost] = field(default_factory=dict)
-    """What submodels cost, for the rounds of several devices to share."""
+    """The costs of submodels, shared by the estimates of several devices."""
     models: int = 1
-    """How many models of the part's size the device trains, a step with each in turn: Ditto trains two."""
+    """The number of models of the submodel's size that the device trains, a step with each in turn: Ditto trains two.
+    """
 
     @property
     def samples(self) -> int:
-        """Training samples of the device, as far as we know."""
+        """The number of training samples of the device, or an assumption."""
         return self.participant.samples or self.assumed_samples
 
     @property
     def steps(self) -> int:
-        """Training steps of the round. As on the device, a last batch of one sample is left out."""
+        """The number of training steps of the round. As on the device, a last batch of one sample is left out."""
         whole, rest = divmod(self.samples, self.work.batch_size)
         steps = self.work.epochs * (whole + (rest > 1 or whole == 0))
         return min(steps, self.work.most_steps or steps)
 
     def cost(self, mask: Mask) -> Cost:
-        """Return what the engine works on: arrays are whole, however few of their weights are held."""
+        """Return the cost for the engine: arrays are whole, however few of their weights are held."""
         return cost_of(self.graph, mask.widths, mask.trained) if mask.held else mask.cost
 
     def use(self, cost: Cost, density: float = 1.0) -> Budget:
-        """Return what the round will take with a part of this cost that holds this share of its weights."""
+        """Return what the round takes with a submodel of this cost that holds this share of its weights."""
         batch = min(self.work.batch_size, self.samples)
         use = predict(self.participant.profile, cost, batch=batch, steps=self.steps * self.models)
         beside = (self.models - 1) * cost.parameter_bytes
@@ -63,21 +63,21 @@ class RoundEstimate:
         return not self.participant.budget.exceeded_by(self.use(cost, density))
 
     def prediction(self, mask: Mask) -> Prediction:
-        """Return what the round will take, in a plan's form."""
+        """Return what the round takes, in the form that a plan holds."""
         use = self.use(self.cost(mask))
         return Prediction(seconds=use.round_seconds, peak_bytes=use.peak_bytes, joules=use.joules)
 
 
-def estimates_of(
+def round_estimates(
     graph: ModelGraph,
     participants: Sequence[Participant],
     round_context: RoundContext,
     assumed_samples: int,
     models: int = 1,
 ) -> dict[str, RoundEstimate]:
-    """Return the rounds of some devices by their ids; they share what they find out about costs."""
+    """Return the estimates of some devices by their ids; they share a cache of costs."""
     costs: dict[int, Cost] = {}
     return {
-        one.device_id: RoundEstimate(graph, one, round_context.work, assumed_samples, costs, models)
-        for one in participants
+        participant.device_id: RoundEstimate(graph, participant, round_context.work, assumed_samples, costs, models)
+        for participant in participants
     }

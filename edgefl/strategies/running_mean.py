@@ -1,19 +1,19 @@
-"""One model out of many updates, in running sums: the memory of about one model, whatever the number of updates.
+"""The mean of many updates, in running sums: the memory of about one model, whatever the number of updates.
 
     next = model + sum_i w_i (new_i - base_i) / sum_i w_i       over those i that held and trained the coordinate
 
-The sum below the line is over all i where `Overlap.PARTICIPANTS` is asked for, as if the others had changed nothing. A
-coordinate that nobody held keeps its value. In a round every base is the model itself, and this is the mean of the new
-values; in buffered mode an old update contributes its change.
+With `Overlap.PARTICIPANTS` the sum in the denominator is over all i, as if the others had changed nothing. A coordinate
+that no device held keeps its value. In a round every base is the model itself, and this is the mean of the new values;
+in buffered mode an old update contributes its change.
 
 Summing changes, not values, is what makes 32-bit sums good enough: with n updates the result is within
 
     half a unit in its last place  +  (2n + 4) * 2^-24 * sum_i w_i |new_i - base_i| / sum_i w_i
 
-of the exact one, and changes are small beside weights. A weight that nobody changed keeps its value. Updates are added
-in the order in which they come, so equal updates in equal order give equal bits.
+of the exact one, and changes are small beside weights. A weight that no device changed keeps its value. Updates are
+added in the order in which they come, so equal updates in equal order give equal bits.
 
-Beside the sums there are the totals below the line: one for each pair of channels, and one for each weight only where
+Beside the sums there are the totals of the denominator: one for each pair of channels, and one for each weight only if
 masks hold single weights. Strategies call this; it knows no settings and no rule.
 """
 
@@ -30,24 +30,24 @@ from edgefl.model_graph import ModelGraph, TensorSpec
 from edgefl.strategies.strategy import ClientUpdate, Model
 from edgefl.strategies.update_checks import base_of, sum_dtype, values_of
 
-__all__ = ["Overlap", "RunningMean", "applied"]
+__all__ = ["Overlap", "RunningMean", "apply_change"]
 
 
 class Overlap(StrEnum):
-    """What a sum of changes is divided by where devices have different parts of the model."""
+    """What a sum of changes is divided by if devices have different submodels."""
 
     HOLDERS = "holders"
-    """The weights of those that held and trained the coordinate."""
+    """The weights of the devices that held and trained the coordinate."""
     PARTICIPANTS = "participants"
-    """The weights of all."""
+    """The weights of all participants."""
 
 
 class RunningMean:
-    """The weighted mean of the contributions so far.
+    """The weighted mean of the updates so far.
 
-    Large tensors that come whole are added two at a time where they can, because reading the base and the sum from
-    memory takes longer than adding. To save memory too, a third of them waits from an even contribution for the next,
-    and another third from an odd one.
+    Large tensors that come whole are added two at a time where possible, because reading the base and the sum from
+    memory takes longer than adding. To save memory too, a third of them waits from an even update for the next, and
+    another third from an odd one.
     """
 
     def __init__(self, model: Model, overlap: Overlap = Overlap.HOLDERS) -> None:
@@ -59,7 +59,7 @@ class RunningMean:
         self._waiting: dict[str, _Whole] = {}
 
     def add(self, update: ClientUpdate, weight: float, scale: float = 1.0) -> None:
-        """Add a contribution that was checked; `scale` makes its change smaller, but not its weight."""
+        """Add a checked update; `scale` makes its change smaller, but not its weight."""
         mask, graph = update.mask, self._model.graph
         mask.check_model(graph)
         if weight <= 0:
@@ -92,7 +92,7 @@ class RunningMean:
                     add_changes(self._sums[name], one.base, [(one.new, one.weight)])
 
     def result(self) -> dict[str, Array]:
-        """Return every tensor of the next model. The sums are used up."""
+        """Return every tensor of the next model. The sums are then empty."""
         for name, last in self._waiting.items():
             add_changes(self._sums[name], last.base, [(last.new, last.weight)])
         self._waiting.clear()
@@ -103,7 +103,7 @@ class RunningMean:
                 total.everywhere = self._weight
             sums = self._sums.pop(name)
             total.divide(sums)
-            weights[name] = applied(tensor, self._model.weights[name], sums)
+            weights[name] = apply_change(tensor, self._model.weights[name], sums)
         return weights
 
 
@@ -118,19 +118,19 @@ class _Whole:
 
 @dataclass(slots=True, eq=False)
 class _Total:
-    """The weights of those that hold each coordinate of a tensor."""
+    """The weights of the devices that hold each coordinate of a tensor."""
 
     shape: tuple[int, ...]
     cut_axes: int
-    """So many axes, from the first on, can be cut; along the others all entries have the same holders."""
+    """The number of axes, from the first on, that can be cut; along the others all entries have the same holders."""
     dtype: np.dtype[np.floating]
     everywhere: float = 0.0
-    """The weights of those that hold all of it."""
+    """The weights of the devices that hold all of it."""
     partial: Array | None = None
     """The weights of the others, in the tensor's shape or with length 1 along axes that cannot be cut."""
 
     def add(self, mask: Mask, name: str, weight: float) -> None:
-        """Count those coordinates that the mask holds."""
+        """Count the coordinates that the mask holds."""
         held = name in mask.held
         if not held and mask.shapes[name] == self.shape:
             self.everywhere += weight
@@ -146,7 +146,7 @@ class _Total:
             _add_kept(self.partial, mask.selectors[name][: self.cut_axes], weight)
 
     def divide(self, sums: Array) -> None:
-        """Divide sums by this total, in place. Where nobody holds a coordinate, its sum is zero and stays so."""
+        """Divide sums by this total, in place. The sum of a coordinate that no device holds stays zero."""
         if self.partial is None:
             np.divide(sums, sums.dtype.type(self.everywhere or 1), sums)
             return
@@ -161,7 +161,7 @@ def _add_kept(totals: Array, selectors: tuple[Selector, ...], weight: float) -> 
     if all(isinstance(selector, slice) for selector in selectors):
         totals[selectors] += weight
         return
-    # Whole rows at a time: numpy is much faster in rows than in single entries.
+    # Whole rows at a time: numpy is much faster with rows than with single entries.
     row = np.asarray(weight, totals.dtype)
     for selector, length in zip(selectors[1:], totals.shape[1:], strict=False):
         kept = np.zeros(length, totals.dtype)
@@ -170,10 +170,10 @@ def _add_kept(totals: Array, selectors: tuple[Selector, ...], weight: float) -> 
     totals[selectors[0]] += row.reshape(row.shape + (1,) * (totals.ndim - 1 - row.ndim))
 
 
-def applied(tensor: TensorSpec, now: Array, change: Array) -> Array:
-    """Return a tensor with a change added, in its own dtype and read-only; `change` is used up.
+def apply_change(tensor: TensorSpec, now: Array, change: Array) -> Array:
+    """Return a tensor with a change added, in its own dtype and read-only; the array of `change` is reused.
 
-    Whole numbers are rounded to the nearest, and stay within what their dtype can hold.
+    Integers are rounded to the nearest, and stay within the range of their dtype.
     """
     if tensor.dtype.startswith("int"):
         limits = np.iinfo(now.dtype)
@@ -186,7 +186,7 @@ def applied(tensor: TensorSpec, now: Array, change: Array) -> Array:
 
 
 def _thirds(graph: ModelGraph) -> list[set[str]]:
-    """Divide the tensors of more than a block into three sets of about the same size."""
+    """Divide the tensors larger than a block into three sets of about the same size."""
     thirds: list[set[str]] = [set(), set(), set()]
     sizes = [0, 0, 0]
     for tensor in sorted(graph.tensors, key=lambda tensor: -tensor.size):

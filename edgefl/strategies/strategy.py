@@ -1,8 +1,8 @@
-"""The seam of a federation's method: what it is given, what it asks of devices, what it makes of their answers.
+"""The interface of strategies: what they get, what they plan for devices, and how they aggregate updates.
 
 A strategy is a frozen dataclass of its settings. It holds no state and does no input or output: everything that changes
-from round to round is in `Model`, which the coordinator stores. So a strategy can be asked again after a crash, by any
-worker, and gives the same answer. `edgefl simulate` and the coordinator both run strategies through this file.
+from round to round is in `Model`, which the coordinator stores. So any worker can call a strategy again after a crash,
+and gets the same answer. `edgefl simulate` and the coordinator both run strategies through this interface.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,12 +30,12 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class RoundContext:
-    """Where in a federation we are."""
+    """The position in a federation, and the work of a round."""
 
     round: int
     rounds: int
     seed: int
-    """The source of all chance of this round, the same on every worker."""
+    """The seed of all randomness of this round, the same on every worker."""
     work: LocalWork = field(default_factory=LocalWork)
     """How much the federation lets a device train in a round."""
 
@@ -49,14 +49,14 @@ class Participant:
     budget: Budget
     """What the operator lets it spend on a round: its seconds follow from the deadline."""
     samples: int | None = None
-    """How many training samples it has; None until its first result."""
+    """The number of its training samples; None until its first result."""
     mask: Mask | None = None
     """Its mask after its last result; None before the first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedTask:
-    """What one device shall do."""
+    """The task that a strategy plans for one device."""
 
     mask: Mask
     rule: RuleSettings
@@ -64,55 +64,55 @@ class PlannedTask:
     extras: Weights = field(default_factory=dict)
     """Further arrays that the rule reads."""
     predicted: Prediction | None = None
-    part: Mask | None = None
-    """What its steps work on, where that is less than `mask`: a device that learns which entries are worth having is
-    given them all, and tries submodels of its capacity."""
+    step_mask: Mask | None = None
+    """What its steps work on, if that is less than `mask`: a device that learns which entries are worth having gets
+    them all, and tries submodels of its capacity."""
 
     @property
     def works_on(self) -> Mask:
-        """What the device computes with: what its part and its multiply-adds are counted by."""
-        return self.mask if self.part is None else self.part
+        """What the device computes with, by which its submodel and its multiply-adds are counted."""
+        return self.mask if self.step_mask is None else self.step_mask
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClientUpdate:
-    """What one device sent back. Its tensors came from a stranger: `Strategy.check` looks at them first."""
+    """What one device sent. Its tensors come from a stranger: `Strategy.check` checks them first."""
 
     device_id: str
     mask: Mask
-    """The mask that it was given."""
+    """The mask of the plan."""
     rule: RuleSettings
-    """The rule that it was given."""
+    """The rule of the plan."""
     seed: int
-    """The seed that it was given."""
+    """The seed of the plan."""
     base: Weights
-    """The whole model whose part it was given, every tensor of it."""
+    """The whole model whose submodel it was given, every tensor of it."""
     result: LocalResult
     tensors: Mapping[str, Payload]
     next_mask: Mask | None = None
     """Its mask from now on, if the rule changed it."""
     trust: float = 1.0
-    """A factor of its weight in an average, 0 to 1: less than 1 where it started from an old model."""
+    """A factor on its weight in an average, 0 to 1: less than 1 if it started from an old model."""
 
 
 class ClientUpdates(Protocol):
-    """The contributions of a round, in an order that is always the same; a list is one.
+    """The updates of a round, always in the same order; a list will do.
 
-    Each is loaded when its turn comes, and may be forgotten after it; its arrays live as long as somebody has them.
-    They can be gone through several times: a median works through the model block by block.
+    Each is loaded when it is needed, and may be dropped after it; its arrays live as long as something refers to them.
+    They can be iterated several times: a median works through the model block by block.
     """
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of updates."""
         ...
 
     def __iter__(self) -> Iterator[ClientUpdate]:
-        """Begin with the first one again."""
+        """Start again from the first one."""
         ...
 
 
 class Strategy(Protocol):
-    """What a paper or a baseline is, seen from the coordinator."""
+    """A method of federated learning, as the coordinator runs it."""
 
     name: ClassVar[str]
 
@@ -123,15 +123,15 @@ class Strategy(Protocol):
     def plan(
         self, model: Model, participants: Sequence[Participant], round_context: RoundContext
     ) -> Mapping[str, PlannedTask]:
-        """Return an order by device id; a device that is left out can do nothing useful."""
+        """Return a task by device id; a device that is left out can do nothing useful."""
         ...
 
     def check(self, update: ClientUpdate) -> None:
-        """Raise a `WireFormatError` unless the tensors are what the order asked for: names, codecs, shapes, dtypes."""
+        """Raise a `WireFormatError` unless the tensors are what the plan asked for: names, codecs, shapes, dtypes."""
         ...
 
     def movement(self, update: ClientUpdate) -> float:
-        """Return the Euclidean norm of the change that the contribution makes to the part it was given."""
+        """Return the Euclidean norm of the change that the update makes to its submodel."""
         ...
 
     def combine(self, model: Model, updates: ClientUpdates, round_context: RoundContext) -> Model:
@@ -141,12 +141,12 @@ class Strategy(Protocol):
     def personalise(
         self, model: Model, participants: Sequence[Participant], round_context: RoundContext
     ) -> Mapping[str, PlannedTask]:
-        """Return what devices do with the last model for themselves alone; nothing where there is nothing to do.
+        """Return what devices do with the last model for themselves alone; empty if there is nothing to do.
 
-        Nothing that comes back is combined: `moment.round` is then the number of rounds.
+        Their results are not aggregated; `round_context.round` is then the number of rounds.
         """
         ...
 
     def extract(self, model: Model, fraction: float, seed: int) -> Mask:
-        """Return the part of a model that is the best one of at most this fraction of its parameters."""
+        """Return the best submodel of at most this fraction of the model's parameters."""
         ...

@@ -1,8 +1,8 @@
-"""What an order will put on the network, counted before anything is sent: by making the bodies that will be sent.
+"""How many bytes a task downloads and uploads, counted before anything is sent: by building the bodies.
 
 `edgefl plan` and `edgefl bench wire` call this. An update has the same size whatever was learned, so it is what the
-rule sends after one step with gradients of zero. That is before packing: agents pack what becomes smaller by it, and
-how much depends on what was learned.
+rule sends after one step with gradients of zero. That is before packing: agents pack bodies that become smaller by it,
+and how much depends on what was learned.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ __all__ = ["USUAL_RESULT", "download_bytes", "upload_bytes", "upload_report"]
 
 
 def download_bytes(model: Model, planned: PlannedTask) -> int:
-    """Return the bytes of the bodies that an order's device downloads, before packing: weights, mask and extras.
+    """Return the bytes of the bodies that a task's device downloads, before packing: weights, mask and extras.
 
     Graphs are left out: a device keeps them from round to round.
     """
@@ -28,14 +28,14 @@ def download_bytes(model: Model, planned: PlannedTask) -> int:
 
 
 def upload_bytes(model: Model, planned: PlannedTask, round_context: RoundContext) -> int:
-    """Return the bytes of an order's update, before packing."""
+    """Return the bytes of a task's update, before packing."""
     return len(encode_result(upload_report(model, planned, round_context), planned.mask.graph))
 
 
 def upload_report(model: Model, planned: PlannedTask, round_context: RoundContext) -> ResultBody:
-    """Return what an order's device will send, but for what it has learned."""
+    """Return the body that a task's device will send, except for what it has learned."""
     rule = rule_of(planned.rule)
-    part = TrainingInput(
+    inputs = TrainingInput(
         planned.mask,
         gather(planned.mask, model.weights),
         0,
@@ -44,15 +44,15 @@ def upload_report(model: Model, planned: PlannedTask, round_context: RoundContex
         steps=1,
         extras=planned.extras,
     )
-    batch, run = Batch(np.zeros(1, np.float32), np.zeros(1, np.int64)), _nothing_learned(planned)
-    state = rule.begin(part)
-    rule.step(part, state, batch, run)
-    update = rule.finish(part, state, batch, run)
+    batch, run = Batch(np.zeros(1, np.float32), np.zeros(1, np.int64)), _zero_gradients(planned)
+    state = rule.begin(inputs)
+    rule.step(inputs, state, batch, run)
+    update = rule.finish(inputs, state, batch, run)
     next_mask = None if update.mask.digest == planned.mask.digest else update.mask
     return ResultBody(USUAL_RESULT, planned.mask.digest, update.tensors, next_mask, 0)
 
 
-def _nothing_learned(planned: PlannedTask) -> TrainStep:
+def _zero_gradients(planned: PlannedTask) -> TrainStep:
     trained = set(planned.mask.trained_tensors)
 
     def run(weights: Weights, batch: Batch) -> StepResult:
@@ -90,4 +90,4 @@ USUAL_RESULT = LocalResult(
         threads=1,
     ),
 )
-"""A report of the usual length."""
+"""A result of the usual length."""

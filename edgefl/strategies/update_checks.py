@@ -1,7 +1,7 @@
-"""What came back: whether an upload of new values is what the plan asked for, how far it moves, and its arrays.
+"""Checks of updates with new values: whether one is what the plan asked for, how far it moves, and its arrays.
 
-New values are what the rule `sgd` sends of every trained tensor, and compressing rules of some. Tensors come from
-strangers: everything else in this room relies on `check_values`.
+The rule `sgd` sends new values of every trained tensor, compressing rules of some. Tensors come from strangers:
+everything else in this package relies on `check_values`.
 """
 
 import math
@@ -16,10 +16,19 @@ from edgefl.model_graph import TensorRole, TensorSpec
 from edgefl.strategies.strategy import ClientUpdate
 from edgefl.wire import Dense, Expected, Payload, Sparse, check_tensors
 
-__all__ = ["LARGEST", "base_of", "check_mask_kept", "check_values", "movement", "part_norm", "sum_dtype", "values_of"]
+__all__ = [
+    "LARGEST",
+    "base_of",
+    "check_mask_kept",
+    "check_values",
+    "movement",
+    "submodel_norm",
+    "sum_dtype",
+    "values_of",
+]
 
 LARGEST = 1e18
-"""No weight of a network that works is as large, and sums of so large ones still fit 32 bits."""
+"""No weight of a working network is this large, and sums of such weights still fit 32 bits."""
 _PIECE = 1 << 16
 _NOTHING: Mapping[str, Expected] = {}
 
@@ -33,7 +42,7 @@ def check_values(
 ) -> None:
     """Refuse tensors that are not the new values of what the mask trains: names, codecs, shapes, dtypes, size.
 
-    `instead` is what comes in place of new values, and beside them, where a rule compresses some tensors.
+    `instead` is what comes in place of new values, and beside them, if a rule compresses some tensors.
     """
     sparse = mask.held if codec is Codec.SPARSE else {}
     expected = {
@@ -58,18 +67,18 @@ def check_values(
 
 
 def _is_variance(mask: Mask, name: str) -> bool:
-    """Whether a tensor is a norm's running variance: PyTorch names it so, and the exporter keeps its names."""
+    """Return whether a tensor is a norm's running variance: PyTorch names it so, and the exporter keeps its names."""
     tensor = mask.graph.tensor.get(name)
     return tensor is not None and tensor.role is TensorRole.STATISTIC and name.endswith("running_var")
 
 
 def check_mask_kept(update: ClientUpdate) -> None:
-    """Refuse a new mask from a device whose rule changes none."""
+    """Refuse a new mask from a device whose rule changes no mask."""
     found = update.next_mask
     if found is not None and found.digest != update.mask.digest:
         raise WireFormatError(
             f"the result brings the new mask {found.digest}, but the rule {update.rule.name!r} changes no mask",
-            fix="Send no mask: the device keeps the one that the plan gave.",
+            fix="Send no mask: the device keeps the mask of the plan.",
         )
 
 
@@ -85,23 +94,23 @@ def values_of(payload: Payload) -> Array:
 def base_of(tensor: TensorSpec, base: Weights, now: Weights) -> Array:
     """Return what the change of a tensor is measured from.
 
-    For weights it is the model that the device was given, so that an old one contributes what it learned and nothing
-    else. Statistics and counts are averaged as values, which is measuring from the model of now: a change of an old
-    variance could make the variance of now negative.
+    For weights it is the model that the device was given, so that an old one contributes only what it learned.
+    Statistics and counts are averaged as values, which is measuring from the current model: the change of an old
+    variance could make the current variance negative.
     """
     as_value = tensor.role is TensorRole.STATISTIC or tensor.dtype.startswith("int")
     return now[tensor.name] if as_value else base[tensor.name]
 
 
 def sum_dtype(tensor: TensorSpec) -> np.dtype[np.floating]:
-    """Return what changes of a tensor are added up in: 32 bits, or 64 where the entries themselves need them."""
+    """Return the dtype in which changes of a tensor are summed: 32 bits, or 64 if the entries themselves need them."""
     return np.dtype(np.float64 if tensor.item_bytes > 4 or tensor.dtype.startswith("int") else np.float32)
 
 
 def movement(update: ClientUpdate) -> float:
-    """Return the norm of the change of all floating-point tensors, running statistics among them.
+    """Return the norm of the change of all floating-point tensors, including running statistics.
 
-    Whole numbers are counts that nothing computes with; after a first round they would be most of the norm.
+    Integers are counts that nothing computes with; after a first round they would be most of the norm.
     """
     total, mask = 0.0, update.mask
     for name in _floating(mask, update.tensors):
@@ -112,12 +121,12 @@ def movement(update: ClientUpdate) -> float:
     return math.sqrt(total)
 
 
-def part_norm(mask: Mask, weights: Weights) -> float:
+def submodel_norm(mask: Mask, weights: Weights) -> float:
     """Return the norm of what `movement` is over: the floating-point tensors that the mask trains."""
     total = 0.0
     for name in _floating(mask, mask.trained_tensors):
-        part = gather(mask, weights, [name])[name]
-        total += float(np.vdot(part, part))
+        values = gather(mask, weights, [name])[name]
+        total += float(np.vdot(values, values))
     return math.sqrt(total)
 
 
@@ -128,8 +137,8 @@ def _floating(mask: Mask, names: Mapping[str, Payload] | tuple[str, ...]) -> lis
 def _check_positions(name: str, payload: Sparse, mask: Mask) -> None:
     if not np.array_equal(payload.indices(), np.flatnonzero(mask.held[name])):
         raise WireFormatError(
-            f"tensor {name!r} has entries elsewhere than the mask of the plan holds them",
-            fix="Send the entries that the mask holds, all of them and no others.",
+            f"tensor {name!r} does not have exactly the entries that the mask of the plan holds",
+            fix="Send exactly the entries that the mask holds.",
         )
 
 

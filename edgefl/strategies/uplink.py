@@ -1,8 +1,8 @@
-"""The seam of the uplink: what devices send after training, and how it becomes new values again.
+"""The uplink: a local rule, and how the coordinator turns what devices send by it into new values.
 
-An uplink is a local rule and its other end. Strategies that average new values (`averaged.py`) ask it for the rule, let
-it check what came, and get back contributions whose tensors are plain new values, whatever was on the wire: so one-bit
-updates can be combined with any choice of parts, and every average works on them.
+Strategies that average (`averaging_strategy.py`) take the rule from the uplink, let it check each update, and get back
+updates whose tensors are plain new values, whatever was on the wire. So one-bit updates work with any choice of
+submodels and with every average.
 """
 
 from dataclasses import dataclass, replace
@@ -11,15 +11,14 @@ from typing import Protocol
 import numpy as np
 
 from edgefl.local_rules import Descent, LocalRule, Sgd
-from edgefl.local_rules.descent import weight_tensors
 from edgefl.local_rules.sgd import Codec
 from edgefl.masks import Array, gather
 from edgefl.strategies.strategy import ClientUpdate
 from edgefl.strategies.update_checks import check_mask_kept, check_values, values_of
 from edgefl.values import RuleSettings, settings_from
-from edgefl.wire import Bits, Dense, Expected
+from edgefl.wire import Dense
 
-__all__ = ["NewValues", "Uplink", "check_bits", "settings_for", "updated"]
+__all__ = ["Uplink", "ValuesUplink", "add_change", "rule_settings"]
 
 
 class Uplink(Protocol):
@@ -30,63 +29,55 @@ class Uplink(Protocol):
         """The rule that devices train by."""
         ...
 
-    def check(self, client_update: ClientUpdate) -> None:
+    def check(self, update: ClientUpdate) -> None:
         """Raise a `WireFormatError` unless the tensors are what the rule sends: names, codecs, shapes, dtypes, size."""
         ...
 
-    def values(self, client_update: ClientUpdate) -> ClientUpdate:
-        """Return a checked contribution with the new values of its trained tensors, dense, at the widths of its mask.
+    def values(self, update: ClientUpdate) -> ClientUpdate:
+        """Return a checked update with the new values of its trained tensors, dense, at the widths of its mask.
 
-        The mask is the part that was trained: a smaller one than was given where the rule prunes before it trains.
+        The mask is that of the trained submodel: smaller than the planned one if the rule prunes before it trains.
         """
         ...
 
 
-def settings_for(rule: LocalRule) -> RuleSettings:
-    """Return a rule as a plan names it."""
+def rule_settings(rule: LocalRule) -> RuleSettings:
+    """Return a rule in the form that a plan holds."""
     return RuleSettings(name=rule.name, settings=settings_from(rule))
 
 
-def check_bits(client_update: ClientUpdate) -> None:
-    """Refuse anything but bits of the trained matrices and kernels, and new values of the rest."""
-    mask = client_update.mask
-    check_mask_kept(client_update)
-    bits = {name: Expected(mask.shapes[name], Bits.codec) for name in weight_tensors(mask)}
-    check_values(mask, client_update.tensors, instead=bits)
-
-
-def updated(client_update: ClientUpdate, tensor: str, update: Array) -> Dense:
-    """Return new values: what the device was given of a tensor, and its update, which is used up."""
-    given = gather(client_update.mask, client_update.base, [tensor])[tensor]
-    new: Array = np.add(given, update, out=update if update.dtype == given.dtype else None)
-    new.flags.writeable = False  # or it would be copied
+def add_change(update: ClientUpdate, tensor: str, change: Array) -> Dense:
+    """Return the new values of a tensor: what the device was given, plus a change, whose array is reused."""
+    given = gather(update.mask, update.base, [tensor])[tensor]
+    new: Array = np.add(given, change, out=change if change.dtype == given.dtype else None)
+    new.flags.writeable = False  # a writeable array would be copied
     return Dense(new)
 
 
 @dataclass(frozen=True, slots=True)
-class NewValues:
-    """Devices train by a rule that sends the new values of everything that they trained."""
+class ValuesUplink:
+    """Devices send the new values of everything that they trained."""
 
-    made: LocalRule
+    local: LocalRule
     codec: Codec = Codec.DENSE
 
     @classmethod
-    def by_descent(cls, descent: Descent, codec: Codec = Codec.DENSE) -> "NewValues":
+    def by_descent(cls, descent: Descent, codec: Codec = Codec.DENSE) -> "ValuesUplink":
         """Return the uplink of devices that train by gradient descent."""
         return cls(Sgd(descent=descent, codec=codec), codec)
 
     @property
     def rule(self) -> RuleSettings:
-        """The rule."""
-        return settings_for(self.made)
+        """The local rule."""
+        return rule_settings(self.local)
 
-    def check(self, client_update: ClientUpdate) -> None:
-        """Refuse anything but the new values of what the device was to train."""
-        check_mask_kept(client_update)
-        check_values(client_update.mask, client_update.tensors, self.codec)
+    def check(self, update: ClientUpdate) -> None:
+        """Refuse anything but the new values of what the plan trains."""
+        check_mask_kept(update)
+        check_values(update.mask, update.tensors, self.codec)
 
-    def values(self, client_update: ClientUpdate) -> ClientUpdate:
-        """Fill in what a sparse upload left out."""
+    def values(self, update: ClientUpdate) -> ClientUpdate:
+        """Fill in what a sparse upload leaves out."""
         if self.codec is Codec.DENSE:
-            return client_update
-        return replace(client_update, tensors={name: Dense(values_of(p)) for name, p in client_update.tensors.items()})
+            return update
+        return replace(update, tensors={name: Dense(values_of(p)) for name, p in update.tensors.items()})

@@ -1,8 +1,8 @@
-"""A strategy that somebody else wrote, named by where it is: `package.module:Class`.
+"""Strategies of users, named by where they are: `package.module:Class`.
 
-`strategy_of` comes here when a name has a colon. The module is imported, which runs it: so the name must come from the
-person whose machine this is, on a command line or in a federation file, and never from the network. The coordinator
-refuses such a name over HTTP (`coordinator.http.routes.federations`).
+`strategy_of` calls this for a name with a colon. Importing a module runs it: so the name must come from the owner of
+this machine, on a command line or in a federation file, and never from the network. The coordinator refuses such a name
+over HTTP (`coordinator.http.routes.federations`).
 """
 
 import dataclasses
@@ -39,7 +39,7 @@ def user_strategy(name: str) -> type[Strategy]:
 def _check(found: object, name: str) -> None:
     if not inspect.isclass(found) or not dataclasses.is_dataclass(found):
         raise SchemaError(
-            f"{name} is no dataclass",
+            f"{name} is not a dataclass",
             fix="A strategy is a frozen dataclass of its settings; docs/own_strategy.md has an example.",
         )
     missing = [method for method in _METHODS if not callable(getattr(found, method, None))]
@@ -47,6 +47,6 @@ def _check(found: object, name: str) -> None:
     if missing or inspect.isabstract(found):
         missing = missing or sorted(found.__abstractmethods__)
         raise SchemaError(
-            f"{name} lacks what every strategy has: {', '.join(missing)}",
-            fix="Write it, or build on edgefl.strategies.composable_strategy; docs/own_strategy.md has an example.",
+            f"{name} lacks what every strategy needs: {', '.join(missing)}",
+            fix="Add it, or derive from edgefl.strategies.ComposableStrategy; docs/own_strategy.md has an example.",
         )

@@ -1,15 +1,15 @@
-"""Which channels: how wide each device's part is, and where its channels lie. The setting that strategies share.
+"""Which channels each device trains, by width and placement: the setting that strategies share.
 
-A width follows from the device's budget and nothing else, so it stays as long as the budget does. Where its channels
-lie may change from round to round:
+A width follows only from the device's budget, so it changes only with the budget. Where its channels lie may change
+from round to round:
 
     leading   0, 1, ..., w - 1             HeteroFL (Diao et al. 2021), FjORD (Horvath et al. 2021)
     rolling   i, i + 1, ..., i + w - 1     FedRolex (Alam et al. 2022), Algorithm 1: i = round mod K, and channel K is
                                            channel 0 again, so in K rounds every channel is trained w times
     random    w of the K channels          Federated Dropout (Caldas et al. 2018), drawn for each device and round
 
-K is a group's width in the whole model, w that of the part: `kept_width`, which rounds to what norms allow. The papers
-round fractions down or up; theirs are powers of two, and nothing is rounded.
+K is a group's width in the whole model, w that of the submodel: `kept_width`, which rounds to what norms allow. The
+papers round fractions down or up; theirs are powers of two, and nothing is rounded.
 """
 
 from collections.abc import Collection, Mapping, MutableMapping
@@ -19,7 +19,7 @@ from enum import StrEnum
 import numpy as np
 
 from edgefl.errors import MaskError
-from edgefl.local_rules.ordered_dropout import levels_of
+from edgefl.local_rules.ordered_dropout import parse_levels
 from edgefl.masks import IndexArray, Mask, kept_width
 from edgefl.model_graph import ChannelGroup, Cost, ModelGraph
 from edgefl.noise import bits, derive
@@ -32,25 +32,25 @@ __all__ = ["Placement", "Width", "Widths"]
 
 
 class Width(StrEnum):
-    """How wide the part of a device is."""
+    """How wide the submodel of a device is."""
 
     FIT = "fit"
     """As wide as it can train within its budget."""
     FULL = "full"
-    """All of the model; a device that cannot train it is left out."""
+    """The whole model; a device that cannot train it is left out."""
     LEVELS = "levels"
     """The widest of `levels` that it can train within its budget."""
 
 
 class Placement(StrEnum):
-    """Which channels a part of some width has."""
+    """Which channels a submodel of some width has."""
 
     LEADING = "leading"
     """The first ones."""
     ROLLING = "rolling"
-    """A window that moves on by one channel a round, the same for all devices of a width."""
+    """A window that moves on by one channel per round, the same for all devices of a width."""
     RANDOM = "random"
-    """Others for every device in every round."""
+    """Random ones, for every device in every round."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,21 +64,24 @@ class Widths:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        levels_of(self.levels)
+        parse_levels(self.levels)
 
     def masks(
-        self, rounds: Mapping[str, RoundEstimate], round_context: RoundContext, trained: Collection[str] | None = None
+        self,
+        estimates: Mapping[str, RoundEstimate],
+        round_context: RoundContext,
+        trained: Collection[str] | None = None,
     ) -> dict[str, Mask]:
         """Return the channels of each device; a device that none fit is left out.
 
         `trained` are the layers that the masks train and that must fit the budget; None is every layer.
         """
         sizes = _Sizes(self, trained, {}, {})
-        found = {device: sizes.of(one) for device, one in rounds.items()}
+        found = {device: sizes.of(estimate) for device, estimate in estimates.items()}
         return {device: self._placed(mask, device, round_context) for device, mask in found.items() if mask is not None}
 
     def _placed(self, mask: Mask, device: str, round_context: RoundContext) -> Mask:
-        """Return the mask with channels elsewhere; a mask of the leading ones comes in."""
+        """Return the mask with its channels placed elsewhere; `mask` has the leading ones."""
         if self.placement is Placement.LEADING:
             return mask
         kept = {
@@ -95,23 +98,23 @@ class Widths:
 
 @dataclass(frozen=True, slots=True)
 class _Sizes:
-    """The widths of devices. What was counted for one device is not counted again for the next."""
+    """The widths of devices, with caches that the devices share."""
 
     widths: Widths
     trained: Collection[str] | None
     costs: MutableMapping[int, Cost]
     leading: MutableMapping[float, Mask]
 
-    def of(self, one: RoundEstimate) -> Mask | None:
+    def of(self, estimate: RoundEstimate) -> Mask | None:
         """Return the widest mask of leading channels that fits."""
         if self.widths.width is Width.FIT:
             try:
-                return widest(one.graph, one.fits, trained=self.trained, known=self.costs)
+                return widest(estimate.graph, estimate.fits, trained=self.trained, known=self.costs)
             except MaskError:
                 return None
-        levels = (1.0,) if self.widths.width is Width.FULL else levels_of(self.widths.levels)
-        masks = (self._mask(one.graph, level) for level in levels)
-        return next((mask for mask in masks if one.fits(mask.cost)), None)
+        levels = (1.0,) if self.widths.width is Width.FULL else parse_levels(self.widths.levels)
+        masks = (self._mask(estimate.graph, level) for level in levels)
+        return next((mask for mask in masks if estimate.fits(mask.cost)), None)
 
     def _mask(self, graph: ModelGraph, level: float) -> Mask:
         if level not in self.leading:

@@ -7,7 +7,7 @@ from edgefl.bench.benchmark_model import open_benchmark_model
 from edgefl.bench.wire import codec_bodies, uplinks, wire_report
 from edgefl.errors import EdgeFLError
 from edgefl.model_graph import GraphBuilder
-from edgefl.strategies.uplinks import Sent
+from edgefl.strategies.uplink_choice import UplinkKind
 from edgefl.wire import encode, measure
 from tests.device_runtime.federation import BUNDLE
 
@@ -37,7 +37,7 @@ def test_every_codec_and_every_uplink_has_a_row() -> None:
     rows = {row["name"]: row for row in report.rows}
     assert {row["kind"] for row in report.rows} == {"codec", "uplink"}
     assert set(uplinks()) <= set(rows)
-    assert all(f"fedavg, sends {sent.value}" in rows for sent in Sent)
+    assert all(f"fedavg, sends {sent.value}" in rows for sent in UplinkKind)
     for row in report.rows:
         assert row["bits_per_parameter"] == 8 * row["bytes"] / row["parameters"]
         assert 0 < row["header_bytes"] < row["bytes"]

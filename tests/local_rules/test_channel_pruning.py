@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgefl.local_rules import TrainingInput
-from edgefl.local_rules.channel_pruning import ChannelPruning, PruningScope, pruned
+from edgefl.local_rules.channel_pruning import ChannelPruning, PruningScope, prune_mask
 from edgefl.local_rules.descent import Descent
 from edgefl.local_rules.group_lasso import group_lasso, group_lasso_gradient
 from edgefl.local_rules.submodel_channels import prunable_groups
@@ -54,28 +54,28 @@ def accuracy_of(value: float) -> Any:
 
 def test_the_channels_of_the_lowest_norm_go() -> None:
     mask = full_mask(perceptron())
-    assert pruned(mask, perceptron_weights(), rate=0.25, target=0.1).kept["hidden"].tolist() == [0, 2, 3]
-    assert pruned(mask, perceptron_weights(), rate=0.5, target=0.1).kept["hidden"].tolist() == [0, 2]
+    assert prune_mask(mask, perceptron_weights(), rate=0.25, target=0.1).kept["hidden"].tolist() == [0, 2, 3]
+    assert prune_mask(mask, perceptron_weights(), rate=0.5, target=0.1).kept["hidden"].tolist() == [0, 2]
 
 
 def test_a_submodel_names_its_channels_as_the_whole_model_does() -> None:
     mask = Mask.of(perceptron(), kept={"hidden": [1, 2, 3]})
     part = gather(mask, perceptron_weights())
-    assert pruned(mask, part, rate=0.34, target=0.1).kept["hidden"].tolist() == [2, 3]
+    assert prune_mask(mask, part, rate=0.34, target=0.1).kept["hidden"].tolist() == [2, 3]
 
 
 def test_pruning_stops_at_the_channel_that_reaches_the_target() -> None:
     # A hidden unit has 5 parameters: 22, 17, 12, 7. Half of 22 is 11, so two units leave 12 and the third 7.
     mask = full_mask(perceptron())
-    assert pruned(mask, perceptron_weights(), rate=0.9, target=0.5).widths["hidden"] == 1
-    assert pruned(mask, perceptron_weights(), rate=0.9, target=0.7).widths["hidden"] == 2
-    assert pruned(mask, perceptron_weights(), rate=0.9, target=1.0) is mask
+    assert prune_mask(mask, perceptron_weights(), rate=0.9, target=0.5).widths["hidden"] == 1
+    assert prune_mask(mask, perceptron_weights(), rate=0.9, target=0.7).widths["hidden"] == 2
+    assert prune_mask(mask, perceptron_weights(), rate=0.9, target=1.0) is mask
 
 
 def test_a_share_below_one_channel_still_takes_one() -> None:
     mask = full_mask(perceptron())
-    assert pruned(mask, perceptron_weights(), rate=0.01, target=0.1).widths["hidden"] == 3
-    assert pruned(mask, perceptron_weights(), rate=0.0, target=0.1) is mask
+    assert prune_mask(mask, perceptron_weights(), rate=0.01, target=0.1).widths["hidden"] == 3
+    assert prune_mask(mask, perceptron_weights(), rate=0.0, target=0.1) is mask
 
 
 def test_the_model_scope_compares_groups_by_the_mean_of_their_squares() -> None:
@@ -86,9 +86,9 @@ def test_the_model_scope_compares_groups_by_the_mean_of_their_squares() -> None:
     weights = {tensor.name: np.ones(tensor.shape, np.float32) for tensor in mask.graph.tensors}
     weights["a.weight"] *= 0.9
     # A unit of a has the squares 10 * 0.81 + 4 over 14 weights, a unit of b 4 + 2 over 6: more in all, less each.
-    model = pruned(mask, weights, rate=0.3, target=0.01, scope=PruningScope.MODEL)
+    model = prune_mask(mask, weights, rate=0.3, target=0.01, scope=PruningScope.MODEL)
     assert (model.widths["a"], model.widths["b"]) == (2, 4)
-    group = pruned(mask, weights, rate=0.3, target=0.01)
+    group = prune_mask(mask, weights, rate=0.3, target=0.01)
     assert (group.widths["a"], group.widths["b"]) == (3, 3)
 
 
@@ -225,7 +225,7 @@ def test_wide_groups_keep_a_multiple_and_narrow_ones_what_their_norm_allows() ->
     weights = {tensor.name: np.random.default_rng(1).random(tensor.shape, np.float32) for tensor in graph.tensors}
     mask = full_mask(graph)
     for _ in range(4):
-        mask = pruned(mask, gather(mask, weights), rate=0.2, target=0.3, multiple=16)
+        mask = prune_mask(mask, gather(mask, weights), rate=0.2, target=0.3, multiple=16)
     assert all(mask.widths[name] % 16 == 0 for name in ("conv2", "conv3", "conv4"))
     assert mask.widths["conv1"] % 16, "32 channels are fewer than four steps of 16: they are cut one by one"
     assert mask.cost.parameters < 0.6 * graph.parameters

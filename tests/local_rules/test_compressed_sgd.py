@@ -81,5 +81,5 @@ def test_the_settings_of_a_compressor_reach_it() -> None:
         rule = CompressedSgd(
             compressor=compression, sign_scale=SignScale.L2, terngrad_clip=1.5, kept=0.2, unbiased=False
         )
-        assert rule.made() == made[compression]
-        assert rule.made().name == compression
+        assert rule.build() == made[compression]
+        assert rule.build().name == compression

@@ -22,6 +22,7 @@ from edgefl.local_rules.compression import (
     TopK,
 )
 from edgefl.local_rules.compression.hadamard import LARGEST, blocks_of, rotate, rotate_back, rotated_size
+from edgefl.local_rules.compression.top_k import kept_count
 from edgefl.noise import bits, derive
 from edgefl.wire import Bits, Body, BodyKind, Dense, Payload, Sparse, check_tensors, decode, encode, measure
 
@@ -162,7 +163,7 @@ def test_blocks_cover_a_tensor_with_almost_no_padding(size: int) -> None:
 def test_top_k_keeps_exactly_the_largest_entries(update: np.ndarray, fraction: float) -> None:
     compressor = TopK(fraction)
     found = passed(compressor, update)
-    count = compressor.kept(update.size)
+    count = kept_count(update.size, compressor.fraction)
     assert 1 <= count <= update.size
     largest = np.sort(np.abs(update).reshape(-1))[::-1][:count]
     assert np.array_equal(np.sort(np.abs(found[found != 0]))[::-1], largest[largest > 0])
@@ -246,7 +247,7 @@ def test_a_scale_below_zero_is_refused(compressor: Compressor) -> None:
 def test_top_k_takes_exactly_as_many_entries_as_are_kept() -> None:
     for count in (2, 4):
         more = {"a": Sparse.at((100,), np.arange(count), np.ones(count, np.float32))}
-        with pytest.raises(WireFormatError, match=f"'a' has {count} entries, and 3 are kept"):
+        with pytest.raises(WireFormatError, match=f"'a' has {count} entries, but 3 are kept"):
             TopK(0.03).check("a", more, (100,))
 
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgefl.local_rules import Batch, Descent, DittoRule, Sgd, StepResult, TrainingInput, rule_of, settings_of
+from edgefl.local_rules import Batch, Descent, DittoRule, Sgd, StepResult, TrainingInput, rule_of
 from edgefl.local_rules.rule import trained_parameters
 from edgefl.masks import Mask, Weights, full_mask, gather
 from edgefl.model_graph import ModelGraph, TensorRole
-from edgefl.values import RuleSettings
+from edgefl.values import RuleSettings, settings_of
 from edgefl.wire import Dense
 from tests.local_rules.quadratic import Quadratic, assert_resumes, nth_batch, part_of, random_weights, train
 from tests.random_models import masked_models

@@ -110,9 +110,9 @@ def test_a_norm_gets_back_its_most_probable_channels() -> None:
     before = {"a": np.array([1, 1, 1, 1, 0, 0], np.bool_)}
     p = {"a": np.array([0.1, 0.2, 0.3, 0.4, 0.9, 0.9], np.float32)}
     one, none = np.array([1, 0, 0, 0, 0, 0], np.bool_), np.zeros(6, np.bool_)
-    assert entries.mended({"a": one}, before, p)["a"].astype(int).tolist() == [1, 0, 0, 1, 0, 0]
-    assert entries.mended({"a": none}, before, p)["a"].astype(int).tolist() == [0, 0, 1, 1, 0, 0]
-    assert entries.mended(before, before, p)["a"].tolist() == before["a"].tolist()
+    assert entries.repair({"a": one}, before, p)["a"].astype(int).tolist() == [1, 0, 0, 1, 0, 0]
+    assert entries.repair({"a": none}, before, p)["a"].astype(int).tolist() == [0, 0, 1, 1, 0, 0]
+    assert entries.repair(before, before, p)["a"].tolist() == before["a"].tolist()
 
 
 def test_a_capacity_below_the_smallest_submodel_is_refused() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from edgefl.errors import SchemaError
 from edgefl.local_rules import Batch, Descent, OrderedDropout, Sgd, rule_of
-from edgefl.local_rules.ordered_dropout import levels_of, nested
+from edgefl.local_rules.ordered_dropout import nested_submodels, parse_levels
 from edgefl.masks import Mask, freeze, full_mask, leading_channels
 from edgefl.model_graph import GraphBuilder, ModelGraph
 from edgefl.noise import bits, derive
@@ -96,16 +96,16 @@ def test_every_width_that_the_part_contains_is_trained_about_as_often() -> None:
 def test_a_part_between_two_levels_is_drawn_too() -> None:
     graph = recurrent()
     mask = Mask.of(graph, kept={"conv": range(6), "lstm": range(3)})
-    assert [found.widths["conv"] for found in nested(mask, (1.0, 0.5, 0.25))] == [6, 4, 2]
-    assert nested(mask, (1.0,)) == (mask,)
+    assert [found.widths["conv"] for found in nested_submodels(mask, (1.0, 0.5, 0.25))] == [6, 4, 2]
+    assert nested_submodels(mask, (1.0,)) == (mask,)
     whole = full_mask(graph)
-    assert nested(whole, (1.0, 0.5))[0] is whole
+    assert nested_submodels(whole, (1.0, 0.5))[0] is whole
 
 
 @given(model_graphs(), st.sampled_from([1.0, 0.6, 0.3]))
 def test_widths_are_nested_leading_and_what_norms_allow(graph: ModelGraph, own: float) -> None:
     mask = leading_channels(graph, own)
-    for found in nested(mask, (1.0, 0.8, 0.6, 0.4, 0.2)):
+    for found in nested_submodels(mask, (1.0, 0.8, 0.6, 0.4, 0.2)):
         for group in graph.groups:
             assert found.widths[group.name] % group.multiple_of == 0
             assert found.kept[group.name].tolist() == list(range(found.widths[group.name]))
@@ -154,12 +154,12 @@ def test_what_was_not_drawn_does_not_move_without_momentum_and_decay() -> None:
 
 
 def test_levels_are_read_from_a_text() -> None:
-    assert levels_of("0.25, 1,0.5, 1") == (1.0, 0.5, 0.25)
+    assert parse_levels("0.25, 1,0.5, 1") == (1.0, 0.5, 0.25)
     rule = OrderedDropout(levels="1, 0.5", descent=MOVING)
     assert rule_of(RuleSettings(name="ordered_dropout", settings=settings_from(rule))) == rule
 
 
 @pytest.mark.parametrize("levels", ["", "1, half", "0, 1", "1.5", "nan", "-0.5"])
 def test_levels_that_are_none_are_refused(levels: str) -> None:
-    with pytest.raises(SchemaError, match=r"'settings.levels' is a list of fractions above 0 and up to 1, got"):
+    with pytest.raises(SchemaError, match=r"'settings.levels' must be a list of fractions above 0 and up to 1, got"):
         rule_of(RuleSettings(name="ordered_dropout", settings={"levels": levels}))

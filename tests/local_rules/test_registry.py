@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from edgefl.errors import SchemaError
-from edgefl.local_rules import RULES, CompressedSgd, Descent, FineTune, MaskedNoise, Sgd, rule_of, settings_of
+from edgefl.local_rules import RULES, CompressedSgd, Descent, FineTune, MaskedNoise, Sgd, rule_of
 from edgefl.local_rules.compressed_sgd import Compression
 from edgefl.local_rules.descent import Schedule
 from edgefl.local_rules.fine_tune import HeadTreatment
 from edgefl.local_rules.masked_noise import MaskKind
 from edgefl.local_rules.sgd import Codec
-from edgefl.values import RuleSettings
+from edgefl.values import RuleSettings, settings_of
 
 
 def made(name: str, **settings: Any) -> Any:
@@ -70,7 +70,7 @@ def test_an_integer_is_taken_for_a_number() -> None:
             {"codec": "sparce"},
             "settings.codec' is one of 'dense', 'sparse', got 'sparce'. Did you mean 'sparse'",
         ),
-        ("sgd", {"decay_at": "never"}, "settings.decay_at' is a list of fractions"),
+        ("sgd", {"decay_at": "never"}, "settings.decay_at' must be a list of fractions"),
         ("sgd", {"descent": 1}, "settings.descent' is not a known field"),
         ("masked_noise", {"bound": -0.01}, "settings.bound' is a number above 0"),
         ("compressed_sgd", {"kept": 0}, "settings.kept' is a share above 0"),

@@ -11,7 +11,7 @@ from edgefl.errors import MaskError, WireFormatError
 from edgefl.local_rules import Batch, Descent, SampledMasks, Sgd, StepResult, TrainingInput
 from edgefl.local_rules.descent import weight_tensors
 from edgefl.local_rules.mask_generation import sigmoid
-from edgefl.local_rules.sampled_masks import drawn, random_weights
+from edgefl.local_rules.sampled_masks import draw_mask, random_weights
 from edgefl.masks import Array, Mask, Weights, full_mask, gather
 from edgefl.model_graph import GraphBuilder, ModelGraph
 from edgefl.noise import bits, derive, unit
@@ -64,7 +64,7 @@ def test_weights_have_both_signs_and_the_size_of_their_fan_in(small: ModelGraph)
 
 @pytest.mark.parametrize("p", [0.0, 0.2, 0.75, 1.0])
 def test_an_entry_is_kept_with_its_probability(p: float) -> None:
-    flags = drawn(np.full((300, 200), p, np.float32), 9)
+    flags = draw_mask(np.full((300, 200), p, np.float32), 9)
     assert abs(flags.mean() - p) < 5 * math.sqrt(p * (1 - p) / flags.size) + 1e-12
 
 

@@ -4,8 +4,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgefl.local_rules.channel_removal import removal_order, shed, shed_until
-from edgefl.local_rules.submodel_channels import channel_positions, narrow, prunable_groups, squared_norms, without
+from edgefl.local_rules.channel_removal import removal_order, remove_channels, remove_until
+from edgefl.local_rules.submodel_channels import (
+    channel_positions,
+    narrow,
+    prunable_groups,
+    squared_norms,
+    without_channels,
+)
 from edgefl.masks import Mask, gather
 from edgefl.model_graph import GraphBuilder, ModelGraph, TensorRole
 from tests.local_rules.quadratic import random_weights
@@ -20,7 +26,7 @@ def narrower(mask: Mask, seed: int) -> Mask:
         channels = mask.kept[group.name]
         steps = int(generator.integers(1, channels.size // group.multiple_of + 1))
         kept[group.name] = np.sort(generator.permutation(channels)[: steps * group.multiple_of])
-    return without(mask, kept)
+    return without_channels(mask, kept)
 
 
 @given(masked_models())
@@ -76,10 +82,10 @@ def test_shedding_takes_the_lowest_steps_and_stops_as_soon_as_it_may(found: tupl
     scores = {group.name: generator.random(mask.widths[group.name]) for group in prunable_groups(mask)}
     order = removal_order(mask, scores)
     bound = generator.random() * mask.cost.parameters
-    smaller = shed_until(mask, scores, order, bound)
-    sizes = [shed(mask, scores, order[:count]).cost.parameters for count in range(len(order) + 1)]
+    smaller = remove_until(mask, scores, order, bound)
+    sizes = [remove_channels(mask, scores, order[:count]).cost.parameters for count in range(len(order) + 1)]
     first = next((count for count, size in enumerate(sizes) if size <= bound), len(order))
-    assert smaller.digest == shed(mask, scores, order[:first]).digest
+    assert smaller.digest == remove_channels(mask, scores, order[:first]).digest
     for group in prunable_groups(mask):
         left = np.isin(mask.kept[group.name], smaller.kept[group.name])
         assert left.any()
@@ -97,5 +103,5 @@ def test_a_group_with_a_norm_loses_steps_that_are_worth_their_best_channel() -> 
     scores = {"a": np.array([0.1, 0.9, 0.2, 0.8]), "b": np.array([0.15, 0.5, 0.6])}
     # a's first step is 0.1 and 0.2, worth 0.2; b's single channels are worth themselves; each keeps its last step.
     assert removal_order(mask, scores) == ["b", "a", "b"]
-    assert shed(mask, scores, ["b", "a"]).kept["a"].tolist() == [1, 3]
+    assert remove_channels(mask, scores, ["b", "a"]).kept["a"].tolist() == [1, 3]
     assert removal_order(mask, scores, {"a": 1, "b": 1}) == ["b"]

@@ -69,9 +69,9 @@ def test_the_planner_chooses_as_table_6_does(budgets: tuple[int, ...], method: P
 
 
 def test_weak_devices_share_a_set_where_they_cannot_cover_and_differ_where_they_can() -> None:
-    shared = freezing_plan(UNITS, fleet((1, 1, 4)), tolerance=0).parts
+    shared = freezing_plan(UNITS, fleet((1, 1, 4)), tolerance=0).assignments
     assert shared["d00000"].trained == shared["d00001"].trained
-    apart = freezing_plan(UNITS, fleet((2, 2, 4)), tolerance=0).parts
+    apart = freezing_plan(UNITS, fleet((2, 2, 4)), tolerance=0).assignments
     assert set(apart["d00000"].trained) | set(apart["d00001"].trained) == {f"layer{n}" for n in range(4)}
 
 
@@ -83,7 +83,7 @@ def test_the_authors_set_up_reaches_the_proven_bound(strong: int) -> None:
         plan = freezing_plan(model, devices)
         assert plan.bias == pytest.approx((1 - strong / 100) * dimension, rel=1e-5)
         assert plan.gap < 1e-5
-        weak = [part for part in plan.parts.values() if part.parameters < dimension]
+        weak = [part for part in plan.assignments.values() if part.parameters < dimension]
         assert all(part.parameters <= dimension // 8 for part in weak)
 
 
@@ -116,14 +116,14 @@ def test_many_equal_devices_are_one_with_all_their_samples() -> None:
 def test_ties_go_to_less_unused_budget() -> None:
     # Alone, a device's bias is 0 only if it trains all; two blocks of 9 and 10 for two devices that can have either.
     plan = freezing_plan(blocks(9, 10), fleet([19, 10], [1, 1]), tolerance=0.2)
-    assert plan.parts["d00001"].blocks == ("b1",)
+    assert plan.assignments["d00001"].blocks == ("b1",)
     assert plan.unused == 0
 
 
 def test_a_device_leaves_no_more_than_it_must_or_the_tolerance() -> None:
     for tolerance, least in ((0.0, 10), (0.05, 10), (0.3, 7)):
         plan = freezing_plan(blocks(7, 10, 30), fleet([47, 10, 10]), tolerance=tolerance)
-        assert all(plan.parts[name].parameters >= least for name in ("d00001", "d00002"))
+        assert all(plan.assignments[name].parameters >= least for name in ("d00001", "d00002"))
 
 
 def test_the_order_of_devices_changes_nothing() -> None:
@@ -142,9 +142,9 @@ def test_a_block_that_no_device_can_train_is_named() -> None:
 
 def test_what_nobody_can_afford_goes_to_the_strongest_if_allowed() -> None:
     plan = freezing_plan(blocks(10, 50, 10), fleet([20, 30]), beyond_budget=True)
-    assert "b1" in plan.parts["d00001"].blocks
-    assert plan.parts["d00001"].unused < 0
-    assert plan.parts["d00000"].unused >= 0
+    assert "b1" in plan.assignments["d00001"].blocks
+    assert plan.assignments["d00001"].unused < 0
+    assert plan.assignments["d00000"].unused >= 0
     assert min(plan.coverage.values()) > 0
     assert plan.lower_bound <= plan.bias
 
@@ -159,19 +159,19 @@ def test_too_few_devices_for_all_blocks_are_told_so() -> None:
 def test_a_block_that_is_in_no_full_set_is_trained_all_the_same() -> None:
     # The best fill of a budget of 3 is the block of 3; the block of 2 would be left to nobody.
     plan = freezing_plan(blocks(3, 2), fleet([3, 3]), tolerance=0)
-    assert {part.blocks for part in plan.parts.values()} == {("b0",), ("b1",)}
+    assert {part.blocks for part in plan.assignments.values()} == {("b0",), ("b1",)}
 
 
 def test_a_device_that_can_train_nothing_is_left_out_and_counts_for_nothing() -> None:
     with_it = freezing_plan(blocks(4, 5), fleet([9, 9, 3]))
-    assert with_it.parts["d00002"].trained == ()
+    assert with_it.assignments["d00002"].trained == ()
     assert with_it.bias == pytest.approx(0)
 
 
 def test_fleets_that_cannot_be_are_refused() -> None:
     with pytest.raises(MaskError, match="empty"):
         freezing_plan(UNITS, [])
-    with pytest.raises(MaskError, match="one name"):
+    with pytest.raises(MaskError, match="the same name"):
         freezing_plan(UNITS, fleet([4]) * 2)
     with pytest.raises(MaskError, match="tolerance"):
         freezing_plan(UNITS, fleet([4]), tolerance=1)
@@ -209,7 +209,7 @@ def test_no_device_is_over_its_time_by_the_true_prediction(method: PlanningMetho
     devices = timed_fleet([idle.round_seconds + share * span for share in (0.2, 0.35, 0.35, 0.6, 1.01)])
     plan = freezing_plan(graph, devices, method=method)
     for device in devices:
-        part = plan.parts[device.device_id]
+        part = plan.assignments[device.device_id]
         assert part.trained
         assert part.use is not None
         assert not device.budget.exceeded_by(part.use)
@@ -227,7 +227,7 @@ def test_a_gradient_has_to_be_paid_for_all_the_way() -> None:
     limits = [seconds[-1] * 1.001, max(seconds) * 20]
     plan = freezing_plan(graph, timed_fleet(limits))
     assert found[0].size < found[-1].size
-    assert plan.parts["d0"].blocks == (found[-1].name,)
+    assert plan.assignments["d0"].blocks == (found[-1].name,)
 
 
 def test_memory_limits_bind_too() -> None:
@@ -238,8 +238,8 @@ def test_memory_limits_bind_too() -> None:
     tight = timed_fleet([1e9], peak=whole.peak_bytes - 1_000_000)[0]
     loose = FreezingDevice(device_id="loose", budget=Budget())
     plan = freezing_plan(graph, [tight, loose])
-    assert 0 < plan.parts["d0"].parameters < plan.parts["loose"].parameters
-    use = plan.parts["d0"].use
+    assert 0 < plan.assignments["d0"].parameters < plan.assignments["loose"].parameters
+    use = plan.assignments["d0"].use
     assert use is not None
     assert not tight.budget.exceeded_by(use)
 
@@ -251,7 +251,7 @@ def test_large_fleets_of_distinct_budgets_obey_the_rules() -> None:
     sums = [sum(block.size for block in chosen) for n in range(10) for chosen in itertools.combinations(model, n)]
     budgets = generator.integers(dimension // 5, dimension + 1, 600).tolist()
     plan = freezing_plan(model, fleet(budgets, generator.integers(1, 99, 600).tolist()))
-    for part, budget in zip(plan.parts.values(), budgets, strict=True):
+    for part, budget in zip(plan.assignments.values(), budgets, strict=True):
         best = max(total for total in sums if total <= budget)
         assert min(best, 0.95 * budget) - 1e-6 <= part.parameters <= budget
     assert min(plan.coverage.values()) > 0
@@ -264,7 +264,7 @@ def test_many_blocks_are_planned_within_budget_and_with_a_bound() -> None:
     dimension = sum(block.size for block in model)
     budgets = [dimension // 8] * 20 + [dimension // 3] * 20 + [dimension] * 10
     plan = freezing_plan(model, fleet(budgets))
-    assert all(0.95 * b <= part.parameters <= b for part, b in zip(plan.parts.values(), budgets, strict=True))
+    assert all(0.95 * b <= part.parameters <= b for part, b in zip(plan.assignments.values(), budgets, strict=True))
     assert 0 < plan.lower_bound <= plan.bias < freezing_plan(model, fleet(budgets), method="random").bias
 
 

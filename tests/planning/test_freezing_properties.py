@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from edgefl.errors import MaskError
 from edgefl.model_graph import ModelGraph, cost_of
 from edgefl.planning import FreezingDevice, PlanningMethod, freezing_blocks, freezing_plan
-from edgefl.planning.freezing.approximate import good_plan
+from edgefl.planning.freezing.approximate import approximate_plan
 from edgefl.planning.freezing.bias import bias_of
-from edgefl.planning.freezing.candidate_plan import CandidatePlan
 from edgefl.planning.freezing.candidate_sets import best_sums, every_set
-from edgefl.planning.freezing.exact import best_plan
-from edgefl.planning.freezing.problem import Problem
+from edgefl.planning.freezing.exact import exact_plan
+from edgefl.planning.freezing.problem import CandidatePlan, Problem
 from edgefl.planning.freezing.relaxation import lower_bound
 from edgefl.planning.freezing.set_costs import SetCosts
 from edgefl.values import Budget
@@ -44,29 +43,29 @@ def check(problem: Problem, found: CandidatePlan, least: float) -> None:
     assert found.bias == pytest.approx(bias_of(problem.pool[found.chosen], problem.weights), abs=1e-9)
     assert found.bias >= least - 1e-9
     assert found.bound <= least + 1e-6
-    for family in problem.families:
-        assert np.isin(found.chosen[family.devices], family.choices).all()
-        assert (problem.fill[found.chosen[family.devices]] <= problem.budgets[family.devices]).all()
+    for group in problem.groups:
+        assert np.isin(found.chosen[group.devices], group.choices).all()
+        assert (problem.fill[found.chosen[group.devices]] <= problem.budgets[group.devices]).all()
 
 
 @settings(max_examples=60, deadline=None)
 @given(small_fleets())
 def test_the_exact_plan_is_the_best_of_all(small: SmallFleet) -> None:
     problem, (least, unused) = small.problem, small.best
-    known = good_plan(problem, 0)
+    known = approximate_plan(problem, 0)
     check(problem, known, least)
-    found = best_plan(problem, known)
+    found = exact_plan(problem, known)
     check(problem, found, least)
     assert found.bias == pytest.approx(least, abs=1e-9)
     assert problem.unused(found.chosen) == unused
-    assert found.tied
+    assert found.least_unused
 
 
 @settings(max_examples=15, deadline=None)
 @given(small_fleets())
 def test_the_solver_finds_what_trying_all_finds(small: SmallFleet) -> None:
     problem, (least, unused) = small.problem, small.best
-    found = best_plan(problem, good_plan(problem, 0), most_plans=0)
+    found = exact_plan(problem, approximate_plan(problem, 0), most_plans=0)
     check(problem, found, least)
     assert found.bias == pytest.approx(least, abs=2e-6)
     assert problem.unused(found.chosen) <= unused
@@ -103,9 +102,9 @@ def test_the_planner_is_never_worse_than_chance_order_or_sca(
 @given(model_graphs(), st.data())
 def test_costs_of_sets_are_never_below_the_truth(graph: ModelGraph, data: st.DataObject) -> None:
     found = freezing_blocks(graph)
-    tolls = SetCosts.of(graph, found)
+    set_costs = SetCosts.of(graph, found)
     sets = every_set(len(found))
-    quantities = tolls.quantities(sets)
+    quantities = set_costs.quantities(sets)
     row = data.draw(st.integers(0, len(sets) - 1))
     layers = [layer for number in np.flatnonzero(sets[row]) for layer in found[number].layers]
     cost = cost_of(graph, None, layers)
@@ -121,7 +120,7 @@ def test_costs_of_sets_are_never_below_the_truth(graph: ModelGraph, data: st.Dat
         profile=PROFILE,
         steps=3,
     )
-    fitting = tolls.fitting(tight, quantities)
+    fitting = set_costs.fitting(tight, quantities)
     for number in np.flatnonzero(fitting):
         layers = [layer for place in np.flatnonzero(sets[number]) for layer in found[place].layers]
         assert tight.fits(cost_of(graph, None, layers))

@@ -18,7 +18,7 @@ from benchmarks.accuracy_study.run import Run, run
 from benchmarks.accuracy_study.setups import FULL, QUICK, Setup
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.data import Samples
-from edgefl.local_rules.ordered_dropout import levels_of
+from edgefl.local_rules.ordered_dropout import parse_levels
 from edgefl.masks import Mask, kept_width
 from edgefl.strategies import STRATEGIES, strategy_of
 from edgefl.wire import encode_weights
@@ -130,7 +130,7 @@ def test_fedspa_is_judged_by_half_of_the_bytes(share: float, held: bool) -> None
 def test_levels_make_parts_as_large_as_the_capacities() -> None:
     graph = cnn4()
     capacities = (1.0, 0.25, 0.0625)
-    levels = levels_of(levels_for(graph, capacities))
+    levels = parse_levels(levels_for(graph, capacities))
     assert levels[0] == 1
     for level, capacity in zip(levels, capacities, strict=True):
         shares = []

@@ -60,7 +60,7 @@ def test_settings_reach_the_rule() -> None:
 
 @pytest.mark.parametrize("name", SENT)
 def test_another_uplink_is_refused_with_the_reason(name: str) -> None:
-    with pytest.raises(SchemaError, match=f"'settings.sent' is 'values', and {name} is federated averaging that sends"):
+    with pytest.raises(SchemaError, match=f"'settings.sent' is 'values', but {name} is federated averaging that sends"):
         strategy_of(name, {"sent": "values"})
     assert strategy_of(name, {"sent": SENT[name]}) == strategy_of(name, {})
 

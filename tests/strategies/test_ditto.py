@@ -80,7 +80,7 @@ def test_anything_but_new_values_is_refused() -> None:
 
 
 def test_what_cannot_be_combined_is_refused_with_the_reason() -> None:
-    with pytest.raises(SchemaError, match=r"'settings.sent' is 'masked_noise', and Ditto's devices send new values"):
+    with pytest.raises(SchemaError, match=r"'settings.sent' is 'masked_noise', but Ditto's devices send new values"):
         strategy_of("ditto", {"sent": "masked_noise"})
 
 

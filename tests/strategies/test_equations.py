@@ -37,7 +37,7 @@ class Proof(NamedTuple):
 
 
 HOLDERS = "test_equations.test_means_over_holders_are_those_of_a_slow_loop[{}]"
-COMPRESSED = "test_compressed_equations.test_compressed_updates_are_averaged_as_in_a_slow_loop[{}]"
+COMPRESSED = "test_compressed_uplink.test_compressed_updates_are_averaged_as_in_a_slow_loop[{}]"
 BY_HAND = "test_equations_by_hand.test_compressed_updates_of_two_devices[{}]"
 LOCAL = "test_local_only.test_devices_send_no_tensors_and_the_model_stays"
 PROOFS: Mapping[str, Proof] = {

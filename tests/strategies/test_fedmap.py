@@ -13,7 +13,7 @@ from edgefl.local_rules import ProbabilisticMasks, Sgd, TrainingInput, rule_of
 from edgefl.masks import Mask, full_mask, gather, leading_channels
 from edgefl.model_graph import GraphBuilder, ModelGraph
 from edgefl.strategies import ClientUpdate, FedMAP, Model, Participant, PlannedTask, RoundContext, strategy_of
-from edgefl.strategies.mask_posterior import add_counts, check_counts, first_belief, probabilities
+from edgefl.strategies.mask_posterior import add_counts, check_counts, initial_belief, probabilities
 from edgefl.values import Budget, LocalWork
 from edgefl.wire import Counts, Dense, Payload, Sparse
 from examples.networks import cnn4
@@ -76,7 +76,7 @@ def sent(model: Model, planned: PlannedTask, tensors: Mapping[str, Payload], **o
 
 
 def test_counts_become_probabilities_as_by_hand() -> None:
-    belief = first_belief({"a": (3,), "b": (2,)}, 2.0)
+    belief = initial_belief({"a": (3,), "b": (2,)}, 2.0)
     assert all((p == 0.5).all() for p in probabilities(belief).values())
     add_counts(belief, counts({"a": [2, 1, 0], "b": [2, 0]}), 1.0)  # two draws; three entries fell out on the way
     add_counts(belief, counts({"a": [1, 1, 1], "b": [1, 1]}), 1.0)  # a device of capacity 1
@@ -418,7 +418,7 @@ def test_hostile_counts_are_refused() -> None:
         good = sent(model, planned, counts(one, limit))
         strategy.check(good)
         assert strategy.movement(good) == 0
-    refused(strategy, planned, counts(one, 10), "go up to 10, and there are at most 9 draws")
+    refused(strategy, planned, counts(one, 10), "go up to 10, but there are at most 9 draws")
     refused(strategy, planned, counts({"a": np.ones(16)}) | counts({"b": 2 * np.ones(12)}), "go up to 1, 2")
     refused(strategy, planned, {}, "missing")
     refused(strategy, planned, counts({"a": np.ones(16)}), "missing")
@@ -430,7 +430,7 @@ def test_hostile_counts_are_refused() -> None:
     refused(strategy, planned, counts(one), "changes no mask", next_mask=leading_channels(GRAPH, 0.5))
     everything = strategy.plan(model, [device()], round_context(0))["pi-4"]
     strategy.check(sent(model, everything, counts(one)))
-    refused(strategy, everything, counts(one, 2), "go up to 2, and there are at most 1 draws")
+    refused(strategy, everything, counts(one, 2), "go up to 2, but there are at most 1 draws")
 
 
 def test_counts_for_new_values_and_values_elsewhere_are_refused() -> None:
@@ -442,7 +442,7 @@ def test_counts_for_new_values_and_values_elsewhere_are_refused() -> None:
     good = client_update(planned.mask, model.weights, model.weights, codec=Sgd(codec="sparse").codec)  # type: ignore[arg-type]
     strategy.check(dataclasses.replace(good, rule=planned.rule))
     elsewhere = Sparse.where(model.weights["a.weight"], ~planned.mask.held["a.weight"])
-    refused(strategy, planned, {**good.tensors, "a.weight": elsewhere}, "elsewhere than the mask")
+    refused(strategy, planned, {**good.tensors, "a.weight": elsewhere}, "does not have exactly the entries")
     dense = Dense(model.weights["a.weight"])
     refused(strategy, planned, {**good.tensors, "a.weight": dense}, "a.weight")
 
@@ -451,7 +451,7 @@ def test_no_number_of_entries_makes_a_limit_out_of_nothing() -> None:
     with pytest.raises(WireFormatError, match="missing"):
         check_counts({}, {"a": (3,)}, 5)
     check_counts(counts({"a": np.zeros(3)}, 1), {"a": (3,)}, 5)
-    belief = first_belief({"a": (3,)}, 2.0)
+    belief = initial_belief({"a": (3,)}, 2.0)
     add_counts(belief, counts({"a": np.zeros(3)}, 1), 1.0)
     assert all((p == 0.5).all() for p in probabilities(belief).values())
 
@@ -462,11 +462,11 @@ def test_no_number_of_entries_makes_a_limit_out_of_nothing() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"sent": "eden"}, r"'settings.sent' is 'eden', and FedMAP's devices send counts in a mask phase"),
-        ({"capacities": "1, 2"}, r"'settings.capacities' is a list of fractions above 0"),
-        ({"capacities": ""}, r"'settings.capacities' is a list of fractions above 0"),
-        ({"capacities": "1, half"}, r"'settings.capacities' is a list of fractions above 0"),
-        ({"capacities": "nan"}, r"'settings.capacities' is a list of fractions above 0"),
+        ({"sent": "eden"}, r"'settings.sent' is 'eden', but FedMAP's devices send counts in a mask phase"),
+        ({"capacities": "1, 2"}, r"'settings.capacities' must be a list of fractions above 0"),
+        ({"capacities": ""}, r"'settings.capacities' must be a list of fractions above 0"),
+        ({"capacities": "1, half"}, r"'settings.capacities' must be a list of fractions above 0"),
+        ({"capacities": "nan"}, r"'settings.capacities' must be a list of fractions above 0"),
         ({"prior": 1}, r"'settings.prior' is a number above 1"),
         ({"mask_rounds": 0}, r"'settings.mask_rounds' is a count"),
         ({"max_draws": 0}, r"'settings.max_draws' is a number of draws"),
@@ -483,6 +483,6 @@ def test_a_model_without_channels_to_cut_is_refused() -> None:
     build = GraphBuilder("one", channels=3)
     build.linear("head", build.input, 4, head=True)
     graph = build.finish()
-    with pytest.raises(MaskError, match="nothing that a mask of granularity 'channel' is over"):
+    with pytest.raises(MaskError, match="no entries for a mask of granularity 'channel'"):
         made(granularity="channel").begin(graph, random_weights(graph, 0))
     made(granularity="weight").begin(graph, random_weights(graph, 0))

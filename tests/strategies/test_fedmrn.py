@@ -14,7 +14,7 @@ from edgefl.local_rules.descent import weight_tensors
 from edgefl.local_rules.masked_noise import MaskKind
 from edgefl.masks import Mask, Weights, full_mask, leading_channels
 from edgefl.model_graph import GraphBuilder, ModelGraph
-from edgefl.strategies import ClientUpdate, FedMRN, Model, Participant, RoundContext, Sent, strategy_of
+from edgefl.strategies import ClientUpdate, FedMRN, Model, Participant, RoundContext, UplinkKind, strategy_of
 from edgefl.values import Budget, LocalWork
 from edgefl.wire import Bits
 from examples.networks import cnn4
@@ -117,11 +117,11 @@ def test_defaults_are_the_papers() -> None:
     rule = rule_of(signed.uplink.rule)
     assert isinstance(rule, MaskedNoise)
     assert (rule.masks, rule.noise_bound) == (MaskKind.SIGNED, 0.005)
-    assert FedMRN().uplinks.sent is Sent.MASKED_NOISE
+    assert FedMRN().uplinks.sent is UplinkKind.MASKED_NOISE
 
 
 def test_another_uplink_is_refused_with_the_reason() -> None:
-    with pytest.raises(SchemaError, match=r"'settings.sent' is 'eden', and fedmrn is federated averaging that sends"):
+    with pytest.raises(SchemaError, match=r"'settings.sent' is 'eden', but fedmrn is federated averaging that sends"):
         strategy_of("fedmrn", {"sent": "eden"})
     assert strategy_of("fedmrn", {"sent": "masked_noise", "noise_bound": 0.02})
 

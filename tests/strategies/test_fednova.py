@@ -14,7 +14,7 @@ from edgefl.local_rules.descent import Schedule, ScheduleUnit
 from edgefl.masks import Mask, full_mask
 from edgefl.model_graph import GraphBuilder, ModelGraph, TensorRole
 from edgefl.strategies import ClientUpdate, FedAvg, FedNova, FedProx, Model, RoundContext, strategy_of
-from edgefl.strategies.fednova import believed_steps, reach
+from edgefl.strategies.fednova import plausible_steps, reach
 from edgefl.values import LocalWork
 from tests.local_rules.quadratic import Quadratic, nth_batch, part_of
 from tests.random_models import masks
@@ -186,13 +186,13 @@ def test_what_nobody_holds_keeps_its_value_and_no_update_changes_nothing() -> No
     ],
 )
 def test_steps_are_believed_as_far_as_samples_allow(samples: int, said: int, believed: int) -> None:
-    assert believed_steps(dataclasses.replace(RESULT, samples=samples, steps=said), WORK) == believed
+    assert plausible_steps(dataclasses.replace(RESULT, samples=samples, steps=said), WORK) == believed
 
 
 def test_the_most_steps_of_the_work_are_the_most() -> None:
     work = LocalWork(epochs=3, batch_size=10, most_steps=5)
-    assert believed_steps(dataclasses.replace(RESULT, samples=95, steps=27), work) == 5
-    assert believed_steps(dataclasses.replace(RESULT, samples=4, steps=27), work) == 3
+    assert plausible_steps(dataclasses.replace(RESULT, samples=95, steps=27), work) == 5
+    assert plausible_steps(dataclasses.replace(RESULT, samples=4, steps=27), work) == 3
 
 
 @pytest.mark.parametrize("average", ["mean", "median"])

@@ -250,9 +250,9 @@ def test_settings_reach_the_rule() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"sent": "eden"}, r"'settings.sent' is 'eden', and FedPM's devices train no weights"),
-        ({"sent": "values"}, r"'settings.sent' is 'values', and FedPM's devices train no weights"),
-        ({"frozen": "head"}, r"'settings.frozen' is 'head', and in FedPM no weight is ever trained"),
+        ({"sent": "eden"}, r"'settings.sent' is 'eden', but FedPM's devices train no weights"),
+        ({"sent": "values"}, r"'settings.sent' is 'values', but FedPM's devices train no weights"),
+        ({"frozen": "head"}, r"'settings.frozen' is 'head', but in FedPM no weight is ever trained"),
         ({"prior": 0.5}, r"'settings.prior' is a number of 1 or more"),
         ({"draw_margin": 0.5}, r"'settings.draw_margin' is a small probability"),
     ],

@@ -224,9 +224,9 @@ def test_an_honest_exchange_is_taken() -> None:
 @pytest.mark.parametrize(
     ("found", "message"),
     [
-        (Mask.of(GRAPH, held={"head.weight": HELD & (np.arange(256) > 3)}), "holds 1260 weights of 'head.weight', and"),
-        (Mask.of(GRAPH, held={"head.weight": HELD | (np.arange(256) < 4)}), "holds 1300 weights of 'head.weight', and"),
-        (full_mask(GRAPH), "holds 2560 weights of 'head.weight', and held 1280"),
+        (Mask.of(GRAPH, held={"head.weight": HELD & (np.arange(256) > 3)}), "holds 1260 weights of 'head.weight', but"),
+        (Mask.of(GRAPH, held={"head.weight": HELD | (np.arange(256) < 4)}), "holds 1300 weights of 'head.weight', but"),
+        (full_mask(GRAPH), "holds 2560 weights of 'head.weight', but held 1280"),
         (
             Mask.of(GRAPH, held={"head.weight": HELD, "conv1.weight": np.zeros((32, 1, 3, 3), bool)}),
             "holds 0 weights of",
@@ -253,7 +253,10 @@ def test_tensors_must_be_those_of_the_given_mask() -> None:
     made = exchanged(GIVEN, None)
     elsewhere = Sparse.where(np.ones((10, 256), np.float32), ~HELD)
     dense = Dense(np.ones((10, 256), np.float32))
-    for wrong, message in ((elsewhere, "entries elsewhere than the mask"), (dense, "codec dense, and the plan says")):
+    for wrong, message in (
+        (elsewhere, "not have exactly the entries"),
+        (dense, "codec dense, and the plan says"),
+    ):
         with pytest.raises(WireFormatError, match=message):
             WEIGHT.check(dataclasses.replace(made, tensors={**made.tensors, "head.weight": wrong}))
 
@@ -314,8 +317,8 @@ def test_channel_masks_of_another_size_are_refused() -> None:
     others = Mask.of(GRAPH, kept={n: np.sort((k + 1) % GRAPH.group[n].width) for n, k in half.kept.items()})
     CHANNEL.check(exchanged(half, others, CHANNEL))
     for found, message in (
-        (leading_channels(GRAPH, 0.25), "keeps 8 channels of group 'conv1', and had 16"),
-        (full_mask(GRAPH), "keeps 32 channels of group 'conv1', and had 16"),
+        (leading_channels(GRAPH, 0.25), "keeps 8 channels of group 'conv1', but had 16"),
+        (full_mask(GRAPH), "keeps 32 channels of group 'conv1', but had 16"),
         (Mask.of(GRAPH, kept=half.kept, trained=["head"]), "trains other layers"),
         (Mask.of(GRAPH, kept=half.kept, held={"head.weight": np.zeros((10, 128), bool)}), "not hold every weight of"),
     ):

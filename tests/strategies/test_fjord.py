@@ -111,9 +111,9 @@ def test_uploads_of_another_shape_are_refused() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"placement": "rolling"}, r"'settings.placement' is 'rolling', and ordered dropout is about leading channels"),
-        ({"sent": "masked_noise"}, r"'settings.sent' is 'masked_noise', and FjORD's devices send new values"),
-        ({"levels": "2"}, r"'settings.levels' is a list of fractions above 0 and up to 1, got '2'"),
+        ({"placement": "rolling"}, r"'settings.placement' is 'rolling', but ordered dropout works on leading channels"),
+        ({"sent": "masked_noise"}, r"'settings.sent' is 'masked_noise', but FjORD's devices send new values"),
+        ({"levels": "2"}, r"'settings.levels' must be a list of fractions above 0 and up to 1, got '2'"),
     ],
 )
 def test_what_does_not_go_together_is_refused(settings: dict[str, Any], message: str) -> None:

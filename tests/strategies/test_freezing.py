@@ -12,7 +12,7 @@ from edgefl.masks import Mask, leading_channels
 from edgefl.model_graph import GraphBuilder, ModelGraph
 from edgefl.planning.freezing import PlanningMethod
 from edgefl.strategies import Participant, RoundContext, strategy_of
-from edgefl.strategies.freezing import DeviceMasks, Freezing, Frozen, body_of
+from edgefl.strategies.freezing import DeviceMasks, Freezing, FrozenLayers, body_of
 from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.widths import Placement, Width, Widths
 from edgefl.values import Budget, LocalWork
@@ -20,7 +20,7 @@ from examples.networks import cnn4
 from tests.random_models import model_graphs
 from tests.values.samples import PROFILE
 
-PLANNED = Freezing(frozen=Frozen.PLANNED)
+PLANNED = Freezing(frozen=FrozenLayers.PLANNED)
 FULL, LEVELS = Widths(width=Width.FULL), Widths(width=Width.LEVELS)
 
 
@@ -51,7 +51,7 @@ FIRST = at()
 def parts(
     freezing: Freezing, widths: Widths, graph: ModelGraph, when: RoundContext = FIRST, /, **budgets: Budget
 ) -> DeviceMasks:
-    return freezing.parts(widths, rounds(graph, budgets), when)
+    return freezing.submodels(widths, rounds(graph, budgets), when)
 
 
 def parameters(most: int) -> Budget:
@@ -71,7 +71,7 @@ def test_the_head_is_what_writes_the_classes() -> None:
 def test_a_frozen_head_is_trained_by_nobody_and_needs_no_budget(widths: Widths) -> None:
     graph = cnn4()
     body = graph.parameters - graph.tensor["head.weight"].size
-    found = parts(Freezing(frozen=Frozen.HEAD), widths, graph, a=Budget(), b=parameters(body)).masks
+    found = parts(Freezing(frozen=FrozenLayers.HEAD), widths, graph, a=Budget(), b=parameters(body)).masks
     for mask in found.values():
         assert mask.trained == body_of(graph)
         assert mask.cost.parameters == graph.parameters
@@ -131,7 +131,7 @@ def test_no_device_is_ever_over_budget(data: st.DataObject) -> None:
         st.sampled_from([FULL, LEVELS, Widths(), Widths(width=Width.LEVELS, placement=Placement.ROLLING)])
     )
     freezing = Freezing(
-        frozen=Frozen.PLANNED,
+        frozen=FrozenLayers.PLANNED,
         planner=data.draw(st.sampled_from([PlanningMethod.AUTO, PlanningMethod.SEQUENTIAL, PlanningMethod.RANDOM])),
         least_trained=data.draw(st.sampled_from([0.0, 0.5, 1.0])),
     )
@@ -176,7 +176,7 @@ def test_a_part_is_so_wide_that_enough_of_it_can_be_trained() -> None:
     weak = parameters(80_000)
     found = {}
     for least in (0.5, 1.0):
-        freezing = Freezing(frozen=Frozen.PLANNED, least_trained=least)
+        freezing = Freezing(frozen=FrozenLayers.PLANNED, least_trained=least)
         found[least] = parts(freezing, LEVELS, graph, strong=Budget(), weak=weak).masks["weak"]
     # Block 4 has three quarters of the body: at half the width 73,856 of 97,392 parameters, which is enough for a half.
     assert found[0.5].widths["conv4"] == 128
@@ -226,7 +226,7 @@ def test_devices_that_can_train_nothing_are_left_out() -> None:
 def test_every_planner_can_be_asked_for(planner: PlanningMethod) -> None:
     graph = chain(4, 40, 8, 200, 16)
     budgets = {"a": parameters(60), "b": parameters(250), "c": Budget()}
-    found = parts(Freezing(frozen=Frozen.PLANNED, planner=planner), FULL, graph, **budgets)
+    found = parts(Freezing(frozen=FrozenLayers.PLANNED, planner=planner), FULL, graph, **budgets)
     assert within(graph, budgets, found)
     best = parts(PLANNED, FULL, graph, **budgets).figures["bias"]
     assert found.figures["bias"] >= best - 1e-6
@@ -236,7 +236,7 @@ def test_chance_changes_from_round_to_round_and_nothing_else_does() -> None:
     graph = chain(8, 8, 8, 8, 8, 8)
     sets = set()
     for seed in range(12):
-        freezing = Freezing(frozen=Frozen.PLANNED, planner=PlanningMethod.RANDOM)
+        freezing = Freezing(frozen=FrozenLayers.PLANNED, planner=PlanningMethod.RANDOM)
         found = parts(freezing, FULL, graph, at(seed=seed), a=parameters(9), b=Budget())
         sets.add(frozenset(found.masks["a"].trained))
     assert len(sets) > 2
@@ -247,13 +247,13 @@ def test_samples_weigh_in_the_bias() -> None:
     here = rounds(graph, {"weak": parameters(4), "strong": Budget()})
     heavy = dict(here)
     heavy["strong"] = RoundEstimate(graph, Participant("strong", PROFILE, Budget(), 900), LocalWork(), 1000)
-    found = [PLANNED.parts(FULL, each, RoundContext(0, 9, 1)).figures["bias"] for each in (here, heavy)]
+    found = [PLANNED.submodels(FULL, each, RoundContext(0, 9, 1)).figures["bias"] for each in (here, heavy)]
     # d (sum p_n / min S - 1): weak trains what both train, strong also what it trains alone.
     assert found[0] == pytest.approx(8 * (0.5 / 1 + 0.5 / 0.5 - 1))
     assert found[1] == pytest.approx(8 * (0.1 / 1 + 0.9 / 0.9 - 1))
 
 
 def test_a_tolerance_of_everything_is_refused() -> None:
-    with pytest.raises(SchemaError, match=r"'settings.unused_tolerance' is below 1"):
+    with pytest.raises(SchemaError, match=r"'settings.unused_tolerance' must be below 1"):
         strategy_of("perfedmask", {"unused_tolerance": 1})
     assert np.isclose(PLANNED.unused_tolerance, 0.05)

@@ -14,10 +14,10 @@ from edgefl.local_rules.masked_noise import MaskKind
 from edgefl.masks import Mask, full_mask, gather, leading_channels
 from edgefl.model_graph import GraphBuilder, ModelGraph
 from edgefl.strategies import (
-    Aggregation,
     AggregationSettings,
     ClientUpdate,
     Hermes,
+    HermesAggregation,
     Model,
     UpdateWeighting,
     strategy_of,
@@ -60,8 +60,8 @@ def sent(model: Model, kept: list[int], sizes: list[float], *, given_kept: list[
     return dataclasses.replace(made, mask=given_mask, next_mask=left)
 
 
-@pytest.mark.parametrize("aggregation", list(Aggregation))
-def test_two_devices_average_what_both_have_and_keep_what_one_has(aggregation: Aggregation) -> None:
+@pytest.mark.parametrize("aggregation", list(HermesAggregation))
+def test_two_devices_average_what_both_have_and_keep_what_one_has(aggregation: HermesAggregation) -> None:
     """Figure 5: of three channels, both have the first, i the third, j the second."""
     graph = hidden(3)
     model = Model(graph, units(graph, [1, 1, 1]))
@@ -89,7 +89,7 @@ def test_three_devices_share_by_holders_or_only_what_all_have() -> None:
     ]
     by_holders = Hermes().combine(model, made, round_context()).weights["head.weight"]
     assert by_holders.tolist() == [[5, 6, 5, 1]]
-    strict = Hermes(aggregation=Aggregation.INTERSECTION).combine(model, made, round_context()).weights
+    strict = Hermes(aggregation=HermesAggregation.INTERSECTION).combine(model, made, round_context()).weights
     assert strict["head.weight"].tolist() == [[5, 1, 5, 1]]
     assert strict["hidden.weight"].tolist() == [[5, 5], [1, 1], [5, 5], [1, 1]]
     assert not strict["head.weight"].flags.writeable
@@ -103,7 +103,7 @@ def test_who_has_no_say_is_not_counted_among_those_that_took_part() -> None:
         sent(model, [0], [5, 0], given_kept=[0, 1]),
         sent(model, [1], [0, 9], given_kept=[0, 1], samples=0),
     ]
-    strict = Hermes(aggregation=Aggregation.INTERSECTION)
+    strict = Hermes(aggregation=HermesAggregation.INTERSECTION)
     assert strict.combine(model, made, round_context()).weights["head.weight"].tolist() == [[4, 1]]
     assert strict.combine(model, made[2:], round_context()).weights["head.weight"].tolist() == [[1, 1]]
 
@@ -210,9 +210,9 @@ def test_an_honest_pruned_upload_is_taken() -> None:
             "keeps channels of group 'conv3' that the mask of the plan does not",
         ),
         (full_mask(GRAPH), "keeps channels of group 'conv3' that"),
-        (Mask.of(GRAPH, trained=["head"], kept=LEFT.kept), "trains other layers or holds other weights"),
-        (Mask.of(GRAPH, kept=GIVEN.kept, held={"head.weight": np.eye(10, 256) > 0}), "or holds other weights"),
-        (Mask.of(GRAPH, kept={"conv3": [0, 2], "conv4": range(4)}), "pruning ends at a share of 0.3"),
+        (Mask.of(GRAPH, trained=["head"], kept=LEFT.kept), "trains other layers"),
+        (Mask.of(GRAPH, kept=GIVEN.kept, held={"head.weight": np.eye(10, 256) > 0}), "holds other weights"),
+        (Mask.of(GRAPH, kept={"conv3": [0, 2], "conv4": range(4)}), "pruning stops at a share of 0.3"),
     ],
 )
 def test_a_mask_that_pruning_cannot_have_made_is_refused(left: Mask, message: str) -> None:
@@ -230,7 +230,7 @@ def test_pruning_may_pass_the_target_by_its_last_channel_only() -> None:
         if fine:
             Hermes(kept_target=target).check(made)
         else:
-            with pytest.raises(WireFormatError, match="pruning ends at a share"):
+            with pytest.raises(WireFormatError, match="pruning stops at a share"):
                 Hermes(kept_target=target).check(made)
     # A device that was given less than the target has no reason to prune at all.
     with pytest.raises(WireFormatError, match="keeps 3 of 30 parameters"):
@@ -349,8 +349,8 @@ def test_a_size_that_no_part_has_is_refused() -> None:
 @pytest.mark.parametrize(
     ("given_settings", "message"),
     [
-        ({"sent": "eden"}, r"'settings.sent' is 'eden', whose rule compresses a part as it was given"),
-        ({"aggregation": "intersection", "overlap": "participants"}, r"'settings.overlap' is 'participants', and with"),
+        ({"sent": "eden"}, r"'settings.sent' is 'eden', whose rule compresses the submodel as it was given"),
+        ({"aggregation": "intersection", "overlap": "participants"}, r"'settings.overlap' is 'participants', but with"),
         ({"kept_target": 1.5}, r"'settings.kept_target' is a fraction"),
     ],
 )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from edgefl.masks import Array, full_mask, random_channels
 from edgefl.strategies import ClientUpdate, Model
-from edgefl.strategies.order_statistics import Middle, combined, median, trimmed_mean
+from edgefl.strategies.order_statistics import OrderStatistic, aggregate_by_order, median, trimmed_mean
 from examples.networks import cnn4
 from tests.strategies.rounds import changes_of, client_update, random_weights, rounds
 
@@ -38,7 +38,7 @@ def slow_trimmed(trim: float) -> Callable[[list[float]], float]:
     return middle
 
 
-MIDDLES: dict[str, tuple[Middle, Callable[[list[float]], float]]] = {
+MIDDLES: dict[str, tuple[OrderStatistic, Callable[[list[float]], float]]] = {
     "median": (median, statistics.median),
     "trimmed by a third": (trimmed_mean(0.34), slow_trimmed(0.34)),
     "not trimmed": (trimmed_mean(0.0), slow_trimmed(0.0)),
@@ -53,7 +53,7 @@ def test_the_middle_of_the_holders_whatever_the_memory(
 ) -> None:
     model, made = case
     fast, obvious = MIDDLES[name]
-    found, exact = combined(model, made, fast, memory), slow(model, made, obvious)
+    found, exact = aggregate_by_order(model, made, fast, memory), slow(model, made, obvious)
     for tensor, array in found.items():
         assert (array.dtype, array.shape) == (np.dtype(np.float32), model.weights[tensor].shape)
         largest = max([abs(change) for one in made for change in changes_of(model, one, tensor).values()], default=0)
@@ -69,12 +69,12 @@ def moved_by(model: Model, values: list[float], samples: int = 10) -> list[Clien
 @pytest.mark.parametrize(
     ("middle", "moved"), [(median, 3), (trimmed_mean(0.2), 8 / 3), (trimmed_mean(0.19), 10_008 / 5)]
 )
-def test_liars_are_sorted_out_however_many_samples_they_claim(middle: Middle, moved: float) -> None:
+def test_liars_are_sorted_out_however_many_samples_they_claim(middle: OrderStatistic, moved: float) -> None:
     graph = cnn4()
     model = Model(graph, {name: np.zeros_like(array) for name, array in random_weights(graph, 0).items()})
     made = moved_by(model, [1, 3, 4, 10_000, 0])
     made[3] = dataclasses.replace(made[3], result=dataclasses.replace(made[3].result, samples=10**9))
-    found = combined(model, made, middle, 2**20)
+    found = aggregate_by_order(model, made, middle, 2**20)
     assert all(np.allclose(array, moved) for array in found.values())
 
 
@@ -82,9 +82,9 @@ def test_updates_without_weight_do_not_count() -> None:
     graph = cnn4()
     model = Model(graph, random_weights(graph, 0))
     made = moved_by(model, [1, 2, 3]) + moved_by(model, [50, 60], samples=0)
-    found = combined(model, made, median, 2**20)
+    found = aggregate_by_order(model, made, median, 2**20)
     assert all(np.allclose(array, model.weights[name] + 2, atol=1e-5) for name, array in found.items())
-    assert all(np.array_equal(a, model.weights[n]) for n, a in combined(model, [], median, 2**20).items())
+    assert all(np.array_equal(a, model.weights[n]) for n, a in aggregate_by_order(model, [], median, 2**20).items())
 
 
 class Loaded:
@@ -111,7 +111,7 @@ def test_memory_is_bounded_and_bought_with_passes() -> None:
     for models in (20, 2):
         loaded = Loaded(model, 20)
         tracemalloc.start()
-        found.append(combined(model, loaded, median, models * size))
+        found.append(aggregate_by_order(model, loaded, median, models * size))
         peaks.append(tracemalloc.get_traced_memory()[1] / size)
         tracemalloc.stop()
         assert 20 / models <= loaded.passes <= 20 / models + 2

@@ -22,9 +22,9 @@ from edgefl.strategies import (
     RoundContext,
     strategy_of,
 )
-from edgefl.strategies.freezing import Freezing, Frozen, body_of
-from edgefl.strategies.personalisation import Personalisation, fine_tuning
-from edgefl.strategies.round_estimate import estimates_of
+from edgefl.strategies.freezing import Freezing, FrozenLayers, body_of
+from edgefl.strategies.personalisation import Personalisation, fine_tuning_tasks
+from edgefl.strategies.round_estimate import round_estimates
 from edgefl.strategies.widths import Width, Widths
 from edgefl.values import Budget, LocalWork
 from edgefl.wire import Dense
@@ -171,8 +171,8 @@ def test_tuning_takes_no_more_memory_than_a_device_has(head: HeadTreatment) -> N
 
     def tuned(peak: int | None) -> PlannedTask | None:
         budget = Budget(peak_bytes=peak, round_seconds=1e6)
-        rounds = estimates_of(GRAPH, [Participant("d", PROFILE, budget, 450)], ROUND_CONTEXT, 1000)
-        return fine_tuning(personal, Descent(), rounds, {"d": full_mask(GRAPH)}, ROUND_CONTEXT).get("d")
+        rounds = round_estimates(GRAPH, [Participant("d", PROFILE, budget, 450)], ROUND_CONTEXT, 1000)
+        return fine_tuning_tasks(personal, Descent(), rounds, {"d": full_mask(GRAPH)}, ROUND_CONTEXT).get("d")
 
     def peak(planned: PlannedTask | None) -> int:
         assert planned is not None
@@ -204,7 +204,7 @@ def test_a_plan_is_explained() -> None:
     assert figures["untrained_parameters"] == 0
     assert PerFedMask().explain(MODEL, [], ROUND_CONTEXT) == {}
     assert FedBABU().explain(MODEL, fleet(), ROUND_CONTEXT) == {}
-    mixed = FedAvg(widths=Widths(width=Width.FULL), freezing=Freezing(frozen=Frozen.PLANNED))
+    mixed = FedAvg(widths=Widths(width=Width.FULL), freezing=Freezing(frozen=FrozenLayers.PLANNED))
     assert mixed.explain(MODEL, fleet(), ROUND_CONTEXT) == figures
 
 

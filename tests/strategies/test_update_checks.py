@@ -12,7 +12,7 @@ from edgefl.errors import WireFormatError
 from edgefl.local_rules.sgd import Codec
 from edgefl.masks import Mask, full_mask, gather, leading_channels, random_channels
 from edgefl.model_graph import ModelGraph
-from edgefl.strategies import ClientUpdate, FedAvg, Model, part_norm
+from edgefl.strategies import ClientUpdate, FedAvg, Model, submodel_norm
 from edgefl.strategies.update_checks import check_mask_kept, check_values, movement
 from edgefl.wire import Bits, Dense, Slice, Sparse
 from examples.networks import cnn4
@@ -98,7 +98,7 @@ def test_sparse_entries_must_lie_where_the_mask_holds_them() -> None:
     dense = gather(mask, WEIGHTS)["head.weight"]
     for elsewhere in (~held, np.roll(held, 1), np.ones_like(held)):
         wrong = {**made.tensors, "head.weight": Sparse.where(dense, elsewhere)}
-        with pytest.raises(WireFormatError, match=r"'head.weight' has entries elsewhere than the mask"):
+        with pytest.raises(WireFormatError, match=r"'head.weight' does not have exactly the entries"):
             check_values(mask, wrong, Codec.SPARSE)
     with pytest.raises(WireFormatError, match="codec sparse, and the plan says dense"):
         check_values(mask, made.tensors, Codec.DENSE)
@@ -122,14 +122,14 @@ def test_whole_numbers_do_not_count_as_movement() -> None:
     made = client_update(full_mask(graph), base, new)
     assert movement(made) == pytest.approx(3 * math.sqrt(3 * 15), rel=1e-3)
     floats = [base[name].astype(np.float64) for name in ("float16", "float32", "float64")]
-    assert part_norm(made.mask, base) == pytest.approx(math.sqrt(sum((f**2).sum() for f in floats)), rel=1e-3)
+    assert submodel_norm(made.mask, base) == pytest.approx(math.sqrt(sum((f**2).sum() for f in floats)), rel=1e-3)
 
 
 def test_the_norm_of_a_part_is_that_of_what_is_trained() -> None:
     mask = random_channels(GRAPH, 0.5, np.random.default_rng(0))
     frozen = Mask.of(GRAPH, trained=["conv2"], kept=mask.kept)
     part = gather(frozen, WEIGHTS)[NAME].astype(np.float64)
-    assert part_norm(frozen, WEIGHTS) == pytest.approx(math.sqrt((part**2).sum()), rel=1e-5)
+    assert submodel_norm(frozen, WEIGHTS) == pytest.approx(math.sqrt((part**2).sum()), rel=1e-5)
 
 
 def test_the_movement_of_huge_values_is_a_number_and_not_a_warning() -> None:

@@ -44,12 +44,12 @@ def test_settings_of_a_class_elsewhere_are_checked_like_all_others() -> None:
         ("examples.own_strategy:", "does not name a strategy class"),
         ("examples.nothing_here:Mine", "no module 'examples.nothing_here'.*run from the folder"),
         ("examples.own_strategy:Momentum", "'examples.own_strategy' has no 'Momentum'"),
-        ("examples.own_strategy:np", "is no dataclass"),
-        ("examples.own_strategy:Model", "lacks what every strategy has: begin, plan, check, movement, combine"),
-        ("examples.own_strategy:ComposableStrategy", "lacks what every strategy has: name"),
+        ("examples.own_strategy:np", "is not a dataclass"),
+        ("examples.own_strategy:Model", "lacks what every strategy needs: begin, plan, check, movement, combine"),
+        ("examples.own_strategy:ComposableStrategy", "lacks what every strategy needs: name"),
         ("needs_another:Mine", "needs 'a_package_that_is_nowhere', which is not installed"),
         ("fails:Mine", "importing 'fails' failed with ValueError: on purpose"),
-        ("half:Half", "half:Half lacks what every strategy has: parts, uplink"),
+        ("half:Half", "half:Half lacks what every strategy needs: submodels, uplink"),
     ],
 )
 def test_a_name_that_leads_to_no_strategy_is_told_why(

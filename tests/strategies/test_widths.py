@@ -157,5 +157,7 @@ def test_a_strong_device_has_the_whole_model_wherever_channels_lie(width: Width,
 
 
 def test_levels_that_are_none_are_refused() -> None:
-    with pytest.raises(SchemaError, match=r"'settings.levels' is a list of fractions above 0 and up to 1, got '1, 0'"):
+    with pytest.raises(
+        SchemaError, match=r"'settings.levels' must be a list of fractions above 0 and up to 1, got '1, 0'"
+    ):
         strategy_of("fedavg", {"levels": "1, 0"})

@@ -1,13 +1,12 @@
-"""Compressors of updates after training: the baselines that FedMRN was compared with (its section 5.1.3), and one more.
+"""Compressors of updates after training: the baselines of FedMRN (its section 5.1.3), and random subsampling.
 
-compressor.py   the seam, and what all compressors share
-signs.py        one bit an entry: stochastic and scaled signs
-terngrad.py     three levels
-top_k.py        the largest entries
-random_subsample.py
-                random entries
-rotated.py      one bit an entry after a random rotation: DRIVE and EDEN
-hadamard.py     the rotation
+compressor.py        the interface, and what all compressors share
+signs.py             one bit per entry: stochastic and scaled signs
+terngrad.py          three levels
+top_k.py             the largest entries
+random_subsample.py  random entries
+rotated.py           one bit per entry after a random rotation: DRIVE and EDEN
+hadamard.py          the rotation
 """
 
 from edgefl.local_rules.compression.compressor import Compressor

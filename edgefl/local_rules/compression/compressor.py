@@ -1,12 +1,12 @@
-"""The seam of post-training compression, and what all compressors share.
+"""The interface of compressors, and what all of them share.
 
-A compressor turns the update of one tensor, what training added to it, into wire payloads, and payloads back into an
-approximation of the update. Both ends know the seed of the round, the tensor's name and its shape; everything else is
-in the payloads. The main payload has the tensor's own name; what else is needed, such as a scale, has a name that
-begins with it (`part_name`). Chance is from `edgefl.noise`, a stream for each seed and tensor.
+A compressor turns the update of one tensor, that is what training added to it, into wire payloads, and payloads back
+into an approximation of the update. Both ends know the seed of the round, the tensor's name and its shape; everything
+else is in the payloads. The main payload has the tensor's own name; further payloads, such as a scale, have a name that
+begins with it (`payload_name`). Randomness is from `edgefl.noise`, one stream per seed and tensor.
 
-Payloads come from strangers: before they are expanded, their forms are compared with `expected`, and what is in them
-is looked at by `check`.
+Payloads come from strangers: before they are expanded, their forms are compared with `expected`, and their contents are
+checked by `check`.
 """
 
 import math
@@ -26,10 +26,10 @@ __all__ = [
     "FloatArray",
     "bits_in",
     "check_scales",
-    "checked",
+    "checked_update",
     "dense_in",
     "expected_scales",
-    "part_name",
+    "payload_name",
     "scale_payload",
     "sparse_in",
 ]
@@ -40,7 +40,7 @@ SCALE = "scale"
 
 
 class Compressor(Protocol):
-    """A way to say an update in fewer bits."""
+    """A way to express an update in fewer bits."""
 
     name: ClassVar[str]
 
@@ -53,21 +53,21 @@ class Compressor(Protocol):
         ...
 
     def check(self, tensor: str, payloads: Mapping[str, Payload], shape: tuple[int, ...]) -> None:
-        """Raise a `WireFormatError` if payloads of the expected forms say what `compress` never says."""
+        """Raise a `WireFormatError` if payloads of the expected forms hold what `compress` never produces."""
         ...
 
     def expand(self, tensor: str, payloads: Mapping[str, Payload], shape: tuple[int, ...], seed: int) -> FloatArray:
-        """Return the update that payloads mean. `payloads` may hold those of other tensors too."""
+        """Return the update that payloads stand for. `payloads` may include those of other tensors."""
         ...
 
 
-def part_name(tensor: str, part: str = SCALE) -> str:
+def payload_name(tensor: str, suffix: str = SCALE) -> str:
     """Return the name of a further payload of a tensor."""
-    return f"{tensor}:{part}"
+    return f"{tensor}:{suffix}"
 
 
-def checked(tensor: str, update: Array) -> FloatArray:
-    """Return an update as a flat float32 array, if all of it is finite: signs would hide that training diverged."""
+def checked_update(tensor: str, update: Array) -> FloatArray:
+    """Return an update as a flat float32 array, if it is finite: signs would hide that training diverged."""
     check_finite(tensor, update)
     return np.asarray(update, np.float32).reshape(-1)
 
@@ -79,20 +79,20 @@ def scale_payload(*scales: float) -> Dense:
 
 def expected_scales(tensor: str, count: int = 1) -> dict[str, Expected]:
     """Return the form of a tensor's scales."""
-    return {part_name(tensor): Expected((count,), Dense.codec, "float32")}
+    return {payload_name(tensor): Expected((count,), Dense.codec, "float32")}
 
 
 def check_scales(tensor: str, payloads: Mapping[str, Payload]) -> None:
     """Refuse scales below zero: a scale is a magnitude."""
-    payload = payloads.get(part_name(tensor))
+    payload = payloads.get(payload_name(tensor))
     if isinstance(payload, Dense) and not bool(np.all(payload.array >= 0)):
         raise WireFormatError(
-            f"tensor {part_name(tensor)!r} holds a scale below zero", fix="A scale is a magnitude; signs are bits."
+            f"tensor {payload_name(tensor)!r} holds a scale below zero", fix="A scale is a magnitude; signs are bits."
         )
 
 
 def bits_in(payloads: Mapping[str, Payload], name: str, size: int) -> npt.NDArray[np.bool_]:
-    """Return the flags of a payload of bits, which must be `size`."""
+    """Return the flags of a payload of `size` bits."""
     payload = payloads.get(name)
     if not isinstance(payload, Bits) or math.prod(payload.shape) != size:
         raise _wrong(name, f"{size} bits", payload)
@@ -100,7 +100,7 @@ def bits_in(payloads: Mapping[str, Payload], name: str, size: int) -> npt.NDArra
 
 
 def dense_in(payloads: Mapping[str, Payload], name: str, size: int, dtype: type[np.generic] = np.float32) -> Array:
-    """Return the numbers of a dense payload, which must be `size`."""
+    """Return the numbers of a dense payload of `size` entries."""
     payload = payloads.get(name)
     if not isinstance(payload, Dense) or payload.array.shape != (size,) or payload.array.dtype != dtype:
         raise _wrong(name, f"{size} numbers of {np.dtype(dtype)}", payload)
@@ -108,7 +108,7 @@ def dense_in(payloads: Mapping[str, Payload], name: str, size: int, dtype: type[
 
 
 def sparse_in(payloads: Mapping[str, Payload], name: str, shape: tuple[int, ...]) -> FloatArray:
-    """Return the whole tensor of a sparse payload, which must have the given shape."""
+    """Return the whole tensor of a sparse payload of the given shape."""
     payload = payloads.get(name)
     if not isinstance(payload, Sparse) or payload.shape != shape or payload.values.dtype != np.float32:
         raise _wrong(name, f"sparse numbers of float32 within {shape}", payload)

@@ -1,8 +1,8 @@
 """A random rotation that costs n log n: random signs, then the Walsh-Hadamard transform, block by block.
 
 The transform needs a power of two. Padding a tensor up to the next one would nearly double it at worst, so a tensor is
-cut into blocks instead: as many of `LARGEST` entries as fit, then one for every binary digit of what is left, and only
-what is left below `SMALLEST` is padded. Every block is a rotation of its own.
+cut into blocks instead: as many of `LARGEST` entries as fit, then one for every binary digit of the rest, and only the
+rest below `SMALLEST` is padded. Every block is a rotation of its own.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ SMALLEST = 1 << 6
 
 
 def blocks_of(size: int) -> list[tuple[int, int]]:
-    """Return (how many, width) of the blocks of a flat array, in order; widths are powers of two and fall."""
+    """Return (count, width) of the blocks of a flat array, in order; widths are decreasing powers of two."""
     blocks = [(size // LARGEST, LARGEST)] if size >= LARGEST else []
     left, width = size % LARGEST, LARGEST // 2
     while width >= SMALLEST:
@@ -33,7 +33,7 @@ def blocks_of(size: int) -> list[tuple[int, int]]:
 
 
 def rotated_size(size: int) -> int:
-    """Return the number of entries after rotation: padding is included."""
+    """Return the number of entries after rotation, including padding."""
     return sum(count * width for count, width in blocks_of(size))
 
 
@@ -48,7 +48,7 @@ def rotate(flat: FloatArray, stream: int) -> FloatArray:
 
 
 def rotate_back(turned: FloatArray, size: int, stream: int) -> FloatArray:
-    """Return the array of `size` entries that `rotate` made this of."""
+    """Return the array of `size` entries that `rotate` was given."""
     flat = turned.copy()
     for rows in _rows(flat, size):
         _transform(rows)

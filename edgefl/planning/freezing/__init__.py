@@ -1,29 +1,32 @@
-"""Which layers each device trains and which it leaves frozen: the planner of PerFedMask.
+"""The planner of PerFedMask: which layers each device trains and which it leaves frozen.
 
-plan.py          the way in: a fleet and a model go in, a plan comes out
-bias.py          what is minimised, and why
-blocks.py        what is trained or frozen as a whole
-device.py        what a device may spend
-tolls.py         what sets of blocks cost: gradients pass through everything above
-pool.py, kinds.py, problem.py
-                 which sets a device may train; devices that choose alike; the whole question in numbers
-relaxation.py    a linear program below every plan: the lower bound, and the exact program
-solver.py        HiGHS, the only place that imports scipy
-cover.py         every block is trained by somebody
-exact.py, enumeration.py       the best plan of a small fleet
-approximate.py, search.py      a good plan of any fleet
-sca.py, at_random.py, sequential.py   the paper's method and its baselines
-found.py         a plan and what is known about it
+plan.py            the entry point: from a fleet and a model to a plan
+bias.py            the objective, and why
+blocks.py          what is trained or frozen as a whole
+device.py          a device's data and budget
+set_costs.py       what sets of blocks cost: gradients pass through everything above
+candidate_sets.py  the sets of blocks to choose from
+device_kinds.py    which of them a device may train
+problem.py         the planning problem in numbers, and a candidate plan
+relaxation.py      a linear program: a lower bound on every plan, and the exact problem
+solver.py          HiGHS; the only module that imports scipy
+cover.py           makes sure that some device trains every block
+exact.py           the best plan of a small fleet
+enumeration.py     the best plan of a very small fleet, by trying all
+approximate.py     a good plan of any fleet
+search.py          improves a plan move by move
+sca.py             the paper's own planner
+baselines.py       the paper's baselines: random and sequential masking
 """
 
 from edgefl.planning.freezing.blocks import Block, freezing_blocks
 from edgefl.planning.freezing.device import FreezingDevice
-from edgefl.planning.freezing.plan import FreezingPart, FreezingPlan, PlanningMethod, freezing_plan
+from edgefl.planning.freezing.plan import FreezingAssignment, FreezingPlan, PlanningMethod, freezing_plan
 
 __all__ = [
     "Block",
     "FreezingDevice",
-    "FreezingPart",
+    "FreezingAssignment",
     "FreezingPlan",
     "PlanningMethod",
     "freezing_blocks",

@@ -1,6 +1,6 @@
-"""The blocks of a model that a device trains or freezes as a whole, and how large they are.
+"""The blocks of a model that a device trains or freezes as a whole, and their sizes.
 
-As in the authors' code of PerFedMask: norms count with their block, and the head is left out. It stays frozen while the
+As in the authors' code of PerFedMask, norms count with their block, and the head is left out: it stays frozen while the
 model is trained, and does not count in the model's dimension.
 """
 
@@ -20,7 +20,7 @@ class Block:
     layers: tuple[str, ...]
     """Names of the trainable layers of the model graph."""
     size: int
-    """Parameters of them all."""
+    """Their number of parameters."""
 
 
 def freezing_blocks(graph: ModelGraph) -> tuple[Block, ...]:
@@ -33,7 +33,7 @@ def freezing_blocks(graph: ModelGraph) -> tuple[Block, ...]:
             found.append(Block(name, body, size))
     if not found:
         raise MaskError(
-            f"model {graph.name!r} has no parameters outside of its head", fix="Train all of it: nothing can be frozen."
+            f"model {graph.name!r} has no parameters outside its head", fix="Train all of it: no layer can be frozen."
         )
     return tuple(found)
 

@@ -1,7 +1,7 @@
-"""Sets of blocks to choose from: all of them in a small model, a good selection in a large one.
+"""The sets of blocks to choose from: all of them in a small model, a good selection in a large one.
 
-A model of up to 14 blocks has at most 16,384 sets, and a planner that knows them all can prove what is best. Beyond
-that, sets are filled block by block in many orders: from either end, largest first behind each block, at random.
+A model of up to 14 blocks has at most 16,384 sets, and a planner that knows them all can prove which is best. In a
+larger model, sets are filled block by block in many orders: from either end, largest first after each block, at random.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from edgefl.planning.freezing.bias import Flags
 __all__ = ["MOST_BLOCKS", "Integers", "best_sums", "every_set", "filled_sets"]
 
 MOST_BLOCKS = 14
-"""Models of up to this many blocks have all their sets looked at."""
+"""The largest number of blocks for which every set is considered."""
 _MOST_BITS = 1 << 28
 """The largest sum of sizes whose subsets are counted exactly: 32 MB of bits."""
 
@@ -22,7 +22,7 @@ Integers = npt.NDArray[np.int64]
 
 
 def every_set(blocks: int) -> Flags:
-    """Return all sets but the empty one, a row a set."""
+    """Return all sets but the empty one, one row per set."""
     sets: Flags = (np.arange(1, 1 << blocks)[:, None] >> np.arange(blocks)) % 2 == 1
     return sets
 
@@ -30,9 +30,9 @@ def every_set(blocks: int) -> Flags:
 def filled_sets(
     sizes: Integers, fits: Callable[[Flags], Flags], generator: np.random.Generator, *, random: int
 ) -> Flags:
-    """Return sets that fit and that no further block fits into; equal sets appear once.
+    """Return sets that fit and that no further block fits into, without duplicates.
 
-    `fits` says so of each row of flags. It must not say yes to a set and no to a part of it.
+    `fits` tells it for each row of flags. It must not accept a set and reject a subset of it.
     """
     orders = _orders(sizes, generator, random=random)
     sets, rows = np.zeros(orders.shape, np.bool_), np.arange(len(orders))
@@ -44,7 +44,7 @@ def filled_sets(
 
 
 def _orders(sizes: Integers, generator: np.random.Generator, *, random: int) -> Integers:
-    """Return orders in which to try the blocks, a row an order."""
+    """Return orders in which to try the blocks, one row per order."""
     count = sizes.size
     large_first = np.argsort(-sizes, kind="stable")
     orders = [np.arange(count)[::-1]]
@@ -56,7 +56,7 @@ def _orders(sizes: Integers, generator: np.random.Generator, *, random: int) -> 
 
 
 def best_sums(sizes: Integers, limits: Integers) -> Flags | None:
-    """Return for each limit a set whose summed sizes come nearest to it from below; None if they are too large to tell.
+    """Return for each limit the set with the largest sum of sizes within it; None if the sizes are too large to tell.
 
     The sums that subsets can have are the bits of one long integer: adding a block shifts it.
     """

@@ -1,4 +1,4 @@
-"""A device as the freezing planner sees it: who it is, how much data it has, what it may spend."""
+"""A device as the freezing planner sees it: its id, its amount of data, its budget."""
 
 from dataclasses import dataclass
 
@@ -14,18 +14,18 @@ __all__ = ["FreezingDevice"]
 class FreezingDevice:
     """One device of the fleet.
 
-    Of its budget, the trainable parameters are those of the body, without the head. Seconds, bytes and joules need a
-    profile to be predicted from. What freezing cannot change (kept fraction, density) is not looked at.
+    The trainable parameters of its budget are those of the body, without the head. Seconds, bytes and joules need a
+    profile to be predicted from. Limits that freezing does not affect (kept fraction, density) are ignored.
     """
 
     device_id: str
     budget: Budget
     samples: int = 1
-    """Training samples: its weight in averages."""
+    """The number of training samples: its weight in averages."""
     profile: DeviceProfile | None = None
     batch: int = 32
     steps: int = 1
-    """Training steps of a round."""
+    """The number of training steps in a round."""
 
     def __post_init__(self) -> None:
         if self.samples < 1 or self.batch < 1 or self.steps < 1:
@@ -35,7 +35,7 @@ class FreezingDevice:
             )
         if self.profile is None and self.is_timed:
             raise SchemaError(
-                f"device {self.device_id!r} has a limit of seconds, bytes or joules, and no profile",
+                f"device {self.device_id!r} has a limit of seconds, bytes or joules, but no profile",
                 fix="Give the profile that its rounds are predicted from, or limit trainable parameters alone.",
             )
 
@@ -46,7 +46,7 @@ class FreezingDevice:
         return any(limit is not None for limit in limits)
 
     def use(self, cost: Cost) -> Budget | None:
-        """Return what a round with a part of this cost takes, or None without a profile."""
+        """Return what a round with a submodel of this cost takes, or None without a profile."""
         if self.profile is None:
             return None
         return predict(self.profile, cost, batch=self.batch, steps=self.steps)

@@ -1,8 +1,8 @@
-"""Looking at all plans of a very small fleet.
+"""The best plan of a very small fleet, by trying all plans.
 
-Devices with the same choices and the same samples are interchangeable, so what counts is how many of them train which
-set. Every combination of one class is a row of a table; combinations of the classes are gone through one by one, the
-last class all at once, and not at all where the first ones already cost too much.
+Devices with the same choices and the same samples are interchangeable, so all that counts is how many of them train
+which set. Every combination of one class is a row of a table. The search goes through the combinations of the classes
+one by one, takes the last class all at once, and skips what already costs too much.
 """
 
 import itertools
@@ -12,26 +12,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgefl.planning.freezing.bias import Reals
-from edgefl.planning.freezing.candidate_plan import CandidatePlan
 from edgefl.planning.freezing.candidate_sets import Integers
-from edgefl.planning.freezing.problem import Problem
+from edgefl.planning.freezing.problem import CandidatePlan, Problem
 
-__all__ = ["best_of_all"]
+__all__ = ["best_by_enumeration"]
 
 _SAME = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Class:
-    """Interchangeable devices and all ways to give them sets."""
+    """Interchangeable devices and all ways to assign sets to them."""
 
     devices: Integers
     weight: float
-    """Of one of them."""
+    """The weight of one device."""
     rows: Integers
-    """A way a line: the set of each device, as a row of the pool."""
+    """One row per way: the set of each device, as a row of the pool."""
     coverage: Reals
-    """What each way covers."""
+    """The coverage of each way."""
 
 
 @dataclass(slots=True, eq=False)
@@ -41,20 +40,20 @@ class _Best:
     ways: tuple[int, ...] | None = None
 
 
-def best_of_all(problem: Problem, known: CandidatePlan, *, most_plans: int) -> CandidatePlan | None:
-    """Return the best plan among the families' choices, or None where there are too many plans to look at."""
-    members = [_interchangeable(problem, family.devices) for family in problem.families]
+def best_by_enumeration(problem: Problem, known: CandidatePlan, *, most_plans: int) -> CandidatePlan | None:
+    """Return the best plan among the groups' choices, or None if there are too many plans to try."""
+    members = [_interchangeable(problem, group.devices) for group in problem.groups]
     counts = [
-        math.comb(family.choices.size + devices.size - 1, devices.size)
-        for family, classes in zip(problem.families, members, strict=True)
+        math.comb(group.choices.size + devices.size - 1, devices.size)
+        for group, classes in zip(problem.groups, members, strict=True)
         for devices in classes
     ]
     if math.prod(counts) > most_plans or not problem.complete:
         return None
     classes = [
-        _class(problem, devices, family.choices)
-        for family, groups in zip(problem.families, members, strict=True)
-        for devices in groups
+        _class(problem, devices, group.choices)
+        for group, classes_of_group in zip(problem.groups, members, strict=True)
+        for devices in classes_of_group
     ]
     classes.sort(key=lambda one: (len(one.rows), int(one.devices[0])))
     best = _Best(known.bias, float(problem.unused(known.chosen)))
@@ -62,8 +61,8 @@ def best_of_all(problem: Problem, known: CandidatePlan, *, most_plans: int) -> C
     chosen = known.chosen.copy()
     for one, way in zip(classes, best.ways or (), strict=False):
         chosen[one.devices] = one.rows[way]
-    bound = best.bias if problem.lists_all else min(best.bias, known.bound)
-    return CandidatePlan(chosen, best.bias, bound, tied=problem.lists_all)
+    bound = best.bias if problem.lists_every_set else min(best.bias, known.bound)
+    return CandidatePlan(chosen, best.bias, bound, least_unused=problem.lists_every_set)
 
 
 def _interchangeable(problem: Problem, devices: Integers) -> list[Integers]:
@@ -79,12 +78,12 @@ def _class(problem: Problem, devices: Integers, choices: Integers) -> _Class:
 
 
 def _descend(problem: Problem, classes: list[_Class], ways: tuple[int, ...], best: _Best) -> None:
-    """Try all ways of the next class behind the ways of those before it."""
+    """Try all ways of the next class after the ways of those before it."""
     chosen = list(zip(classes, ways, strict=False))
     one = classes[len(ways)]
     so_far = np.sum([done.coverage[way] for done, way in chosen], axis=0) + np.zeros(problem.sizes.size)
     rest = classes[len(ways) + 1 :]
-    # The most that each block can be covered, if all devices to come train it.
+    # The largest coverage of each block, if all later devices train it.
     most = so_far + one.coverage + sum(later.weight * later.devices.size for later in rest)
     paid = sum(later.weight * later.devices.size for later in rest) - 1.0
     cost = np.full(len(one.rows), paid)
@@ -95,14 +94,14 @@ def _descend(problem: Problem, classes: list[_Class], ways: tuple[int, ...], bes
         cost += one.weight / _least(np.where(problem.pool[one.rows[:, device]], most, np.inf))
     if rest:
         for following in np.flatnonzero(cost <= best.bias + _SAME).tolist():
-            if cost[following] <= best.bias + _SAME:  # which may have become better meanwhile
+            if cost[following] <= best.bias + _SAME:  # `best` may have improved meanwhile
                 _descend(problem, classes, (*ways, following), best)
         return
     cost[~(most > 0).all(axis=1)] = np.inf
     unused = problem.budgets.sum() - problem.fill[one.rows].sum(axis=1) - sum(problem.fill[row] for _, row in sets)
     better = (cost < best.bias - _SAME) | ((cost < best.bias + _SAME) & (unused < best.unused))
     if better.any():
-        # Round, so that ties are ties and go to less unused.
+        # Round, so that equal biases are ties, decided by less unused.
         way = int(np.lexsort((unused, np.round(cost, 9)))[0])
         best.bias, best.unused, best.ways = max(0.0, float(cost[way])), float(unused[way]), (*ways, way)
 

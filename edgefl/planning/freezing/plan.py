@@ -1,7 +1,7 @@
-"""Which blocks each device of a fleet trains: the one way into this room.
+"""The entry point of the planner: which blocks each device of a fleet trains.
 
 plan = freezing_plan(graph, devices)
-plan.parts["pi-4"].trained        names of layers, for `Mask.of(graph, trained=...)`
+plan.assignments["pi-4"].trained        names of layers, for `Mask.of(graph, trained=...)`
 """
 
 import math
@@ -14,33 +14,31 @@ import numpy as np
 
 from edgefl.errors import MaskError
 from edgefl.model_graph import Cost, ModelGraph, cost_of
-from edgefl.planning.freezing.approximate import good_plan
+from edgefl.planning.freezing.approximate import approximate_plan
+from edgefl.planning.freezing.baselines import random_plan, sequential_plan
 from edgefl.planning.freezing.bias import Flags, bias_of, coverage_of
 from edgefl.planning.freezing.blocks import Block, freezing_blocks
-from edgefl.planning.freezing.candidate_plan import CandidatePlan
 from edgefl.planning.freezing.candidate_sets import Integers
 from edgefl.planning.freezing.device import FreezingDevice
-from edgefl.planning.freezing.exact import best_plan, is_small
-from edgefl.planning.freezing.problem import Problem, UncoveredError, problem_of
-from edgefl.planning.freezing.random_baseline import random_plan
+from edgefl.planning.freezing.exact import exact_plan, is_small
+from edgefl.planning.freezing.problem import CandidatePlan, Problem, UncoveredError, problem_of
 from edgefl.planning.freezing.relaxation import lower_bound
 from edgefl.planning.freezing.sca import sca_plan
-from edgefl.planning.freezing.sequential_baseline import sequential_plan
 from edgefl.planning.freezing.set_costs import SetCosts
 from edgefl.values import Budget
 
-__all__ = ["FreezingPart", "FreezingPlan", "PlanningMethod", "freezing_plan"]
+__all__ = ["FreezingAssignment", "FreezingPlan", "PlanningMethod", "freezing_plan"]
 
 
 _FEW_NODES = 150
-"""What takes a solver a second or two."""
+"""The number of nodes that a solver visits in a second or two."""
 
 
 class PlanningMethod(StrEnum):
-    """How to choose."""
+    """How to choose the blocks."""
 
     AUTO = "auto"
-    """Exact where that takes seconds, approximate otherwise."""
+    """Exact if that takes seconds, approximate otherwise."""
     EXACT = "exact"
     """The best plan, however long it takes, within a number of solver nodes."""
     APPROXIMATE = "approximate"
@@ -51,27 +49,27 @@ class PlanningMethod(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class FreezingPart:
+class FreezingAssignment:
     """What one device trains."""
 
     blocks: tuple[str, ...]
     trained: tuple[str, ...]
-    """Names of the trained layers; none where the device can train nothing."""
+    """The names of the trained layers; empty if the device can train nothing."""
     parameters: int
     unused: int
-    """Parameters that its budget would allow further; below 0 only where it was let beyond its budget."""
+    """The number of further parameters that its budget allows; below 0 only if it may exceed its budget."""
     use: Budget | None
-    """What its round is predicted to take, or None without a profile or a model graph."""
+    """The prediction for its round, or None without a profile or a model graph."""
 
 
 @dataclass(frozen=True, slots=True)
 class FreezingPlan:
-    """Who trains what, and how good that is. Bias and bound are in parameters, as in the paper."""
+    """Which device trains what, and how good that is. Bias and bound are in parameters, as in the paper."""
 
-    parts: Mapping[str, FreezingPart]
+    assignments: Mapping[str, FreezingAssignment]
     """By device id."""
     dimension: int
-    """Parameters of all blocks, without the head: d in the paper."""
+    """The number of parameters of all blocks, without the head: d in the paper."""
     bias: float
     lower_bound: float
     """No plan that obeys the rules has a bias below this."""
@@ -86,8 +84,8 @@ class FreezingPlan:
 
     @property
     def unused(self) -> int:
-        """Parameters that all budgets together would allow further."""
-        return sum(part.unused for part in self.parts.values())
+        """The number of further parameters that all budgets together allow."""
+        return sum(assignment.unused for assignment in self.assignments.values())
 
 
 def freezing_plan(
@@ -101,15 +99,15 @@ def freezing_plan(
 ) -> FreezingPlan:
     """Choose which blocks each device trains, by the rules in `problem.py`.
 
-    Blocks without a graph know no time: then devices may be limited in parameters alone. `beyond_budget` lets the
-    strongest device train what nobody can afford; otherwise that is an error which names the block.
+    Without a graph there is no notion of time: then only the parameters of devices may be limited. `beyond_budget` lets
+    the strongest device train what no device can afford; otherwise that raises an error which names the block.
     """
     if not 0 <= tolerance < 1:
-        raise MaskError(f"the tolerance is {tolerance}", fix="Give a number from 0 up to, and not, 1.")
+        raise MaskError(f"the tolerance is {tolerance}", fix="Give a number of at least 0 and below 1.")
     graph = model if isinstance(model, ModelGraph) else None
     blocks = freezing_blocks(model) if isinstance(model, ModelGraph) else tuple(model)
     if graph is None and any(device.is_timed for device in devices):
-        raise MaskError("there is a limit of time, memory or energy, and no model graph", fix="Give the model graph.")
+        raise MaskError("there is a limit of time, memory or energy, but no model graph", fix="Give the model graph.")
     extra: tuple[Block, ...] = ()
     while True:
         affordable = tuple(block for block in blocks if block not in extra)
@@ -132,25 +130,27 @@ def _problem(
     seed: int,
 ) -> Problem:
     timed = graph is not None and any(device.is_timed for device in devices)
-    tolls = SetCosts.of(graph, blocks) if graph is not None and timed else None
-    return problem_of(blocks, tolls, devices, tolerance=tolerance, seed=seed)
+    set_costs = SetCosts.of(graph, blocks) if graph is not None and timed else None
+    return problem_of(blocks, set_costs, devices, tolerance=tolerance, seed=seed)
 
 
 def _found(problem: Problem, method: PlanningMethod, seed: int) -> CandidatePlan:
     match method:
         case PlanningMethod.SCA:
-            return _judged(problem, sca_plan(problem, seed))
+            return _evaluated(problem, sca_plan(problem, seed))
         case PlanningMethod.RANDOM:
-            return _judged(problem, random_plan(problem, seed))
+            return _evaluated(problem, random_plan(problem, seed))
         case PlanningMethod.SEQUENTIAL:
-            return _judged(problem, sequential_plan(problem))
-    found = good_plan(problem, seed)
+            return _evaluated(problem, sequential_plan(problem))
+    found = approximate_plan(problem, seed)
     if method is PlanningMethod.EXACT:
-        return best_plan(problem, found)
-    return best_plan(problem, found, nodes=_FEW_NODES) if method is PlanningMethod.AUTO and is_small(problem) else found
+        return exact_plan(problem, found)
+    return (
+        exact_plan(problem, found, nodes=_FEW_NODES) if method is PlanningMethod.AUTO and is_small(problem) else found
+    )
 
 
-def _judged(problem: Problem, chosen: Integers) -> CandidatePlan:
+def _evaluated(problem: Problem, chosen: Integers) -> CandidatePlan:
     bias = bias_of(problem.pool[chosen], problem.weights)
     return CandidatePlan(chosen, bias, min(bias, lower_bound(problem)))
 
@@ -158,20 +158,21 @@ def _judged(problem: Problem, chosen: Integers) -> CandidatePlan:
 def _finished(
     graph: ModelGraph | None, problem: Problem, found: CandidatePlan, extra: tuple[Block, ...], method: PlanningMethod
 ) -> FreezingPlan:
-    """Give the rows their names. What nobody can afford goes to the strongest device."""
+    """Turn rows into names. What no device can afford goes to the strongest device."""
     blocks = (*problem.blocks, *extra)
     trained = np.pad(problem.pool[found.chosen], ((0, 0), (0, len(extra))))
     bias, bound = found.bias, found.bound
     if extra:
         strongest = _strongest(problem)
         trained[strongest, len(problem.blocks) :] = True
-        # Others pay what they paid; those that do not train these blocks, all but one, pay their weight or more.
+        # Others pay what they paid before; those that do not train these blocks, all but one, pay at least their
+        # weight.
         bias = bias_of(trained, problem.weights)
         bound = min(bias, max(bound, 1 - float(problem.weights[strongest])))
     dimension = sum(block.size for block in blocks)
     coverage = coverage_of(trained, problem.weights)
     return FreezingPlan(
-        MappingProxyType(_parts(graph, problem, blocks, trained)),
+        MappingProxyType(_assignments(graph, problem, blocks, trained)),
         dimension,
         bias * dimension,
         bound * dimension,
@@ -181,20 +182,20 @@ def _finished(
 
 
 def _strongest(problem: Problem) -> int:
-    """Return the device with the largest budget, of those the one with most samples."""
+    """Return the device with the largest budget, among equals the one with most samples."""
 
     def strength(number: int) -> tuple[float, float, int, int]:
         device = problem.devices[number]
-        # Budgets end at the size of the model that all can afford; limits tell apart who has more.
+        # Budgets end at the size of the model that all can afford; the limits tell which device has more.
         limit = device.budget.trainable_parameters
         return int(problem.budgets[number]), math.inf if limit is None else limit, device.samples, -number
 
     return max(range(len(problem.devices)), key=strength)
 
 
-def _parts(
+def _assignments(
     graph: ModelGraph | None, problem: Problem, blocks: tuple[Block, ...], trained: Flags
-) -> dict[str, FreezingPart]:
+) -> dict[str, FreezingAssignment]:
     costs: dict[tuple[str, ...], Cost] = {}
 
     def use(device: FreezingDevice, layers: tuple[str, ...]) -> Budget | None:
@@ -204,16 +205,18 @@ def _parts(
             costs[layers] = cost_of(graph, None, layers)
         return device.use(costs[layers])
 
-    def part(device: FreezingDevice, flags: Flags, budget: int) -> FreezingPart:
+    def assignment(device: FreezingDevice, flags: Flags, budget: int) -> FreezingAssignment:
         chosen = [blocks[number] for number in np.flatnonzero(flags)]
         layers = tuple(layer for block in chosen for layer in block.layers)
         size = sum(block.size for block in chosen)
-        return FreezingPart(tuple(block.name for block in chosen), layers, size, budget - size, use(device, layers))
+        return FreezingAssignment(
+            tuple(block.name for block in chosen), layers, size, budget - size, use(device, layers)
+        )
 
     nothing = np.zeros(len(blocks), np.bool_)
-    parts = {
-        device.device_id: part(device, flags, int(budget))
+    assignments = {
+        device.device_id: assignment(device, flags, int(budget))
         for device, flags, budget in zip(problem.devices, trained, problem.budgets, strict=True)
     }
-    parts |= {device.device_id: part(device, nothing, 0) for device in problem.idle}
-    return dict(sorted(parts.items()))
+    assignments |= {device.device_id: assignment(device, nothing, 0) for device in problem.idle}
+    return dict(sorted(assignments.items()))

@@ -1,24 +1,23 @@
-"""A linear program below the bias: what no plan can beat, and, with whole numbers, the exact problem.
+"""A linear program below the bias: a lower bound on every plan and, with integers, the exact problem.
 
-Write x_T for the share of a group of devices (weight P) that trains the set T, S_j for a block's coverage, and
-u_j = 1 / S_j. A device that trains T pays max over T of u_j, at least 1; z_T is what it pays above that. In units of d,
+Write x_T for the share of a group of devices (weight P) that trains the set T, S_j for a block's coverage, and u_j = 1
+/ S_j. A device that trains T pays max over T of u_j, at least 1; z_T is what it pays above that. In units of d,
 
     bias = sum of z_T        (the payments add up to 1 + bias, and all weights to 1)
 
 For each group and block, with s_j = P * sum of x_T over T with j, and q_j = s_j u_j:
 
-    sum of z_T over T with j  >=  q_j - s_j        who trains j pays at least u_j
+    sum of z_T over T with j  >=  q_j - s_j        a device that trains j pays at least u_j
     sum over groups of q_j    =   1                since S_j u_j = 1
 
-The one thing that is not linear is q_j = s_j u_j. Where a group is one device, s_j is 0 or P and four inequalities
-(McCormick's) say it exactly: that is the exact program. Where a group is a family of many devices the same
-inequalities, with any shares in between, are a relaxation: every plan satisfies them, so their least bias is a lower
-bound.
+Only q_j = s_j u_j is not linear. If a group is one device, s_j is 0 or P and four inequalities (McCormick's) express it
+exactly: that is the exact program. If a group has many devices, the same inequalities with any shares in between are a
+relaxation: every plan satisfies them, so their least bias is a lower bound.
 
-The relaxation is better the less S_j can vary, so a block's range may be cut into pieces, of which the solver chooses
+The relaxation is tighter the less S_j can vary, so a block's range may be cut into pieces, of which the solver chooses
 one (piecewise McCormick).
 
-Where a family has too many sets to list, its sets are relaxed too: at most so many parameters, at least so many.
+If a group has too many sets to list, its sets are relaxed too: to a largest and a smallest number of parameters.
 """
 
 from dataclasses import dataclass
@@ -27,87 +26,89 @@ import numpy as np
 
 from edgefl.planning.freezing.bias import Flags, Reals
 from edgefl.planning.freezing.candidate_sets import Integers
-from edgefl.planning.freezing.problem import Family, Problem
+from edgefl.planning.freezing.problem import DeviceGroup, Problem
 from edgefl.planning.freezing.solver import LinearProgram
 
-__all__ = ["Group", "lower_bound", "program_of"]
+__all__ = ["ProgramGroup", "lower_bound", "program_of"]
 
 MOST_COLUMNS = 3000
-"""Where all families together have more sets than this, those with many are bounded by their sums."""
+"""If all groups together have more sets than this, those with many sets are bounded by their sums."""
 MOST_PAIRS = 300
-"""Families times blocks of a program that takes about a second."""
+"""The number of groups times blocks of a program that takes about a second."""
 _MARGIN = 1e-7
-"""What the solver's own tolerance may be worth, taken off every bound."""
+"""The solver's own tolerance, subtracted from every bound."""
 _TANGENTS = 8
 _STEEPEST = 1e4
-"""Factors above this are left to the solver's tolerance, and may prove anything. What they would say is left out of a
-relaxation, which is then a little lower; a lightest device of 100,000 can make them a million."""
+"""Factors above this drown in the solver's tolerance and may prove anything. A relaxation leaves them out, which makes
+it slightly lower; the lightest device of 100,000 can cause factors of a million."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Group:
+class ProgramGroup:
     """Devices that the program treats as one."""
 
-    family: Family
+    device_group: DeviceGroup
     weight: float
     lightest: float
     """The least weight of one of its devices."""
     sets: Integers | None
-    """Rows of the pool, or None where they are too many to list."""
+    """Rows of the pool, or None if there are too many to list."""
     able: Flags
     forced: Flags
     """Blocks that all of its sets have."""
 
 
 def lower_bound(problem: Problem, *, pieces: int = 1, nodes: int = 200) -> float:
-    """Return a bias, in units of d, that no plan can be below.
+    """Return a lower bound on the bias of every plan, in units of d.
 
-    More pieces give a better bound in more time: the solver then chooses a piece for each block, and looks at no more
-    than so many combinations of them.
+    More pieces give a better bound in more time: the solver then chooses a piece for each block, and visits at most
+    this many nodes.
     """
-    families = _merged(problem)
-    groups = [_group(problem, family, MOST_COLUMNS // len(families)) for family in families]
-    # See `bias.py`: no better than leaving out those who cannot train the block that fewest can.
+    device_groups = _merged(problem)
+    groups = [_group(problem, device_group, MOST_COLUMNS // len(device_groups)) for device_group in device_groups]
+    # See `bias.py`: no better than leaving out the devices that cannot train the block that fewest can.
     simple = 1.0 - float(np.min(np.sum([group.weight * group.able for group in groups], axis=0)))
     answer = program_of(problem, groups, pieces=pieces)[0].solve(nodes=nodes if pieces > 1 else None)
     return max(0.0, simple, answer.bound - _MARGIN)
 
 
-def _merged(problem: Problem) -> list[Family]:
-    """Put neighbouring families together, as if each device could do what any of them can, until the program is small.
+def _merged(problem: Problem) -> list[DeviceGroup]:
+    """Merge neighbouring groups, as if each device could do what any of them can, until the program is small.
 
     What is possible then includes what is possible now, so the bound still holds.
     """
-    each = -(-len(problem.families) * len(problem.blocks) // MOST_PAIRS)
-    parts = [problem.families[start : start + each] for start in range(0, len(problem.families), each)]
+    each = -(-len(problem.groups) * len(problem.blocks) // MOST_PAIRS)
+    parts = [problem.groups[start : start + each] for start in range(0, len(problem.groups), each)]
     return [
-        Family(
-            np.concatenate([family.devices for family in part]),
-            sum(family.weight for family in part),
+        DeviceGroup(
+            np.concatenate([device_group.devices for device_group in part]),
+            sum(device_group.weight for device_group in part),
             np.empty(0, np.int64),
-            np.unique(np.concatenate([family.wider for family in part])),
-            min(family.least for family in part),
-            max(family.most for family in part),
+            np.unique(np.concatenate([device_group.choices_of_any for device_group in part])),
+            min(device_group.least for device_group in part),
+            max(device_group.most for device_group in part),
         )
         for part in parts
     ]
 
 
-def _group(problem: Problem, family: Family, most_sets: int) -> Group:
-    listed = problem.complete and family.wider.size <= most_sets
-    able = problem.able(family) if problem.complete else problem.sizes <= family.most
-    # A set that must have more parameters than all blocks but one has that one.
-    forced = problem.dimension - problem.sizes < family.least
+def _group(problem: Problem, device_group: DeviceGroup, most_sets: int) -> ProgramGroup:
+    listed = problem.complete and device_group.choices_of_any.size <= most_sets
+    able = problem.able(device_group) if problem.complete else problem.sizes <= device_group.most
+    # A set that must have more parameters than all blocks but one contains that one.
+    forced = problem.dimension - problem.sizes < device_group.least
     if problem.complete:
-        forced = np.logical_and.reduce(problem.pool[family.wider])
-    lightest = float(problem.weights[family.devices].min())
-    return Group(family, family.weight, lightest, family.wider if listed else None, able, forced)
+        forced = np.logical_and.reduce(problem.pool[device_group.choices_of_any])
+    lightest = float(problem.weights[device_group.devices].min())
+    return ProgramGroup(
+        device_group, device_group.weight, lightest, device_group.choices_of_any if listed else None, able, forced
+    )
 
 
 def program_of(
-    problem: Problem, groups: list[Group], *, whole: bool = False, pieces: int = 1
+    problem: Problem, groups: list[ProgramGroup], *, whole: bool = False, pieces: int = 1
 ) -> tuple[LinearProgram, list[Integers]]:
-    """Return the program, and for each group the variables that say which of its sets it has."""
+    """Return the program, and for each group the variables that say which of its sets it trains."""
     program = LinearProgram()
     sure = np.sum([group.weight * group.forced for group in groups], axis=0)
     least = np.maximum(sure, min(group.lightest for group in groups))
@@ -132,7 +133,7 @@ def program_of(
 
 def _block_rows(
     program: LinearProgram,
-    groups: list[Group],
+    groups: list[ProgramGroup],
     block: int,
     edges: Reals,
     s: list[np.int64],
@@ -161,7 +162,7 @@ def _block_rows(
 
 def _piece_rows(
     program: LinearProgram,
-    groups: list[Group],
+    groups: list[ProgramGroup],
     ends: tuple[float, float],
     on: int,
     u: int,
@@ -170,7 +171,9 @@ def _piece_rows(
     *,
     exact: bool,
 ) -> None:
-    """Say that coverage is between two ends, u is about its inverse, and q is about s times u, if this piece is on."""
+    """Require, if this piece is on, that coverage lies between two ends, u is about its inverse, and q is about s times
+    u.
+    """
     low, high = ends
     steepest = np.inf if exact else _STEEPEST
     program.row((q, 1.0), (on, -1.0), low=0, high=0)
@@ -193,7 +196,7 @@ def _piece_rows(
 
 
 def _listed(
-    program: LinearProgram, problem: Problem, group: Group, s: Integers, *, whole: bool
+    program: LinearProgram, problem: Problem, group: ProgramGroup, s: Integers, *, whole: bool
 ) -> tuple[Integers, list[Integers]]:
     """Add the shares x and the payments z of each set; return x, and the z of the sets with each block."""
     assert group.sets is not None
@@ -206,10 +209,10 @@ def _listed(
     return x, [z[sets[:, block]] for block in range(problem.sizes.size)]
 
 
-def _summed(program: LinearProgram, problem: Problem, group: Group, s: Integers) -> list[Integers]:
+def _summed(program: LinearProgram, problem: Problem, group: ProgramGroup, s: Integers) -> list[Integers]:
     """Bound the sets by their sums of parameters; return for each block what its trainers pay above the least."""
-    sizes, family = problem.sizes / problem.dimension, group.family
-    least, most = family.least / problem.dimension, family.most / problem.dimension
+    sizes, device_group = problem.sizes / problem.dimension, group.device_group
+    least, most = device_group.least / problem.dimension, device_group.most / problem.dimension
     program.row((s, sizes), low=least * group.weight, high=most * group.weight)
     total = program.variables(1, cost=1.0)
     above = program.variables(problem.sizes.size, high=np.where(group.able, np.inf, 0.0))

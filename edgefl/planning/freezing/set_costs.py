@@ -1,14 +1,15 @@
 """What sets of blocks cost, for thousands of sets at once.
 
-A gradient on its way to a block passes through everything between it and the loss, so the cost of a set is not the sum
-of its blocks: training a second block on the way is much cheaper than the first. `cost_of` knows the truth of one set
-in half a millisecond; a planner asks about millions. So we ask it once about every block and every pair, and take
+A gradient on its way to a block passes through everything between the block and the loss, so the cost of a set is not
+the sum of its blocks: training a second block on the way is much cheaper than the first. `cost_of` knows the exact cost
+of one set in half a millisecond; a planner asks about millions. So it is called once for every block and every pair,
+and then
 
     cost of a set  =  cost of its block nearest the input  +  for each other block, what it adds to that one.
 
-For a network in which everything goes through every block this is exact. Where branches run side by side it is never
-too little: what a pass costs is a sum over layers of 'is it reached from some trained block', and such sums grow by
-less the more is trained already (they are submodular). So a set that fits here fits.
+For a network in which everything goes through every block this is exact. With parallel branches it is never too little:
+the cost of a pass is a sum over layers of 'is it reached from some trained block', and such sums grow by less the more
+is trained already (they are submodular). So a set that fits here fits.
 """
 
 from dataclasses import dataclass
@@ -25,14 +26,14 @@ __all__ = ["SetCosts"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetCosts:
-    """Backward multiply-adds, remembered activations and trained parameters of sets of blocks."""
+    """Backward multiply-adds, saved activations and trained parameters of sets of blocks."""
 
     idle: Cost
-    """What a round without training takes: the forward pass."""
+    """The cost of a round without training: the forward pass."""
     first: Reals
-    """What a block takes if none nearer the input is trained; a row a block, a column a quantity."""
+    """The cost of a block if none nearer the input is trained; one row per block, one column per quantity."""
     further: Reals
-    """[i, j]: what block j adds where block i is the one nearest the input."""
+    """[i, j]: what block j adds if block i is the one nearest the input."""
 
     @classmethod
     def of(cls, graph: ModelGraph, blocks: tuple[Block, ...]) -> "SetCosts":
@@ -50,7 +51,7 @@ class SetCosts:
         return cls(cost_of(graph, None, []), first, further)
 
     def quantities(self, sets: Flags) -> Reals:
-        """Return the three quantities of each set, a row a set."""
+        """Return the three quantities of each set, one row per set."""
         lowest = sets.argmax(axis=1)
         total = np.empty((len(sets), 3))
         for block in range(sets.shape[1]):
@@ -81,7 +82,7 @@ class SetCosts:
             + fit.memory_bytes_per_parameter_byte * self.idle.parameter_bytes
             + fit.memory_bytes_per_trained_parameter * trained
         )
-        # A part in 10^9 keeps rounding on the safe side: the true prediction adds up in another order.
+        # One part in 10^9 keeps rounding on the safe side: the real prediction adds up in another order.
         seconds = device.steps * step * (1 + 1e-9)
         if budget.round_seconds is not None:
             fits &= seconds <= budget.round_seconds

@@ -1,7 +1,7 @@
-"""The one place that knows scipy: linear programs with or without whole numbers, solved by HiGHS.
+"""Linear programs with or without integers, solved by HiGHS. The only module that imports scipy.
 
-Imported when a planner that needs it runs, never by a device. HiGHS is stopped by a number of nodes and not by a clock,
-so that the same problem has the same answer on every machine.
+It is imported when a planner that needs it runs, never by a device. HiGHS is stopped by a number of nodes and not by a
+clock, so that the same problem has the same answer on every machine.
 """
 
 import contextlib
@@ -28,17 +28,17 @@ class Solution:
     """What the solver found."""
 
     values: Reals | None
-    """The best point, or None if there is none, or none was found in time."""
+    """The best point; None if there is none, or none was found in time."""
     bound: float
     """No point has a value below this."""
     solved: bool
-    """Whether the point is the best there is."""
+    """Whether the point is proven to be the best."""
     infeasible: bool
 
 
 @dataclass(slots=True)
 class LinearProgram:
-    """A linear program, collected piece by piece: minimise cost @ x within bounds and rows."""
+    """A linear program, built piece by piece: minimise cost @ x within bounds and rows."""
 
     cost: list[float] = field(default_factory=list)
     low: list[float] = field(default_factory=list)
@@ -51,7 +51,7 @@ class LinearProgram:
     def variables(
         self, count: int, *, cost: Any = 0.0, low: Any = 0.0, high: Any = np.inf, whole: bool = False
     ) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Add variables, and return their numbers."""
+        """Add variables, and return their indices."""
         start = len(self.cost)
         self.cost += np.broadcast_to(np.asarray(cost, np.float64), count).tolist()
         self.low += np.broadcast_to(np.asarray(low, np.float64), count).tolist()
@@ -69,7 +69,7 @@ class LinearProgram:
         self._row_high.append(high)
 
     def solve(self, *, nodes: int | None = None, gap: float = 0.0) -> Solution:
-        """Minimise; with whole variables, look at no more than so many nodes, or stop at a relative gap."""
+        """Minimise; with integer variables, visit at most this many nodes, or stop at a relative gap."""
         try:
             from scipy.optimize import Bounds, LinearConstraint, milp
             from scipy.sparse import csr_array
@@ -97,13 +97,13 @@ class LinearProgram:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Send what is printed to stderr: HiGHS prints a line when it polishes a whole solution, and stdout is for data."""
+    """Redirect stdout to stderr: HiGHS prints a line when it polishes an integer solution, and stdout is for data."""
     with _ONE_AT_A_TIME:
         sys.stdout.flush()
         try:
             kept = os.dup(1)
             os.dup2(2, 1)
-        except OSError:  # there is no stdout, or no stderr
+        except OSError:  # there is no stdout or no stderr
             yield
             return
         try:

@@ -16,12 +16,12 @@ from edgefl.local_rules.descent import weight_tensors
 from edgefl.local_rules.masked_noise import Masking, MaskKind
 from edgefl.masks import Array, Mask, full_mask, gather, leading_channels, random_channels
 from edgefl.model_graph import ModelGraph
-from edgefl.strategies import ClientUpdate, FedAvg, Model, RunningMean, Sent, strategy_of
+from edgefl.strategies import ClientUpdate, FedAvg, Model, RunningMean, UplinkKind, strategy_of
 from edgefl.strategies.compressed_uplink import CompressionSettings
-from edgefl.strategies.masked_noise_uplink import NoiseSettings
+from edgefl.strategies.one_bit_uplinks import NoiseSettings
 from edgefl.strategies.update_checks import movement
 from edgefl.strategies.uplink import Uplink
-from edgefl.strategies.uplinks import UplinkChoice
+from edgefl.strategies.uplink_choice import UplinkChoice
 from edgefl.wire import Bits, Dense, Payload, Sparse
 from examples.networks import cnn4
 from tests.random_models import masked_models, masks
@@ -29,11 +29,13 @@ from tests.strategies.rounds import ROUND_CONTEXT, changes_of, random_weights, s
 from tests.strategies.wired import Wired, order_of, wired
 
 CHOICES = [
-    *(UplinkChoice(sent=sent) for sent in Sent),
-    UplinkChoice(sent=Sent.MASKED_NOISE, noise=NoiseSettings(noise_masks=MaskKind.SIGNED, noise_bound=0.3)),
-    UplinkChoice(sent=Sent.MASKED_NOISE, noise=NoiseSettings(noise_masking=Masking.DETERMINISTIC)),
-    UplinkChoice(sent=Sent.RANDOM_SUBSAMPLE, compression=CompressionSettings(sent_share=0.5, subsample_unbiased=False)),
-    UplinkChoice(sent=Sent.TOP_K, compression=CompressionSettings(sent_share=0.5)),
+    *(UplinkChoice(sent=sent) for sent in UplinkKind),
+    UplinkChoice(sent=UplinkKind.MASKED_NOISE, noise=NoiseSettings(noise_masks=MaskKind.SIGNED, noise_bound=0.3)),
+    UplinkChoice(sent=UplinkKind.MASKED_NOISE, noise=NoiseSettings(noise_masking=Masking.DETERMINISTIC)),
+    UplinkChoice(
+        sent=UplinkKind.RANDOM_SUBSAMPLE, compression=CompressionSettings(sent_share=0.5, subsample_unbiased=False)
+    ),
+    UplinkChoice(sent=UplinkKind.TOP_K, compression=CompressionSettings(sent_share=0.5)),
 ]
 GRAPH = cnn4()
 BASE = random_weights(GRAPH, 0, 0.1)
@@ -41,7 +43,7 @@ NAME = "conv2.weight"
 
 
 def made(choice: UplinkChoice, rate: float = 0.1) -> Uplink:
-    return choice.made(Descent(learning_rate=rate, momentum=0.5))
+    return choice.build(Descent(learning_rate=rate, momentum=0.5))
 
 
 def sent_by(uplink: Uplink, mask: Mask, base: Mapping[str, Array], **how: Any) -> Wired:
@@ -53,7 +55,7 @@ def meant(choice: UplinkChoice, found: Wired) -> dict[str, Array]:
     rule, update, part = rule_of(found.client_update.rule), found.update, found.part
     values = {name: update.weights[name] for name in part.mask.trained_tensors}
     if isinstance(rule, CompressedSgd):
-        compressor = rule.made()
+        compressor = rule.build()
         for name in weight_tensors(part.mask):
             change = compressor.expand(name, update.tensors, part.mask.shapes[name], part.seed)
             values[name] = part.weights[name] + np.where(part.mask.held.get(name, True), change, 0)
@@ -143,7 +145,7 @@ def test_movement_is_the_norm_of_what_is_meant(model: tuple[ModelGraph, Mask], c
 
 
 def test_every_average_works_on_bits() -> None:
-    noise = UplinkChoice(sent=Sent.MASKED_NOISE)
+    noise = UplinkChoice(sent=UplinkKind.MASKED_NOISE)
     parts = [leading_channels(GRAPH, 0.5), full_mask(GRAPH), random_channels(GRAPH, 0.5, np.random.default_rng(0))]
     model = Model(GRAPH, BASE)
     averages: list[dict[str, Any]] = [{}, {"average": "median"}, {"average": "trimmed"}]
@@ -189,34 +191,37 @@ WRONG_SCALES = [
     (SCALE, math.inf, "holds a number beyond"),
     (SCALE, math.nan, "holds a number beyond"),
 ]
-WRONG: dict[Sent, list[tuple[str, Payload, str]]] = {
-    Sent.VALUES: [(NAME, flags(*SHAPE), "codec bits, and the plan says dense")],
-    Sent.MASKED_NOISE: [
+WRONG: dict[UplinkKind, list[tuple[str, Payload, str]]] = {
+    UplinkKind.VALUES: [(NAME, flags(*SHAPE), "codec bits, and the plan says dense")],
+    UplinkKind.MASKED_NOISE: [
         (NAME, ones(*SHAPE), "codec dense, and the plan says bits"),
         (NAME, flags(*GRAPH.tensor[NAME].shape), "has shape"),
         (NAME, flags(SIZE), "has shape"),
         (NAME, entries(4), "codec sparse, and the plan says bits"),
     ],
-    Sent.STOCHASTIC_SIGN: [*WRONG_SIGNS, (NAME, flags(SIZE), "has shape")],
-    Sent.SCALED_SIGN: [*WRONG_SIGNS, (SCALE, ones(1, dtype=np.float64), "dtype float64, and the plan says float32")],
-    Sent.TERNGRAD: [
+    UplinkKind.STOCHASTIC_SIGN: [*WRONG_SIGNS, (NAME, flags(SIZE), "has shape")],
+    UplinkKind.SCALED_SIGN: [
+        *WRONG_SIGNS,
+        (SCALE, ones(1, dtype=np.float64), "dtype float64, and the plan says float32"),
+    ],
+    UplinkKind.TERNGRAD: [
         (NAME, ones(SIZE, dtype=np.uint8), "has shape"),
         (NAME, ones(-(-SIZE // 5)), "dtype float32, and the plan says uint8"),
         (NAME, ones(-(-SIZE // 5), dtype=np.uint8, value=243), "holds a byte above 242"),
         (NAME, flags(-(-SIZE // 5)), "codec bits, and the plan says dense"),
     ],
-    Sent.TOP_K: [
+    UplinkKind.TOP_K: [
         (NAME, ones(*SHAPE), "codec dense, and the plan says sparse"),
-        (NAME, entries(SIZE), "entries, and 138 are kept"),
-        (NAME, entries(0), "has 0 entries, and 138 are kept"),
+        (NAME, entries(SIZE), "entries, but 138 are kept"),
+        (NAME, entries(0), "has 0 entries, but 138 are kept"),
         (NAME, entries(138, (SIZE,)), "has shape"),
         (NAME, entries(138, dtype=np.float64), "dtype float64, and the plan says float32"),
         (NAME, entries(138, value=math.nan), "holds a number beyond"),
         (NAME, entries(138, value=-3e18), "holds a number beyond"),
     ],
-    Sent.DRIVE: WRONG_SIGNS,
-    Sent.EDEN: WRONG_SIGNS,
-    Sent.RANDOM_SUBSAMPLE: [
+    UplinkKind.DRIVE: WRONG_SIGNS,
+    UplinkKind.EDEN: WRONG_SIGNS,
+    UplinkKind.RANDOM_SUBSAMPLE: [
         (NAME, ones(139), r"has shape \(139,\), and the plan says \(138,\)"),
         (NAME, ones(*SHAPE), "has shape"),
         (NAME, entries(138), "and the plan says"),
@@ -226,7 +231,7 @@ WRONG: dict[Sent, list[tuple[str, Payload, str]]] = {
 }
 
 
-def forged(sent: Sent, name: str, payload: Payload) -> tuple[Uplink, ClientUpdate]:
+def forged(sent: UplinkKind, name: str, payload: Payload) -> tuple[Uplink, ClientUpdate]:
     """An honest upload with one payload replaced."""
     uplink = made(UplinkChoice(sent=sent))
     honest = sent_by(uplink, HALF, BASE).client_update
@@ -238,7 +243,7 @@ def forged(sent: Sent, name: str, payload: Payload) -> tuple[Uplink, ClientUpdat
     ("sent", "name", "payload", "message"),
     [(sent, *case) for sent, cases in WRONG.items() for case in cases],
 )
-def test_a_wrong_payload_is_refused(sent: Sent, name: str, payload: Payload, message: str) -> None:
+def test_a_wrong_payload_is_refused(sent: UplinkKind, name: str, payload: Payload, message: str) -> None:
     uplink, forgery = forged(sent, name, payload)
     with pytest.raises(WireFormatError, match=message) as caught:
         uplink.check(forgery)
@@ -246,17 +251,19 @@ def test_a_wrong_payload_is_refused(sent: Sent, name: str, payload: Payload, mes
     assert caught.value.fix
 
 
-@pytest.mark.parametrize("sent", [Sent.STOCHASTIC_SIGN, Sent.SCALED_SIGN, Sent.TERNGRAD, Sent.DRIVE, Sent.EDEN])
+@pytest.mark.parametrize(
+    "sent", [UplinkKind.STOCHASTIC_SIGN, UplinkKind.SCALED_SIGN, UplinkKind.TERNGRAD, UplinkKind.DRIVE, UplinkKind.EDEN]
+)
 @pytest.mark.parametrize(("name", "value", "message"), WRONG_SCALES)
-def test_a_wrong_scale_is_refused(sent: Sent, name: str, value: float, message: str) -> None:
+def test_a_wrong_scale_is_refused(sent: UplinkKind, name: str, value: float, message: str) -> None:
     honest = sent_by(made(UplinkChoice(sent=sent)), HALF, BASE).client_update.tensors[name]
     uplink, forgery = forged(sent, name, ones(*honest.shape, value=value))
     with pytest.raises(WireFormatError, match=message):
         uplink.check(forgery)
 
 
-@pytest.mark.parametrize("sent", Sent)
-def test_no_payload_may_be_missing_added_or_in_another_form(sent: Sent) -> None:
+@pytest.mark.parametrize("sent", UplinkKind)
+def test_no_payload_may_be_missing_added_or_in_another_form(sent: UplinkKind) -> None:
     uplink = made(UplinkChoice(sent=sent))
     honest = sent_by(uplink, HALF, BASE).client_update
     uplink.check(honest)
@@ -274,16 +281,16 @@ def test_no_payload_may_be_missing_added_or_in_another_form(sent: Sent) -> None:
     refused({**honest.tensors, "norm1.weight": ones(32)}, "'norm1.weight' has shape")
 
 
-@pytest.mark.parametrize("sent", Sent)
-def test_a_new_mask_is_refused(sent: Sent) -> None:
+@pytest.mark.parametrize("sent", UplinkKind)
+def test_a_new_mask_is_refused(sent: UplinkKind) -> None:
     uplink = made(UplinkChoice(sent=sent))
     honest = sent_by(uplink, HALF, BASE).client_update
     with pytest.raises(WireFormatError, match="changes no mask"):
         uplink.check(dataclasses.replace(honest, next_mask=full_mask(GRAPH)))
 
 
-@pytest.mark.parametrize("sent", Sent)
-def test_bits_where_the_mask_holds_nothing_move_nothing(sent: Sent) -> None:
+@pytest.mark.parametrize("sent", UplinkKind)
+def test_bits_where_the_mask_holds_nothing_move_nothing(sent: UplinkKind) -> None:
     """A stranger may set them; they mean nothing."""
     held = np.arange(SIZE).reshape(SHAPE) % 2 == 0
     mask = Mask.of(GRAPH, kept=HALF.kept, held={NAME: held})
@@ -300,7 +307,7 @@ def test_bits_where_the_mask_holds_nothing_move_nothing(sent: Sent) -> None:
 
 
 def test_the_largest_values_that_are_taken_still_give_numbers() -> None:
-    for sent in (Sent.SCALED_SIGN, Sent.EDEN, Sent.TERNGRAD):
+    for sent in (UplinkKind.SCALED_SIGN, UplinkKind.EDEN, UplinkKind.TERNGRAD):
         honest = sent_by(made(UplinkChoice(sent=sent)), HALF, BASE).client_update.tensors[SCALE]
         uplink, forgery = forged(sent, SCALE, ones(*honest.shape, value=1e18))
         uplink.check(forgery)
@@ -313,18 +320,18 @@ def test_the_largest_values_that_are_taken_still_give_numbers() -> None:
 @pytest.mark.parametrize(
     ("sent", "most"),
     [
-        (Sent.VALUES, 32.2),
-        (Sent.MASKED_NOISE, 1.15),
-        (Sent.STOCHASTIC_SIGN, 1.15),
-        (Sent.SCALED_SIGN, 1.15),
-        (Sent.DRIVE, 1.15),
-        (Sent.EDEN, 1.15),
-        (Sent.RANDOM_SUBSAMPLE, 1.1),
-        (Sent.TERNGRAD, 1.75),
-        (Sent.TOP_K, 1.36),
+        (UplinkKind.VALUES, 32.2),
+        (UplinkKind.MASKED_NOISE, 1.15),
+        (UplinkKind.STOCHASTIC_SIGN, 1.15),
+        (UplinkKind.SCALED_SIGN, 1.15),
+        (UplinkKind.DRIVE, 1.15),
+        (UplinkKind.EDEN, 1.15),
+        (UplinkKind.RANDOM_SUBSAMPLE, 1.1),
+        (UplinkKind.TERNGRAD, 1.75),
+        (UplinkKind.TOP_K, 1.36),
     ],
 )
-def test_bits_a_parameter_as_sent(sent: Sent, most: float) -> None:
+def test_bits_a_parameter_as_sent(sent: UplinkKind, most: float) -> None:
     """Headers, report and norms included; the header is 3 kB whatever the width."""
     for mask, header in ((full_mask(GRAPH), 0), (leading_channels(GRAPH, 0.5), 3100)):
         body = sent_by(made(UplinkChoice(sent=sent)), mask, BASE).body
@@ -353,8 +360,8 @@ def test_settings_reach_the_rule() -> None:
     ("given", "message"),
     [
         ({"sent": "edem"}, r"'settings.sent' is one of .* Did you mean 'eden'"),
-        ({"noise_bound": 0.02}, r"'settings.noise_bound' is 0.02, and what is sent is 'values'"),
-        ({"sent": "eden", "noise_bound": 0.02}, r"'settings.noise_bound' is 0.02, and what is sent is 'eden'"),
+        ({"noise_bound": 0.02}, r"'settings.noise_bound' is 0.02, but devices send 'values'"),
+        ({"sent": "eden", "noise_bound": 0.02}, r"'settings.noise_bound' is 0.02, but devices send 'eden'"),
         ({"sent": "top_k", "sent_share": 0}, r"'settings.sent_share' is a share above 0"),
     ],
 )
@@ -364,7 +371,7 @@ def test_a_bad_choice_is_told_what_is_wrong(given: dict[str, Any], message: str)
 
 
 def test_noise_is_that_of_the_plans_seed_whatever_the_upload_says() -> None:
-    uplink = made(UplinkChoice(sent=Sent.MASKED_NOISE))
+    uplink = made(UplinkChoice(sent=UplinkKind.MASKED_NOISE))
     found = sent_by(uplink, HALF, BASE, seed=77)
     one, other = (uplink.values(dataclasses.replace(found.client_update, seed=seed)) for seed in (77, 78))
     assert np.array_equal(array_of(one), found.update.weights[NAME])
@@ -380,7 +387,7 @@ def array_of(client_update: ClientUpdate) -> Array:
 def test_a_part_is_rebuilt_from_the_model_it_was_cut_from() -> None:
     """Random channels: the noise has the shape of the part, and is added to the part's own entries."""
     mask = random_channels(GRAPH, 0.5, np.random.default_rng(4))
-    uplink = made(UplinkChoice(sent=Sent.MASKED_NOISE))
+    uplink = made(UplinkChoice(sent=UplinkKind.MASKED_NOISE))
     found = sent_by(uplink, mask, BASE)
     part = TrainingInput(mask, gather(mask, BASE), 1)
     assert np.array_equal(part.weights[NAME], found.part.weights[NAME])

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgefl.local_rules import ChannelRegrow, Descent, TrainingInput, rule_of
-from edgefl.local_rules.channel_regrow import exchanged, random_kept
-from edgefl.local_rules.prune_regrow import RegrowMethod
+from edgefl.local_rules.prune_regrow import RegrowMethod, draw_channels, exchange_channels
 from edgefl.local_rules.submodel_channels import prunable_groups
 from edgefl.masks import Mask, full_mask, gather
 from edgefl.model_graph import GraphBuilder, ModelGraph
@@ -38,7 +37,7 @@ def sized(sizes: list[float]) -> dict[str, Any]:
 def test_the_lowest_channels_go_and_others_come() -> None:
     mask = Mask.of(perceptron(), kept={"hidden": [1, 2, 4, 7]})
     part = gather(mask, sized([9, 3, 1, 9, 4, 9, 9, 2]))
-    kept = exchanged(mask, part, 0.5, seed=5).kept["hidden"].tolist()
+    kept = exchange_channels(mask, part, 0.5, seed=5).kept["hidden"].tolist()
     # 2 and 7 are the smallest. What comes is none of the four.
     assert len(kept) == 4
     assert {1, 4} < set(kept)
@@ -49,26 +48,26 @@ def test_the_number_that_goes_is_rounded_up_to_what_the_norm_allows() -> None:
     graph = perceptron(16, norm_groups=2)
     mask = Mask.of(graph, kept={"hidden": range(8)})
     for rate, moved in ((0.05, 2), (0.25, 2), (0.26, 4), (1.0, 8)):
-        found = exchanged(mask, part_of(mask, 0).weights, rate, seed=1)
+        found = exchange_channels(mask, part_of(mask, 0).weights, rate, seed=1)
         assert np.setdiff1d(found.kept["hidden"], mask.kept["hidden"]).size == moved
 
 
 def test_where_few_channels_are_absent_few_are_exchanged() -> None:
     graph = perceptron()
     mask = Mask.of(graph, kept={"hidden": range(7)})
-    found = exchanged(mask, part_of(mask, 0).weights, 0.9, seed=1)
+    found = exchange_channels(mask, part_of(mask, 0).weights, 0.9, seed=1)
     assert np.setdiff1d(found.kept["hidden"], mask.kept["hidden"]).tolist() == [7]
     whole = full_mask(graph)
-    assert exchanged(whole, random_weights(graph, 0), 0.9, seed=1).digest == whole.digest
+    assert exchange_channels(whole, random_weights(graph, 0), 0.9, seed=1).digest == whole.digest
 
 
 def test_draws_are_even_and_follow_the_seed() -> None:
     group = perceptron().group["hidden"]
-    draws = [tuple(random_kept(group, 2, seed).tolist()) for seed in range(2000)]
+    draws = [tuple(draw_channels(group, 2, seed).tolist()) for seed in range(2000)]
     counts = np.bincount(np.array(draws).ravel(), minlength=8)
     assert abs(counts - 500).max() < 100
-    assert draws[:5] == [tuple(random_kept(group, 2, seed).tolist()) for seed in range(5)]
-    assert {tuple(random_kept(group, 1, seed, np.array([3, 5])).tolist()) for seed in range(20)} == {(3,), (5,)}
+    assert draws[:5] == [tuple(draw_channels(group, 2, seed).tolist()) for seed in range(5)]
+    assert {tuple(draw_channels(group, 1, seed, np.array([3, 5])).tolist()) for seed in range(20)} == {(3,), (5,)}
 
 
 def test_the_update_is_what_the_old_channels_lost_and_new_ones_are_zero() -> None:

@@ -1,0 +1,108 @@
+"""The uplinks of FedMRN and FedPM: one bit per weight.
+
+Matrices and kernels come as bits; norms, biases and running statistics come as new values.
+
+FedMRN (Li et al., "Masked Random Noise for Communication-Efficient Federated Learning", ACM MM 2024, Algorithm 1): the
+bits select from noise that both ends generate from the seed. Devices train by the rule `masked_noise`. Here the bits
+become new values again, w + G(s) * m (line 9), whose weighted mean is Eq. 5. The seed is that of the plan, so an upload
+cannot bring its own noise. Both ends generate the noise in the shape of the submodel, so masks that cut channels or
+hold single weights change nothing.
+
+FedPM (`fedpm.py`): a bit says whether a random weight is kept. Devices train by the rule `sampled_masks`.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from edgefl.local_rules import Descent, MaskedNoise, SampledMasks, rebuild
+from edgefl.local_rules.descent import Positive, weight_tensors
+from edgefl.local_rules.masked_noise import Masking, MaskKind
+from edgefl.local_rules.sampled_masks import random_weights
+from edgefl.strategies.strategy import ClientUpdate
+from edgefl.strategies.update_checks import check_mask_kept, check_values
+from edgefl.strategies.uplink import add_change, rule_settings
+from edgefl.values import RuleSettings, check_fields
+from edgefl.wire import Bits, Dense, Expected, Payload
+
+__all__ = ["MaskedNoiseUplink", "NoiseSettings", "SampledMaskUplink"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseSettings:
+    """The settings of masked noise."""
+
+    noise_masks: MaskKind = MaskKind.BINARY
+    noise_bound: Positive | None = field(default=None, metadata={"absent": "0.01, or 0.005 with signed masks"})
+    """The noise is uniform in [-bound, bound)."""
+    noise_masking: Masking = Masking.PROGRESSIVE_STOCHASTIC
+    """How masks are drawn; all but the default are the paper's ablations."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def build(self, descent: Descent) -> "MaskedNoiseUplink":
+        """Return the uplink of devices that train with this descent."""
+        rule = MaskedNoise(descent=descent, masks=self.noise_masks, bound=self.noise_bound, masking=self.noise_masking)
+        return MaskedNoiseUplink(rule)
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedNoiseUplink:
+    """Devices learn which noise to add, and send one bit per weight."""
+
+    local: MaskedNoise
+
+    @property
+    def rule(self) -> RuleSettings:
+        """The rule `masked_noise`."""
+        return rule_settings(self.local)
+
+    def check(self, update: ClientUpdate) -> None:
+        """Refuse anything but bits of matrices and kernels, and new values of the rest."""
+        _check_bits(update)
+
+    def values(self, update: ClientUpdate) -> ClientUpdate:
+        """Add the masked noise to what the device was given."""
+        mask, seed = update.mask, update.seed
+        kind, bound = self.local.masks, self.local.noise_bound
+        tensors: dict[str, Payload] = {}
+        for name, payload in update.tensors.items():
+            if isinstance(payload, Bits):
+                noise = rebuild(payload, seed, name, masks=kind, bound=bound, held=mask.held.get(name))
+                tensors[name] = add_change(update, name, noise)
+            else:
+                tensors[name] = payload
+        return replace(update, tensors=tensors)
+
+
+@dataclass(frozen=True, slots=True)
+class SampledMaskUplink:
+    """Devices learn which random weights to keep, and send one draw."""
+
+    local: SampledMasks
+
+    @property
+    def rule(self) -> RuleSettings:
+        """The rule `sampled_masks`."""
+        return rule_settings(self.local)
+
+    def check(self, update: ClientUpdate) -> None:
+        """Refuse anything but bits of matrices and kernels, and new values of the rest."""
+        _check_bits(update)
+
+    def values(self, update: ClientUpdate) -> ClientUpdate:
+        """Return the device's own model: the random weights that it kept."""
+        seed, gain = self.local.weight_seed, self.local.weight_gain
+        tensors: dict[str, Payload] = {}
+        for name, payload in update.tensors.items():
+            if isinstance(payload, Bits):
+                tensors[name] = Dense(random_weights(update.mask, name, seed, gain) * payload.to_bool())
+            else:
+                tensors[name] = payload
+        return replace(update, tensors=tensors)
+
+
+def _check_bits(update: ClientUpdate) -> None:
+    mask = update.mask
+    check_mask_kept(update)
+    bits = {name: Expected(mask.shapes[name], Bits.codec) for name in weight_tensors(mask)}
+    check_values(mask, update.tensors, instead=bits)
