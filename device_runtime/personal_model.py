@@ -13,14 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from edgefl.artifacts.artifact_store import write_whole
+from edgefl.artifacts.artifact_store import write_atomically
 from edgefl.errors import EdgeFLError
 from edgefl.masks import Array, Mask, Weights, gather, scatter
 from edgefl.model_graph import ModelGraph
 from edgefl.values import ClientPlan, dumps, loads
 from edgefl.wire import Body, BodyKind, Dense, decode, decode_mask, encode, encode_mask
 
-__all__ = ["SavedPersonalModel", "PersonalModel", "load_personal", "own_part", "own_weights", "save_personal"]
+__all__ = ["SavedPersonalModel", "PersonalModel", "load_personal", "own_submodel", "own_weights", "save_personal"]
 
 FILE = "personal.safetensors"
 BEFORE = "personal.before.safetensors"
@@ -70,7 +70,7 @@ def save_personal(folder: Path, model: PersonalModel, before: SavedPersonalModel
         last = before if before is not None and before.file == _state(path) else _read(path)
         if last.task_id != model.task_id:
             path.replace(folder / BEFORE)
-    write_whole(path, encode(Body(BodyKind.WEIGHTS, tensors, about=about)))
+    write_atomically(path, encode(Body(BodyKind.WEIGHTS, tensors, about=about)))
     return SavedPersonalModel(model.task_id, _state(path))
 
 
@@ -97,11 +97,11 @@ def own_weights(folder: Path, plan: ClientPlan, mask: Mask, sent: Weights) -> We
             model = _read(folder / name)
             same = (model.device_id, model.mask.graph.digest) == (plan.device_id, mask.graph.digest)
             if same and model.task_id != plan.task_id:
-                return own_part(model.mask, model.weights, mask, sent)
+                return own_submodel(model.mask, model.weights, mask, sent)
     return None
 
 
-def own_part(had: Mask, own: Weights, mask: Mask, sent: Weights) -> Weights:
+def own_submodel(had: Mask, own: Weights, mask: Mask, sent: Weights) -> Weights:
     """Convert a device's own model from the mask `had` to the mask `mask`.
 
     Channels that it did not have are taken from the coordinator's weights, so a device whose submodel grows keeps what

@@ -100,13 +100,13 @@ class Trainer:
             step = self._load(task)
             predictor = None if task.inference is None else self._engine.predictor(task.inference)
             recorder.loaded()
-            part = self._part(task, predictor, self._steps(plan, step))
+            part = self._training_input(task, predictor, self._steps(plan, step))
             progress, state = self._begin(task, rule, part)
             recorder.recall(progress.step_seconds)
             for epoch in range(progress.epochs, plan.work.epochs):
                 if state.steps >= part.steps:
                     break
-                loss = self._epoch(_Round(rule, part, state, step, recorder, stop), plan, epoch)
+                loss = self._epoch(_TrainingLoop(rule, part, state, step, recorder, stop), plan, epoch)
                 progress = replace(progress, epochs=epoch + 1, loss=loss, step_seconds=recorder.step_seconds)
                 self._save(progress, state)
             extra = self._data.extra_batch(plan.seed, plan.work.batch_size)
@@ -147,7 +147,7 @@ class Trainer:
         except EdgeFLError as error:
             raise RefusalError(Reason.UNSUPPORTED, error.problem, fix=error.fix) from None
 
-    def _part(self, task: TrainingTask, predictor: Predictor | None, steps: int) -> TrainingInput:
+    def _training_input(self, task: TrainingTask, predictor: Predictor | None, steps: int) -> TrainingInput:
         plan = task.plan
         return TrainingInput(
             task.mask,
@@ -159,7 +159,7 @@ class Trainer:
             extras=task.extras,
             accuracy=None
             if predictor is None or not len(self._data.split.validation)
-            else self._share_right(predictor),
+            else self._accuracy_of(predictor),
             own=task.own,
         )
 
@@ -187,18 +187,18 @@ class Trainer:
             known = load_checkpoint(_checkpoint(self._folder, name), name, task.mask.graph)
         return known if known is not None else (TrainingProgress(name), rule.begin(part))
 
-    def _epoch(self, round_: "_Round", plan: ClientPlan, epoch: int) -> float:
+    def _epoch(self, loop: "_TrainingLoop", plan: ClientPlan, epoch: int) -> float:
         """Train one epoch, and return its mean loss."""
-        rule, part, state = round_.rule, round_.part, round_.state
+        rule, part, state = loop.rule, loop.part, loop.state
         losses = []
-        equal = round_.step.batch_size is not None
+        equal = loop.step.batch_size is not None
         for batch in self._data.epoch(plan.seed, epoch, plan.work.batch_size, equal=equal):
             if state.steps >= part.steps:
                 break
-            if round_.stop.is_set():
+            if loop.stop.is_set():
                 raise StoppedError
-            with round_.recorder.step():
-                result = rule.step(part, state, batch, round_.step)
+            with loop.recorder.step():
+                result = rule.step(part, state, batch, loop.step)
             if not math.isfinite(result.loss):
                 raise _diverged(f"the loss is {result.loss} after {state.steps} steps")
             losses.append(result.loss)
@@ -217,7 +217,7 @@ class Trainer:
                 Reason.STORAGE, f"a checkpoint cannot be written: {error.strerror}", fix="Free some space on the disk."
             ) from None
 
-    def _share_right(self, predictor: Predictor) -> Callable[[Weights], float]:
+    def _accuracy_of(self, predictor: Predictor) -> Callable[[Weights], float]:
         def share(weights: Weights) -> float:
             right = [
                 predictor(weights, batch.x).argmax(axis=1) == batch.y
@@ -250,7 +250,7 @@ class Trainer:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Round:
+class _TrainingLoop:
     """What stays the same from epoch to epoch."""
 
     rule: LocalRule

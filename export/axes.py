@@ -1,14 +1,14 @@
-"""Axes of tensors as products of factors, and the channels that belong together.
+"""Tensor axes as products of factors, and the channels that belong together.
 
-The tracer gives every axis of every parameter its own channels; each operation then says which axes must agree, and
-what is left at the end are the model's channel groups. Sizes of the example that was traced are known everywhere, so
-a reshape is understood by walking both sides factor by factor.
+The tracer gives every axis of every parameter its own channels; each operation then states which axes must agree, and
+what remains at the end are the model's channel groups. The sizes of the traced example are known everywhere, so a
+reshape is understood by comparing both sides factor by factor.
 
-An axis is a product of factors, the outermost first: a flattened image is (channels, height, width), the four gates
-of an LSTM are (4, hidden), a concatenation is one factor made of parts. Channels can be *bound*: to other channels
-(they become one group), to a product (48 channels that are split in 3 are 3 times 16), or to a constant (they can
-never be cut). Where two layouts cannot both be kept while channels are cut, the channels become constant: the model
-is still exported, it only cannot be made narrower there.
+An axis is a product of factors, the outermost first: a flattened image is (channels, height, width), the four gates of
+an LSTM are (4, hidden), a concatenation is one factor made of parts. Channels can be *bound*: to other channels (they
+become one group), to a product (48 channels that are split in 3 are 3 times 16), or to a constant (they can never be
+cut). Where two layouts cannot both be kept while channels are cut, the channels become constant: the model is still
+exported, but cannot be made narrower there.
 """
 
 import itertools
@@ -57,7 +57,7 @@ class ChannelFactor:
 
     size: int
     source: tuple[str, int, int] | None = None
-    """A parameter, its axis, and what to divide its length by, to know the width when the graph runs."""
+    """A parameter, its axis, and what to divide its length by, to get the width when the graph runs."""
     multiple_of: int = 1
     fixed: Fixed | None = None
     bound: "Axis | None" = field(default=None, repr=False)
@@ -65,13 +65,13 @@ class ChannelFactor:
 
 @dataclass(frozen=True, slots=True)
 class ConcatFactor:
-    """Several axes one after the other."""
+    """Several axes, concatenated."""
 
     parts: tuple["Axis", ...]
 
     @property
     def size(self) -> int:
-        """The size of the traced example."""
+        """The size in the traced example."""
         return sum(axis_size(part) for part in self.parts)
 
 
@@ -80,12 +80,12 @@ Axis = tuple[Factor, ...]
 
 
 def axis_size(axis: Axis) -> int:
-    """Return the size that an axis had in the traced example."""
+    """Return the size of an axis in the traced example."""
     return math.prod(factor.size for factor in axis)
 
 
 def resolve(axis: Axis) -> Axis:
-    """Return the one way to write an axis: bindings followed, constants merged, ones and needless parts dropped."""
+    """Return the canonical form of an axis: bindings followed, constants merged, ones and needless parts dropped."""
     resolved: list[Factor] = []
     for factor in _followed(axis):
         for piece in _flattened(factor) if isinstance(factor, ConcatFactor) else (factor,):
@@ -109,9 +109,7 @@ def bind(channels: ChannelFactor, axis: Axis) -> None:
             f"{channels.size} channels meet an axis of {axis_size(axis)}", fix="Check the shapes of the model's layers."
         )
     if any(factor is channels for factor in _leaves(axis)):
-        raise ExportError(
-            "channels would contain themselves", fix="Report this model: its reshapes are not understood."
-        )
+        raise ExportError("channels would contain themselves", fix="Report this model: its reshapes are not supported.")
     _pass_on(channels, axis)
     channels.bound = axis
 
@@ -129,7 +127,7 @@ def freeze(axis: Axis) -> None:
 
 
 def unify(one: Axis, other: Axis) -> None:
-    """Make two axes of equal size agree, splitting and binding channels where they must."""
+    """Make two axes of equal size agree, splitting and binding channels where necessary."""
     left, right = resolve(one), resolve(other)
     if left == right:
         return
@@ -151,7 +149,7 @@ def unify(one: Axis, other: Axis) -> None:
 
 
 def split(axes: Sequence[Axis], sizes: Sequence[int]) -> list[Axis]:
-    """Return the axes of a reshape: the factors of `axes` in order, cut into axes of the given sizes."""
+    """Return the axes of a reshape: the factors of `axes` in order, divided into axes of the given sizes."""
     stream = resolve(tuple(factor for axis in axes for factor in axis))
     if axis_size(stream) != math.prod(sizes) or 0 in sizes:
         raise ExportError(
@@ -186,7 +184,7 @@ def segment(axis: Axis, start: int, end: int) -> Axis:
 
 
 def spans(tensor: str, axis: int, factors: Axis) -> Iterator[tuple[ChannelFactor, Span]]:
-    """Yield where the channels of an axis lie on it. Products of two kinds of channels are made whole for ever."""
+    """Yield the positions of the channels on an axis. Products of two kinds of channels become constant."""
     resolved = resolve(factors)
     if any(isinstance(factor, BatchFactor) for factor in _leaves(resolved)):
         raise ExportError(
@@ -194,7 +192,7 @@ def spans(tensor: str, axis: int, factors: Axis) -> Iterator[tuple[ChannelFactor
             fix="Give the tensor a size of 1 there, so that it is the same for every sample.",
         )
     for channels, offset, repeat, stacks, stride in list(_places(resolved)):
-        if channels.bound is None:  # not made whole by a later factor of the same axis
+        if channels.bound is None:  # not made constant by a later factor of the same axis
             yield channels, Span(tensor, axis, offset, repeat, stacks, stride if stacks > 1 else 0)
 
 
@@ -220,7 +218,7 @@ def _concat_places(concat: ConcatFactor, outer: int, inner: int) -> Iterator[Pla
     for part in concat.parts:
         for channels, offset, repeat, stacks, stride in _places(part):
             if stacks > 1 and outer > 1:
-                freeze((channels,))  # stacks of stacks have no span
+                freeze((channels,))  # nested stacks have no span
             elif outer > 1:
                 yield channels, (begin + offset) * inner, repeat * inner, outer, concat.size * inner
             else:
@@ -229,9 +227,9 @@ def _concat_places(concat: ConcatFactor, outer: int, inner: int) -> Iterator[Pla
 
 
 def _unify_whole(left: Axis, right: Axis) -> None:
-    """Make two different axes of equal size agree, of which at least one is a single factor."""
+    """Make two different axes of equal size agree, at least one of which is a single factor."""
     sides = [(axis[0], other) for axis, other in ((right, left), (left, right)) if len(axis) == 1]
-    for single, other in sides:  # of two groups the first seen stays: the right one gives way
+    for single, other in sides:  # of two groups the first one stays: bind the right one
         if isinstance(single, ChannelFactor):
             bind(single, other)
             return
@@ -246,18 +244,18 @@ def _unify_whole(left: Axis, right: Axis) -> None:
 
 
 def _make_constant(left: Axis, right: Axis) -> None:
-    """Give up the freedom of two axes that agree in size only; the batch cannot give up its own."""
+    """Make two axes constant that agree only in size; the batch cannot become constant."""
     if any(isinstance(factor, BatchFactor) for factor in (*_leaves(left), *_leaves(right))):
         raise ExportError(
             f"an axis of {_all_words(left)} meets an axis of {_all_words(right)}",
-            fix="These sizes agree in the example only by accident: check the model, or trace with another batch.",
+            fix="These sizes are equal in the example only by accident: check the model, or trace with another batch.",
         )
     freeze(left)
     freeze(right)
 
 
 def _boundaries(a: Factor, b: Factor) -> list[int]:
-    """Return where two products may be cut, best first: after the larger factor if it can stand for a product."""
+    """Return where two products may be divided, best first: after the larger factor if it can stand for a product."""
     small, big = sorted((a, b), key=lambda factor: factor.size)
     if isinstance(big, ChannelFactor | ConcatFactor) and small.size != big.size:
         return [big.size, small.size]
@@ -289,7 +287,7 @@ def _divided(factor: ConstantFactor | ChannelFactor, outer: int) -> tuple[Factor
 
 
 def _taken(stream: Axis, size: int) -> tuple[Axis, Axis]:
-    """Cut a stream of factors, making as few of them constant as that needs."""
+    """Divide a sequence of factors, making as few of them constant as possible."""
     for count in range(len(stream) + 1):
         freeze(stream[:count])
         cut = _cut(resolve(stream), size)
@@ -319,7 +317,7 @@ def _factor_segment(factor: Factor, start: int, end: int) -> Axis:
 
 
 def _pass_on(channels: ChannelFactor, axis: Axis) -> None:
-    """Let the channels inside an axis know what is known of the channels that stand for it."""
+    """Pass what is known of channels on to the channels inside the axis that they stand for."""
     moving = [factor for factor in axis if not isinstance(factor, ConstantFactor)]
     if len(moving) == 1 and isinstance(moving[0], ChannelFactor):
         inner = moving[0]
@@ -330,11 +328,11 @@ def _pass_on(channels: ChannelFactor, axis: Axis) -> None:
             tensor, place, divisor = channels.source
             inner.source = (tensor, place, divisor * outer)
     elif channels.multiple_of > 1 or channels.fixed is not None:
-        freeze(axis)  # what is asked of the whole cannot be asked of each part
+        freeze(axis)  # a requirement on the whole cannot be divided among its parts
 
 
 def _flattened(concat: ConcatFactor) -> Axis:
-    """Return a concatenation in its simplest form: neighbouring constants as one, equal parts as a product."""
+    """Return a concatenation in its simplest form: adjacent constants merged, equal parts as a product."""
     parts: list[Axis] = []
     for part in map(resolve, concat.parts):
         inner = part[0].parts if len(part) == 1 and isinstance(part[0], ConcatFactor) else (part,)

@@ -1,8 +1,7 @@
 """What `edgefl bench` needs torch for: PyTorch's own training step, and programs compiled for ExecuTorch.
 
-The step runs in a process of its own (`edgefl.bench.engine_worker`), which makes the samples, so all engines get the
-same.
-Programs are compiled by the benchmark itself, before the race.
+The step runs in a process of its own (`edgefl.bench.engine_worker`), which makes the samples, so that all engines get
+the same. The benchmark itself compiles the programs before it measures.
 """
 
 from collections.abc import Callable
@@ -21,13 +20,13 @@ __all__ = ["compiled_prediction", "compiled_step", "eager_step"]
 
 
 def compiled_prediction(source: ModelSource, mask: Mask, weights: Weights, calibration: Array | None = None) -> bytes:
-    """Return a program that predicts one sample; on 8-bit integers, if there are samples to take their ranges from."""
+    """Return a program that predicts one sample, in 8-bit integers if calibration samples are given."""
     samples = None if calibration is None else torch.from_numpy(calibration.copy())
     return inference_program(source.model, source.example, mask, weights, calibration=samples).pte
 
 
 def compiled_step(source: ModelSource, mask: Mask, batch: int, loss: str) -> bytes:
-    """Return a program that trains a mask's part on batches of this size."""
+    """Return a program that trains a mask's submodel on batches of this size."""
     example = source.example[:1].expand(batch, *source.example.shape[1:]).contiguous()
     return training_program(source.model, example, mask, loss=Loss(loss)).pte
 
@@ -42,7 +41,7 @@ def eager_step(
     sample: str | None = None,
     weights: str | None = None,
 ) -> tuple[Callable[[], object], float, str]:
-    """Return a step (loss and all gradients, no optimiser), the loss that it finds first, and the name of PyTorch."""
+    """Return a step (loss and all gradients, no optimiser), its first loss, and the name of PyTorch."""
     torch.set_num_threads(threads)
     model = open_source(target, classes=classes, sample=sample, weights=weights).model.train()
     features, labels = torch.from_numpy(x), torch.from_numpy(y)

@@ -1,4 +1,4 @@
-"""From a torch model to a bundle: the one export that serves every device."""
+"""Exports a torch model to a bundle: one export serves every device."""
 
 import importlib.metadata
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def make_bundle(
     block_of: Callable[[str], str] | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> Bundle:
-    """Export a model once. The example gives the shape and dtype of the input; its batch size does not matter."""
+    """Export a model. The example gives the shape and dtype of the input; its batch size does not matter."""
     if example.ndim < 2:
         raise ExportError(
             f"the example has shape {tuple(example.shape)}", fix="Give a batch: its first axis counts samples."

@@ -1,4 +1,4 @@
-"""From a traced model to its `ModelGraph`: the channel groups that are left, the layers, and what they cost."""
+"""Builds the `ModelGraph` of a traced model: its channel groups, its layers, and their cost."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -15,12 +15,12 @@ Terms = list[tuple[int, tuple[ChannelFactor, ...]]]
 
 
 def describe(traced: TracedModel, name: str, block_of: Callable[[str], str] | None = None) -> ModelGraph:
-    """Return the graph of a traced model. `block_of` tells the block of a layer; by default it is its first name."""
+    """Return the graph of a traced model. `block_of` returns the block of a layer; by default, its first name."""
     for factor in resolve(traced.output.axes[-1]):
         if isinstance(factor, ChannelFactor):
             bind(factor, (ConstantFactor(factor.size),))  # the classes are never cut
     stored = traced.parameters | traced.buffers
-    places = _settled(stored)
+    places = _stable_spans(stored)
     names = _group_names(places)
     records = dict(traced.trace.records)
     heads = set(traced.output.layers)
@@ -36,8 +36,9 @@ def describe(traced: TracedModel, name: str, block_of: Callable[[str], str] | No
     return ModelGraph(name, tensors, _in_blocks(layers, block_of), groups, input_elements)
 
 
-def _settled(stored: dict[str, Value]) -> dict[ChannelFactor, list[Span]]:
-    """Return where all channels lie. Finding two kinds in one product makes them constant, so look until it rests."""
+def _stable_spans(stored: dict[str, Value]) -> dict[ChannelFactor, list[Span]]:
+    """Return the positions of all channels. Two kinds in one product become constant, so repeat until nothing
+    changes."""
     before = -1
     while True:
         places: dict[ChannelFactor, list[Span]] = {}

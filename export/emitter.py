@@ -1,7 +1,7 @@
-"""Writes an ONNX graph, node by node, the same bytes every time.
+"""Writes an ONNX graph, node by node, with the same bytes every time.
 
-Operations of `export.ops` call it; it knows ONNX and nothing of torch. Names count up, equal constants are stored
-once, and nodes that no output needs are left out at the end, so two exports of one model are identical.
+The operations of `export.ops` call it; it knows ONNX and nothing of torch. Names are numbered, equal constants are
+stored once, and nodes that no output needs are dropped at the end, so two exports of one model are identical.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,11 +18,11 @@ __all__ = ["IR_VERSION", "OPSET", "Emitter", "Shape", "Step"]
 
 OPSET = 20
 IR_VERSION = 10
-"""onnxruntime 1.18 and later read these; newer ones would shut out devices for nothing."""
+"""onnxruntime 1.18 and later read these; newer ones would exclude devices for no benefit."""
 
 Shape = Sequence[int | str]
 Step = Callable[["Emitter", Sequence[str], Sequence[str]], tuple[Sequence[str], Sequence[str]]]
-"""The body of a loop: emitter, states and entries to new states and what is kept of the step."""
+"""The body of a loop: takes the emitter, states and entries; returns the new states and what is kept of the step."""
 _TYPES = {
     "float32": TensorProto.FLOAT,
     "int32": TensorProto.INT32,
@@ -33,18 +33,18 @@ _TYPES = {
 
 
 class Emitter:
-    """Collects nodes and constants, then `finish` gives the model."""
+    """Collects nodes and constants; `finish` returns the model."""
 
     def __init__(self, prefix: str = "") -> None:
         self._prefix = prefix
-        """What names begin with: the body of a loop must not use a name of the graph around it."""
+        """Prefix of all names: the body of a loop must not use a name of the graph around it."""
         self._nodes: list[onnx.NodeProto] = []
         self._constants: dict[str, npt.NDArray[Any]] = {}
         self._known: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._made: dict[tuple[Any, ...], str] = {}
 
     def node(self, kind: str, inputs: Sequence[str], *, outputs: int = 1, **attributes: Any) -> tuple[str, ...]:
-        """Add a node and return the names of its outputs. An empty input name leaves an optional input out."""
+        """Add a node and return the names of its outputs. An empty input name omits an optional input."""
         name = f"{self._prefix}{kind}_{len(self._nodes)}"
         names = tuple(name + (f"_{i}" if i else "") for i in range(outputs))
         attributes = {key: value for key, value in attributes.items() if value is not None}
@@ -52,14 +52,14 @@ class Emitter:
         return names
 
     def one(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """Add a node with one output, or reuse the equal one that is there already."""
+        """Add a node with one output, or reuse an equal one."""
         key = (kind, inputs, tuple(sorted((name, str(value)) for name, value in attributes.items())))
         if key not in self._made:
             self._made[key] = self.node(kind, inputs, **attributes)[0]
         return self._made[key]
 
     def note(self, value: str, key: str, text: str) -> None:
-        """Write something about the node that makes a value into the file, for `edgefl.artifacts` to read."""
+        """Attach a note to the node that makes a value, for `edgefl.artifacts` to read."""
         node = next(node for node in reversed(self._nodes) if value in node.output)
         if not any(prop.key == key for prop in node.metadata_props):
             node.metadata_props.add(key=key, value=text)
@@ -74,20 +74,20 @@ class Emitter:
         return self._known[key]
 
     def integers(self, *values: int) -> str:
-        """Return the name of a constant list of whole numbers, as shapes and axes are given."""
+        """Return the name of a constant list of whole numbers, as used for shapes and axes."""
         return self.constant(values, "int64")
 
     def scan(self, states: Sequence[str], sequences: Sequence[str], step: Step, *, reverse: bool = False) -> list[str]:
         """Loop over the first axis of sequences, from the last to the first if reversed.
 
-        `step` emits the body: from the states and one entry of each sequence to the new states and to what is kept of
-        every step. Returns the last states, then what was kept, as sequences. The body may read values from outside.
+        `step` emits the body: it maps the states and one entry of each sequence to the new states and to what is kept
+        of every step. Return the last states, then what was kept, as sequences. The body may read values from outside.
         """
         body = Emitter(f"{self._prefix}loop{len(self._nodes)}/")
         given = [f"{body._prefix}state_{i}" for i in range(len(states))]
         given += [f"{body._prefix}entry_{i}" for i in range(len(sequences))]
         results = [name for group in step(body, given[: len(states)], given[len(states) :]) for name in group]
-        # Every result has a name of its own, and none is an input: a loop cannot give one value out twice.
+        # Every result needs its own name, and none is an input: a loop cannot return one value twice.
         results = [body.node("Identity", [name])[0] if name in results[:i] else name for i, name in enumerate(results)]
         graph = helper.make_graph(
             body._nodes,

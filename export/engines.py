@@ -1,7 +1,7 @@
 """The engines that are compared with PyTorch, behind one call: a mask in, its training step out.
 
-Parity checks, tests and benchmarks use these; devices have engines of their own. ONNX exports once, has one session for
-every width, and cuts the graph where layers are frozen. ExecuTorch makes a program for every mask.
+Parity checks, tests and benchmarks use these; devices have their own engines. ONNX exports once, has one session for
+every width, and cuts the graph where layers are frozen. ExecuTorch compiles a program for every mask.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,18 +23,18 @@ __all__ = ["Arrays", "ParityEngine", "ExecuTorchParityEngine", "OnnxParityEngine
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 Step = Callable[[Arrays], Arrays]
-"""One training step: inputs by name in (more than it needs is no matter), outputs by name out."""
+"""One training step: inputs by name in (surplus ones are ignored), outputs by name out."""
 
 
 class ParityEngine(Protocol):
-    """Something that can train a submodel."""
+    """An engine that can train a submodel."""
 
     def step(self, mask: Mask) -> Step:
         """Return the training step of a mask's submodel, without the gradients of its frozen layers."""
 
 
 def onnx_step(graph: bytes, *, threads: int = 0) -> Step:
-    """Open a training graph with onnxruntime; 0 threads are as many as there are cores."""
+    """Open a training graph with onnxruntime; 0 threads means one per core."""
     try:
         import onnxruntime
     except ImportError:
@@ -45,7 +45,7 @@ def onnx_step(graph: bytes, *, threads: int = 0) -> Step:
     session = onnxruntime.InferenceSession(graph, options)
     inputs = [node.name for node in session.get_inputs()]
     outputs = [node.name for node in session.get_outputs()]
-    # A loss that masks labels is the plain one where all of them are here.
+    # A loss that masks labels equals the plain one if all labels are present.
     labels = {n.name: np.ones(n.shape, np.float32) for n in session.get_inputs() if n.name == LABEL_MASK}
 
     def step(given: Arrays) -> Arrays:
@@ -67,7 +67,7 @@ class OnnxParityEngine:
         self._whole = onnx_step(self._onnx, threads=threads)
 
     def step(self, mask: Mask) -> Step:
-        """Return the step of the one session, or of a cut graph where layers are frozen."""
+        """Return the step of the one session, or of a cut graph if layers are frozen."""
         if mask.trained == set(mask.graph.trainable_layers):
             return self._whole
         return onnx_step(cut_training_graph(self._onnx, mask), threads=self._threads)
@@ -80,7 +80,7 @@ class ExecuTorchParityEngine:
         self._model, self._example = model, example
 
     def step(self, mask: Mask) -> Step:
-        """Export the mask's program, which takes seconds to minutes."""
+        """Compile the mask's program, which takes seconds to minutes."""
         from export.executorch import Runner, run_step, training_program
 
         program = training_program(self._model, self._example, mask)

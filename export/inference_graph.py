@@ -1,7 +1,7 @@
 """The inference graph of a model: a batch and weights in, logits out, at any width and batch size.
 
-Like the training graph it holds no weights; `edgefl.artifacts.bake` puts a submodel's weights in. Norms use their
-running statistics where the model keeps them, dropout is gone.
+Like the training graph it holds no weights; `edgefl.artifacts.bake` adds a submodel's weights. Norms use their running
+statistics if the model keeps them; dropout is removed.
 """
 
 import onnx

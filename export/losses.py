@@ -1,4 +1,5 @@
-"""What training minimises. A loss emits its value and its per-sample correctness, and starts the backward pass."""
+"""The losses of a training graph. A loss emits its value and the correctness of each sample, and starts the backward
+pass."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -27,12 +28,12 @@ class EmittedLoss:
 
     value: str
     correct: str | None
-    """For every sample whether the prediction is right; a regression has no such thing."""
+    """Whether the prediction is right, for every sample; None for a regression."""
     inputs: dict[str, tuple[str, Shape]] = field(default_factory=dict)
 
 
 def emit_loss(t: Trace, output: Value, loss: Loss) -> EmittedLoss:
-    """Emit a loss of the model's output and give the output its gradient."""
+    """Emit a loss of the model's output and set the output's gradient."""
     if loss is Loss.MEAN_SQUARED_ERROR:
         return _mean_squared_error(t, output)
     return _cross_entropy(t, output, masked=loss is Loss.MASKED_CROSS_ENTROPY)
@@ -41,7 +42,7 @@ def emit_loss(t: Trace, output: Value, loss: Loss) -> EmittedLoss:
 def _cross_entropy(t: Trace, output: Value, *, masked: bool) -> EmittedLoss:
     if len(output.axes) != 2:
         raise ExportError(
-            f"cross-entropy needs logits of shape (batch, classes), and the model returns {len(output.axes)} axes",
+            f"cross-entropy needs logits of shape (batch, classes), but the model returns {len(output.axes)} axes",
             fix="Flatten what the model returns, or choose the mean squared error.",
         )
     inputs: dict[str, tuple[str, Shape]] = {"y": ("int64", ["batch"])}

@@ -1,4 +1,4 @@
-"""Which model is to be exported: one of the zoo by its name, or the user's own factory."""
+"""The model to export: one of the zoo by its name, or the user's own factory."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ def open_source(
 ) -> ModelSource:
     """Build a model of the zoo, or call `package.module:factory`, whose input is described by `sample` ("3,32,32").
 
-    `weights` names a file of kind `weights` to start from; without it they are fresh, or the factory's own.
+    `weights` names a file of kind `weights` to start from; without it the weights are fresh, or the factory's own.
     """
     source = _build(target, classes, sample, seed)
     if weights is not None:
@@ -38,9 +38,13 @@ def open_source(
 def _build(target: str, classes: int | None, sample: str | None, seed: int) -> ModelSource:
     if ":" in target:
         if not sample:
-            raise ExportError("the shape of one sample is not known", fix="Give it, for example --input 3,32,32.")
+            raise ExportError(
+                "the shape of one sample is not known", fix="Give it with --input, for example --input 3,32,32."
+            )
         if classes is not None:
-            raise ExportError("--classes is for models of the zoo", fix="Let your factory decide how many there are.")
+            raise ExportError(
+                "--classes is for models of the zoo", fix="Let your factory decide how many classes there are."
+            )
         example = torch.zeros((2, *_shape(sample)))
         return ModelSource(target.rpartition(":")[2], load_factory(target, seed=seed), example)
     if target not in ZOO:
@@ -65,7 +69,7 @@ def _load_weights(source: ModelSource, path: str) -> None:
     for name, payload in body.tensors.items():
         if name not in stored or tuple(stored[name].shape) != payload.shape or not isinstance(payload, Dense):
             raise ExportError(
-                f"{path} has a tensor {name!r} of shape {payload.shape}, which {source.name} has not",
+                f"{path} has a tensor {name!r} of shape {payload.shape}, which {source.name} does not have",
                 fix="Give the weights of this model: the same zoo name, classes and shape.",
             )
         stored[name].data.copy_(torch.from_numpy(payload.array.copy()))
@@ -77,5 +81,5 @@ def _shape(text: str) -> list[int]:
     except ValueError:
         shape = []
     if not shape or min(shape) < 1:
-        raise ExportError(f"{text!r} is no shape", fix="Write whole numbers with commas, such as 3,32,32.")
+        raise ExportError(f"{text!r} is not a valid shape", fix="Write whole numbers with commas, such as 3,32,32.")
     return shape

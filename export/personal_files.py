@@ -1,10 +1,10 @@
-"""The files of one personal submodel, in every format that was asked for.
+"""The files of one submodel, in every requested format.
 
-`edgefl export` calls this once it has a bundle and a mask. ONNX parts come from `edgefl.artifacts`, without torch;
-ExecuTorch programs have fixed shapes and are compiled for this mask.
+`edgefl export` calls this with a bundle and a mask. ONNX files come from `edgefl.artifacts`, without torch; ExecuTorch
+programs have fixed shapes and are compiled for this mask.
 
     train.onnx, weights.safetensors   to train with onnxruntime
-    train.pte, train.json             to train with ExecuTorch, and the request of the program's inputs and outputs
+    train.pte, train.json             to train with ExecuTorch, and the order of the program's inputs and outputs
     infer.onnx, infer.pte             to predict
     infer.int8.onnx, infer.int8.pte   to predict with 8-bit integers
     mask.safetensors                  the mask
@@ -33,15 +33,15 @@ FORMATS = ("onnx", "executorch")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PersonalExport:
-    """What is wanted of a submodel."""
+    """The request for the files of a submodel."""
 
     formats: tuple[str, ...] = ("onnx",)
     train: bool = True
     infer: bool = True
     batch: int = 32
-    """Samples a training step, which an ExecuTorch program fixes."""
+    """Samples per training step, which an ExecuTorch program fixes."""
     calibration: Array | None = None
-    """Real samples, if 8-bit models are wanted too."""
+    """Real samples, if 8-bit models are requested too."""
 
 
 def make_files(

@@ -1,6 +1,6 @@
-"""How well inference models answer on labelled samples, and how often two of them give the same answer.
+"""The accuracy of inference models on labelled samples, and how often two of them agree.
 
-`edgefl export --int8` reports it: what 8-bit integers cost is a question to data, not to a formula.
+`edgefl export --int8` reports it: the cost of 8-bit integers has to be measured on data.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,11 +20,11 @@ class Accuracy:
     """Two models on the same samples."""
 
     before: float
-    """Share of right answers in float32."""
+    """Share of correct answers in float32."""
     after: float
-    """Share of right answers in 8-bit integers."""
+    """Share of correct answers in 8-bit integers."""
     same: float
-    """Share of samples that both answer alike."""
+    """Share of samples with the same answer from both."""
     samples: int
 
 
@@ -36,7 +36,7 @@ def compare(files: Mapping[str, bytes], ending: str, x: Array, y: Array) -> Accu
 
 
 def answers(model: bytes, ending: str, x: Array) -> Array:
-    """Return the class that a model gives to every sample."""
+    """Return the class that a model predicts for every sample."""
     predict = _onnx(model) if ending == "onnx" else _executorch(model)
     found: Array = predict(x).argmax(axis=1)
     return found

@@ -1,7 +1,7 @@
-"""Lets PyTorch drop what an exported training graph drops, so that the two can be compared.
+"""Lets PyTorch drop the same entries as an exported training graph, so that the two can be compared.
 
-A training graph draws its dropout from `edgefl.noise` (see `export.ops.dropout` for the rule); PyTorch draws from a
-generator of its own. Within `SharedDropoutNoise(seed)` the dropouts of one forward pass draw as the graph's do.
+A training graph draws its dropout from `edgefl.noise` (see `export.ops.dropout` for the rule); PyTorch draws from its
+own generator. Within `SharedDropoutNoise(seed)` the dropouts of one forward pass draw as the graph's do.
 """
 
 import math
@@ -25,7 +25,7 @@ _CHANNELS: set[Callable[..., Any]] = {
 
 
 class SharedDropoutNoise(TorchFunctionMode):
-    """Dropout number k of a forward pass draws from the stream k of the seed."""
+    """Dropout number k of a forward pass draws from stream k of the seed."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class SharedDropoutNoise(TorchFunctionMode):
         named = dict(kwargs or {})
         if func not in _WHOLE | _CHANNELS:
             return func(*args, **named)
-        # torch's own functions say input, p, train; those of torch.nn say training.
+        # torch's own functions name their arguments input, p, train; those of torch.nn say training.
         given = dict(zip(("input", "p", "train"), args, strict=False)) | named
         x, p, train = given["input"], given.get("p", 0.5), given.get("training", given.get("train", True))
         if not train or p == 0:

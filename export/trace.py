@@ -1,8 +1,8 @@
-"""The state of an export: values, gradients and layers, while a model is walked operation by operation.
+"""The state of a trace: values, gradients and layers, while a model is traced operation by operation.
 
-An operation (see `export.ops`) gets the trace and its arguments. It says which axes must agree, emits its forward
-nodes, and leaves behind a function that will emit its backward nodes. `walk.py` drives it; `training_graph.py` and
-`describe.py` read what is left at the end.
+An operation (see `export.ops`) gets the trace and its arguments. It states which axes must agree, emits its forward
+nodes, and registers a function that will emit its backward nodes. `trace_model.py` drives it; `training_graph.py` and
+`describe_graph.py` read the result.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from export.emitter import Emitter, Shape
 __all__ = ["INPUT", "LayerRecord", "Trace", "Value", "declared_shape", "is_constant", "layer_name"]
 
 INPUT = ""
-"""Stands for the model's input among the layers that a value is made of; no layer has this name."""
+"""Stands for the model's input among the layers that a value depends on; no layer has this name."""
 
 Backward = Callable[[Sequence[str | None]], None]
 
@@ -30,9 +30,9 @@ class Value:
     axes: tuple[Axis, ...]
     dtype: str = "float32"
     trains: bool = False
-    """Whether a gradient is wanted for it: some parameter is behind it."""
+    """Whether it needs a gradient: it depends on some parameter."""
     layers: tuple[str, ...] = ()
-    """The layers with parameters whose outputs it is made of."""
+    """The layers with parameters from whose outputs it was computed."""
     parameter: str | None = None
     """Its name in the model, if it is a parameter or a buffer."""
 
@@ -44,7 +44,7 @@ class Value:
 
 @dataclass(eq=False, slots=True)
 class LayerRecord:
-    """A use of parameters: what the model graph's layer is made from."""
+    """A use of parameters, from which a layer of the model graph is made."""
 
     kind: str
     uses: dict[str, int]
@@ -55,22 +55,22 @@ class LayerRecord:
 
 
 class Trace:
-    """Everything an operation may use."""
+    """Everything that an operation may use."""
 
     def __init__(self, *, training: bool) -> None:
         self.training = training
         self.emit = Emitter()
         self.batch_of: str = "x"
-        """The input whose first axis tells the size of a batch."""
+        """The input whose first axis is the batch."""
         self.batch_size = 1
-        """How many samples the traced example has; no other size of the model is a multiple of it."""
+        """The number of samples of the traced example; no other size of the model is a multiple of it."""
         self.records: dict[str, LayerRecord] = {}
         self.inputs: dict[str, tuple[str, Shape]] = {}
-        """Further inputs of the graph that operations asked for: name -> (dtype, shape)."""
+        """Further inputs of the graph that operations need: name -> (dtype, shape)."""
         self.statistics: dict[str, Value] = {}
         """New values of running statistics, by the name of the buffer."""
         self.rectified: dict[Value, Value] = {}
-        """What rectified values were before: a pool may come first, see `export.ops.pooling`."""
+        """Values before a ReLU, by the value after it: a pool may come first, see `export.ops.pooling`."""
         self._numbers: dict[str, int] = {}
         self._tape: list[tuple[tuple[Value, ...], Backward]] = []
         self._gradients: dict[Value, list[str]] = {}
@@ -90,17 +90,17 @@ class Trace:
         output: Value,
         products: Sequence[tuple[int, tuple[Axis, ...]]] = (),
     ) -> Value:
-        """Note that an operation used parameters (with the multiply-adds of each entry), and return its output."""
+        """Record that an operation used parameters (with the multiply-adds of each entry), and return its output."""
         uses = {value.parameter: count for value, count in parameters.items() if value.parameter is not None}
         if not uses:
             return output
         name = layer_name(next(iter(uses)))
         before = tuple(dict.fromkeys(layer for value in inputs for layer in value.layers))
-        if name in self.records:  # a module that is called twice, or parameters of one module used one by one
+        if name in self.records:  # a module that is called twice, or whose parameters are used one by one
             record = self.records[name]
             for key, count in uses.items():
                 record.uses[key] = record.uses.get(key, 0) + count
-            # Only what comes before its first use: layers stand in the order of the forward pass.
+            # Only what comes before its first use: layers are in the order of the forward pass.
             earlier = list(itertools.takewhile(lambda other: other != name, self.records))
             record.inputs = tuple(dict.fromkeys([*record.inputs, *(layer for layer in before if layer in earlier)]))
             record.output = output
@@ -117,7 +117,7 @@ class Trace:
         return number
 
     def product(self, inputs: Sequence[Value], times: int, axes: Sequence[Axis]) -> None:
-        """Note multiply-adds between activations: `times` for each entry of some axes.
+        """Record multiply-adds between activations: `times` for each entry of some axes.
 
         They belong to no parameter, so they are counted with the last layer before them.
         """
@@ -139,12 +139,12 @@ class Trace:
             self._tape.append((several, step))
 
     def add_gradient(self, value: Value, gradient: str) -> None:
-        """Add to the gradient of a value, if one is wanted."""
+        """Add to the gradient of a value, if it needs one."""
         if value.trains:
             self._gradients.setdefault(value, []).append(gradient)
 
     def gradient(self, value: Value) -> str | None:
-        """Return the whole gradient of a value, once everything that reads it was run backward."""
+        """Return the complete gradient of a value, after everything that reads it has run backward."""
         parts = self._gradients.get(value)
         if not parts:
             return None
@@ -171,7 +171,7 @@ class Trace:
         return size
 
     def shape(self, axes: Sequence[Axis]) -> str:
-        """Return the name of a shape, computed when the graph runs where it has to be."""
+        """Return the name of a shape, computed when the graph runs where necessary."""
         if all(is_constant(axis) for axis in axes):
             return self.emit.integers(*(axis_size(axis) for axis in axes))
         return self.emit.one("Concat", *(self.size(axis) for axis in axes), axis=0)
@@ -217,7 +217,7 @@ class Trace:
 
 
 def is_constant(axis: Axis) -> bool:
-    """Tell whether an axis has the same size in every submodel and batch."""
+    """Return whether an axis has the same size in every submodel and batch."""
     return all(isinstance(factor, ConstantFactor) for factor in resolve(axis))
 
 
@@ -236,7 +236,7 @@ def _dimension(value: Value, place: int, axis: Axis) -> int | str:
         return value.shape[place]
     factors = resolve(axis)
     if len(factors) == 1 and isinstance(factors[0], ChannelFactor) and factors[0].source is not None:
-        # Axes of one group get one name, so that a reader sees what belongs together.
+        # Axes of one group get one name, to show what belongs together.
         tensor, source, divisor = factors[0].source
         return f"{tensor}.{source}" if divisor == 1 else f"{tensor}.{source}/{divisor}"
     if factors and all(isinstance(factor, BatchFactor) for factor in factors):

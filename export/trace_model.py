@@ -1,8 +1,8 @@
-"""Walks a torch model, operation by operation, and emits each into the trace.
+"""Traces a torch model, operation by operation, and emits each into the trace.
 
-torch.export gives the model as a list of ATen operations with the module each came from. Everything else happens in
-`export.ops`: this file looks operations up, hands them their arguments, and turns whatever goes wrong into an error
-that names the operation and the module.
+torch.export returns the model as a list of ATen operations with the module each came from. Everything else happens in
+`export.ops`: this file looks operations up, passes them their arguments, and turns any failure into an error that names
+the operation and the module.
 """
 
 import itertools
@@ -38,8 +38,8 @@ class TracedModel:
 
 
 def trace_model(model: nn.Module, example: torch.Tensor, *, training: bool) -> TracedModel:
-    """Walk a model on an example batch. The batch size and the channels stay free, other sizes are the example's."""
-    example = _unmistakable(model, example)
+    """Trace a model on an example batch. The batch size and the channels stay free; other sizes are the example's."""
+    example = _with_distinct_batch_size(model, example)
     program = _exported(model, example, training)
     trace = Trace(training=training)
     trace.batch_size = len(example)
@@ -73,8 +73,8 @@ def trace_model(model: nn.Module, example: torch.Tensor, *, training: bool) -> T
     return TracedModel(trace, source, result, parameters, buffers)
 
 
-def _unmistakable(model: nn.Module, example: torch.Tensor) -> torch.Tensor:
-    """Return a batch whose size is a prime that no size of the model has as a factor, so that it is told from them."""
+def _with_distinct_batch_size(model: nn.Module, example: torch.Tensor) -> torch.Tensor:
+    """Return a batch whose size is a prime that divides no size of the model, to tell it apart from them."""
     stored = itertools.chain(model.parameters(), model.buffers())
     sizes = {*example.shape[1:], *(size for tensor in stored for size in tensor.shape)} - {0}
     primes = (number for number in itertools.count(211, 2) if all(number % d for d in range(3, number, 2)))
@@ -83,7 +83,7 @@ def _unmistakable(model: nn.Module, example: torch.Tensor) -> torch.Tensor:
 
 
 def _first_names(model: nn.Module) -> dict[str, str]:
-    """Return the first name of every parameter: tied ones have several and are one tensor."""
+    """Return the first name of every parameter: tied ones have several names and are one tensor."""
     first = {id(parameter): name for name, parameter in model.named_parameters()}
     return {name: first[id(p)] for name, p in model.named_parameters(remove_duplicate=False)}
 
@@ -95,7 +95,7 @@ def _constant(program: torch.export.ExportedProgram, name: str) -> torch.Tensor:
 
 
 def _refuse_hidden_write(node: fx.Node) -> None:
-    """Refuse a write in place that older tensors see too: operations here are functions of their arguments."""
+    """Refuse an in-place write that older tensors see too: operations here are functions of their arguments."""
     if not getattr(getattr(node.target, "_schema", None), "is_mutable", False):
         return
     order = {other: place for place, other in enumerate(node.graph.nodes)}

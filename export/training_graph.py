@@ -2,7 +2,7 @@
 
     inputs    x, y, then what the loss and dropout need (label_mask, seed), then parameters and running statistics
               by their names in the model
-    outputs   loss; correct, one flag a sample; grad:<parameter>; new:<running statistic>
+    outputs   loss; correct, one flag per sample; grad:<parameter>; new:<running statistic>
 
 The batch and all channels that masks may cut are symbolic. `edgefl.artifacts.cut` removes gradients of frozen layers.
 """

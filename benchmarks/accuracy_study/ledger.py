@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.accuracy_study.run import Run
-from edgefl.artifacts.artifact_store import write_whole
+from edgefl.artifacts.artifact_store import write_atomically
 from edgefl.values import digest_of
 
 __all__ = ["Ledger"]
@@ -28,7 +28,7 @@ class Ledger:
 
     def keep(self, wanted: Run, found: dict[str, Any]) -> None:
         """Keep what a run gave."""
-        write_whole(self._file(wanted), json.dumps(found, indent=1).encode())
+        write_atomically(self._file(wanted), json.dumps(found, indent=1).encode())
 
     def _file(self, wanted: Run) -> Path:
         question = json.dumps([asdict(wanted.setup), asdict(wanted.entry)], sort_keys=True, default=str)

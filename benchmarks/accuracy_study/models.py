@@ -10,7 +10,7 @@ from pathlib import Path
 import torch  # noqa: TID251  exports the models
 from torch import nn  # noqa: TID251
 
-from edgefl.artifacts.artifact_store import write_whole
+from edgefl.artifacts.artifact_store import write_atomically
 from edgefl.artifacts.bundle import Bundle, read_bundle, write_bundle
 from edgefl.wire import encode_weights
 from export.bundle import make_bundle, stored_weights
@@ -36,7 +36,7 @@ def prepare(name: str, seeds: list[int], folder: Path) -> None:
     for seed in seeds:
         weights = folder / f"{name}-{seed}.safetensors"
         if not weights.exists():
-            write_whole(weights, _weights(make, seed, bundle))
+            write_atomically(weights, _weights(make, seed, bundle))
 
 
 def _weights(make: Callable[[], nn.Module], seed: int, bundle: Bundle) -> bytes:

@@ -12,7 +12,7 @@ from benchmarks.accuracy_study.claims import Verdict
 from benchmarks.accuracy_study.curves import save_curves
 from benchmarks.accuracy_study.figures import MEASURES, Figure, Figures, Value
 from benchmarks.accuracy_study.setups import Setup
-from edgefl.artifacts.artifact_store import write_whole
+from edgefl.artifacts.artifact_store import write_atomically
 
 __all__ = ["write_report"]
 
@@ -35,7 +35,7 @@ def write_report(
     }
     texts = {"table.txt": table, "claims.txt": claims, "table.csv": _csv(figures)}
     for name, text in (texts | {"results.json": json.dumps(everything, indent=1)}).items():
-        write_whole(folder / name, text.encode())
+        write_atomically(folder / name, text.encode())
     for setup in setups:
         save_curves([result for result in results if result["setup"] == setup.name], setup, folder)
 

@@ -31,13 +31,13 @@ __all__ = ["Agent", "AgentSettings"]
 
 Say = Callable[[str], None]
 
-_WORTH_NOTING = 16_384
+_TRAFFIC_STEP = 16_384
 """Bytes."""
 _LONGEST_WAIT = 3600.0
 """Seconds. The agent asks again after this, whatever the coordinator asks for."""
-_WITHOUT_BYTES = 600.0
+_TRAFFIC_CHECK_SECONDS = 600.0
 """Seconds between checks whether a new day has brought a new traffic allowance."""
-_OWNERS_REASONS = (Reason.POWER, Reason.TEMPERATURE, Reason.HOURS, Reason.ENERGY, Reason.TRAFFIC)
+_OWNER_REASONS = (Reason.POWER, Reason.TEMPERATURE, Reason.HOURS, Reason.ENERGY, Reason.TRAFFIC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +77,10 @@ class Agent:
         self._conditions = conditions or (lambda: DeviceConditions(self._clock.local()))
         self._backoff = backoff or Backoff()
         self._say = say
-        self._counted = 0
-        self._kept: SavedPersonalModel | None = None
-        self._waits = False
-        self._worker = TaskRunner(
+        self._counted_bytes = 0
+        self._saved_model: SavedPersonalModel | None = None
+        self._is_waiting = False
+        self._runner = TaskRunner(
             client,
             ArtifactCache(home.cache, most_bytes=self._settings.cache_bytes),
             home.personal,
@@ -88,7 +88,7 @@ class Agent:
             self._clock,
             self._objection,
             lambda: self._count_traffic(1),
-            lambda joules: self._spend(joules=joules),
+            lambda joules: self._add_usage(joules=joules),
         )
         self.tasks = 0
         """Tasks that this process has completed or refused."""
@@ -118,24 +118,24 @@ class Agent:
 
     def run(self, stop: threading.Event) -> None:
         """Work until stopped, or until the federation is over."""
-        while not stop.is_set() and not self._ended_enough:
+        while not stop.is_set() and not self._has_done_enough:
             try:
                 wait = self.turn(stop)
                 self._backoff.reset()
             except StoppedError:
                 return
             except (UnreachableError, RejectedError) as error:
-                wait = self._patience(error)
+                wait = self._retry_wait(error)
                 self._say(f"{error.problem}; next try in {wait:.0f} s")
             if wait is None:
                 return
             self._count_traffic()
-            if self._ended_enough:
+            if self._has_done_enough:
                 return
             stop.wait(min(wait, _LONGEST_WAIT))
 
     @property
-    def _ended_enough(self) -> bool:
+    def _has_done_enough(self) -> bool:
         return self._settings.most_tasks is not None and self.tasks >= self._settings.most_tasks
 
     def turn(self, stop: threading.Event) -> float | None:
@@ -146,14 +146,14 @@ class Agent:
         body, refusal = self._home.result(), self._home.refusal()
         if body is None and refusal is None:
             try:
-                body = self._keep(task, *self._worker.do(task, stop))
+                body = self._store_result(task, *self._runner.do(task, stop))
             except RefusalError as error:
                 refusal = _refusal(error.reason, error.problem)
                 if not self._refuse(task, refusal):
                     return self._pause(refusal)
         return self._deliver(task, body, refusal)
 
-    def _patience(self, error: EdgeFLError) -> float:
+    def _retry_wait(self, error: EdgeFLError) -> float:
         """Return how long to wait after a failure, but not beyond the deadline of the open task."""
         wait = self._backoff.wait(error.retry_seconds if isinstance(error, BusyError) else None)
         task = self._home.open_task()
@@ -170,7 +170,7 @@ class Agent:
         objection = self._objection()
         if objection is not None and objection.reason is Reason.TRAFFIC:
             self._say(objection.message)
-            return _WITHOUT_BYTES
+            return _TRAFFIC_CHECK_SECONDS
         assignment = self._client.poll(self._settings.wait_seconds)
         if assignment.plan is not None:
             self._begin(self._clock.opened(assignment.plan))
@@ -178,13 +178,13 @@ class Agent:
         if assignment.finished:
             self._say("the federation is over")
             return None
-        if not self._waits:
+        if not self._is_waiting:
             self._say("waiting for a task")
-            self._waits = True
+            self._is_waiting = True
         return max(assignment.retry_seconds, self._settings.least_wait)
 
     def _begin(self, task: OpenTask) -> None:
-        self._waits = False
+        self._is_waiting = False
         plan = task.plan
         self._say(f"task {plan.task_id} of {'personalisation' if plan.is_personal else f'round {plan.round + 1}'}")
         try:
@@ -192,7 +192,7 @@ class Agent:
         except OSError as error:  # a full disk must not keep the coordinator waiting for a result
             self._refuse_now(task, _refusal(Reason.STORAGE, error.strerror or str(error)))
 
-    def _keep(self, task: OpenTask, ready: TrainingTask, finished: FinishedTask) -> bytes | None:
+    def _store_result(self, task: OpenTask, ready: TrainingTask, finished: FinishedTask) -> bytes | None:
         """Put a result on disk and return it; None if the disk was full and it was sent at once.
 
         The device's own model goes first: with the result on disk, the task counts as trained.
@@ -209,11 +209,11 @@ class Agent:
                 plan.is_personal,
             )
             with contextlib.suppress(OSError):  # disk full: the previous model stays
-                self._kept = save_personal(self._home.personal, model, self._kept)
+                self._saved_model = save_personal(self._home.personal, model, self._saved_model)
         try:
             self._home.finish_task(finished.body)
         except OSError:  # disk full: send it now; repeating the task from its last checkpoint is cheap
-            self._settle(task, self._client.upload(task.plan.task_id, finished.body))
+            self._acknowledge(task, self._client.upload(task.plan.task_id, finished.body))
             return None
         return finished.body
 
@@ -229,21 +229,21 @@ class Agent:
 
     def _refuse_now(self, task: OpenTask, refusal: Refusal) -> None:
         """Send a refusal to the coordinator without writing it to disk, which may be full."""
-        self._settle(task, self._client.refuse(task.plan, refusal))
+        self._acknowledge(task, self._client.refuse(task.plan, refusal))
 
     def _deliver(self, task: OpenTask, body: bytes | None, refusal: Refusal | None) -> float:
         """Send the result or refusal; return how long to wait before the next task."""
         try:
             if body is not None:
                 receipt = self._client.upload(task.plan.task_id, body)
-                self._settle(task, receipt)
+                self._acknowledge(task, receipt)
                 return 0.0 if self._settings.wait_seconds else receipt.retry_seconds or 0.0
             if refusal is not None:
-                self._settle(task, self._client.refuse(task.plan, refusal))
+                self._acknowledge(task, self._client.refuse(task.plan, refusal))
         except RejectedError as error:
             self._say(f"task {task.plan.task_id}: {error}")
             if body is not None:
-                self._renounce(task, error)
+                self._withdraw(task, error)
             self._end()
         return 0.0 if refusal is None else self._pause(refusal)
 
@@ -253,15 +253,15 @@ class Agent:
         A device that refuses because of power or heat would refuse the next task too, and must not use up a round's
         tasks.
         """
-        owner = refusal.reason in _OWNERS_REASONS
+        owner = refusal.reason in _OWNER_REASONS
         return self._settings.after_objection if owner and self._objection() is not None else 0.0
 
-    def _renounce(self, task: OpenTask, error: RejectedError) -> None:
+    def _withdraw(self, task: OpenTask, error: RejectedError) -> None:
         """Report that no other result will come; otherwise the coordinator waits, and this device trains it again."""
         with contextlib.suppress(RejectedError):  # the task has ended there, too
             self._client.refuse(task.plan, _refusal(Reason.BROKEN, f"the result was rejected: {error.problem}"))
 
-    def _settle(self, task: OpenTask, receipt: Receipt) -> None:
+    def _acknowledge(self, task: OpenTask, receipt: Receipt) -> None:
         """End a task that the coordinator has acknowledged."""
         said = {Outcome.ACCEPTED: "accepted", Outcome.ALREADY: "it has it already", Outcome.LATE: "too late"}
         self._say(f"task {task.plan.task_id}: {said[receipt.outcome]}")
@@ -274,14 +274,14 @@ class Agent:
     def _objection(self, peak_bytes: int | None = None) -> Refusal | None:
         return self._settings.policy.objection(self._conditions(), self._home.usage(), peak_bytes=peak_bytes)
 
-    def _count_traffic(self, least: int = _WORTH_NOTING) -> None:
+    def _count_traffic(self, least: int = _TRAFFIC_STEP) -> None:
         """Add network traffic to today's usage, but not after every poll."""
         total = self._client.traffic.down + self._client.traffic.up
-        if total - self._counted >= least:
-            self._spend(traffic_bytes=total - self._counted)
-            self._counted = total
+        if total - self._counted_bytes >= least:
+            self._add_usage(traffic_bytes=total - self._counted_bytes)
+            self._counted_bytes = total
 
-    def _spend(self, *, joules: float = 0.0, traffic_bytes: int = 0) -> None:
+    def _add_usage(self, *, joules: float = 0.0, traffic_bytes: int = 0) -> None:
         day, spent = self._clock.local().date().isoformat(), self._home.usage()
         if spent.day != day:
             spent = Usage(day)

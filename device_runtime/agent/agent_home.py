@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TypeVar, get_type_hints
 
-from edgefl.artifacts.artifact_store import write_whole
+from edgefl.artifacts.artifact_store import write_atomically
 from edgefl.errors import EdgeFLError
 from edgefl.values import ClientPlan, Refusal, dumps, loads
 
@@ -103,7 +103,7 @@ class AgentHome:
     def save_identity(self, identity: Identity) -> None:
         """Save who this device is."""
         path = self.folder / "identity.json"
-        write_whole(path, json.dumps(asdict(identity), indent=2).encode(), mode=0o600)
+        write_atomically(path, json.dumps(asdict(identity), indent=2).encode(), mode=0o600)
 
     def forget_token(self) -> None:
         """Remove the token that no longer works. The next enrolment is a new one."""
@@ -117,7 +117,7 @@ class AgentHome:
 
     def save_usage(self, usage: Usage) -> None:
         """Save the usage."""
-        write_whole(self.folder / "usage.json", json.dumps(asdict(usage)).encode())
+        write_atomically(self.folder / "usage.json", json.dumps(asdict(usage)).encode())
 
     def open_task(self) -> OpenTask | None:
         """Return the open task, if there is one."""
@@ -131,15 +131,15 @@ class AgentHome:
         """Open a task, and remove what is left of the previous one, which has ended."""
         self.end_task()
         said = {"plan": dumps(task.plan), "boot": task.boot, "uptime": task.uptime, "wall": task.wall}
-        write_whole(self._task / "plan.json", json.dumps(said).encode())
+        write_atomically(self._task / "plan.json", json.dumps(said).encode())
 
     def finish_task(self, body: bytes) -> None:
         """Keep a result until it is acknowledged."""
-        write_whole(self._task / "result.safetensors", body)
+        write_atomically(self._task / "result.safetensors", body)
 
     def refuse_task(self, refusal: Refusal) -> None:
         """Keep a refusal until it is acknowledged."""
-        write_whole(self._task / "refusal.json", dumps(refusal).encode())
+        write_atomically(self._task / "refusal.json", dumps(refusal).encode())
 
     def result(self) -> bytes | None:
         """Return the result that is waiting to be acknowledged."""

@@ -50,10 +50,10 @@ class ArtifactCache:
             return known
         part = self._part(digest)
         part.parent.mkdir(parents=True, exist_ok=True)
-        data = self._whole(digest, part)  # the download may have been complete when the power failed
+        data = self._complete(digest, part)  # the download may have been complete when the power failed
         if data is None:
-            self._arrive(digest, fetch, part)
-            data = self._whole(digest, part)
+            self._download(digest, fetch, part)
+            data = self._complete(digest, part)
         if data is None:
             part.unlink()
             raise _damaged(digest)
@@ -62,12 +62,12 @@ class ArtifactCache:
         self._store.adopt(part, digest)
         return data
 
-    def _whole(self, digest: str, part: Path) -> bytes | None:
+    def _complete(self, digest: str, part: Path) -> bytes | None:
         """Return what has arrived of an artifact if it is complete and matches its digest."""
         data = part.read_bytes() if part.exists() else b""
         return data if digest_of(data) == digest else None
 
-    def _arrive(self, digest: str, fetch: Fetch, part: Path) -> None:
+    def _download(self, digest: str, fetch: Fetch, part: Path) -> None:
         """Fetch what is missing of an artifact into its partial file."""
         start = part.stat().st_size if part.exists() else 0
         with part.open("ab") as file:

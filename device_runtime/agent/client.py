@@ -39,8 +39,8 @@ Value = TypeVar("Value")
 Content = Callable[[int, bytes], None]
 """Takes the pieces of a download, each with the status of its reply."""
 
-_LATER = frozenset({408, 425, 429})
-_STRANGER = frozenset({401, 403})
+_RETRY = frozenset({408, 425, 429})
+_UNKNOWN_DEVICE = frozenset({401, 403})
 
 
 class BusyError(UnreachableError):
@@ -116,12 +116,12 @@ class CoordinatorClient:
         self._count(reply.down_bytes - streamed, reply.up_bytes)
         if 200 <= reply.status < 300:
             return reply
-        said = _said(reply) if 400 <= reply.status < 500 and reply.status not in _LATER else None
+        said = _coordinator_error(reply) if 400 <= reply.status < 500 and reply.status not in _RETRY else None
         if said is None:
             problem = f"the coordinator answered with status {reply.status}"
             raise BusyError(problem, fix="Look at the coordinator's log.", retry_seconds=_retry_after(reply))
         problem, fix = said
-        raise (UnknownDeviceError if reply.status in _STRANGER else RejectedError)(problem, fix=fix)
+        raise (UnknownDeviceError if reply.status in _UNKNOWN_DEVICE else RejectedError)(problem, fix=fix)
 
     def _count(self, down: int, up: int) -> None:
         with self._lock:
@@ -137,7 +137,7 @@ def _read(kind: type[Value], reply: Reply) -> Value:
         raise BusyError(f"the coordinator's answer is not valid: {error.problem}", fix="Check its address.") from None
 
 
-def _said(reply: Reply) -> tuple[str, str] | None:
+def _coordinator_error(reply: Reply) -> tuple[str, str] | None:
     """Return a coordinator's error, made safe to print; None if it is not a coordinator's error."""
     try:
         error = json.loads(reply.body)["error"]

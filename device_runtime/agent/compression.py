@@ -10,16 +10,16 @@ from collections.abc import Iterable, Iterator
 from edgefl.errors import WireFormatError
 from edgefl.wire import byte_shuffle
 
-__all__ = ["packed", "takes_planes", "unpacked"]
+__all__ = ["compressed", "accepts_byte_shuffle", "decompressed"]
 
 _SMALL = 64 * 1024
-_PACKED_FRACTION = 0.9
+_WORTHWHILE_FRACTION = 0.9
 _PIECE = 256 * 1024
 _GZIP = zlib.MAX_WBITS | 16
 _AGAIN = "Ask again."
 
 
-def packed(body: bytes, *, by_planes: bool = False) -> tuple[bytes, str]:
+def compressed(body: bytes, *, byte_shuffled: bool = False) -> tuple[bytes, str]:
     """Return a body compressed if that saves enough, and its content coding; else the body itself, and ''.
 
     Bits of masked noise have fewer ones than zeros, and no sequence of them repeats: Huffman coding alone is faster and
@@ -29,21 +29,21 @@ def packed(body: bytes, *, by_planes: bool = False) -> tuple[bytes, str]:
     if len(body) > byte_shuffle.MOST_BYTES:
         return body, ""
     is_small = len(body) <= _SMALL
-    tried = [(byte_shuffle.pack(body), byte_shuffle.CODINGS)] if by_planes else []
-    if is_small or not by_planes:
+    tried = [(byte_shuffle.pack(body), byte_shuffle.CODINGS)] if byte_shuffled else []
+    if is_small or not byte_shuffled:
         tried.append((_gzip(body, zlib.Z_HUFFMAN_ONLY), "gzip"))
     if is_small:
         tried.append((_gzip(body, zlib.Z_DEFAULT_STRATEGY), "gzip"))
     smallest = min(tried, key=lambda one: len(one[0]))
-    return smallest if len(smallest[0]) <= _PACKED_FRACTION * len(body) else (body, "")
+    return smallest if len(smallest[0]) <= _WORTHWHILE_FRACTION * len(body) else (body, "")
 
 
-def takes_planes(codings: str | None) -> bool:
+def accepts_byte_shuffle(codings: str | None) -> bool:
     """Return whether an Accept-Encoding header includes the codings of `byte_shuffle.pack`."""
     return set(byte_shuffle.codings_in(codings or "")) >= set(byte_shuffle.codings_in(byte_shuffle.CODINGS))
 
 
-def unpacked(pieces: Iterable[bytes], coding: str | None) -> Iterator[bytes]:
+def decompressed(pieces: Iterable[bytes], coding: str | None) -> Iterator[bytes]:
     """Yield the pieces of a reply decompressed; byte-shuffled ones all at the end.
 
     Raise `WireFormatError` if they cannot be decompressed, or use a coding that was not requested.
@@ -52,13 +52,13 @@ def unpacked(pieces: Iterable[bytes], coding: str | None) -> Iterator[bytes]:
     if not codings:
         return iter(pieces)
     if codings == ["gzip"]:
-        return _inflated(pieces)
+        return _gunzipped(pieces)
     if codings == byte_shuffle.codings_in(byte_shuffle.CODINGS):
-        return _ungrouped(pieces)
+        return _unshuffled(pieces)
     raise WireFormatError(f"the reply is compressed with {coding!r}", fix="Send it uncompressed, or with gzip.")
 
 
-def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def _gunzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
     inflater, size = zlib.decompressobj(wbits=_GZIP), 0
     for piece in pieces:
         rest, inflated = piece, b""
@@ -78,7 +78,7 @@ def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
         raise WireFormatError("a compressed reply is truncated", fix=_AGAIN)
 
 
-def _ungrouped(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def _unshuffled(pieces: Iterable[bytes]) -> Iterator[bytes]:
     arrived = bytearray()
     for piece in pieces:
         arrived += piece

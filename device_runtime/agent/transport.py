@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from device_runtime.agent.compression import packed, takes_planes, unpacked
+from device_runtime.agent.compression import accepts_byte_shuffle, compressed, decompressed
 from edgefl import __version__
 from edgefl.errors import EdgeFLError, MissingDependencyError, WireFormatError
 from edgefl.wire import byte_shuffle
@@ -32,7 +32,7 @@ _LARGEST_REPLY = 4 * 2**20
 _IDLE_SECONDS = 60.0
 """Seconds without data until a request counts as lost; a long poll is answered well before."""
 
-_MOST_PLAIN = 256
+_MOST_UNCOMPRESSED_PATHS = 256
 _PIECE = 256 * 1024
 """Bytes passed to the HTTP client at once: of a large buffer it would copy the rest after each send."""
 
@@ -122,24 +122,24 @@ class HttpTransport:
         )
         for name in ("Accept", "Connection"):  # httpx sends these although they are the defaults
             del self._client.headers[name]
-        self._takes_planes = False
+        self._accepts_byte_shuffle = False
         """Whether the coordinator accepts byte-shuffled bodies."""
-        self._plain: set[str] = set()
+        self._uncompressed_paths: set[str] = set()
         """Paths whose replies are requested without compression."""
 
     def send(self, request: Request, sink: Sink | None = None) -> Reply:
         """Send one request. If the coordinator no longer accepts the compression of its body, send it again without."""
         if request.token and not (request.token.isascii() and request.token.isprintable()):
             raise EdgeFLError("the key or token has invalid characters", fix="Copy it again, without line breaks.")
-        body, coding = packed(request.body, by_planes=self._takes_planes and request.kind == BODY)
+        body, coding = compressed(request.body, byte_shuffled=self._accepts_byte_shuffle and request.kind == BODY)
         reply = self._sent(request, sink, body, coding)
         if reply.status == 415 and coding:
-            self._takes_planes = False
+            self._accepts_byte_shuffle = False
             again = self._sent(request, sink, request.body, "")
             down, up = reply.down_bytes + again.down_bytes, reply.up_bytes + again.up_bytes
             return replace(again, down_bytes=down, up_bytes=up)
         if reply.status == 200 and "accept-encoding" in reply.headers:
-            self._takes_planes = takes_planes(reply.headers["accept-encoding"])
+            self._accepts_byte_shuffle = accepts_byte_shuffle(reply.headers["accept-encoding"])
         return reply
 
     def close(self) -> None:
@@ -157,13 +157,13 @@ class HttpTransport:
             finally:
                 answer.close()
         except WireFormatError as error:
-            self._keep_plain(request)
+            self._disable_compression(request)
             raise GarbledError(f"the coordinator's reply is damaged: {error.problem}", fix="Ask again.") from None
         except (self._httpx.HTTPError, self._httpx.StreamError, self._httpx.InvalidURL, OSError, ValueError) as error:
             if guarded is not None and guarded.error is not None:
                 raise guarded.error from None
             if guarded is not None:
-                self._keep_plain(request)
+                self._disable_compression(request)
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 raise UnreachableError(
                     "the coordinator's certificate is not trusted",
@@ -185,26 +185,26 @@ class HttpTransport:
             headers["Content-Encoding"] = coding
         if request.start:
             headers["Range"] = f"bytes={request.start}-"
-        if request.start or request.path in self._plain:
+        if request.start or request.path in self._uncompressed_paths:
             return headers | {"Accept-Encoding": "identity"}
         return headers | {"Accept-Encoding": byte_shuffle.CODINGS if is_download else "gzip"}
 
-    def _keep_plain(self, request: Request) -> None:
+    def _disable_compression(self, request: Request) -> None:
         """Request this reply without compression from now on, since it broke off or could not be decompressed: half of
         a byte-shuffled body is useless, whereas an uncompressed one can be resumed."""
-        if len(self._plain) >= _MOST_PLAIN:
-            self._plain.clear()
-        self._plain.add(request.path)
+        if len(self._uncompressed_paths) >= _MOST_UNCOMPRESSED_PATHS:
+            self._uncompressed_paths.clear()
+        self._uncompressed_paths.add(request.path)
 
     @staticmethod
     def _read(answer: "httpx.Response", sink: Sink | None) -> bytes:
         status, coding = answer.status_code, answer.headers.get("content-encoding")
         if sink is not None and status in (200, 206):
-            for piece in unpacked(_counted(answer, sink), coding):
+            for piece in decompressed(_raw_pieces(answer, sink), coding):
                 sink(status, piece, 0)
             return b""
         body = b""
-        for piece in unpacked(answer.iter_raw(), coding):
+        for piece in decompressed(answer.iter_raw(), coding):
             body += piece
             if len(body) > _LARGEST_REPLY:
                 raise ValueError("the reply is too large")
@@ -218,7 +218,7 @@ def _content(body: bytes) -> bytes | Iterator[bytes] | None:
     return (bytes(whole[begin : begin + _PIECE]) for begin in range(0, len(body), _PIECE))
 
 
-def _counted(answer: "httpx.Response", sink: Sink) -> Iterator[bytes]:
+def _raw_pieces(answer: "httpx.Response", sink: Sink) -> Iterator[bytes]:
     """Yield the raw pieces of a reply, and report the size of each to the sink."""
     for piece in answer.iter_raw():
         sink(answer.status_code, b"", len(piece))

@@ -9,14 +9,14 @@ import contextlib
 import ctypes
 from collections.abc import Iterator
 
-__all__ = ["kept_float_environment"]
+__all__ = ["preserved_float_environment"]
 
 _ROOM = 256
 """Bytes. The C library's `fenv_t` has 8 on ARM and 32 on x86."""
 
 
 @contextlib.contextmanager
-def kept_float_environment() -> Iterator[None]:
+def preserved_float_environment() -> Iterator[None]:
     """Restore the floating-point environment afterwards, if the C library allows it."""
     library = _library()
     saved = ctypes.create_string_buffer(_ROOM)

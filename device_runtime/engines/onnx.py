@@ -12,7 +12,7 @@ import numpy as np
 import onnxruntime
 
 from device_runtime.engines.engine import ThreadSettings
-from device_runtime.engines.float_environment import kept_float_environment
+from device_runtime.engines.float_environment import preserved_float_environment
 from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC, cut_training_graph
 from edgefl.errors import ExportError, MaskError
 from edgefl.local_rules import Batch, StepResult, trained_parameters
@@ -215,7 +215,7 @@ def open_session(model: bytes, threads: ThreadSettings) -> Any:
     options.add_session_config_entry("session.set_denormal_as_zero", "1")
     options.add_session_config_entry("session.intra_op.allow_spinning", str(int(threads.spinning)))
     try:
-        with kept_float_environment():
+        with preserved_float_environment():
             return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime raises a dozen kinds, of its own and RuntimeError
         raise ExportError(

@@ -114,12 +114,12 @@ def _in_this_process(
     for case in sorted(cases, key=lambda case: case.likely_bytes):
         if clock() - began > seconds and len(found) >= _FEWEST_PROBES:
             break
-        _give_back()
+        _release_memory()
         found[case] = peak_of(case, opened)
     return MemoryPeaks(found, fresh=False)
 
 
-def _give_back() -> None:
+def _release_memory() -> None:
     """Return freed memory to the system; otherwise the next case would reuse it and seem to need none."""
     gc.collect()
     with contextlib.suppress(OSError, AttributeError):  # not every C library has this function

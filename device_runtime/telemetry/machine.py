@@ -15,7 +15,14 @@ from edgefl.values import Machine
 __all__ = ["machine", "usable_cores", "device_name", "free_storage"]
 
 # Placeholders that mainboard vendors leave in the product name.
-_NO_NAMES = {"system product name", "to be filled by o.e.m.", "default string", "not specified", "none", "unknown"}
+_PLACEHOLDER_NAMES = {
+    "system product name",
+    "to be filled by o.e.m.",
+    "default string",
+    "not specified",
+    "none",
+    "unknown",
+}
 
 
 def machine(root: Path = ROOT) -> Machine:
@@ -35,11 +42,11 @@ def usable_cores(root: Path = ROOT) -> int:
     A quota of 2.5 cores counts as 2: a third thread would use up its time early and keep the others waiting.
     """
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    rations = [ration for folder in groups("cpu", root) if (ration := _ration(folder)) is not None]
-    return max(1, int(min([float(allowed), *rations])))
+    quotas = [quota for folder in groups("cpu", root) if (quota := _cpu_quota(folder)) is not None]
+    return max(1, int(min([float(allowed), *quotas])))
 
 
-def _ration(folder: Path) -> float | None:
+def _cpu_quota(folder: Path) -> float | None:
     """Return the quota of one control group in cores, or None for no limit."""
     words = (read_text(folder / "cpu.max") or "").split()
     if len(words) == 2:
@@ -53,7 +60,7 @@ def device_name(root: Path = ROOT) -> str:
     """Return a readable name for the device: its model, or its name on the network."""
     model = as_name(read_text(root / "proc/device-tree/model"))
     product = as_name(read_text(root / "sys/class/dmi/id/product_name"))
-    if product is not None and product.lower() in _NO_NAMES:
+    if product is not None and product.lower() in _PLACEHOLDER_NAMES:
         product = None
     host = as_name(read_text(root / "proc/sys/kernel/hostname")) or as_name(platform.node())
     return model or product or host or "device"

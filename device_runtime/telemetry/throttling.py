@@ -24,7 +24,7 @@ _NOW = 0b1110
 _SINCE_BOOT = _NOW << 16
 
 _COUNTS = "sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/{}_throttle_count"
-_BRAKES = re.compile(r"cpufreq|cpu-throttle|Processor", re.IGNORECASE)
+_CPU_COOLING = re.compile(r"cpufreq|cpu-throttle|Processor", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ThrottleState:
 
     firmware_bits: int | None = None
     events: int | None = None
-    braking: int | None = None
+    cooling_state: int | None = None
     """The highest state of the cooling devices; 0 means inactive."""
 
 
@@ -42,12 +42,12 @@ def throttle_state(root: Path = ROOT, run: Command = run) -> ThrottleState:
     answer = re.fullmatch(r"throttled=(0x[0-9a-fA-F]+)\s*", run(("vcgencmd", "get_throttled")) or "")
     counts = [read_int(path) for level in ("core", "package") for path in find_paths(root, _COUNTS.format(level))]
     events = [count for count in counts if count is not None]
-    states = [read_int(device / "cur_state") for device in _brakes(root)]
-    braking = [state for state in states if state is not None]
+    states = [read_int(device / "cur_state") for device in _cooling_devices(root)]
+    cooling_state = [state for state in states if state is not None]
     return ThrottleState(
         firmware_bits=int(answer[1], 16) if answer else None,
         events=sum(events) if events else None,
-        braking=max(braking) if braking else None,
+        cooling_state=max(cooling_state) if cooling_state else None,
     )
 
 
@@ -56,7 +56,9 @@ def throttled_between(start: ThrottleState, end: ThrottleState) -> bool | None:
     verdicts = [
         _by_firmware(start.firmware_bits, end.firmware_bits),
         _by_events(start.events, end.events),
-        None if start.braking is None or end.braking is None else start.braking > 0 or end.braking > 0,
+        None
+        if start.cooling_state is None or end.cooling_state is None
+        else start.cooling_state > 0 or end.cooling_state > 0,
     ]
     if True in verdicts:
         return True
@@ -78,9 +80,9 @@ def _by_events(start: int | None, end: int | None) -> bool | None:
     return end > start
 
 
-def _brakes(root: Path) -> list[Path]:
+def _cooling_devices(root: Path) -> list[Path]:
     devices = find_paths(root, "sys/class/thermal/cooling_device*")
-    return [device for device in devices if _BRAKES.search(read_text(device / "type") or "")]
+    return [device for device in devices if _CPU_COOLING.search(read_text(device / "type") or "")]
 
 
 def frequency_share(root: Path = ROOT) -> float | None:

@@ -1,11 +1,13 @@
-"""Exported graphs and bundles: read them, cut a graph for a freezing mask, bake weights in, keep results by digest.
+"""Exported graphs and bundles: read them, cut a graph for a mask, bake weights in, store files by digest.
 
-Graphs need the onnx package, never torch, so a coordinator and a small device can do all of this.
+Graphs need the onnx package but not torch, so a coordinator and a small device can do all of this.
 
-    cut.py        keep the gradients that are wanted
-    bake.py       weights into an inference graph; fold.py and absorb.py: what can be computed before it runs
-    quantise.py   an inference model on 8-bit integers
-    submodel.py   what one device gets
-    bundle.py     everything that was exported of a model
-    store.py      content-addressed files
+bundle.py          everything that was exported of a model
+artifact_store.py  content-addressed files, and atomic writes
+submodel.py        what one device gets: weights, training graph, inference model
+cut.py             cuts a training graph to the gradients of the trained layers
+bake.py            puts a submodel's weights into an inference graph
+fold.py            computes the constants of an inference graph in advance
+absorb.py          merges batch norms and biases into the layers before them
+quantise.py        converts an inference model to 8-bit integers
 """

@@ -1,6 +1,6 @@
-"""Let convolutions and linear layers do the batch norm, or the addition of a bias, that follows them.
+"""Merges the batch norm, or the addition of a bias, that follows a convolution or linear layer into that layer.
 
-In inference a batch norm multiplies and shifts each channel by fixed numbers, which the weights before it can do as
+In inference a batch norm multiplies and shifts each channel by fixed numbers, which the preceding weights can do as
 well. It works on the nodes of a graph whose weights are known; `fold.py` calls it.
 """
 
@@ -17,13 +17,13 @@ from edgefl.artifacts.cut import inputs_of
 __all__ = ["Constants", "absorb"]
 
 Constants = dict[str, npt.NDArray[Any]]
-"""What is known, by name."""
+"""Known arrays, by name."""
 
 
 def absorb(nodes: list[onnx.NodeProto], constants: Constants, outputs: set[str]) -> list[onnx.NodeProto]:
-    """Let convolutions and linear layers do the batch norms and additions of constants that follow them.
+    """Merge the batch norms and additions of constants that follow convolutions and linear layers into these.
 
-    Values that are outputs of the graph, or that the body of a loop reads, stay what they are and keep their names.
+    Values that are outputs of the graph, or that the body of a loop reads, stay unchanged and keep their names.
     """
     reads = Counter(name for node in nodes for name in node.input)
     kept = outputs.union(*(inputs_of(node) - set(node.input) for node in nodes))
@@ -72,7 +72,7 @@ def _change(node: onnx.NodeProto, place: int, layer: onnx.NodeProto, constants: 
 
 
 def _absorb(layer: onnx.NodeProto, factor: Any, shift: Any, constants: Constants) -> bool:
-    """Multiply a layer's outputs by a factor and add a shift, in its weights. Tell whether that was possible."""
+    """Multiply a layer's outputs by a factor and add a shift, in its weights. Return whether that was possible."""
     weight = constants[layer.input[1]].astype(np.float64)
     flipped = any(attribute.name == "transB" and attribute.i for attribute in layer.attribute)
     axis = 0 if layer.op_type == "Conv" or flipped else 1

@@ -1,9 +1,9 @@
-"""Bake a submodel's weights into an inference graph: what was an input becomes a constant.
+"""Bakes a submodel's weights into an inference graph: inputs become constants.
 
 An inference graph takes its weights as inputs, like a training graph, so one file serves every mask. A finished
 personal model is easier to use, and faster, with its weights inside: batch norm is folded into the layer before it,
-whatever follows from the widths alone is computed now (`fold.py`), and a depthwise convolution, which a free width
-forbids, is written as the convolution it is. The result runs anywhere ONNX does and knows nothing of masks.
+whatever depends on the widths alone is computed now (`fold.py`), and a depthwise convolution, which a free width does
+not allow, is written as the convolution it is. The result runs on any ONNX runtime and knows nothing of masks.
 """
 
 import json
@@ -21,8 +21,8 @@ from edgefl.errors import MaskError
 __all__ = ["DEPTHWISE", "bake"]
 
 DEPTHWISE = "edgefl.depthwise"
-"""Key of the note on a node that stands for a depthwise convolution: JSON of its attributes and `inputs`, the names
-of its image and its weight."""
+"""Key of the note on a node that stands for a depthwise convolution: JSON of its attributes and `inputs`, the names of
+its image and its weight."""
 
 
 def bake(model: onnx.ModelProto, weights: Mapping[str, npt.NDArray[Any]]) -> onnx.ModelProto:
@@ -59,6 +59,6 @@ def _check_rank(node: onnx.ValueInfoProto, weight: npt.NDArray[Any]) -> None:
     if len(declared) != weight.ndim or any(size != have for size, have in fixed):
         shape = [size.dim_param or size.dim_value for size in declared]
         raise MaskError(
-            f"tensor {node.name!r} has shape {weight.shape}, and the graph reads {shape}",
+            f"tensor {node.name!r} has shape {weight.shape}, but the graph reads {shape}",
             fix="Give the weights of this model, or of a mask of it.",
         )

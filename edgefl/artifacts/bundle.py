@@ -1,6 +1,6 @@
 """A bundle: everything that was exported of a model, in a folder or a zip file, with a manifest of digests.
 
-    manifest.json         what is here, of which model, made with which versions
+    manifest.json         what the bundle holds, of which model, made with which versions
     model_graph.json      the model graph
     train.onnx            the training graph, for every mask (see export.training_graph)
     infer.onnx            the inference graph, weights as inputs
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgefl.artifacts.artifact_store import write_whole
+from edgefl.artifacts.artifact_store import write_atomically
 from edgefl.errors import SchemaError
 from edgefl.model_graph import Dtype, ModelGraph
 from edgefl.values import Digest, Name, PositiveCount, check_fields, digest_of, document, dumps, loads
@@ -40,7 +40,7 @@ TRAIN = "train.onnx"
 INFER = "infer.onnx"
 WEIGHTS = "weights.safetensors"
 
-# A zip file keeps the time of its files; a fixed one keeps equal bundles equal bytes.
+# A zip file stores the times of its files; with a fixed time, equal bundles have equal bytes.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _LARGEST_FILE = 4 * 2**30
 
@@ -53,17 +53,17 @@ class Manifest:
     model: Name
     """The model's name."""
     graph: Digest
-    """The digest of the model graph: what masks and plans refer to."""
+    """The digest of the model graph, which masks and plans refer to."""
     input_shape: tuple[PositiveCount, ...]
     """The shape of one sample."""
     input_dtype: Dtype
     outputs: PositiveCount
-    """How many numbers the model gives for a sample: the classes."""
+    """The number of outputs per sample: the classes."""
     loss: Name
     files: Mapping[str, Digest]
     """The digest of every other file."""
     made_with: Mapping[str, str]
-    """Versions of what made it."""
+    """Versions of the software that made it."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -81,10 +81,10 @@ class Bundle:
 def write_bundle(bundle: Bundle, path: Path) -> None:
     """Write a bundle to a folder, or to a zip file if the path ends in .zip."""
     if path.suffix == ".zip":
-        write_whole(path, pack_bundle(bundle))
+        write_atomically(path, pack_bundle(bundle))
         return
     for name, data in ({**bundle.files, MANIFEST: dumps(bundle.manifest, indent=2).encode()}).items():
-        write_whole(path / name, data)
+        write_atomically(path / name, data)
 
 
 def pack_bundle(bundle: Bundle) -> bytes:
@@ -115,14 +115,16 @@ def _checked(read: Callable[[list[str]], Mapping[str, bytes]], origin: str) -> B
     manifest = loads(Manifest, _only(read([MANIFEST]), MANIFEST, origin))
     unsafe = [name for name in manifest.files if Path(name).name != name]
     if unsafe:
-        raise SchemaError(f"the bundle names the file {min(unsafe)!r}", fix="A bundle's files lie side by side.")
+        raise SchemaError(
+            f"the bundle names the file {min(unsafe)!r}", fix="All files of a bundle must be in one folder."
+        )
     files = read(list(manifest.files))
     for name, digest in manifest.files.items():
         if digest_of(_only(files, name, origin)) != digest:
             raise SchemaError(f"{name} of {origin} does not match its digest", fix="Export or copy the bundle again.")
     graph = loads(ModelGraph, _only(files, GRAPH, origin))
     if graph.digest != manifest.graph:
-        raise SchemaError(f"{origin} describes another model graph than it holds", fix="Export the bundle again.")
+        raise SchemaError(f"the manifest of {origin} describes another model graph", fix="Export the bundle again.")
     return Bundle(manifest, graph, files)
 
 
@@ -143,5 +145,5 @@ def _zip_files(file: Path | io.BytesIO, origin: str, names: list[str]) -> dict[s
             return {name: archive.read(known[name]) for name in names if name in known}
     except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError) as error:
         raise SchemaError(
-            f"{origin} is no readable zip file ({error})", fix="Export or copy the bundle again."
+            f"{origin} is not a readable zip file ({error})", fix="Export or copy the bundle again."
         ) from None

@@ -2,8 +2,7 @@
 
 Fetching fewer outputs does not make onnxruntime do less work; removing nodes from the graph does. So freezing a layer
 means cutting: all nodes that only its gradient needs are removed, and with them its backward cost. The coordinator cuts
-graphs for phones; a device that has the onnx package cuts its own. Importing this module does not
-need that package.
+graphs for phones; a device that has the onnx package cuts its own. Importing this module does not need that package.
 """
 
 from collections.abc import Collection, Iterable, Sequence

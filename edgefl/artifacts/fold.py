@@ -1,7 +1,7 @@
-"""Compute now what will be the same in every run of an inference graph: constants, sizes, batch norms (`absorb.py`).
+"""Computes in advance what is the same in every run of an inference graph: constants, sizes, batch norms (`absorb.py`).
 
-Runtimes do some of this when they load a file, each in its own way and each time again; quantisation must see it done.
-The file stays plain ONNX.
+Runtimes do some of this whenever they load a file, each in its own way; quantisation needs it done before. The file
+stays plain ONNX.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from edgefl.artifacts.cut import inputs_of, needed_nodes
 __all__ = ["fold"]
 
 _LARGEST_RESULT = 2**16
-"""Entries. A constant that is larger than this is left to be computed by the runtime: it would swell the file."""
+"""Entries. A larger constant is left for the runtime to compute: it would bloat the file."""
 
 
 def fold(model: onnx.ModelProto, weights: Mapping[str, npt.NDArray[Any]]) -> onnx.ModelProto:
@@ -42,7 +42,7 @@ def fold(model: onnx.ModelProto, weights: Mapping[str, npt.NDArray[Any]]) -> onn
 
 
 def _without_constants(model: onnx.ModelProto, constants: Constants, outputs: set[str]) -> list[onnx.NodeProto]:
-    """Drop the nodes whose results are known; add these to the constants. An output must have a node that makes it."""
+    """Drop the nodes whose results are known, and add these to the constants. An output must keep its node."""
     sizes = _sizes(model, constants)
     left = []
     for node in model.graph.node:
@@ -67,7 +67,7 @@ def _sizes(model: onnx.ModelProto, constants: Constants) -> dict[str, list[int |
     bare.CopyFrom(model)
     known = {init.name for init in model.graph.initializer}
     for name, array in constants.items():
-        if name not in known:  # weights go in by their shapes alone: their values would only be copied
+        if name not in known:  # the shapes of the weights are enough: copying their values is a waste
             dtype = helper.np_dtype_to_tensor_dtype(array.dtype)
             bare.graph.input.append(helper.make_tensor_value_info(name, dtype, array.shape))
     inferred = shape_inference.infer_shapes(bare, data_prop=True).graph
@@ -92,7 +92,7 @@ def _shape_result(node: onnx.NodeProto, sizes: Mapping[str, list[int | None]]) -
 
 
 def _is_plain(node: onnx.NodeProto) -> bool:
-    """Tell whether a node computes the same whenever it runs, and has no graph inside."""
+    """Return whether a node always computes the same, and contains no graph."""
     has_graph = any(attribute.type == onnx.AttributeProto.GRAPH for attribute in node.attribute)
     is_random = node.op_type.startswith("Random") or node.op_type in ("Bernoulli", "Multinomial")
     return not has_graph and not is_random and node.domain == ""
@@ -121,7 +121,7 @@ def _computed(node: onnx.NodeProto, constants: Constants) -> Constants | None:
 
 def _without_identities(nodes: list[onnx.NodeProto], outputs: set[str]) -> list[onnx.NodeProto]:
     """Drop the nodes that only rename; the graph's outputs keep their names."""
-    # What the body of a loop reads keeps its name: bodies are not rewritten.
+    # Names that the body of a loop reads must stay: bodies are not rewritten.
     makers = {name for node in nodes for name in node.output}
     makers -= {name for node in nodes for name in inputs_of(node) - set(node.input)}
     renamed: dict[str, str] = {}

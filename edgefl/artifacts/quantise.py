@@ -1,7 +1,7 @@
-"""An inference model on 8-bit integers, by onnxruntime's static quantisation.
+"""Converts an inference model to 8-bit integers, by onnxruntime's static quantisation.
 
-The ranges of activations are those seen on some tens of real samples. Weights have a range for every output channel.
-Convolutions and linear layers are quantised, and what stands between them; everything else stays in float32. Needs the
+The ranges of activations are those seen on a few dozen real samples. Weights have a range for every output channel.
+Convolutions and linear layers are quantised, and what is between them; everything else stays in float32. Needs the
 packages onnx and onnxruntime.
 """
 
@@ -26,7 +26,7 @@ _SAMPLES_AT_ONCE = 16
 def quantise(model: bytes, samples: npt.NDArray[Any]) -> bytes:
     """Return an inference model (weights inside, one input `x`) with 8-bit layers, calibrated on these samples."""
     if not len(samples):
-        raise DataError("there are no samples to calibrate with", fix="Give some tens of real ones.")
+        raise DataError("there are no samples to calibrate with", fix="Give a few dozen real samples.")
     try:
         from onnxruntime import quantization
     except ImportError as error:
@@ -34,7 +34,7 @@ def quantise(model: bytes, samples: npt.NDArray[Any]) -> bytes:
         raise MissingDependencyError(missing, action="Quantising a model", extra="device") from None
 
     class Samples(quantization.CalibrationDataReader):  # type: ignore[misc]
-        """Batches of samples, as the calibration asks for them."""
+        """Batches of samples, as the calibration reads them."""
 
         def __init__(self) -> None:
             self.rest = [samples[at : at + _SAMPLES_AT_ONCE] for at in range(0, len(samples), _SAMPLES_AT_ONCE)]
@@ -49,8 +49,8 @@ def quantise(model: bytes, samples: npt.NDArray[Any]) -> bytes:
             str(path),
             Samples(),
             quant_format=quantization.QuantFormat.QDQ,
-            # Signed numbers are what ARM's kernels want. Sums of full 8-bit products overflow on x86 without VNNI, for
-            # errors of 19% in place of 1%; so weights use seven bits: the file must be right wherever it runs.
+            # ARM's kernels need signed numbers. Sums of full 8-bit products overflow on x86 without VNNI, with
+            # errors of 19% instead of 1%; so weights use seven bits: the file must be right wherever it runs.
             activation_type=quantization.QuantType.QInt8,
             weight_type=quantization.QuantType.QInt8,
             reduce_range=True,
@@ -62,7 +62,7 @@ def quantise(model: bytes, samples: npt.NDArray[Any]) -> bytes:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the quantiser's advice, which is followed already, out of the log."""
+    """Suppress the quantiser's advice, which has been followed already."""
     root = logging.getLogger()
     level = root.level
     root.setLevel(logging.ERROR)

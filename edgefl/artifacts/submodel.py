@@ -1,7 +1,7 @@
-"""A personal submodel, ready to send: the weights of a mask, the training graph cut for it, a model to infer with.
+"""A submodel ready to send: the weights of a mask, the training graph cut for it, and an inference model.
 
-This is all that a mask costs once a model was exported: a few numpy takes and some protobuf editing, no torch. The
-coordinator makes these for devices, `edgefl export` for a person.
+A mask needs no more than this after the export: some numpy indexing and protobuf editing, no torch. The coordinator
+builds these for devices, `edgefl export` for a user.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Submodel:
 
 
 def make_submodel(bundle: Bundle, mask: Mask, weights: Weights | None = None) -> Submodel:
-    """Cut a mask's part out of a bundle; `weights` are the model's newest, the bundle's own by default."""
+    """Build a mask's submodel from a bundle; `weights` are the model's newest, by default the bundle's own."""
     mask.check_model(bundle.graph)
     part = gather(mask, bundle_weights(bundle) if weights is None else weights)
     about = {"model": bundle.graph.digest, "mask": mask.digest}

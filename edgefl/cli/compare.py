@@ -54,10 +54,10 @@ def run(args: argparse.Namespace) -> int:
     for warning in compared.warnings:
         print(f"edgefl: warning: {printable(warning)}", file=sys.stderr)
     if args.out is not None:
-        from edgefl.artifacts.artifact_store import write_whole
+        from edgefl.artifacts.artifact_store import write_atomically
         from edgefl.report import comparison_page
 
-        write_whole(Path(args.out), comparison_page(runs, compared).encode())
+        write_atomically(Path(args.out), comparison_page(runs, compared).encode())
         print(f"wrote {args.out}", file=sys.stderr)
     if args.json:
         print_json(compared.as_json())

@@ -257,7 +257,7 @@ def _accuracies(files: dict[str, bytes], data: "Dataset") -> dict[str, object]:
 
 
 def _write(files: dict[str, bytes], folder: Path) -> None:
-    from edgefl.artifacts.artifact_store import write_whole
+    from edgefl.artifacts.artifact_store import write_atomically
 
     for name, content in files.items():
-        write_whole(folder / name, content)
+        write_atomically(folder / name, content)

@@ -33,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Download the files, write them, and say what they came to."""
-    from edgefl.artifacts.artifact_store import write_whole
+    from edgefl.artifacts.artifact_store import write_atomically
     from edgefl.wire import BodyKind, decode
 
     if args.budget is not None and not 0 < args.budget <= 1:
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     with connect(args) as api:
         files = fetched(lambda form: _download(api, path, query | {"format": form}))
     for name, content in files.items():
-        write_whole(Path(args.out) / name, content)
+        write_atomically(Path(args.out) / name, content)
     weights = decode(files[_WEIGHTS], kind=BodyKind.WEIGHTS)
     parameters = sum(array.size for array in weights.arrays.values())
     if args.json:

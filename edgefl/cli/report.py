@@ -32,12 +32,12 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run(args: argparse.Namespace) -> int:
     """Read the run, write the page."""
-    from edgefl.artifacts.artifact_store import write_whole
+    from edgefl.artifacts.artifact_store import write_atomically
     from edgefl.report import run_page
     from edgefl.simulation.run_folder import read_run
 
     folder = Path(args.folder)
     out = folder / "report.html" if args.out is None else Path(args.out)
-    write_whole(out, run_page(read_run(folder)).encode())
+    write_atomically(out, run_page(read_run(folder)).encode())
     print(out)
     return 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from device_runtime.personal_model import own_part
+from device_runtime.personal_model import own_submodel
 from edgefl.masks import Array, Mask, Weights
 from edgefl.model_graph import ModelGraph
 from edgefl.wire import Body, BodyKind, Dense, decode, decode_mask, encode, encode_mask
@@ -36,7 +36,7 @@ class DeviceModels:
     def part(self, device: int, mask: Mask, sent: Weights) -> Weights | None:
         """Return a device's model at the widths of a task's submodel; None if it has none."""
         found = self._found(device)
-        return None if found is None else own_part(*found, mask, sent)
+        return None if found is None else own_submodel(*found, mask, sent)
 
     def _found(self, device: int) -> tuple[Mask, Weights] | None:
         if self._folder is None:

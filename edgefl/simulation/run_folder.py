@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from edgefl.artifacts.artifact_store import write_whole
+from edgefl.artifacts.artifact_store import write_atomically
 from edgefl.artifacts.bundle import Bundle, write_bundle
 from edgefl.charts.device_parts import DevicePart, part_of
 from edgefl.errors import EdgeFLError, SchemaError
@@ -97,7 +97,7 @@ class RunFolder:
         if personal is not None:
             (self.path / "personal.json").write_text(dumps(personal) + "\n", encoding="utf-8")
         (self.path / "weights.safetensors").write_bytes(encode_weights(weights, {}))
-        write_whole(self.path / "summary.json", (dumps(summary, indent=2) + "\n").encode())
+        write_atomically(self.path / "summary.json", (dumps(summary, indent=2) + "\n").encode())
 
 
 def read_run(path: Path) -> Run:

@@ -1,16 +1,21 @@
-"""ExecuTorch: a training program per mask whose step is fast, and inference programs delegated to XNNPACK.
+"""ExecuTorch: a fast training program per mask, and inference programs delegated to XNNPACK.
 
-training.py     the training program: what goes in, what comes out
-inference.py    the inference program
-submodel.py     the model at a mask's widths
-step.py         a training step, traced: forward pass, loss, backward pass
-lowering.py     the table: what each operation becomes
-strided.py      the one fast copy; on it stand arithmetic.py, convolution.py, pooling.py, norms.py: the forms
-tidying.py      copies that are left out or made fast
-folding.py      batch norm into the layer before it
-toolchain.py    the only file that calls ExecuTorch's exporter
-runner.py       runs programs in this process
-blame.py, quiet.py    errors that name the module; nothing else on stderr
+training.py          the training program of a mask
+inference.py         the inference program of a mask
+submodel.py          the model at a mask's widths
+step.py              traces a training step: forward pass, loss, backward pass
+lowering.py          the table of lowerings: what each operation becomes
+strided.py           the one fast copy that all others are built on
+arithmetic.py        products, sums and broadcasting
+convolution.py       convolutions as matrix products
+pooling.py           pooling by shifted images
+norms.py             batch norm and group norm
+copy_elimination.py  removes copies, and makes the others fast
+folding.py           folds batch norm into the layer before it
+toolchain.py         the only file that calls ExecuTorch's exporter
+runner.py            runs programs in this process
+source_modules.py    names the module that an operation comes from, for errors
+quiet_output.py      keeps torch and ExecuTorch off the terminal
 
 The name is that of the library, whose own package is always imported as `executorch`, never relative to this one.
 """

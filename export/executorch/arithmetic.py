@@ -1,8 +1,8 @@
 """Products, sums and broadcasting in the forms whose kernels are fast.
 
-`mm` and `bmm` are ExecuTorch's only optimised products, and they want both operands as they lie in memory. Sums are
-products with ones. Elementwise operations are fast on equal shapes, on a matrix with a column, and on a matrix with a
-row; any other broadcasting goes element by element.
+`mm` and `bmm` are ExecuTorch's only optimised products, and need both operands contiguous. Sums are products with ones.
+Elementwise operations are fast on equal shapes, on a matrix with a column, and on a matrix with a row; any other
+broadcasting goes element by element.
 """
 
 import math
@@ -116,7 +116,8 @@ def broadcast(operation: Callable[..., Tensor]) -> Callable[..., Any]:
 
 
 def _matrix(large: Tensor, small: Tensor) -> tuple[Tensor, Tensor] | None:
-    """View a tensor as a matrix so that the smaller one is a column or a row of it. None if it is, or cannot be."""
+    """View a tensor as a matrix so that the smaller one is a column or a row of it. None if it is already, or cannot
+    be."""
     sizes = [1] * (large.dim() - small.dim()) + list(small.shape)
     full = [place for place, size in enumerate(sizes) if size > 1]
     if not full or small.dim() > large.dim() or small.numel() == large.numel():
@@ -133,7 +134,7 @@ def _matrix(large: Tensor, small: Tensor) -> tuple[Tensor, Tensor] | None:
 
 
 def step(x: Tensor) -> Tensor:
-    """Return 1 where x is positive, and 0 elsewhere. Comparisons and `where` are many times slower than this."""
+    """Return 1 where x is positive, and 0 elsewhere. Comparisons and `where` are many times slower."""
     found: Tensor = aten.hardtanh.default(x * LARGEST, 0.0, 1.0)
     return found
 

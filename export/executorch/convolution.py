@@ -1,4 +1,4 @@
-"""Convolutions as matrix products, which are the fast kernels that ExecuTorch has.
+"""Convolutions as matrix products, ExecuTorch's fast kernels.
 
 Three maps are enough. With x the larger image, g the smaller one and w the kernel between them,
 
@@ -44,7 +44,7 @@ def correlation(x: Tensor, weight: Tensor, geometry: Geometry, out: Pair) -> Ten
 
 
 def kernel_gradient(x: Tensor, g: Tensor, weight: Tensor, geometry: Geometry) -> Tensor:
-    """Find how each tap of the kernel pairs the larger image with the smaller one."""
+    """Compute how each tap of the kernel pairs the larger image with the smaller one."""
     count, width, *out = g.shape
     groups, image = geometry.groups, math.prod(out)
     each = width // groups
@@ -58,8 +58,8 @@ def kernel_gradient(x: Tensor, g: Tensor, weight: Tensor, geometry: Geometry) ->
 def adjoint(g: Tensor, weight: Tensor, geometry: Geometry, size: Pair) -> Tensor:
     """Spread the smaller image over the larger one: the transpose of `correlation`.
 
-    Rows y of the larger image with the same y % stride are reached by the same taps, from rows of g that follow each
-    other. So every such phase is a plain correlation with a part of the kernel, and no zeros are multiplied.
+    Rows y of the larger image with the same y % stride are reached by the same taps, from consecutive rows of g. So
+    every such phase is a plain correlation with a part of the kernel, and no zeros are multiplied.
     """
     count = g.shape[0]
     channels = weight.shape[1] * geometry.groups
@@ -76,7 +76,7 @@ def adjoint(g: Tensor, weight: Tensor, geometry: Geometry, size: Pair) -> Tensor
 
 
 def _taps(kernel: int, phase: int, geometry: Geometry, axis: int) -> list[Pair]:
-    """Return the taps that reach a phase, with the row of g each starts at; the rows ascend.
+    """Return the taps that reach a phase, with the row of g where each starts; the rows ascend.
 
     Row o of g and tap k meet row y of the larger image where y + padding = o * stride + k * dilation.
     """
@@ -163,7 +163,7 @@ def convolution_backward(
     groups: int,
     wanted: Sequence[bool],
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """Lower `aten.convolution_backward`: gradients of the input, the weight and the bias, where wanted."""
+    """Lower `aten.convolution_backward`: gradients of the input, the weight and the bias, as wanted."""
     if x.dim() == 3:
         g, x, weight = g.unsqueeze(2), x.unsqueeze(2), weight.unsqueeze(2)
         sizes = ([1, *stride], [0, *padding], [1, *dilation])

@@ -1,8 +1,8 @@
-"""Makes a traced step lean: no copy that could be left out, and every other copy a fast one.
+"""Simplifies a traced step: removes copies that are not needed, and makes the others fast.
 
-ExecuTorch has no views: each permute, slice or expand is a copy, made by a kernel that works out the coordinates of
+ExecuTorch has no views: each permute, slice or expand is a copy, made by a kernel that computes the coordinates of
 every element. All tensors of its programs are contiguous, so any such copy can be written as `as_strided_copy` (see
-`export.executorch.strided`), or as a reshape, which costs nothing, where the order in memory stays.
+`export.executorch.strided`), or as a free reshape if the order in memory stays the same.
 """
 
 import operator
@@ -19,10 +19,10 @@ __all__ = ["eliminate_copies"]
 aten = torch.ops.aten
 
 LARGE = 2**16
-"""Entries from which on memory matters more than the time of a copy."""
+"""Number of entries above which memory matters more than the time of a copy."""
 
 Layout = tuple[list[int], int]
-"""The strides and the offset at which the entries of a view lie in the tensor it views."""
+"""The strides and the offset of a view's entries in the tensor that it views."""
 
 
 def _permuted(shape: Sequence[int], axes: Sequence[int]) -> Layout:
@@ -143,7 +143,7 @@ def _copy(graph: fx.Graph, node: fx.Node) -> None:
 
 
 def _reshape(graph: fx.Graph, node: fx.Node) -> None:
-    """Read through reshapes of reshapes, and drop those that change nothing."""
+    """Skip reshapes of reshapes, and drop those that change nothing."""
     source = _behind_reshapes(node.args[0])
     shape = list(node.meta["val"].shape)
     if shape == list(source.meta["val"].shape):
@@ -163,7 +163,8 @@ def _behind_reshapes(node: Any) -> fx.Node:
 
 
 def _share(graph: fx.Graph) -> None:
-    """Compute equal values once, except large copies of smaller tensors: patches are cheaper to remake than to keep."""
+    """Compute equal values once, except large copies of smaller tensors: patches are cheaper to recompute than to
+    keep."""
     seen: dict[Any, fx.Node] = {}
     for node in list(graph.nodes):
         if node.op != "call_function" or node.target is operator.getitem:
@@ -180,7 +181,7 @@ def _share(graph: fx.Graph) -> None:
 
 
 def _frozen(value: Any) -> Any:
-    """Return arguments as something that can be looked up; 1 and 1.0 and True differ."""
+    """Return arguments in a hashable form; 1, 1.0 and True differ."""
     if isinstance(value, list | tuple):
         return tuple(_frozen(inner) for inner in value)
     if isinstance(value, dict):

@@ -1,10 +1,11 @@
 """Folds batch norm into the convolution or linear layer before it, for inference.
 
-In inference a batch norm with running statistics multiplies and shifts each channel by fixed numbers, which the weights
-before it can do as well. ExecuTorch's own pass for it fails on some models, so it is done on torch modules beforehand.
+In inference a batch norm with running statistics multiplies and shifts each channel by fixed numbers, which the
+preceding weights can do as well. ExecuTorch's own pass for it fails on some models, so it is done on torch modules
+beforehand.
 
-The order of modules in a model's constructor says nothing about the order of calls. So the exported graph is asked:
-a pair is folded if the norm reads the layer's output, nothing else reads it, and both run once.
+The order of modules in a model's constructor does not show the order of calls, but the exported graph does: a pair is
+folded if the norm reads the layer's output, nothing else reads it, and both run once.
 """
 
 from collections import Counter

@@ -1,6 +1,6 @@
 """The inference program of one mask: its channels really removed, batch norm folded, delegated to XNNPACK.
 
-It takes x, one sample unless another batch size is asked for, and returns what the model returns.
+It takes x, one sample by default, and returns what the model returns.
 """
 
 from dataclasses import dataclass
@@ -26,11 +26,11 @@ class InferenceProgram:
 
     pte: bytes
     batch: int
-    """How many samples x must have."""
+    """The number of samples that x must have."""
     mask: Digest
-    """The mask it was made for."""
+    """The mask that it was compiled for."""
     int8: bool
-    """Whether its layers work on 8-bit integers."""
+    """Whether its layers use 8-bit integers."""
 
 
 def inference_program(
@@ -42,10 +42,10 @@ def inference_program(
     batch: int = 1,
     calibration: Tensor | None = None,
 ) -> InferenceProgram:
-    """Compile a mask's submodel for inference, with the weights of the whole model that it keeps inside.
+    """Compile a mask's submodel for inference, with the kept channels of the whole model's weights inside.
 
-    The example tells the shape of a sample. With a calibration batch the program is quantised to 8-bit integers: it
-    should be some tens of real samples, from which the ranges of activations are taken.
+    The example gives the shape of a sample. With a calibration batch the program is quantised to 8-bit integers: it
+    should be a few dozen real samples, from which the ranges of activations are taken.
     """
     if batch < 1:
         raise ExportError(f"the batch size is {batch}", fix="Give a number of at least 1.")

@@ -1,8 +1,8 @@
-"""The table of forms: what each operation of a training step becomes on its way to ExecuTorch.
+"""The table of lowerings: what each operation of a training step becomes on its way to ExecuTorch.
 
 Kernels that are optimised in ExecuTorch 1.4 (mm, bmm, and elementwise operations on equal shapes) do the work; the
-naive ones (convolution, linear, addmm, pooling, reductions, comparisons, where) are left unused. Everything that is
-not in this table takes torch's own decomposition into core operations.
+naive ones (convolution, linear, addmm, pooling, reductions, comparisons, where) are not used. Operations that are not
+in this table take torch's own decomposition into core operations.
 """
 
 from collections.abc import Callable, Mapping
@@ -52,10 +52,10 @@ FORMS: Mapping[Any, Callable[..., Any]] = {
     aten.hardtanh_backward.default: arithmetic.hardtanh_backward,
     aten.leaky_relu_backward.default: arithmetic.leaky_relu_backward,
 }
-"""Operation -> its form."""
+"""Operation -> its lowering."""
 
 
 @cache
 def decompositions() -> Mapping[Any, Callable[..., Any]]:
-    """Return torch's core decompositions with our forms in their place."""
+    """Return torch's core decompositions, with ours in place of some."""
     return {**core_aten_decompositions(), **FORMS}

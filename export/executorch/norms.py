@@ -1,11 +1,11 @@
-"""Batch norm and group norm in training mode, on matrices with one row for a sample and channel.
+"""Batch norm and group norm in training mode, on matrices with one row per sample and channel.
 
 Both standardise: they subtract a mean m, multiply by r = 1 / sqrt(variance + eps), then scale by w and add b. With
 c = x - m over n entries that share their statistics, the gradient of the input is
 
     w r (g - mean(g)) - c r^2 * mean(w r g c)
 
-(Ioffe & Szegedy, "Batch Normalization", ICML 2015, section 3). Everything that is full-sized is a sum along rows or a
+(Ioffe & Szegedy, "Batch Normalization", ICML 2015, section 3). Every full-sized operation is a sum along rows or a
 product with a column; the rest is small. Layer norm and instance norm reach these, or torch's own decomposition.
 """
 
@@ -23,12 +23,12 @@ def _rows(x: Tensor) -> Tensor:
 
 
 def _of_channels(values: Tensor, count: int) -> Tensor:
-    """Spread one value a channel to a column with one for each sample and channel."""
+    """Repeat one value per channel to a column with one value for each sample and channel."""
     return values.reshape(1, -1).expand(count, -1).reshape(-1, 1)
 
 
 def _over_channels(column: Tensor, channels: int) -> Tensor:
-    """Sum a column with one value for each sample and channel to one for each channel."""
+    """Sum a column with one value for each sample and channel to one value per channel."""
     return column.reshape(-1, channels).sum(0)
 
 
@@ -42,7 +42,7 @@ def batch_norm(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Lower `aten.native_batch_norm`; running statistics are updated in place, as torch does."""
+    """Lower `aten.native_batch_norm`; running statistics are updated in place, as in torch."""
     count, channels = x.shape[:2]
     rows = _rows(x)
     size = x.numel() // channels
@@ -78,11 +78,11 @@ def batch_norm_backward(
     eps: float,
     wanted: Sequence[bool],
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """Lower `aten.native_batch_norm_backward`: gradients of the input, the weight and the bias, where wanted."""
+    """Lower `aten.native_batch_norm_backward`: gradients of the input, the weight and the bias, as wanted."""
     count, channels = x.shape[:2]
     size = x.numel() // channels
     if training:
-        assert saved_mean is not None  # the forward pass left them
+        assert saved_mean is not None  # the forward pass saved them
         assert saved_deviation is not None
         average, deviation = saved_mean, saved_deviation
     else:

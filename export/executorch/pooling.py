@@ -1,7 +1,7 @@
 """Pooling by comparing and adding shifted images.
 
 ExecuTorch's own gradient of max pooling adds into memory that it never cleared (1.4.1), and its reductions over windows
-are slow. Here a pool looks at one tap of its windows after the other, each a strided copy of the image.
+are slow. Here a pool processes one tap of its windows at a time, each a strided copy of the image.
 
 The gradient of a maximum goes to the first tap that has it, as in torch: a tap wins if it is larger than all taps
 before it and no later one is larger than it.
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 LOWEST = -3.0e38
-"""What a max pool sees outside the image. Not minus infinity: two of them have no difference."""
+"""What a max pool sees outside the image. Not minus infinity: the difference of two of them is undefined."""
 
 
 def max_pool(
@@ -40,7 +40,7 @@ def max_pool(
     dilation: Sequence[int] = (1, 1),
     ceil_mode: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Lower `aten.max_pool2d_with_indices`. There are no indices: nothing of this size can be read by mistake."""
+    """Lower `aten.max_pool2d_with_indices`. The indices are empty, so that nothing can read them by mistake."""
     best, _ = _tournament(_taps(x, _window(x, kernel, stride, padding, dilation, ceil_mode)))
     return best, torch.zeros((0,), dtype=torch.int64)
 
@@ -93,7 +93,7 @@ def _window(
     for size, k, s, p, d in zip(x.shape[2:], kernel, stride, padding, dilation, strict=True):
         room = size + 2 * p - d * (k - 1) - 1
         places = (math.ceil(room / s) if ceil_mode else room // s) + 1
-        # With ceil mode the last window must still begin inside the image or the padding before it.
+        # With ceil mode the last window must still begin inside the image or the leading padding.
         out.append(places - 1 if ceil_mode and (places - 1) * s >= size + p else places)
     return PatchWindow(_pair(kernel), _pair(out), (-padding[0], -padding[1]), _pair(stride), _pair(dilation))
 
@@ -118,7 +118,7 @@ def _taps(x: Tensor, window: PatchWindow) -> list[Tensor]:
 
 
 def _spread(shares: list[Tensor], window: PatchWindow, size: Pair) -> Tensor:
-    """Add what each tap of the windows got to the pixel it was taken from."""
+    """Add the share of each tap of the windows to the pixel that it came from."""
     reach = (math.ceil(size[0] / window.stride[0]), math.ceil(size[1] / window.stride[1]))
     count, channels = shares[0].shape[:2]
     phases: dict[Pair, Tensor] = {}
@@ -176,7 +176,7 @@ def average_pool_backward(
 
 
 def adaptive_average_pool(x: Tensor, out: Sequence[int]) -> Tensor:
-    """Lower `aten._adaptive_avg_pool2d` where all windows are alike."""
+    """Lower `aten._adaptive_avg_pool2d` if all windows have the same size."""
     return average_pool(x, _adaptive_kernel(x, out))
 
 
@@ -204,7 +204,7 @@ def _swapped_strides(x: Tensor) -> tuple[int, ...]:
 def _weights(
     x: Tensor, window: PatchWindow, padding: Sequence[int], count_include_pad: bool, divisor: int | None
 ) -> Any:
-    """Return what every sum is multiplied with: a number, or one for each place where windows reach outside."""
+    """Return the factor of every sum: a number, or one for each position where windows reach outside."""
     if divisor:
         return 1.0 / divisor
     lengths = []

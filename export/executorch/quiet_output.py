@@ -1,7 +1,7 @@
-"""Keeps what torch and ExecuTorch say to themselves away from the user's terminal.
+"""Keeps the output of torch and ExecuTorch off the user's terminal.
 
 Importing and running their exporters prints deprecation warnings and notes about missing optional parts to stderr. None
-of it is for the person who exports a model: whatever matters to them arrives as an `ExportError`.
+of it concerns the user who exports a model: whatever does is raised as an `ExportError`.
 """
 
 import contextlib
@@ -29,12 +29,12 @@ def quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _no_stderr() -> Iterator[None]:
-    """Point file descriptor 2 at nothing: the runtime logs from C++, below Python's `sys.stderr`."""
+    """Point file descriptor 2 at /dev/null: the runtime logs from C++, below Python's `sys.stderr`."""
     if sys.stderr is not None:
         sys.stderr.flush()
     try:
         kept = os.dup(2)
-    except OSError:  # there is no stderr, as in some services: then there is nothing to silence
+    except OSError:  # there is no stderr, as in some services, so nothing to silence
         yield
         return
     nothing = os.open(os.devnull, os.O_WRONLY)

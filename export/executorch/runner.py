@@ -1,4 +1,4 @@
-"""Runs ExecuTorch programs in this process: for parity checks, tests and benchmarks. Devices have their own engine."""
+"""Runs ExecuTorch programs in this process, for parity checks, tests and benchmarks. Devices have their own engine."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,19 +20,19 @@ class Runner:
     """A loaded program. Calling it runs its method `forward`."""
 
     def __init__(self, pte: bytes) -> None:
-        self._pte = pte  # the runtime keeps a pointer into these bytes: without them the process dies
+        self._pte = pte  # the runtime points into these bytes: without them the process crashes
         with quiet():
             from executorch.extension.pybindings import portable_lib
 
             self._module = portable_lib._load_for_executorch_from_buffer(pte)
 
     def __call__(self, *inputs: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
-        """Run the program on arrays, and return arrays that are the caller's own."""
+        """Run the program on arrays, and return arrays that the caller owns."""
         tensors = [torch.from_numpy(np.require(array, requirements=["C", "W"])) for array in inputs]
         return [np.array(tensor.numpy()) for tensor in self.run(tensors)]
 
     def run(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Run the program on tensors. What it returns is overwritten by the next run."""
+        """Run the program on tensors. Its outputs are overwritten by the next run."""
         try:
             with quiet():
                 found: list[torch.Tensor] = self._module.run_method("forward", tuple(tensors), clone_outputs=False)
@@ -40,7 +40,7 @@ class Runner:
             shapes = ", ".join(str(tuple(tensor.shape)) for tensor in tensors)
             raise ExportError(
                 f"the program failed on inputs of shape {shapes}: {error}",
-                fix="Give what the program was made for: its batch size, and the weights of its mask.",
+                fix="Use the program's own batch size, and the weights of its mask.",
             ) from error
         return found
 

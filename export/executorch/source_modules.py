@@ -1,7 +1,7 @@
-"""Which module of the user's model an operation comes from, for error messages.
+"""Finds the module of the user's model that an operation comes from, for error messages.
 
-A traced step is a flat list of operations and has forgotten the modules. So when something is wrong with an operation,
-the forward pass is run once more on tensors without values, watching which module asks for it.
+A traced step is a flat list of operations without modules. So when there is a problem with an operation, the forward
+pass is run once more on tensors without values, to see which module calls it.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ __all__ = ["first_line", "is_random", "refuse_random", "module_using"]
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what an exception says."""
+    """Return the first line of an exception's message."""
     text = str(error).strip()
     return text.splitlines()[0].rstrip(".") if text else type(error).__name__
 
@@ -29,7 +29,7 @@ def module_using(model: nn.Module, example: Tensor, operation: str) -> str:
     try:
         with torch.no_grad(), FakeTensorMode(allow_non_fake_inputs=True), watch:
             model(example)
-    except Exception:  # this is on the way to an error already: a second one would hide the first
+    except Exception:  # an error is being reported already: a second one would hide it
         pass
     finally:
         for handle in handles:
@@ -74,12 +74,12 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def is_random(operation: object) -> bool:
-    """Tell whether an operation draws random numbers."""
+    """Return whether an operation draws random numbers."""
     return isinstance(operation, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in operation.tags
 
 
 def refuse_random(model: nn.Module) -> None:
-    """Raise if a module drops values at random: a program has no source of random numbers that torch's could match."""
+    """Raise if a module drops values at random: a program has no random numbers that could match torch's."""
     for name, module in model.named_modules():
         dropout = getattr(module, "p", 0.0) if isinstance(module, nn.modules.dropout._DropoutNd) else 0.0
         if isinstance(module, nn.RNNBase):

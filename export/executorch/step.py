@@ -1,7 +1,7 @@
 """Traces one training step of a submodel to a flat list of operations: forward pass, loss, backward pass.
 
-Torch differentiates; the table of `export.executorch.lowering` says what each operation becomes. A frozen tensor does
-not ask for a gradient, so torch computes nothing that only its gradient would need.
+Torch differentiates; the table of `export.executorch.lowering` says what each operation becomes. A frozen tensor
+requires no gradient, so torch computes nothing that only its gradient would need.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ Results = dict[str, Tensor]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TracedStep:
-    """A traced training step, with the names of what goes in and comes out."""
+    """A traced training step, with the names of its inputs and outputs."""
 
     graph: fx.GraphModule
     examples: tuple[Tensor, ...]
@@ -49,7 +49,7 @@ def trace_step(model: nn.Module, example: Tensor, names: Sequence[str], trained:
 
     examples = tuple(inputs.values())
     try:
-        # With oneDNN off, torch takes recurrent layers apart into operations that the table knows.
+        # With oneDNN off, torch decomposes recurrent layers into operations that the table knows.
         with torch.backends.mkldnn.flags(enabled=False):
             with_views = make_fx(step, decompositions(), tracing_mode="fake", _allow_non_fake_inputs=True)(*examples)
         graph = eliminate_copies(_functional(with_views, examples))
@@ -68,7 +68,7 @@ def _results(model: nn.Module, given: Results, names: Sequence[str], trained: se
     """Compute a step: what a training program returns, by name."""
     tensors = {name: given[name].detach() for name in names}
     leaves = {name: tensor.requires_grad_() for name, tensor in tensors.items() if name in trained}
-    # A module updates its running statistics in place: let it write into copies.
+    # A module updates its running statistics in place, so let it write into copies.
     buffers = {name: tensor.clone() for name, tensor in tensors.items() if name in dict(model.named_buffers())}
     prediction = torch.func.functional_call(model, tensors | buffers, (given["x"],))
     value, correct = _LOSSES[loss](prediction, given)
@@ -86,7 +86,7 @@ def _results(model: nn.Module, given: Results, names: Sequence[str], trained: se
 
 def _cross_entropy(prediction: Tensor, given: Results) -> tuple[Tensor, Results]:
     logits = prediction * given[LABEL_MASK] if LABEL_MASK in given else prediction
-    # torch's own cross-entropy minds labels to be ignored, with comparisons that cost more than the rest of it.
+    # torch's own cross-entropy handles ignored labels, with comparisons that cost more than the rest of it.
     hit = torch.zeros_like(logits).scatter(1, given["y"].unsqueeze(1), 1.0)
     value = -(nn.functional.log_softmax(logits, 1) * hit).sum() / len(logits)
     return value, {"correct": logits.detach().argmax(1) == given["y"]}
@@ -104,13 +104,13 @@ _LOSSES: dict[Loss, Callable[[Tensor, Results], tuple[Tensor, Results]]] = {
 
 
 def _targets(model: nn.Module, example: Tensor, loss: Loss) -> Results:
-    """Return examples of what the loss needs beside the prediction."""
+    """Return examples of what the loss needs besides the prediction."""
     shape = _output_shape(model, example)
     if loss is Loss.MEAN_SQUARED_ERROR:
         return {"y": torch.zeros(shape)}
     if len(shape) != 2:
         raise ExportError(
-            f"cross-entropy needs logits of shape (batch, classes), and the model returns {tuple(shape)}",
+            f"cross-entropy needs logits of shape (batch, classes), but the model returns {tuple(shape)}",
             fix="Flatten what the model returns, or choose the mean squared error.",
         )
     targets: Results = {"y": torch.zeros(shape[0], dtype=torch.int64)}
@@ -135,7 +135,7 @@ def _output_shape(model: nn.Module, example: Tensor) -> torch.Size:
 
 
 def _functional(graph: fx.GraphModule, examples: Sequence[Tensor]) -> fx.GraphModule:
-    """Turn views and changes in place into operations that return new tensors."""
+    """Turn views and in-place changes into operations that return new tensors."""
 
     def run(*tensors: Tensor) -> Any:
         return graph(*tensors)
@@ -145,7 +145,7 @@ def _functional(graph: fx.GraphModule, examples: Sequence[Tensor]) -> fx.GraphMo
 
 
 def _changed(graph: fx.GraphModule, names: Sequence[str]) -> tuple[str, ...]:
-    """Drop outputs that are inputs handed through: running statistics that the model does not update."""
+    """Drop outputs that are unchanged inputs: running statistics that the model does not update."""
     end = next(node for node in graph.graph.nodes if node.op == "output")
     results = list(end.args[0])
     kept = [(name, node) for name, node in zip(names, results, strict=True) if node.op != "placeholder"]

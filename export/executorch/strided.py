@@ -1,8 +1,8 @@
-"""Moving numbers about: the one copy that everything else is built on.
+"""The strided copy that everything else is built on.
 
-ExecuTorch's kernels for permute, slice, expand, flip and unfold work out the coordinates of every element. The kernel
-of `as_strided_copy` runs a tight loop along the last axis instead, and is 5 to 15 times faster. So patches,
-permutations, slices and interleavings are all written as one strided copy of a contiguous tensor.
+ExecuTorch's kernels for permute, slice, expand, flip and unfold compute the coordinates of every element. The kernel of
+`as_strided_copy` runs a tight loop along the last axis instead, and is 5 to 15 times faster. So patches, permutations,
+slices and interleavings are all written as one strided copy of a contiguous tensor.
 """
 
 import math
@@ -17,7 +17,7 @@ __all__ = ["Pair", "PatchWindow", "contiguous_strides", "interleaved", "patches"
 aten = torch.ops.aten
 
 Pair = tuple[int, int]
-"""A number for the height and one for the width."""
+"""One number for the height and one for the width."""
 
 
 def strided(x: Tensor, shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> Tensor:
@@ -40,24 +40,25 @@ def swapped(x: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class PatchWindow:
-    """Where patches lie on an image: patch (p, q) has its tap (i, j) at start + stride * (p, q) + dilation * (i, j)."""
+    """Positions of patches on an image: patch (p, q) has its tap (i, j) at start + stride * (p, q) + dilation *
+    (i, j)."""
 
     kernel: Pair
     out: Pair
     start: Pair
-    """The first patch begins here. It may be before the image, and the last patch may end behind it."""
+    """Where the first patch begins. It may be before the image, and the last patch may end after it."""
     stride: Pair = (1, 1)
     dilation: Pair = (1, 1)
 
     def margins(self, axis: int, size: int) -> Pair:
-        """Return how far the patches reach beyond an image of this size, before it and behind it."""
+        """Return how far the patches reach beyond an image of this size, before and after it."""
         begin = self.start[axis] + (self.out[axis] - 1) * self.stride[axis]
         last = begin + (self.kernel[axis] - 1) * self.dilation[axis]
         return max(0, -self.start[axis]), max(0, last - size + 1)
 
 
 def patches(x: Tensor, window: PatchWindow, *, groups: int | None = None, fill: float = 0.0) -> Tensor:
-    """Return the patches of N x C x H x W images: channels, kernel, N, out. What lies outside an image is `fill`.
+    """Return the patches of N x C x H x W images: channels, kernel, N, out. Positions outside an image are `fill`.
 
     With `groups` the channels are divided and the taps come first within a group: groups, kernel, C/groups, N, out.
     """
@@ -81,7 +82,7 @@ def patches(x: Tensor, window: PatchWindow, *, groups: int | None = None, fill: 
 
 
 def interleaved(phases: Sequence[Tensor], stride: Pair, size: Pair) -> Tensor:
-    """Weave images together: N x C x size from `stride[0] * stride[1]` images of shape C x N x h x w.
+    """Interleave images: N x C x size from `stride[0] * stride[1]` images of shape C x N x h x w.
 
     Pixel (y, x) comes from pixel (y // stride, x // stride) of phase (y % stride, x % stride).
     """

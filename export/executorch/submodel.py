@@ -1,7 +1,7 @@
 """A submodel as a torch module: the model's own code with the kept channels of its weights.
 
-ExecuTorch programs have static shapes, so each mask gets a program of its own, and torch must see the model at the
-mask's widths. Most modules take their widths from their weights. Those that keep them as numbers are told here.
+ExecuTorch programs have static shapes, so each mask gets its own program, and torch must see the model at the mask's
+widths. Most modules take their widths from their weights. Those that store them as numbers are updated here.
 """
 
 import copy
@@ -17,9 +17,9 @@ __all__ = ["submodel"]
 
 
 def submodel(model: nn.Module, mask: Mask, weights: Weights | None = None) -> nn.Module:
-    """Return a copy of a model that has the mask's widths, and the kept part of the weights.
+    """Return a copy of a model with the mask's widths and the kept channels of the weights.
 
-    Without weights its parameters have shapes but no values, which is all that tracing needs. The model is not changed.
+    Without weights its parameters have shapes but no values, which is enough for tracing. The model is not changed.
     """
     stored = dict(model.named_parameters()) | dict(model.named_buffers())
     missing = [name for name in mask.graph.tensor if name not in stored]
@@ -32,7 +32,7 @@ def submodel(model: nn.Module, mask: Mask, weights: Weights | None = None) -> nn
         part = {name: torch.empty(shape, dtype=stored[name].dtype) for name, shape in mask.shapes.items()}
     else:
         part = {name: torch.from_numpy(array) for name, array in gather(mask, weights).items()}
-    # deepcopy takes what the memo has instead of copying it: so a large model is never copied whole.
+    # deepcopy reuses what is in the memo, so a large model is never copied whole.
     memo = {id(stored[name]): _like(stored[name], tensor) for name, tensor in part.items()}
     small = copy.deepcopy(model, memo)
     for module in small.modules():
@@ -49,7 +49,7 @@ def _like(old: Tensor, new: Tensor) -> Tensor:
 def _convolution(module: nn.Module) -> None:
     assert isinstance(module, nn.modules.conv._ConvNd)
     first, second = module.weight.shape[:2]
-    if module.groups == module.in_channels == module.out_channels:  # depthwise: a group for each channel that is left
+    if module.groups == module.in_channels == module.out_channels:  # depthwise: a group for each remaining channel
         module.groups = first
     outside = second * module.groups
     module.in_channels, module.out_channels = (first, outside) if module.transposed else (outside, first)
@@ -100,4 +100,4 @@ _RESIZE: Mapping[type[nn.Module], Callable[[nn.Module], None]] = {
     nn.LayerNorm: _layer_norm,
     nn.RNNBase: _recurrent,
 }
-"""Modules that keep their widths as numbers, and how to read the numbers off their weights."""
+"""Modules that store their widths as numbers, and how to read the numbers off their weights."""

@@ -1,6 +1,6 @@
-"""The one place that calls ExecuTorch's exporter: from a graph of torch operations to the bytes of a program.
+"""The only file that calls ExecuTorch's exporter: from a graph of torch operations to the bytes of a program.
 
-ExecuTorch is imported inside functions: that takes seconds, prints to stderr, and is not needed to import this room.
+ExecuTorch is imported inside functions: that takes seconds, prints to stderr, and is not needed to import this package.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ def compile_portable(graph: fx.GraphModule, examples: Sequence[Tensor], find_mod
 
 
 def compile_delegated(model: nn.Module, examples: Sequence[Tensor], find_module: FindModule) -> bytes:
-    """Compile a model for XNNPACK; what XNNPACK cannot do is left to ExecuTorch's own kernels."""
+    """Compile a model for XNNPACK; ExecuTorch's own kernels run what XNNPACK does not support."""
 
     def build() -> Any:
         from executorch.backends.xnnpack.partition.xnnpack_partitioner import (
@@ -46,7 +46,7 @@ def compile_delegated(model: nn.Module, examples: Sequence[Tensor], find_module:
 
 
 def quantised(model: nn.Module, calibration: Tensor, sample: Tensor) -> nn.Module:
-    """Return a model whose convolutions and linear layers work on 8-bit integers, as XNNPACK wants them.
+    """Return a model whose convolutions and linear layers use 8-bit integers, as XNNPACK expects them.
 
     The model is for batches of the size of `sample`; ranges of activations are those seen on the calibration samples.
     """
@@ -83,13 +83,13 @@ def _compiled(build: Callable[[], Any], find_module: FindModule) -> bytes:
         except Exception as error:
             raise ExportError(
                 f"ExecuTorch cannot compile the model: {first_line(error)}",
-                fix="Export it to ONNX instead, or replace the module that does what the message says.",
+                fix="Export it to ONNX instead, or replace the module that the message describes.",
             ) from error
     if program is None:
         assert missing is not None
         raise ExportError(
             f"ExecuTorch has no kernel for the operation {missing} in {find_module(missing)}",
-            fix="Replace that module by one with common operations, or export the model to ONNX.",
+            fix="Replace that module with one that uses common operations, or export the model to ONNX.",
         )
     return program
 
@@ -97,12 +97,12 @@ def _compiled(build: Callable[[], Any], find_module: FindModule) -> bytes:
 def _config() -> Any:
     from executorch.exir import EdgeCompileConfig
 
-    # The check allows core operations alone, and refuses `as_strided_copy`, which has a kernel. We check for kernels.
+    # Its check allows only core operations and refuses `as_strided_copy`, which has a kernel. We check for kernels.
     return EdgeCompileConfig(_check_ir_validity=False)
 
 
 def _without_kernel(graph: fx.Graph) -> str | None:
-    """Return the first operation of a graph that the runtime has no kernel for."""
+    """Return the first operation of a graph for which the runtime has no kernel."""
     from executorch.exir.operator.convert import to_out_variant
     from executorch.extension.pybindings import portable_lib
 
@@ -113,7 +113,7 @@ def _without_kernel(graph: fx.Graph) -> str | None:
             continue
         try:
             wanted = to_out_variant(operation)[0].name()
-        except RuntimeError:  # it has no form that writes into given memory
+        except RuntimeError:  # it has no out variant
             return str(operation)
         if wanted not in kernels:
             return str(operation)

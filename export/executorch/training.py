@@ -1,8 +1,8 @@
 """The training program of one mask: batch and weights in, loss, correctness and gradients out.
 
-    inputs    x, y, label_mask (masked cross-entropy alone), then every tensor of the model in the model's order, in the
+    inputs    x, y, label_mask (masked cross-entropy only), then every tensor of the model in the model's order, in the
               shape that the mask gives it
-    outputs   loss; correct, one flag a sample (cross-entropy alone); grad:<tensor> for the trained tensors, in the
+    outputs   loss; correct, one flag per sample (cross-entropy only); grad:<tensor> for the trained tensors, in the
               model's order; new:<statistic> for the running statistics that a step updates
 
 The names are those of the ONNX training graph. Shapes and the batch size are static: a program serves one mask.
@@ -27,22 +27,22 @@ __all__ = ["TrainingProgram", "training_program"]
 
 @dataclass(frozen=True, slots=True)
 class TrainingProgram:
-    """An ExecuTorch program that computes one step of training, and what its method `forward` takes and returns."""
+    """An ExecuTorch program that computes one training step, and the inputs and outputs of its method `forward`."""
 
     pte: bytes
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     batch: int
-    """How many samples x and y must have."""
+    """The number of samples that x and y must have."""
     mask: Digest
-    """The mask it was made for."""
+    """The mask that it was compiled for."""
 
 
 def training_program(model: nn.Module, example: Tensor, mask: Mask, loss: Loss = Loss.CROSS_ENTROPY) -> TrainingProgram:
-    """Compile the training step of a mask's submodel; the example batch tells the shape of x.
+    """Compile the training step of a mask's submodel; the example batch gives the shape of x.
 
-    The mask is one of the graph that `export.describe_graph` makes of the model. The weights are inputs, so the program
-    holds none, and does not depend on which channels the mask keeps, only on how many.
+    The mask must belong to the graph that `export.describe_graph` builds from the model. The weights are inputs, so the
+    program holds none, and depends only on how many channels the mask keeps, not on which.
     """
     small = submodel(model, mask).train()
     refuse_random(small)

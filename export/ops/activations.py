@@ -1,4 +1,4 @@
-"""Elementwise activations, each with its derivative written with what its forward pass made already.
+"""Elementwise activations, each with a derivative that reuses results of its forward pass.
 
 Measured on onnxruntime, one thread, 32 x 32 x 28 x 28 numbers, the gradient of ReLU:
 
@@ -21,7 +21,7 @@ from export.trace import Trace, Value
 __all__ = ["OPERATIONS", "relu"]
 
 Slope = Callable[[], str]
-"""Emits the derivative of the output by the input."""
+"""Emits the derivative of the output with respect to the input."""
 
 STEEP = 3.4e38
 
@@ -180,7 +180,7 @@ def softplus(t: Trace, x: Value, beta: float = 1.0, threshold: float = 20.0) -> 
     """log(1 + exp(beta * x)) / beta; x itself where beta * x is above the threshold."""
     inner = _scaled(t, x.name, beta)
     name = _scaled(t, t.emit.one("Softplus", inner), 1 / beta)
-    if threshold >= 17:  # from there on the two branches are the same float32
+    if threshold >= 17:  # from there on both branches give the same float32
         return _elementwise(t, x, name, lambda: t.emit.one("Sigmoid", inner))
     above = t.emit.one("Greater", inner, t.emit.constant(threshold))
     name = t.emit.one("Where", above, x.name, name)
@@ -221,9 +221,7 @@ def log_softmax(t: Trace, x: Value, dim: int, dtype: object = None) -> Value:
 
 def _only_float32(dtype: object) -> None:
     if dtype is not None and str(dtype) != "torch.float32":
-        raise ExportError(
-            f"a softmax in {dtype} is not supported", fix="Leave its dtype out: it is computed in float32."
-        )
+        raise ExportError(f"a softmax in {dtype} is not supported", fix="Omit its dtype: it is computed in float32.")
 
 
 ACTIVATIONS: dict[str, Callable[..., Value]] = {

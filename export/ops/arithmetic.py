@@ -1,6 +1,6 @@
-"""Sums, products and other functions entry by entry, with broadcasting; and what chooses between entries.
+"""Elementwise sums, products and other functions, with broadcasting; comparisons and choices.
 
-Numbers that a model computes from its sizes in Python are constants here: torch.export gives them as numbers.
+Numbers that a model computes from its sizes in Python are constants here: torch.export passes them as numbers.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ _ONNX = {"bool": 9, "int64": 7, "float32": 1}
 
 
 def broadcast(t: Trace, *operands: Value) -> tuple[list[Value], tuple[Axis, ...]]:
-    """Let the axes of values agree where neither is broadcast; return the values, and the axes of the result."""
+    """Make the axes of values agree where neither is broadcast; return the values, and the axes of the result."""
     rank = max(len(value.axes) for value in operands)
     aligned = [((),) * (rank - len(value.axes)) + value.axes for value in operands]
     result: list[Axis] = []
@@ -31,7 +31,7 @@ def broadcast(t: Trace, *operands: Value) -> tuple[list[Value], tuple[Axis, ...]
         for axis in long[1:]:
             unify(long[0], axis)
         result.append(long[0] if long else ())
-    # A constant is stored at length 1; it has to be whole where nothing else gives the result its length.
+    # A constant is stored at length 1; expand it if no other operand gives the result its length.
     stored = [axes for value, axes in zip(operands, aligned, strict=True) if not isinstance(value, BroadcastConstant)]
     for place, axis in enumerate(result):
         if axis_size(axis) != 1 and all(axis_size(axes[place]) == 1 for axes in stored):
@@ -40,7 +40,7 @@ def broadcast(t: Trace, *operands: Value) -> tuple[list[Value], tuple[Axis, ...]
 
 
 def reduced(t: Trace, grad: str, axes: Sequence[Axis], value: Value) -> str:
-    """Return the gradient of a value that was broadcast: summed over what it was repeated along."""
+    """Return the gradient of a value that was broadcast: summed over the axes along which it was repeated."""
     extra = len(axes) - len(value.axes)
     sizes = (1,) * extra + value.shape
     repeated = [place for place, axis in enumerate(axes) if sizes[place] == 1 and axis_size(axis) != 1]
@@ -50,7 +50,7 @@ def reduced(t: Trace, grad: str, axes: Sequence[Axis], value: Value) -> str:
 
 
 def entries_of_a_sample(t: Trace, axes: Sequence[Axis]) -> int:
-    """Return how many entries some axes have for one sample."""
+    """Return the number of entries of some axes for one sample."""
     count = 1
     for axis in axes:
         count *= axis_size(axis)
@@ -58,7 +58,7 @@ def entries_of_a_sample(t: Trace, axes: Sequence[Axis]) -> int:
 
 
 def _value(t: Trace, number: Value | Number, like: str) -> Value:
-    """Return a number as a value. A fraction makes whole numbers beside it fractions, as in torch."""
+    """Return a number as a value. As in torch, a fraction turns whole numbers beside it into fractions."""
     if isinstance(number, Value):
         return number
     whole_number = "int64" if like == "bool" and not isinstance(number, bool) else like
@@ -80,7 +80,7 @@ def _promoted(t: Trace, values: Sequence[Value]) -> list[Value]:
 
 
 Derivative = Callable[[Trace, str, str, str, str], tuple[str, str]]
-"""Gradient of the output, names of both operands and the output, to the gradients of the operands."""
+"""Takes the output's gradient and the names of both operands and the output; returns the operands' gradients."""
 
 
 def _binary(t: Trace, kind: str, x: Value | Number, other: Value | Number, derivative: Derivative, uses: bool) -> Value:
@@ -102,7 +102,7 @@ def _binary(t: Trace, kind: str, x: Value | Number, other: Value | Number, deriv
 
 
 def _note(t: Trace, out: Value, left: Value, right: Value, uses: bool) -> None:
-    """Note parameters that are added or multiplied by themselves, outside of any layer of torch."""
+    """Record parameters that are added or multiplied directly, outside any layer of torch."""
     for value, other in ((left, right), (right, left)):
         if value.parameter is not None and value.trains:
             size = entries_of_a_sample(t, value.axes)
@@ -188,7 +188,7 @@ def _compared(kind: str, negated: bool = False) -> Callable[..., Value]:
 
 
 def elementwise(t: Trace, x: Value, name: str, derivative: Callable[[str], str]) -> Value:
-    """Return a function of every entry; `derivative` takes the gradient of the output to that of x."""
+    """Return a function of every entry; `derivative` maps the gradient of the output to that of x."""
     out = t.value(name, x.axes, x)
 
     def backward(gradients: Sequence[str | None]) -> None:
@@ -238,7 +238,7 @@ def rsqrt(t: Trace, x: Value) -> Value:
 
 
 def clamp(t: Trace, x: Value, low: Number | None = None, high: Number | None = None) -> Value:
-    """Entries moved into a range; the gradient passes inside of it, its ends included."""
+    """Entries limited to a range; the gradient passes inside it, including its ends."""
     limits = [t.emit.constant(float(limit)) if limit is not None else "" for limit in (low, high)]
     name = t.emit.one("Clip", x.name, *limits)
 
@@ -250,7 +250,7 @@ def clamp(t: Trace, x: Value, low: Number | None = None, high: Number | None = N
 
 
 def negated_flags(t: Trace, x: Value) -> Value:
-    """Flags turned around."""
+    """Flags negated."""
     return Value(t.emit.one("Not", x.name), x.axes, "bool")
 
 
@@ -280,12 +280,12 @@ def where(t: Trace, condition: Value, x: Value | Number, other: Value | Number) 
 
 @accepts_broadcast
 def masked_fill(t: Trace, x: Value, mask: Value, value: Value | Number) -> Value:
-    """x, but another number where the mask holds."""
+    """x, with another number where the mask holds."""
     return where(t, mask, float(value) if not isinstance(value, Value) else value, x)
 
 
 def _named(**families: tuple[Callable[..., Any], Sequence[str]]) -> dict[str, Callable[..., Any]]:
-    """Return operations by name, the variants that write in place among them."""
+    """Return operations by name, including the in-place variants."""
     return {
         f"aten.{name}{suffix}.{overload}": operation
         for name, (operation, overloads) in families.items()

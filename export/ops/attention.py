@@ -1,4 +1,4 @@
-"""Scaled dot-product attention, made of products and a softmax whose gradients are known.
+"""Scaled dot-product attention, built from products and a softmax with known gradients.
 
 The width of a head may be cut, the same in every head; the number of heads is constant. As in PyTorch, scores are
 divided by the square root of the width that the heads have when the graph runs, unless a scale is given.

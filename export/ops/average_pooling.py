@@ -2,7 +2,7 @@
 
 All averages of windows are linear and separable, so one form serves strides, padding, uneven edges and adaptive sizes,
 forward and backward. Measured on onnxruntime, one thread: it takes 0.5 of the AveragePool kernel at 28 x 28, as much at
-112 x 112, 1.5 at 224 x 224; with overlapping windows 0.15 to 0.3. Where equal windows lie side by side, the gradient is
+112 x 112, 1.5 at 224 x 224; with overlapping windows 0.15 to 0.3. If equal windows lie side by side, the gradient is a
 Resize to the input's size, 0.35 of the products.
 """
 
@@ -52,7 +52,7 @@ def _avg_pool(dimensions: int) -> Callable[..., Value]:
 
 def _adaptive_avg_pool(dimensions: int) -> Callable[..., Value]:
     def adaptive_avg_pool(t: Trace, x: Value, sizes: Sequence[int]) -> Value:
-        """The mean of as many windows as asked for."""
+        """The mean of the requested number of windows."""
         check_rank(x, dimensions)
         if all(size == 1 for size in sizes):
             return mean(t, x, list(range(2, 2 + dimensions)), keepdim=True)
@@ -66,7 +66,7 @@ def _adaptive_avg_pool(dimensions: int) -> Callable[..., Value]:
 
 
 def _matrix(size: int, ranges: Sequence[tuple[int, int]], divisors: Sequence[int]) -> Matrix:
-    """Return what a line of entries is multiplied with to give the means of ranges of it."""
+    """Return the matrix that maps a line of entries to the means of ranges of it."""
     matrix = np.zeros((size, len(ranges)), np.float32)
     for place, ((begin, end), divisor) in enumerate(zip(ranges, divisors, strict=True)):
         matrix[begin:end, place] = 1 / divisor

@@ -1,7 +1,7 @@
-"""Batch norm and instance norm: every channel by its statistics in the batch, in each sample, or by running ones.
+"""Batch norm and instance norm: standardise every channel by statistics of the batch, of each sample, or running ones.
 
 In training the new running statistics go to `trace.statistics`. Instance norm is batch norm on a view in which every
-channel of every sample is a channel of its own. The forms are those of `per_channel`.
+channel of every sample is its own channel. It uses the forms of `per_channel`.
 """
 
 import math
@@ -14,7 +14,7 @@ from onnx import TensorProto
 from export.axes import unify
 from export.constants import accepts_broadcast
 from export.ops.arithmetic import add
-from export.ops.per_channel import filled, passed_back, standardise, totals
+from export.ops.per_channel import filled, gradient_sums, standardise, standardise_gradient
 from export.trace import Trace, Value
 
 __all__ = ["OPERATIONS"]
@@ -22,7 +22,7 @@ __all__ = ["OPERATIONS"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Norm:
-    """What both norms are given."""
+    """The arguments of both norms."""
 
     x: Value
     weight: Value | None
@@ -38,7 +38,7 @@ class _Norm:
         return {value: count for value, count in stored.items() if value is not None}
 
     def scale_and_shift(self, t: Trace) -> tuple[str, str]:
-        """Return one number for every channel each, ones and zeros where the norm has no parameters."""
+        """Return a scale and a shift for every channel, ones and zeros if the norm has no parameters."""
         shape = t.emit.one("Shape", self.x.name, start=1, end=2)
         scale = filled(t, shape, 1.0) if self.weight is None else self.weight.name
         return scale, filled(t, shape, 0.0) if self.bias is None else self.bias.name
@@ -66,7 +66,7 @@ def batch_norm(
     eps: float,
     _cudnn: bool = False,
 ) -> Value:
-    """Standardise every channel over the batch; outside of training, by the running statistics."""
+    """Standardise every channel over the batch; outside training, by the running statistics."""
     norm = _given(x, weight, bias, running_mean, running_var, eps)
     if not training and running_mean is not None and running_var is not None:
         return _by_running_statistics(t, norm, running_mean, running_var)
@@ -75,17 +75,17 @@ def batch_norm(
     name, mean, variance = standardise(t, x.name, scale, shift, eps)
     if training:
         count = t.emit.one("Div", t.emit.one("Size", x.name), t.emit.one("Shape", x.name, start=1, end=2))
-        _remember(t, running_mean, mean, momentum)
-        _remember(t, running_var, _unbiased(t, variance, count), momentum)
+        _update_running(t, running_mean, mean, momentum)
+        _update_running(t, running_var, _unbiased(t, variance, count), momentum)
     out = norm.finish(t, name)
 
     def backward(gradients: Sequence[str | None]) -> None:
         assert gradients[0] is not None
-        sums = totals(t, gradients[0], x.name, mean, rank)
+        sums = gradient_sums(t, gradients[0], x.name, mean, rank)
         norm.add_gradients(t, _over_deviation(t, sums[1], variance, eps), sums[0])
         if x.trains:
             statistics = (mean, variance)
-            t.add_gradient(x, passed_back(t, gradients[0], x.name, scale, statistics, sums, eps, rank))
+            t.add_gradient(x, standardise_gradient(t, gradients[0], x.name, scale, statistics, sums, eps, rank))
 
     t.backward(out, backward)
     return out
@@ -103,7 +103,7 @@ def instance_norm(
     eps: float,
     _cudnn: bool = False,
 ) -> Value:
-    """Standardise every channel of every sample; outside of training, by the running statistics if there are any."""
+    """Standardise every channel of every sample; outside training, by the running statistics if there are any."""
     norm = _given(x, weight, bias, running_mean, running_var, eps)
     if not use_input_stats and running_mean is not None and running_var is not None:
         return _by_running_statistics(t, norm, running_mean, running_var)
@@ -114,18 +114,18 @@ def instance_norm(
     scale, shift = (_repeated(t, vector, grid) for vector in norm.scale_and_shift(t))
     name, mean, variance = standardise(t, flat, scale, shift, eps)
     if use_input_stats:
-        _remember(t, running_mean, _over_samples(t, "ReduceMean", mean, grid), momentum)
+        _update_running(t, running_mean, _over_samples(t, "ReduceMean", mean, grid), momentum)
         unbiased = _unbiased(t, variance, t.emit.integers(positions))
-        _remember(t, running_var, _over_samples(t, "ReduceMean", unbiased, grid), momentum)
+        _update_running(t, running_var, _over_samples(t, "ReduceMean", unbiased, grid), momentum)
     out = norm.finish(t, t.emit.one("Reshape", name, whole))
 
     def backward(gradients: Sequence[str | None]) -> None:
         grad = t.emit.one("Reshape", str(gradients[0]), rows)
-        sums = totals(t, grad, flat, mean, rank=3)
+        sums = gradient_sums(t, grad, flat, mean, rank=3)
         slope = _over_deviation(t, sums[1], variance, eps)
         norm.add_gradients(t, *(_over_samples(t, "ReduceSum", part, grid) for part in (slope, sums[0])))
         if x.trains:
-            passed = passed_back(t, grad, flat, scale, (mean, variance), sums, eps, rank=3)
+            passed = standardise_gradient(t, grad, flat, scale, (mean, variance), sums, eps, rank=3)
             t.add_gradient(x, t.emit.one("Reshape", passed, whole))
 
     t.backward(out, backward)
@@ -134,7 +134,7 @@ def instance_norm(
 
 @accepts_broadcast
 def add_in_place(t: Trace, x: Value, other: Value | float, alpha: float = 1) -> Value:
-    """Count a batch, if x is a buffer of whole numbers: its new value is a statistic. Else add as elsewhere."""
+    """Count a batch if x is an integer buffer, whose new value is a statistic. Otherwise add as usual."""
     if x.parameter is None or x.dtype != "int64" or isinstance(other, Value):
         return add(t, x, other, alpha)
     before = t.statistics.get(x.parameter, x).name
@@ -159,7 +159,7 @@ def _by_running_statistics(t: Trace, norm: _Norm, mean: Value, variance: Value) 
 
     def backward(gradients: Sequence[str | None]) -> None:
         assert gradients[0] is not None
-        total, aligned = totals(t, gradients[0], norm.x.name, mean.name, len(norm.x.axes))
+        total, aligned = gradient_sums(t, gradients[0], norm.x.name, mean.name, len(norm.x.axes))
         norm.add_gradients(t, _over_deviation(t, aligned, variance.name, norm.eps), total)
         if norm.x.trains:
             zero = filled(t, t.emit.one("Shape", scale), 0.0)
@@ -170,8 +170,8 @@ def _by_running_statistics(t: Trace, norm: _Norm, mean: Value, variance: Value) 
     return out
 
 
-def _remember(t: Trace, buffer: Value | None, seen: str, momentum: float) -> None:
-    """Move a running statistic towards what was seen."""
+def _update_running(t: Trace, buffer: Value | None, seen: str, momentum: float) -> None:
+    """Move a running statistic towards the observed one."""
     if buffer is None or buffer.parameter is None:
         return
     before = t.statistics.get(buffer.parameter, buffer).name
@@ -181,7 +181,7 @@ def _remember(t: Trace, buffer: Value | None, seen: str, momentum: float) -> Non
 
 
 def _unbiased(t: Trace, variance: str, count: str) -> str:
-    """Return variance * n / (n - 1), as PyTorch remembers it."""
+    """Return variance * n / (n - 1), which PyTorch stores."""
     number = t.emit.one("Cast", count, to=TensorProto.FLOAT)
     fewer = t.emit.one("Sub", number, t.emit.constant(1.0))
     return t.emit.one("Mul", variance, t.emit.one("Div", number, fewer))
@@ -192,12 +192,12 @@ def _over_deviation(t: Trace, aligned: str, variance: str, eps: float) -> str:
 
 
 def _repeated(t: Trace, vector: str, grid: str) -> str:
-    """Return a vector over channels once for every sample."""
+    """Repeat a vector over channels for every sample."""
     return t.emit.one("Reshape", t.emit.one("Expand", vector, grid), t.emit.integers(-1))
 
 
 def _over_samples(t: Trace, kind: str, flat: str, grid: str) -> str:
-    """Reduce what every channel of every sample has to one number a channel."""
+    """Reduce one number per channel and sample to one number per channel."""
     return t.emit.one(kind, t.emit.one("Reshape", flat, grid), t.emit.integers(0), keepdims=0)
 
 

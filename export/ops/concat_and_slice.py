@@ -1,6 +1,6 @@
-"""Several tensors as one, and parts of a tensor: concatenations, stacks, slices, splits.
+"""Concatenations, stacks, slices and splits.
 
-Each is undone in the backward pass by its opposite: a slice by padding, a concatenation by splitting. Cutting through
+The backward pass undoes each by its opposite: a slice by padding, a concatenation by splitting. Cutting through
 channels makes them constant; taking whole parts of a concatenation or of a stack does not.
 """
 
@@ -20,8 +20,8 @@ __all__ = ["OPERATIONS", "cat", "select", "stack"]
 
 @accepts_broadcast
 def cat(t: Trace, values: Sequence[Value], dim: int = 0) -> Value:
-    """Tensors one after the other along an axis."""
-    values = [value for value in values if value.shape != (0,)]  # torch skips these, whatever the others are
+    """Tensors concatenated along an axis."""
+    values = [value for value in values if value.shape != (0,)]  # torch skips empty tensors, whatever the others are
     dim %= len(values[0].axes)
     for value in values[1:]:
         for place, axis in enumerate(value.axes):
@@ -48,7 +48,7 @@ def cat(t: Trace, values: Sequence[Value], dim: int = 0) -> Value:
 
 @accepts_broadcast
 def stack(t: Trace, values: Sequence[Value], dim: int = 0) -> Value:
-    """Tensors beside each other along a new axis."""
+    """Tensors stacked along a new axis."""
     for value in values[1:]:
         for one, other in zip(values[0].axes, value.axes, strict=True):
             unify(one, other)
@@ -73,8 +73,8 @@ def slice_between(t: Trace, x: Value, dim: int, start: int, end: int) -> Value:
         return x
     refuse_batch(x.axes[dim], "sliced")
     if start >= end:
-        raise ExportError(f"the slice from {start} to {end} is empty", fix="Leave it out of the model.")
-    # In this order: the last ones may make constant what the first would have named as channels.
+        raise ExportError(f"the slice from {start} to {end} is empty", fix="Remove it from the model.")
+    # In this order: a later segment may make constant what an earlier one would have used as channels.
     before, taken, after = (segment(x.axes[dim], *at) for at in ((0, start), (start, end), (end, x.shape[dim])))
     first, last = t.size(before), t.size((ConcatFactor((before, taken)),))
     axes = [*x.axes[:dim], taken, *x.axes[dim + 1 :]]
@@ -90,7 +90,7 @@ def slice_between(t: Trace, x: Value, dim: int, start: int, end: int) -> Value:
 def _strided(t: Trace, x: Value, dim: int, taken: range) -> Value:
     refuse_batch(x.axes[dim], "sliced")
     if not len(taken):
-        raise ExportError("the slice is empty", fix="Leave it out of the model.")
+        raise ExportError("the slice is empty", fix="Remove it from the model.")
     freeze(x.axes[dim])
     axes = [*x.axes[:dim], (ConstantFactor(len(taken)),), *x.axes[dim + 1 :]]
     indices = t.emit.integers(*taken)
@@ -107,13 +107,13 @@ def _strided(t: Trace, x: Value, dim: int, taken: range) -> Value:
 
 
 def select(t: Trace, x: Value, dim: int, index: int) -> Value:
-    """One entry along an axis, which is gone."""
+    """One entry along an axis, which is removed."""
     dim, index = dim % len(x.axes), index % x.shape[dim]
     return squeeze(t, slice_between(t, x, dim, index, index + 1), dim)
 
 
 def narrow(t: Trace, x: Value, dim: int, start: int, length: int) -> Value:
-    """So many entries from an index on."""
+    """`length` entries from an index on."""
     dim %= len(x.axes)
     start %= x.shape[dim]
     return slice_between(t, x, dim, start, start + length)
@@ -147,18 +147,18 @@ def split_by(t: Trace, x: Value, sizes: int | Sequence[int], dim: int = 0) -> tu
 
 
 def chunk(t: Trace, x: Value, chunks: int, dim: int = 0) -> tuple[Value, ...]:
-    """As many parts as asked for, the last one maybe shorter."""
+    """The requested number of parts; the last one may be shorter."""
     return split_by(t, x, -(-x.shape[dim] // chunks), dim)
 
 
 def unbind(t: Trace, x: Value, dim: int = 0) -> tuple[Value, ...]:
-    """All entries along an axis, which is gone."""
+    """All entries along an axis, which is removed."""
     dim %= len(x.axes)
     return tuple(squeeze(t, part, dim) for part in split_by(t, x, 1, dim))
 
 
 def getitem(_t: Trace, values: Sequence[Value], index: int) -> Value:
-    """One of the outputs of an operation that has several."""
+    """One output of an operation that has several."""
     return values[index]
 
 

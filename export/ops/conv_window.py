@@ -1,4 +1,4 @@
-"""The geometry of a convolution in two dimensions, and the pieces that its gradients are made of."""
+"""The geometry of a convolution in two dimensions, and the building blocks of its gradients."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -41,14 +41,14 @@ class ConvWindow:
 
     @property
     def output_padding(self) -> list[int]:
-        """What a transposed convolution must add at the end to give the input's size back."""
+        """What a transposed convolution must add at the end to restore the input's size."""
         spans = [d * (k - 1) + 1 for d, k in zip(self.dilation, self.kernel, strict=True)]
         sizes = zip(self.inside, self.padding, spans, self.stride, strict=True)
         return [(size + 2 * pad - span) % step for size, pad, span, step in sizes]
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether every output position reads exactly the input position it stands on."""
+        """Whether every output position reads exactly its own input position."""
         return self.kernel == self.stride == (1, 1) and self.padding == (0, 0)
 
     def attributes(self, **more: Any) -> dict[str, Any]:
@@ -71,7 +71,9 @@ def window_of(
 ) -> ConvWindow:
     """Return the window of a convolution's arguments."""
     if len(x.shape) != 4:
-        raise ExportError(f"a convolution of shape {x.shape} is not one of a batch of images", fix="Give batches.")
+        raise ExportError(
+            f"the input of a convolution has shape {x.shape} and is not a batch of images", fix="Give batches."
+        )
     height, width = weight.shape[2:]
     if isinstance(padding, str):
         padding = _named_padding(padding, (height, width), pair(dilation))
@@ -84,7 +86,7 @@ def _named_padding(name: str, kernel: tuple[int, int], dilation: tuple[int, int]
     both = [step * (taps - 1) for step, taps in zip(dilation, kernel, strict=True)]
     if any(total % 2 for total in both):
         raise ExportError(
-            f"padding 'same' is uneven for a kernel of {kernel}", fix="Use an odd kernel, or pad by a layer of its own."
+            f"padding 'same' is uneven for a kernel of {kernel}", fix="Use an odd kernel, or pad in a separate layer."
         )
     return both[0] // 2, both[1] // 2
 
@@ -106,7 +108,7 @@ def transposed_window(
 
 
 def pair(numbers: Sequence[int]) -> tuple[int, int]:
-    """Return two numbers, of which one may stand for both."""
+    """Return two numbers; one may stand for both."""
     first, second = (*numbers, *numbers)[:2]
     return first, second
 

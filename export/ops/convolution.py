@@ -1,4 +1,4 @@
-"""Convolutions in two dimensions, with the form of each gradient chosen by shape.
+"""Convolutions in two dimensions; the form of each gradient depends on the shape.
 
     gradient of the input     a transposed convolution; a matrix product for 1 x 1 kernels
     gradient of the weight    1 x 1: one matrix product
@@ -7,7 +7,7 @@
     small maps                both, and the forward pass, on the patches of the whole batch: see `patches`
     depthwise                 shifted products: ONNX's `group` is fixed in the file, the width is not
 
-Measured on onnxruntime, one thread, batch 32: a convolution with swapped axes in place of the products is about half
+Measured on onnxruntime, one thread, batch 32: a convolution with swapped axes instead of the products is about half
 as fast, Einsum slower still.
 """
 
@@ -88,7 +88,7 @@ def conv_transpose2d(
     def step(grad: str) -> None:
         if x.trains:
             t.add_gradient(x, t.emit.one("Conv", grad, weight.name, **window.attributes()))
-        # Seen from the convolution that this one transposes, x is the gradient and the gradient is the input.
+        # For the convolution that this one transposes, x is the gradient and the gradient is the input.
         t.add_gradient(weight, _weight_gradient(t, x.name, Value(grad, axes), weight, window, x.axes))
 
     return _finish(t, x, weight, bias, axes, window, name, step, biased=True)
@@ -125,7 +125,7 @@ def _finish(
 
 
 def _agree(x: Value, weight: Value, groups: int) -> None:
-    """Let the weight's input channels be those of x, group by group where there are groups."""
+    """Bind the weight's input channels to those of x, group by group if there are groups."""
     if groups == 1:
         unify(weight.axes[1], x.axes[1])
         return
@@ -175,7 +175,7 @@ def _weight_gradient(t: Trace, grad: str, x: Value, weight: Value, window: ConvW
 
 
 def _grouped_weight_gradient(t: Trace, grad: str, x: Value, weight: Value, window: ConvWindow, groups: int) -> str:
-    """Return the gradient of a grouped convolution's weight: a batched product, one batch a group, for every tap."""
+    """Return the gradient of a grouped convolution's weight: one batched product per tap, one batch per group."""
     outside = ((ConstantFactor(window.outside[0]),), (ConstantFactor(window.outside[1]),))
     many: Axis = (*x.axes[0], *outside[0], *outside[1])
     count: Axis = (ConstantFactor(groups),)

@@ -1,9 +1,9 @@
 """Depthwise convolutions as shifted products.
 
-ONNX fixes the number of groups in the file, and a depthwise convolution has as many groups as channels: with a free
-width it must be written another way. Every tap of the kernel is a product of a slice of the image with one weight a
-channel, and the same holds for its gradients. Where weights are baked in, the width is known: the note on the node lets
-`edgefl.artifacts.bake` write the convolution that this was.
+ONNX fixes the number of groups in the file, and a depthwise convolution has as many groups as channels, so it needs
+another form at a free width. Every tap of the kernel is a product of a slice of the image with one weight per channel,
+and the same holds for its gradients. Once weights are baked in, the width is known: the note on the node lets
+`edgefl.artifacts.bake` restore the original convolution.
 """
 
 import json
@@ -20,7 +20,7 @@ Step = Callable[[str], None]
 
 
 def _depthwise_input_gradient(t: Trace, grad: str, weights: Sequence[str], window: ConvWindow) -> str:
-    """Give every input position its share: the flipped kernel over the gradient, spread out by the stride."""
+    """Return the input's gradient: the flipped kernel over the output's gradient, spread out by the stride."""
     spread = _spread(t, grad, window)
     reach = [step * (taps - 1) for step, taps in zip(window.dilation, window.kernel, strict=True)]
     before = [far - pad for far, pad in zip(reach, window.padding, strict=True)]
@@ -63,14 +63,14 @@ def depthwise(t: Trace, x: Value, weight: Value, window: ConvWindow) -> tuple[st
 
 
 def _spread(t: Trace, grad: str, window: ConvWindow) -> str:
-    """Put zeros between the entries of a gradient, as many as the stride skipped."""
+    """Insert zeros between the entries of a gradient, as many as the stride skipped."""
     for place, stride, size in zip((2, 3), window.stride, window.outside, strict=True):
         if stride > 1:
             wide = t.emit.one("Unsqueeze", grad, t.emit.integers(place + 1))
             pads = [0] * 10
             pads[5 + place + 1] = stride - 1
             zeros = t.emit.one("Pad", wide, t.emit.integers(*pads))
-            # 0 copies the sizes before; the merged axis has stride times its size, minus the zeros at the end.
+            # 0 copies the preceding sizes; the merged axis has stride times its size, minus the zeros at the end.
             shape = [0, 0, *window.outside]
             shape[2] = (
                 size * stride if place == 2 else window.outside[0] + (window.stride[0] - 1) * (window.outside[0] - 1)

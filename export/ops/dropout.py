@@ -1,15 +1,15 @@
-"""Dropout whose noise comes from a seed: the graph stays a pure function, and a step can be done again bit for bit.
+"""Dropout with noise from a seed: the graph stays a pure function, and a step can be repeated bit for bit.
 
-A training graph with dropout has one more input, `seed` (a scalar of 64 bits, without sign). The dropouts of a model
-are numbered 0, 1, 2, ... in the order of the forward pass, and number k draws from the stream
+A training graph with dropout has one more input, `seed` (an unsigned 64-bit scalar). The dropouts of a model are
+numbered 0, 1, 2, ... in the order of the forward pass, and number k draws from the stream
 
     edgefl.noise.derive(seed, k)
 
-An entry is kept where `edgefl.noise.unit(stream, index) >= p` with its place in row-major order as index, in the shape
-that the tensor has when the graph runs: so masks and batch sizes change which entry gets which number. Dropout2d
-and Dropout1d draw one number for every channel of every sample. Seeds must differ from step to step.
+An entry is kept where `edgefl.noise.unit(stream, index) >= p`, where the index is its position in row-major order, in
+the shape that the tensor has when the graph runs: so masks and batch sizes change which entry gets which number.
+Dropout2d and Dropout1d draw one number for every channel of every sample. Seeds must differ from step to step.
 
-Arithmetic on uint64 wraps around in ONNX too; onnxruntime has its kernels since 1.21.
+Arithmetic on uint64 wraps around in ONNX too; onnxruntime has had its kernels since 1.21.
 """
 
 from collections.abc import Callable
@@ -23,9 +23,9 @@ from export.trace import Trace, Value
 __all__ = ["OPERATIONS", "SEED"]
 
 SEED = "seed"
-"""The input of a training graph that dropout draws from."""
+"""The input of a training graph from which dropout draws."""
 
-# The constants of edgefl.noise, which says where they come from.
+# The constants of edgefl.noise, where their origin is documented.
 GAMMA = 0x9E3779B97F4A7C15
 FIRST_MULTIPLIER = 0xBF58476D1CE4E5B9
 SECOND_MULTIPLIER = 0x94D049BB133111EB

@@ -15,7 +15,9 @@ def embedding(
 ) -> Value:
     """The rows of the table at some indices. The vocabulary is never cut; the row of `padding` gets no gradient."""
     if scale_by_frequency:
-        raise ExportError("an embedding with scale_grad_by_freq=True cannot be exported", fix="Leave it out.")
+        raise ExportError(
+            "an embedding with scale_grad_by_freq=True cannot be exported", fix="Leave that argument out."
+        )
     freeze(weight.axes[0])
     axes = (*indices.axes, weight.axes[1])
     out = t.value(t.emit.one("Gather", weight.name, indices.name, axis=0), axes, weight)
@@ -28,7 +30,7 @@ def embedding(
         if padding >= 0:
             ignored = t.emit.one("Equal", rows, t.emit.integers(padding))
             grad = t.emit.one("Where", ignored, t.emit.constant(0.0), grad)
-        # Indices repeat. onnxruntime's ScatterND adds from several threads at once and loses some; this one does not.
+        # Indices repeat. onnxruntime's ScatterND adds from several threads and loses updates; this one does not.
         places = t.emit.one("Expand", rows, t.emit.one("Shape", grad))
         zeros = t.emit.one("ConstantOfShape", t.emit.one("Shape", weight.name))
         t.add_gradient(weight, t.emit.one("ScatterElements", zeros, places, grad, axis=0, reduction="add"))

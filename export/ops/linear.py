@@ -37,7 +37,7 @@ def linear(t: Trace, x: Value, weight: Value, bias: Value | None = None) -> Valu
 
 
 def _rows(t: Trace, name: str, axes: Sequence[Axis]) -> str:
-    """Return a tensor as a matrix: all but its last axis in one."""
+    """Return a tensor as a matrix: all axes but the last merged."""
     if len(axes) == 2:
         return name
     merged: Axis = tuple(factor for axis in axes[:-1] for factor in axis)
@@ -45,7 +45,7 @@ def _rows(t: Trace, name: str, axes: Sequence[Axis]) -> str:
 
 
 def _unrolled(t: Trace, name: str, axes: Sequence[Axis]) -> str:
-    """Return the rows of a matrix as the axes they were merged from."""
+    """Restore the axes that the rows of a matrix were merged from."""
     if len(axes) == 2:
         return name
     merged: Axis = tuple(factor for axis in axes[:-1] for factor in axis)
@@ -64,7 +64,7 @@ def matmul(t: Trace, x: Value, other: Value) -> Value:
 
 
 def _by_matrix(t: Trace, x: Value, weight: Value) -> Value:
-    """x w for one matrix: all rows of x in one product."""
+    """Return x w for one matrix: all rows of x in one product."""
     unify(weight.axes[0], x.axes[-1])
     axes = (*x.axes[:-1], weight.axes[1])
     rows = _rows(t, x.name, x.axes)
@@ -83,7 +83,7 @@ def _by_matrix(t: Trace, x: Value, weight: Value) -> Value:
 
 
 def _stacked(t: Trace, x: Value, other: Value) -> Value:
-    """One product for every pair of matrices; what comes before the last two axes is broadcast."""
+    """Return one product for every pair of matrices; the axes before the last two are broadcast."""
     unify(x.axes[-1], other.axes[-2])
     _, outer = broadcast(t, Value("", x.axes[:-2]), Value("", other.axes[:-2]))
     axes = (*outer, x.axes[-2], other.axes[-1])
@@ -109,7 +109,7 @@ def _turned(t: Trace, value: Value) -> str:
 
 
 def _note(t: Trace, x: Value, other: Value, out: Value) -> None:
-    """Note what a product costs: by its parameter if one side is one, else between activations."""
+    """Record what a product costs: for its parameter if one side is one, else between activations."""
     work = entries_of_a_sample(t, out.axes) * axis_size(x.axes[-1])
     for value, source in ((other, x), (x, other)):
         if value.parameter is not None and value.trains:

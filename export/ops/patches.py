@@ -1,8 +1,8 @@
-"""Convolutions of small maps: the patches of the whole batch as one matrix, and one product a direction.
+"""Convolutions of small maps: the patches of the whole batch as one matrix, and one product per direction.
 
 onnxruntime multiplies image by image, and a map of 3 x 3 has nine columns: too few for its kernels, and the weights are
-read anew for every image. Here every position of every image is a row of taps times channels, gathered by a table that
-the exporter writes; strides, dilations and padding are its entries. Channels come last, so a tap is copied in one go.
+read again for every image. Here every position of every image is a row of taps times channels, gathered by a table that
+the exporter writes; strides, dilations and padding are its entries. Channels come last, so a tap is copied at once.
 
 Measured, one thread, batch 64 and 8, 3 x 3 kernels padded by 1, time relative to Conv, ConvTranspose and the products
 of `convolution`:
@@ -16,7 +16,8 @@ of `convolution`:
     8 x 8     256 to 256     1.25   1.06     0.93   0.92          1.04   0.88
     14 x 14   32 to 64       1.35   1.03     1.09   0.85          1.42   1.08
 
-It takes memory: at batch 32 a step of CNN4 57 MB for 50, of VGG11 222 for 185, of PreResNet18 426 for 414.
+It takes memory: at batch 32 a step of CNN4 takes 57 MB instead of 50, of VGG11 222 instead of 185, of PreResNet18 426
+instead of 414.
 """
 
 import math
@@ -34,16 +35,16 @@ __all__ = ["by_patches", "is_small"]
 SMALL = 49
 """Positions of a map up to which patches are faster than onnxruntime's own convolution in every direction."""
 MOST_READS = 441
-"""Positions times taps, 3 x 3 of 7 x 7: of how many entries of its input a sample's patches are made at the most."""
+"""Positions times taps, 3 x 3 of 7 x 7: the most input entries that a sample's patches may hold."""
 SHORT_TAP = 8
-"""Channels up to which a tap is too short to be worth a copy of its own."""
+"""Channels up to which a tap is too short to be worth its own copy."""
 
 Table = npt.NDArray[np.int64]
-"""Which position is read, at every position of another map and for every tap; the one after the last is nothing."""
+"""The position that each tap reads, for every position of another map; the one after the last means outside."""
 
 
 def is_small(x: Value, window: ConvWindow) -> bool:
-    """Whether a convolution is faster by patches."""
+    """Return whether a convolution is faster by patches."""
     positions, taps = math.prod(window.outside), math.prod(window.kernel)
     return positions <= SMALL and positions * taps <= MOST_READS and x.shape[1] > SHORT_TAP and taps > 1
 
@@ -51,10 +52,10 @@ def is_small(x: Value, window: ConvWindow) -> bool:
 def by_patches(
     t: Trace, x: Value, weight: Value, bias: Value | None, window: ConvWindow, axes: tuple[Axis, ...]
 ) -> tuple[str, Callable[[str], None]]:
-    """Return a convolution, and what emits its gradients.
+    """Return a convolution, and the function that emits its gradients.
 
-    Patches are gathered again for the gradient of the weight: nine times the input is too much to keep until then.
-    Tables of two types see to it that no optimiser takes the two for one.
+    Patches are gathered again for the gradient of the weight: keeping nine times the input until then takes too much
+    memory. The two tables have different dtypes so that no optimiser merges them.
     """
     read = _read_by_taps(window)
     flat = t.emit.one("Flatten", _turned(t, _by_tap(t, weight)), axis=1)  # output channels; taps, input channels
@@ -76,7 +77,7 @@ def by_patches(
 def _input_gradient(t: Trace, grad: str, x: Value, weight: Value, window: ConvWindow, read: Table) -> str:
     """Return the gradient of the input: patches of the output's.
 
-    With strides, or where the output is smaller, most of their taps would be nothing.
+    With strides, or if the output is smaller, most of their taps would be outside.
     """
     if window.stride != (1, 1) or math.prod(window.inside) > math.prod(window.outside):
         return t.emit.one("ConvTranspose", grad, weight.name, **window.attributes(output_padding=window.output_padding))
@@ -98,7 +99,7 @@ def _read_by_taps(window: ConvWindow) -> Table:
 
 
 def _readers(read: Table, positions: int) -> Table:
-    """Return the opposite of a table: by which position every tap reads each of so many."""
+    """Return the inverse of a table: the position from which every tap reads each of `positions` positions."""
     table = np.full((positions + 1, read.shape[1]), len(read))
     for position, tap in np.ndindex(read.shape):
         table[read[position, tap], tap] = position

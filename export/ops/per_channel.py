@@ -1,20 +1,20 @@
-"""What onnxruntime's BatchNormalization kernel is good for: a scale and a shift for every channel in one pass.
+"""Scales and shifts every channel in one pass, with onnxruntime's BatchNormalization kernel.
 
-The norms of this package call it on axis 1 of tensors of any rank. Measured, one thread, 32 x 32 x 28 x 28:
+The norms of this package use it on axis 1 of tensors of any rank. Measured, one thread, 32 x 32 x 28 x 28:
 
     scale and shift     BatchNormalization with given statistics    0.50 to 0.55 of Mul and Add
     standardise         its training mode                           0.37 to 0.42 of the elementwise form
                         statistics by reductions, then the kernel   0.86 to 0.94
     gradient            two products, two sums, Sub, the kernel     0.70 to 0.78 of the elementwise form
 
-and the same with two threads, though the kernel uses one. Its training mode is in every build but the minimal one.
+The same holds with two threads, though the kernel uses one. Its training mode is in every build but the minimal one.
 """
 
 from onnx import TensorProto, helper
 
 from export.trace import Trace
 
-__all__ = ["filled", "passed_back", "scale_and_shift", "standardise", "totals", "wide"]
+__all__ = ["filled", "standardise_gradient", "scale_and_shift", "standardise", "gradient_sums", "wide"]
 
 
 def filled(t: Trace, shape: str, number: float) -> str:
@@ -24,7 +24,7 @@ def filled(t: Trace, shape: str, number: float) -> str:
 
 
 def wide(t: Trace, vector: str, rank: int) -> str:
-    """Return a vector over channels in a form that is broadcast over tensors of the given rank."""
+    """Return a vector over channels in a form that broadcasts over tensors of the given rank."""
     return vector if rank == 2 else t.emit.one("Unsqueeze", vector, t.emit.integers(*range(1, rank - 1)))
 
 
@@ -37,9 +37,9 @@ def scale_and_shift(t: Trace, x: str, scale: str, shift: str) -> str:
 def standardise(t: Trace, x: str, scale: str, shift: str, eps: float) -> tuple[str, str, str]:
     """Return (x - mean) / sqrt(variance + eps) * scale + shift, and the mean and variance of every channel.
 
-    In training mode the kernel writes the statistics over the memory of its inputs 3 and 4, even if other nodes read
-    them, and their values do not matter with momentum 0. So each call gets two tensors that nothing else reads: filled
-    with numbers of their own, or an optimiser would take equal ones for one.
+    In training mode the kernel overwrites the memory of its inputs 3 and 4 with the statistics, even if other nodes
+    read them; with momentum 0 their values do not matter. So each call gets two tensors that nothing else reads, each
+    filled with a number of its own, because an optimiser would merge equal ones.
     """
     shape = t.emit.one("Shape", x, start=1, end=2)
     number = 2.0 * t.number("standardise")
@@ -50,20 +50,20 @@ def standardise(t: Trace, x: str, scale: str, shift: str, eps: float) -> tuple[s
     return out, mean, variance
 
 
-def totals(t: Trace, grad: str, x: str, mean: str, rank: int) -> tuple[str, str]:
-    """Return the sums over all but channels of a gradient, and of its product with x - mean."""
+def gradient_sums(t: Trace, grad: str, x: str, mean: str, rank: int) -> tuple[str, str]:
+    """Return the sums over all axes but channels of a gradient, and of its product with x - mean."""
     axes = t.emit.integers(0, *range(2, rank))
     total = t.emit.one("ReduceSum", grad, axes, keepdims=0)
     product = t.emit.one("ReduceSum", t.emit.one("Mul", grad, x), axes, keepdims=0)
     return total, t.emit.one("Sub", product, t.emit.one("Mul", total, mean))
 
 
-def passed_back(
+def standardise_gradient(
     t: Trace, grad: str, x: str, scale: str, statistics: tuple[str, str], sums: tuple[str, str], eps: float, rank: int
 ) -> str:
     """Return the gradient of what was standardised, by Ioffe and Szegedy, Batch Normalization (2015), section 3.
 
-    With n numbers a channel, d = variance + eps and the sums of `totals`:
+    With n numbers per channel, d = variance + eps and the sums of `gradient_sums`:
     scale / sqrt(d) * (grad - total / n - (x - mean) * aligned / (n d)).
     """
     (mean, variance), (total, aligned) = statistics, sums

@@ -1,4 +1,4 @@
-"""Where the windows of a pooling lie, with PyTorch's rules for padding and ceil_mode."""
+"""The positions of a pool's windows, by PyTorch's rules for padding and ceil_mode."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ __all__ = ["PoolWindow", "check_rank", "windows_of"]
 
 @dataclass(frozen=True, slots=True)
 class PoolWindow:
-    """How windows lie along one axis."""
+    """The windows along one axis."""
 
     size: int
     kernel: int
@@ -27,7 +27,7 @@ class PoolWindow:
 
     @property
     def count(self) -> int:
-        """How many there are. With ceil_mode the last may reach over the end, but must begin before it."""
+        """The number of windows. With ceil_mode the last may reach past the end, but must begin before it."""
         room = self.size + 2 * self.padding - self.span
         if not self.ceil_mode:
             return room // self.stride + 1
@@ -36,12 +36,12 @@ class PoolWindow:
 
     @property
     def end_padding(self) -> int:
-        """What must be added at the end for all windows to fit: ONNX then needs no ceil_mode, and no rule for it."""
+        """The padding at the end that makes all windows fit: ONNX then needs no ceil_mode, nor its rules."""
         return max(0, (self.count - 1) * self.stride + self.span - self.size - self.padding)
 
     @property
     def are_side_by_side(self) -> bool:
-        """Whether they begin at the first entry, touch, and leave at most a rest at the end."""
+        """Whether they begin at the first entry, touch, and leave at most a remainder at the end."""
         return self.stride == self.kernel and self.padding == self.end_padding == 0 and self.dilation == 1
 
     @property
@@ -70,7 +70,7 @@ def windows_of(
 
 
 def check_rank(x: Value, dimensions: int) -> None:
-    """Refuse a tensor that is not a batch of channels with as many axes as are pooled."""
+    """Raise if a tensor is not a batch of channels with as many further axes as are pooled."""
     if len(x.axes) != dimensions + 2:
         raise ExportError(
             f"pooling over {dimensions} axes of a tensor of shape {x.shape}",

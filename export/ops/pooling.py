@@ -1,16 +1,16 @@
 """Max pooling of images and sequences. The forward pass is MaxPool alone; the gradient goes to the first maximum.
 
-    2 x 2, side by side     where the maxima are is computed from equality with them (`_first_places`), then MaxUnpool
+    2 x 2, side by side     the positions of the maxima are computed by comparison (`_first_places`), then MaxUnpool
     other windows apart     MaxPool with its indices, then MaxUnpool
     windows that overlap    MaxPool with its indices, then ScatterElements, which adds
 
-Measured on onnxruntime, one thread: MaxPool with indices takes 8 to 25 times as long as MaxPool alone, so what only
-reads the output should not ask for them. With the places computed, a 2 x 2 pool takes 0.34 (28 x 28, 112 x 112) to 0.65
-(14 x 14) of the form with indices, forward and backward together; 1.4 at 7 x 7 and with 3 x 3 windows. MaxUnpool takes
-0.24 of ScatterElements; splitting overlapping windows into sets that are apart, 1.7 to 2.4.
+Measured on onnxruntime, one thread: MaxPool with indices takes 8 to 25 times as long as MaxPool alone, so code that
+only reads the output should not request them. With computed positions, a 2 x 2 pool takes 0.34 (28 x 28, 112 x 112) to
+0.65 (14 x 14) of the form with indices, forward and backward together; 1.4 at 7 x 7 and with 3 x 3 windows. MaxUnpool
+takes 0.24 of ScatterElements; splitting overlapping windows into sets that are apart, 1.7 to 2.4.
 
-In training a ReLU before a pool comes after it instead, where there is less to rectify. Values and gradients are the
-same: the largest of a window is the same before and after, and where none is positive no gradient passes.
+In training a ReLU before a pool is moved after it, where there is less to rectify. Values and gradients are the same:
+the largest entry of a window is the same before and after, and where none is positive no gradient passes.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ from export.trace import Trace, Value
 __all__ = ["OPERATIONS"]
 
 LARGE = 12
-"""From this size on, computing the places of 2 x 2 windows is faster than asking MaxPool for them."""
+"""From this size on, computing the positions of 2 x 2 windows is faster than letting MaxPool return them."""
 
 
 def _max_pool(dimensions: int) -> Callable[..., Value]:
@@ -42,7 +42,7 @@ def _max_pool(dimensions: int) -> Callable[..., Value]:
         dilation: Sequence[int] = (1,),
         ceil_mode: bool = False,
     ) -> Value:
-        """The largest of every window; of equals, the first gets the gradient."""
+        """The largest entry of every window; of equals, the first gets the gradient."""
         return _largest(t, x, windows_of(x, dimensions, kernel, stride, padding, dilation, ceil_mode))
 
     return max_pool
@@ -80,10 +80,10 @@ def _largest(t: Trace, x: Value, windows: Sequence[PoolWindow]) -> Value:
 
 
 def _first_places(t: Trace, x: Value, largest: str, rows: PoolWindow, columns: PoolWindow) -> str:
-    """Return where the first maximum of every window is, as MaxPool would.
+    """Return the position of the first maximum of every window, as MaxPool would.
 
-    Every entry gets a number that is smaller the later it comes in its window, 0 at the last; what is not a maximum
-    gets 0. The largest number in a window then tells the place of the first maximum.
+    Every entry gets a number that is smaller the later it comes in its window, 0 at the last; entries that are not a
+    maximum get 0. The largest number in a window then gives the position of the first maximum.
     """
     height, width, line = rows.count * rows.kernel, columns.count * columns.kernel, columns.size
     places = np.arange(rows.kernel)[:, None] * line + np.arange(columns.kernel)
@@ -104,7 +104,7 @@ def _first_places(t: Trace, x: Value, largest: str, rows: PoolWindow, columns: P
 
 
 def _begins_of_planes(t: Trace, x: Value, entries: int) -> str:
-    """Return at which entry of the whole tensor every channel of every sample begins."""
+    """Return the index in the whole tensor at which every channel of every sample begins."""
     grid = t.emit.one("Shape", x.name, start=0, end=2)
     zero, one = (t.emit.constant(number, "int64") for number in (0, 1))
     planes = t.emit.one("Range", zero, t.emit.one("ReduceProd", grid, keepdims=0), one)
@@ -114,7 +114,7 @@ def _begins_of_planes(t: Trace, x: Value, entries: int) -> str:
 
 def _adaptive_max_pool(dimensions: int) -> Callable[..., tuple[Value, None]]:
     def adaptive_max_pool(t: Trace, x: Value, sizes: Sequence[int]) -> tuple[Value, None]:
-        """The largest of as many equal windows as asked for, without the indices that PyTorch also returns."""
+        """The largest entry of the requested number of equal windows, without the indices that PyTorch also returns."""
         check_rank(x, dimensions)
         inside = x.shape[2:]
         if any(size % count for size, count in zip(inside, sizes, strict=True)):

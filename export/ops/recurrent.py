@@ -1,7 +1,7 @@
 """LSTM, GRU and plain recurrent layers, as loops whose size does not grow with the sequence.
 
-One ONNX Scan goes forward and one back, for every layer and direction; `recurrent_cells.py` says what happens in
-them. All layers and directions of one module share their hidden channels, because torch stacks their states.
+One ONNX Scan runs forward and one back, for every layer and direction; `recurrent_cells.py` defines their steps. All
+layers and directions of one module share their hidden channels, because torch stacks their states.
 """
 
 import functools
@@ -87,7 +87,7 @@ def _refuse(kind: str, x: Value, parameters: Sequence[Value], has_biases: bool, 
     if dropout:
         raise ExportError(
             f"dropout of {dropout} between the layers of one {kind} cannot be exported",
-            fix="Use one module a layer, with nn.Dropout between them, or set dropout=0.",
+            fix="Use one module per layer, with nn.Dropout between them, or set dropout=0.",
         )
     if len(parameters) != number * (4 if has_biases else 2):
         raise ExportError(f"{kind} with proj_size cannot be exported", fix="Use a linear layer after it instead.")
@@ -143,7 +143,7 @@ def _outer_bias(t: Trace, cell: Cell, weights: Weights) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Loop:
-    """What the way back needs to know of the way forward."""
+    """What the backward loop needs to know of the forward loop."""
 
     t: Trace
     cell: Cell
@@ -156,7 +156,7 @@ class _Loop:
     reverse: bool
 
     def backward(self, gradients: Sequence[str | None]) -> None:
-        """Emit the loop back, and the gradients of input, states and weights."""
+        """Emit the backward loop, and the gradients of input, states and weights."""
         t, cell, weights = self.t, self.cell, self.weights
         steps, batch, hidden = self.x.axes[0], self.x.axes[1], weights.hidden
         outer, *ends = gradients
@@ -190,7 +190,7 @@ class _Loop:
                 t.add_gradient(bias, t.emit.one("ReduceSum", grad, t.emit.integers(0), keepdims=0))
 
     def _before(self, state: int) -> str:
-        """Return the states that all steps began with: those after the steps, moved by one."""
+        """Return the states before every step: those after the steps, shifted by one."""
         t = self.t
         first = t.emit.one("Unsqueeze", self.begin[state].name, t.emit.integers(0))
         length = self.x.shape[0]
@@ -216,7 +216,7 @@ def recurrent_cell(
     input_bias: Value | None = None,
     hidden_bias: Value | None = None,
 ) -> Value | tuple[Value, ...]:
-    """One step, as the modules nn.LSTMCell and its kin give it."""
+    """One step, as in the modules nn.LSTMCell and its relatives."""
     biases = [bias for bias in (input_bias, hidden_bias) if bias is not None]
     given = [states] if isinstance(states, Value) else list(states)
     for state in given:

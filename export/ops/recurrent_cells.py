@@ -1,11 +1,11 @@
 """The mathematics of recurrent cells: one step forward, and one step back.
 
-What need not be in the loop is kept out of it. The input's share of all gates is computed for all steps in one
-product before the loop; the slopes of all gates are computed for all steps at once before the loop back; the loop
-back yields the gradients of the gates, from which the gradients of the weights follow in one product each.
+Work that can be done outside the loop is. The input's share of all gates is computed for all steps in one product
+before the loop; the slopes of all gates are computed for all steps at once before the backward loop; the backward loop
+returns the gradients of the gates, from which the gradients of the weights follow in one product each.
 
-Notation: h is what a step gives out, c the memory of an LSTM; x its share of the gates from the input; `saved` are
-sequences that the loop forward kept, `before` the states that each step began with.
+Notation: h is the output of a step, c the memory of an LSTM; x its share of the gates from the input; `saved` are
+sequences that the forward loop kept, `before` the states before each step.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,20 +20,20 @@ class Cell(Protocol):
     """A kind of recurrent cell."""
 
     gates: int
-    """How many gates stand in its weights, one after the other."""
+    """The number of gates in its weights, concatenated."""
     states: int
-    """How many tensors a step hands to the next; the first is its output."""
+    """The number of tensors that a step passes to the next; the first is its output."""
     bias_in_loop: bool
-    """Whether the bias of the hidden state's share cannot be added outside of the loop."""
+    """Whether the bias of the hidden state's share must be added inside the loop."""
 
     def step(
         self, e: Emitter, states: Sequence[str], x: str, weight: str, bias: str
     ) -> tuple[Sequence[str], Sequence[str]]:
-        """Emit a step: new states, and what the way back needs of it."""
+        """Emit a step: new states, and what the backward loop needs of it."""
         ...
 
     def slopes(self, e: Emitter, saved: Sequence[str], before: Sequence[str], after: Sequence[str]) -> list[str]:
-        """Emit, for all steps at once, what gradients are multiplied by on the way back."""
+        """Emit, for all steps at once, what gradients are multiplied by in the backward loop."""
         ...
 
     def step_back(
@@ -87,7 +87,7 @@ class Lstm:
         return [_mul(e, o, shown), memory], [i, f, g, o, shown]
 
     def slopes(self, e: Emitter, saved: Sequence[str], before: Sequence[str], after: Sequence[str]) -> list[str]:
-        """How c and o react to h, then i, f, g to c; and how c reacts to the c after it."""
+        """Emit how c and o react to h, then i, f, g to c; and how c reacts to the c after it."""
         i, f, g, o, shown = saved
         return [
             _mul(e, o, _tanh_slope(e, shown)),
@@ -109,7 +109,7 @@ class Lstm:
         return [e.one("MatMul", gates, weight), _mul(e, c, forgotten)], [gates]
 
     def input_gradient(self, e: Emitter, kept: Sequence[str], slopes: Sequence[str]) -> str:
-        """The same as that of h's share: both are added."""
+        """Return the gradient of h's share, which is the same, since both are added."""
         return kept[0]
 
 
@@ -134,7 +134,7 @@ class Gru:
         return [e.one("Add", n, _mul(e, z, e.one("Sub", h, n)))], [r, z, n, e.one("Identity", q_n)]
 
     def slopes(self, e: Emitter, saved: Sequence[str], before: Sequence[str], after: Sequence[str]) -> list[str]:
-        """How x_n, r, z, q_n and the state before react to h'."""
+        """Emit how x_n, r, z, q_n and the previous state react to h'."""
         r, z, n, q_n = saved
         by_n = _mul(e, _rest(e, z), _tanh_slope(e, n))
         by_z = _mul(e, e.one("Sub", before[0], n), _sigmoid_slope(e, z))
@@ -150,14 +150,14 @@ class Gru:
         return [e.one("Gemm", gates, weight, _mul(e, h, kept))], [gates, e.one("Identity", h)]
 
     def input_gradient(self, e: Emitter, kept: Sequence[str], slopes: Sequence[str]) -> str:
-        """The same as that of h's share for r and z; n sees the input directly and h through r."""
+        """Emit the gradient: as for h's share for r and z; n sees the input directly and h through r."""
         h = kept[1]
         by_n, r, z, _, _ = slopes
         return e.one("Concat", _mul(e, h, r), _mul(e, h, z), _mul(e, h, by_n), axis=2)
 
 
 class Elman:
-    """h' = f(x + q), with f tanh or the positive part."""
+    """h' = f(x + q), where f is tanh or ReLU."""
 
     gates = 1
     states = 1
@@ -174,7 +174,7 @@ class Elman:
         return [e.one(self._kind, e.one("Gemm", states[0], weight, x, transB=1))], []
 
     def slopes(self, e: Emitter, saved: Sequence[str], before: Sequence[str], after: Sequence[str]) -> list[str]:
-        """How the only gate reacts to h'."""
+        """Emit how the only gate reacts to h'."""
         return [self._slope(e, after[0])]
 
     def step_back(
@@ -185,7 +185,7 @@ class Elman:
         return [e.one("MatMul", gate, weight)], [gate]
 
     def input_gradient(self, e: Emitter, kept: Sequence[str], slopes: Sequence[str]) -> str:
-        """The same as that of h's share."""
+        """Return the gradient of h's share, which is the same."""
         return kept[0]
 
 

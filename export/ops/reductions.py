@@ -1,6 +1,6 @@
-"""Means, sums, largest entries and variances over axes.
+"""Means, sums, extremes and variances over axes.
 
-How many entries were reduced is a number where all sizes are constant, and computed when the graph runs where not.
+The number of reduced entries is a constant where all sizes are, and otherwise computed when the graph runs.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ Dims = int | Sequence[int] | None
 
 
 def count(t: Trace, axes: Sequence[Axis], less: int = 0) -> str:
-    """Return the name of a number: how many entries some axes have together, less a correction."""
+    """Return the name of a number: how many entries some axes have together, minus a correction."""
     merged: Axis = tuple(factor for axis in axes for factor in axis)
     if is_constant(merged):
         return t.emit.constant(float(axis_size(merged) - less))
@@ -27,7 +27,7 @@ def count(t: Trace, axes: Sequence[Axis], less: int = 0) -> str:
 def _reduction(
     t: Trace, kind: str, x: Value, places: Sequence[int], keepdim: bool, gradient: Callable[[str, str], str]
 ) -> Value:
-    """Emit a reduction; `gradient` takes gradient and result, both with the axes kept, to the gradient of x."""
+    """Emit a reduction; `gradient` maps gradient and result, both with the axes kept, to the gradient of x."""
     over = t.emit.integers(*places)
     name = t.emit.one(kind, x.name, over, keepdims=int(keepdim))
     axes = [() if place in places else axis for place, axis in enumerate(x.axes)]
@@ -85,7 +85,7 @@ def _extreme(kind: str) -> Callable[..., Value]:
 
 def _with_index(kind: str, index_kind: str) -> Callable[..., tuple[Value, Value]]:
     def operation(t: Trace, x: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
-        """Return the extreme entries and where they are; the gradient goes to the first of equals."""
+        """Return the extreme entries and their positions; the gradient goes to the first of equals."""
         place = dim % len(x.axes)
         first = t.emit.one(index_kind, x.name, axis=place, keepdims=0)
 
@@ -102,7 +102,7 @@ def _with_index(kind: str, index_kind: str) -> Callable[..., tuple[Value, Value]
 
 
 def argmax(t: Trace, x: Value, dim: int, keepdim: bool = False) -> Value:
-    """Where the largest entry is."""
+    """The position of the largest entry."""
     place = dim % len(x.axes)
     axes = [() if at == place else axis for at, axis in enumerate(x.axes) if keepdim or at != place]
     return Value(t.emit.one("ArgMax", x.name, axis=place, keepdims=int(keepdim)), tuple(axes), "int64")
@@ -117,7 +117,7 @@ def variance(
     *,
     correction: float | None = None,
 ) -> Value:
-    """The mean squared distance from the mean, divided by one less than the count unless told otherwise."""
+    """The mean squared distance from the mean, divided by one less than the count by default."""
     places = _places(x, dim)
     less = int(correction) if correction is not None else int(unbiased)
     over = t.emit.integers(*places)

@@ -1,6 +1,6 @@
-"""Operations that only arrange: reshapes, transpositions, expansion, padding.
+"""Operations that only rearrange: reshapes, transpositions, expansion, padding.
 
-Each is undone in the backward pass by its opposite: a padding by a slice, an expansion by a sum.
+The backward pass undoes each by its opposite: padding by a slice, expansion by a sum.
 """
 
 import math
@@ -26,10 +26,10 @@ __all__ = [
 
 
 def arranged(t: Trace, x: Value, name: str, axes: Sequence[Axis], undo: Callable[[str], str]) -> Value:
-    """Return a value that holds what x holds; `undo` brings a gradient back to the form of x."""
+    """Return a value with the entries of x; `undo` maps a gradient back to the form of x."""
     out = t.value(name, axes, x, dtype=x.dtype)
     if math.prod(out.shape) == math.prod(x.shape):
-        out.parameter = x.parameter  # whatever reads it, reads the parameter
+        out.parameter = x.parameter  # its readers read the parameter
     elif x.parameter is not None and x.trains:
         out = t.layer("parameter", {x: 0}, [], out)
     t.backward(out, lambda grads: t.add_gradient(x, undo(str(grads[0]))))
@@ -40,7 +40,7 @@ def arranged(t: Trace, x: Value, name: str, axes: Sequence[Axis], undo: Callable
 
 
 def view(t: Trace, x: Value, sizes: Sequence[int]) -> Value:
-    """The same numbers in another shape."""
+    """The same entries in another shape."""
     known = math.prod(size for size in sizes if size != -1)
     full = [math.prod(x.shape) // known if size == -1 and known else size for size in sizes]
     return _reshaped(t, x, split(x.axes, full))
@@ -78,7 +78,7 @@ def unsqueeze(t: Trace, x: Value, dim: int) -> Value:
 
 
 def squeeze(t: Trace, x: Value, dim: int | Sequence[int] | None = None) -> Value:
-    """Drop axes of length 1: all, or those of the given ones that have it."""
+    """Drop axes of length 1: all, or those among the given ones."""
     chosen = range(len(x.axes)) if dim is None else [dim] if isinstance(dim, int) else dim
     gone = [place % len(x.axes) for place in chosen]
     gone = sorted(place for place in gone if x.shape[place] == 1)
@@ -90,17 +90,17 @@ def squeeze(t: Trace, x: Value, dim: int | Sequence[int] | None = None) -> Value
 
 
 def same(_t: Trace, x: Value, *_: Any, **__: Any) -> Value:
-    """The tensor itself, for operations that matter to memory alone."""
+    """The tensor itself, for operations that affect memory alone."""
     return x
 
 
 def detach(t: Trace, x: Value) -> Value:
-    """The same numbers, of which no gradient is wanted."""
+    """The same entries, without a gradient."""
     return Value(x.name, x.axes, x.dtype, layers=x.layers)
 
 
 def cast(t: Trace, x: Value, *args: Any, **kwargs: Any) -> Value:
-    """The same numbers as another type: float32 stays itself, whole numbers and flags may become float32."""
+    """The same entries with another dtype: float32 stays as it is, whole numbers and flags may become float32."""
     asked = [arg for arg in (*args, *kwargs.values()) if str(arg).startswith("torch.") and "format" not in str(arg)]
     wanted = [str(arg).removeprefix("torch.") for arg in asked]
     kinds = {"float32": 1, "int64": 7, "bool": 9}
@@ -109,7 +109,7 @@ def cast(t: Trace, x: Value, *args: Any, **kwargs: Any) -> Value:
         return x
     if dtype not in kinds or x.trains:
         raise ExportError(
-            f"a tensor of {x.dtype} would become {dtype}", fix="Keep activations in float32; they are trained in it."
+            f"a tensor of {x.dtype} would become {dtype}", fix="Keep activations in float32, in which they are trained."
         )
     return t.value(t.emit.one("Cast", x.name, to=kinds[dtype]), x.axes, x, dtype=dtype)
 
@@ -146,7 +146,7 @@ def matrix_transpose(t: Trace, x: Value) -> Value:
 
 
 def flip(t: Trace, x: Value, dims: Sequence[int]) -> Value:
-    """Axes in reverse. Channels in reverse cannot be cut as the others are, so they become constant."""
+    """Axes in reverse. Reversed channels cannot be cut like the others, so they become constant."""
     places = [dim % len(x.axes) for dim in dims]
     for place in places:
         refuse_batch(x.axes[place], "reversed")
@@ -158,7 +158,7 @@ def flip(t: Trace, x: Value, dims: Sequence[int]) -> Value:
 
 
 def refuse_batch(axis: Axis, done: str) -> None:
-    """Refuse what would treat the samples of a batch differently."""
+    """Raise for an operation that would treat the samples of a batch differently."""
     if any(isinstance(factor, BatchFactor) for factor in resolve(axis)):
         raise ExportError(
             f"the batch is {done}", fix="Treat every sample alike; take parts of samples before they are batched."
@@ -169,7 +169,7 @@ def refuse_batch(axis: Axis, done: str) -> None:
 
 
 def expand(t: Trace, x: Value, sizes: Sequence[int], implicit: bool = False) -> Value:
-    """Axes of length 1 repeated. Sizes that are the batch's follow the batch, others are constant."""
+    """Axes of length 1, repeated. Sizes equal to the batch's follow the batch, others are constant."""
     extra = len(sizes) - len(x.axes)
     old = ((),) * extra + x.axes
     batch = t.batch_size
@@ -193,7 +193,7 @@ def repeat(t: Trace, x: Value, times: Sequence[int]) -> Value:
 
 
 def expand_as(t: Trace, x: Value, other: Value) -> Value:
-    """Axes of length 1 repeated as often as another tensor is long."""
+    """Axes of length 1, repeated to the size of another tensor."""
     old = ((),) * (len(other.axes) - len(x.axes)) + x.axes
     for one, two in zip(old, other.axes, strict=True):
         if axis_size(one) != 1:
@@ -233,7 +233,7 @@ def pad(t: Trace, x: Value, pads: Sequence[int], mode: str = "constant", value: 
 
     def undo(grad: str) -> str:
         starts = integers(*(lows[place] for place in padded))
-        # A negative end counts from the far side, so widths need not be known; 2^31 stands for the end itself.
+        # A negative end counts from the back, so widths need not be known; 2^31 stands for the end itself.
         ends = integers(*(-highs[place] or 2**31 for place in padded))
         return t.emit.one("Slice", grad, starts, ends, integers(*padded))
 
@@ -274,7 +274,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "aten.expand.default": expand,
     "aten.expand_as.default": expand_as,
     "aten.repeat.default": repeat,
-    "aten._assert_tensor_metadata.default": lambda t, x, *_, **__: None,  # torch's own check of the traced example
+    "aten._assert_tensor_metadata.default": lambda t, x, *_, **__: None,  # torch's own check on the traced example
     "aten.pad.default": pad,
     "aten.constant_pad_nd.default": lambda t, x, pads, value=0.0: pad(t, x, pads, value=value),
 }

@@ -1,7 +1,7 @@
 """The models of the zoo by name, and how to build one.
 
-`edgefl export --model NAME` asks here. Every entry keeps the norms, biases and classes of its paper; what was chosen
-where a paper is silent is written at the top of the architecture's own file.
+`edgefl export --model NAME` uses it. Every entry keeps the norms, biases and classes of its paper; choices where a
+paper is silent are documented at the top of the architecture's own file.
 """
 
 import difflib
@@ -73,9 +73,9 @@ ZOO: Mapping[str, ModelSpec] = MappingProxyType({spec.name: spec for spec in _SP
 def build(name: str, *, classes: int | None = None, in_channels: int | None = None, seed: int = 0) -> nn.Module:
     """Build a model of the zoo, in training mode, with fresh weights.
 
-    `classes` and `in_channels` are those of the paper unless given. `in_channels` means channels of an image, features
-    of the perceptron, or the size of the alphabet of the LSTM; the size of images stays that of `input_shape`.
-    The same `seed` gives the same weights, and torch's own random state is left as it was.
+    `classes` and `in_channels` default to the paper's. `in_channels` means channels of an image, features of the
+    perceptron, or the size of the LSTM's alphabet; the size of images stays that of `input_shape`. The same `seed`
+    gives the same weights, and torch's own random state is restored.
 
     Under `torch.device("meta")` the model has shapes but no weights, which is enough to count or to trace it.
     """
@@ -87,10 +87,10 @@ def build(name: str, *, classes: int | None = None, in_channels: int | None = No
 
 
 def blocks_of(name: str) -> tuple[str, ...]:
-    """Name the blocks of a zoo model in the order of its forward pass, without the head.
+    """Return the names of the blocks of a zoo model in the order of its forward pass, without the head.
 
-    These are what PerFedMask trains or freezes as a whole: 14 in MobileNet, 10 in PreResNet18. A block's parameters
-    are those whose names start with its name and a dot, see `export.zoo.spec`.
+    PerFedMask trains or freezes each of these as a whole: 14 in MobileNet, 10 in PreResNet18. A block's parameters are
+    those whose names start with its name and a dot, see `export.zoo.spec`.
     """
     spec = _find(name)
     with torch.device("meta"):

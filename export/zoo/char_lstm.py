@@ -9,7 +9,7 @@ The layers are two `nn.LSTM` of one layer rather than one of two: the function i
 that can be frozen alone, and each may have a width of its own, which `nn.LSTM` does not allow within itself.
 
 Initial values are torch's own; the papers give none. 819,920 parameters with an alphabet of 80 (torch keeps two bias
-vectors a layer).
+vectors per layer).
 """
 
 from torch import Tensor, nn
@@ -30,7 +30,7 @@ class CharLSTM(nn.Module):
         self.head = nn.Linear(hidden[1], classes)
 
     def forward(self, characters: Tensor) -> Tensor:
-        """Take N x T indices of characters to N x classes scores of the character that follows."""
+        """Map N x T indices of characters to N x classes scores of the next character."""
         steps, _ = self.lstm1(self.embedding(characters))
         steps, _ = self.lstm2(steps)
         scores: Tensor = self.head(steps[:, -1])

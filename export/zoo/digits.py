@@ -1,8 +1,8 @@
-"""Two small networks of no paper for the 8x8 digits that scikit-learn ships: to try things with, and for the demo.
+"""Two small networks for the 8x8 digits that scikit-learn ships, for experiments and the demo; they come from no paper.
 
-The convolutional one has group norm with one group, which keeps no running statistics and any width divides.
-Initial values are torch's own. Both lie exported in `edgefl/simulation/models`, so that they can be trained without
-torch; `python -m tests.export.test_built_in_models` writes them anew.
+The convolutional one has group norm with one group, which keeps no running statistics and works at any width. Initial
+values are torch's own. Both are exported in `edgefl/simulation/models`, so that they can be trained without torch;
+`python -m tests.export.test_built_in_models` writes them again.
 """
 
 from torch import nn

@@ -39,7 +39,7 @@ def _conv1x1(in_channels: int, width: int, stride: int) -> nn.Conv2d:
 
 
 def _residual_plan() -> Iterator[tuple[str, int, int, int]]:
-    """Name, input channels, width and stride of the eight residual blocks."""
+    """Yield name, input channels, width and stride of the eight residual blocks."""
     channels, number = STAGES[0], 0
     for stage, width in enumerate(STAGES):
         for place in range(2):
@@ -63,7 +63,7 @@ class ResidualBlock(nn.Module):
             self.shortcut = stack({"conv": _conv1x1(in_channels, width, stride), "norm": nn.GroupNorm(groups, width)})
 
     def forward(self, features: Tensor) -> Tensor:
-        """Add what the two convolutions find to the shortcut."""
+        """Add the output of the two convolutions to the shortcut."""
         change: Tensor = self.norm2(self.conv2(self.relu(self.norm1(self.conv1(features)))))
         result: Tensor = self.relu(change + self.shortcut(features))
         return result
@@ -82,7 +82,7 @@ class PreActivationBlock(nn.Module):
         self.shortcut = _conv1x1(in_channels, width, stride) if stride != 1 or in_channels != width else None
 
     def forward(self, features: Tensor) -> Tensor:
-        """Add what the two convolutions find to the shortcut."""
+        """Add the output of the two convolutions to the shortcut."""
         active: Tensor = self.relu(self.norm1(features))
         shortcut: Tensor = features if self.shortcut is None else self.shortcut(active)
         change: Tensor = self.conv2(self.relu(self.norm2(self.conv1(active))))

@@ -1,10 +1,10 @@
-"""What the zoo says of a model before it is built, and the one rule that every model of the zoo follows.
+"""What the zoo knows of a model before it is built, and the naming rule that every model of the zoo follows.
 
-The rule is about names, so that a block is read off a parameter's name without a list for each model:
+The rule makes it possible to read a block off a parameter's name without a list for each model:
 
 - A model is a chain of named steps. A step that holds parameters is a *block*: what PerFedMask trains or freezes
   as a whole, a convolution together with its norm and its shortcut.
-- The last block is called `head`. It gives the class scores; PerFedMask leaves it out of its blocks.
+- The last block is called `head`. It computes the class scores; PerFedMask leaves it out of its blocks.
 - So the block of a parameter (or of a running statistic) is the part of its name before the first dot.
 
 Architecture files import this one; it knows none of them.
@@ -23,7 +23,7 @@ Factory: TypeAlias = Callable[[int, int], nn.Module]
 """Builds a model from its number of classes and its number of input channels, in that order."""
 
 HEAD = "head"
-"""The block that gives the class scores."""
+"""The block that computes the class scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class ModelSpec:
     input_dtype: Literal["float32", "int64"]
     """float32 for measurements, int64 for the indices of characters."""
     classes: int
-    """How many class scores it gives unless told otherwise."""
+    """The default number of class scores."""
     factory: Factory
 
     @property
@@ -51,10 +51,10 @@ class ModelSpec:
 
 
 def block_of(parameter: str) -> str:
-    """Name the block that a parameter or a running statistic of a zoo model belongs to."""
+    """Return the block that a parameter or a running statistic of a zoo model belongs to."""
     return parameter.partition(".")[0]
 
 
 def stack(layers: Mapping[str, nn.Module]) -> nn.Sequential:
-    """Run layers one after the other, under the names given."""
+    """Run layers one after the other, under the given names."""
     return nn.Sequential(OrderedDict(layers))

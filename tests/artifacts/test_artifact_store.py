@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from edgefl.artifacts.artifact_store import ArtifactStore, write_whole
+from edgefl.artifacts.artifact_store import ArtifactStore, write_atomically
 from edgefl.errors import SchemaError
 from edgefl.values import digest_of
 
@@ -54,7 +54,7 @@ def test_a_result_that_was_damaged_is_made_again(tmp_path: Path) -> None:
 
 def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(TypeError):
-        write_whole(tmp_path / "file", "text")  # type: ignore[arg-type]
+        write_atomically(tmp_path / "file", "text")  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -54,7 +54,7 @@ def test_a_damaged_or_incomplete_bundle_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match=r"has no manifest.json"):
         read_bundle(tmp_path / "b")
     (tmp_path / "not.zip").write_bytes(b"PK not really")
-    with pytest.raises(SchemaError, match="no readable zip file"):
+    with pytest.raises(SchemaError, match="not a readable zip file"):
         read_bundle(tmp_path / "not.zip")
 
 

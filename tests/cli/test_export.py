@@ -73,7 +73,7 @@ def test_a_model_of_ones_own_is_exported(
         (["--model", "cnn5"], "no model 'cnn5' in the zoo"),
         (["--model", "a.b:c"], "--input 3,32,32"),
         (["--model", "nowhere_to_be_found:c", "--input", "3"], "nowhere_to_be_found"),
-        (["--model", "json:loads", "--input", "x"], "no shape"),
+        (["--model", "json:loads", "--input", "x"], "not a valid shape"),
         (["--model", "mlp", "--input", "3"], "--input is for models of your own"),
         (["--model", "mlp", "--keep", "1.5"], "kept fraction is 1.5"),
         (["--model", "mlp", "--mask", "nowhere"], "nowhere cannot be read"),
@@ -168,7 +168,7 @@ def test_weights_of_an_earlier_export_are_taken_up(tmp_path: Path, capsys: pytes
     again = json.loads(told(capsys, *words, "--weights", weights, "--out", str(tmp_path / "again")))
     assert again["files"] == first["files"]
     assert main(["export", "--model", "lenet5", "--weights", weights, "--out", str(tmp_path / "other")]) == 1
-    assert "which lenet5 has not" in capsys.readouterr().err
+    assert "which lenet5 does not have" in capsys.readouterr().err
 
 
 def test_one_way_to_choose_a_part_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from device_runtime.personal_model import PersonalModel, load_personal, own_part, own_weights, save_personal
+from device_runtime.personal_model import PersonalModel, load_personal, own_submodel, own_weights, save_personal
 from edgefl.errors import EdgeFLError
 from edgefl.masks import Mask, full_mask, gather, leading_channels
 from edgefl.model_graph import ModelGraph
@@ -62,7 +62,7 @@ def test_a_crash_while_a_model_is_kept_leaves_the_one_before(tmp_path: Path, mon
         raise KeyboardInterrupt
 
     save_personal(tmp_path, model(1, "a"))
-    monkeypatch.setattr("device_runtime.personal_model.write_whole", crash)
+    monkeypatch.setattr("device_runtime.personal_model.write_atomically", crash)
     with pytest.raises(KeyboardInterrupt):
         save_personal(tmp_path, model(2, "b"))
     monkeypatch.undo()
@@ -133,7 +133,7 @@ def test_what_two_parts_share_is_the_devices_and_the_rest_the_coordinators(case:
     graph, had, mask = case
     sent = gather(mask, numbered(graph))
     mine = {name: -array for name, array in numbered(graph).items()}
-    part = own_part(had, gather(had, mine), mask, sent)
+    part = own_submodel(had, gather(had, mine), mask, sent)
     for name in graph.tensor:
         held, own = set(held_coordinates(mask, name)), set(held_coordinates(had, name))
         whole = numbered(graph)[name]

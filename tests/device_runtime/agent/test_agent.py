@@ -25,7 +25,7 @@ from device_runtime.agent.owner_policy import DeviceConditions, OwnerPolicy, par
 from device_runtime.agent.transport import Reply, Request, Transport, UnreachableError
 from device_runtime.local_data import LocalData
 from device_runtime.personal_model import load_personal
-from edgefl.artifacts.artifact_store import write_whole
+from edgefl.artifacts.artifact_store import write_atomically
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.data import Dataset, Samples
 from edgefl.errors import EdgeFLError
@@ -316,7 +316,7 @@ def test_a_full_disk_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def full(*args: Any, **kwargs: Any) -> None:
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr("device_runtime.checkpoint.write_whole", full)
+    monkeypatch.setattr("device_runtime.checkpoint.write_atomically", full)
     assert refusal_of(tmp_path / "a").reason is Reason.STORAGE
     monkeypatch.undo()
     monkeypatch.setattr("device_runtime.agent.agent_home.AgentHome.begin_task", full)
@@ -471,12 +471,12 @@ class FullDisk:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
         self.names = names
         for module in ("device_runtime.agent.agent_home", "device_runtime.personal_model"):
-            monkeypatch.setattr(f"{module}.write_whole", self.write)
+            monkeypatch.setattr(f"{module}.write_atomically", self.write)
 
     def write(self, path: Path, data: bytes, **settings: Any) -> None:
         if path.name in self.names:
             raise OSError(28, os.strerror(28))
-        write_whole(path, data, **settings)
+        write_atomically(path, data, **settings)
 
 
 @pytest.mark.parametrize("names", [["personal.safetensors", "usage.json"], ["result.safetensors"]])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_runtime.agent.compression import packed, takes_planes, unpacked
+from device_runtime.agent.compression import accepts_byte_shuffle, compressed, decompressed
 from edgefl.errors import WireFormatError
 from edgefl.wire import encode_weights
 from edgefl.wire.byte_shuffle import CODINGS as PLANES
@@ -19,35 +19,35 @@ FLOATS = encode_weights({"w": np.random.default_rng(0).normal(0, 0.1, 3000).asty
 LARGE_FLOATS = encode_weights({"w": np.random.default_rng(0).normal(0, 0.1, 300_000).astype(np.float32)}, {})
 
 
-@pytest.mark.parametrize("by_planes", [False, True])
-def test_a_body_that_packs_well_is_packed_always_the_same_way(by_planes: bool) -> None:
-    body, coding = packed(BITS, by_planes=by_planes)
-    assert (body, coding) == packed(BITS, by_planes=by_planes)
+@pytest.mark.parametrize("byte_shuffled", [False, True])
+def test_a_body_that_packs_well_is_packed_always_the_same_way(byte_shuffled: bool) -> None:
+    body, coding = compressed(BITS, byte_shuffled=byte_shuffled)
+    assert (body, coding) == compressed(BITS, byte_shuffled=byte_shuffled)
     assert len(body) < 0.8 * len(BITS)
     assert coding == "gzip"
     assert gzip.decompress(body) == BITS
 
 
 @pytest.mark.parametrize("body", [b"", b"short", np.random.default_rng(0).bytes(10_000), bytes(MOST_BYTES + 1)])
-@pytest.mark.parametrize("by_planes", [False, True])
-def test_a_body_that_does_not_or_is_large_goes_as_it_is(body: bytes, by_planes: bool) -> None:
-    assert packed(body, by_planes=by_planes) == (body, "")
+@pytest.mark.parametrize("byte_shuffled", [False, True])
+def test_a_body_that_does_not_or_is_large_goes_as_it_is(body: bytes, byte_shuffled: bool) -> None:
+    assert compressed(body, byte_shuffled=byte_shuffled) == (body, "")
 
 
 @pytest.mark.parametrize("floats", [FLOATS, LARGE_FLOATS])
 def test_floats_are_packed_by_planes_where_these_are_taken(floats: bytes) -> None:
-    body, coding = packed(floats, by_planes=True)
+    body, coding = compressed(floats, byte_shuffled=True)
     assert coding == PLANES
     assert len(body) < 0.86 * len(floats)
     assert unpack(body) == floats
-    assert packed(floats)[1] != PLANES
+    assert compressed(floats)[1] != PLANES
 
 
 def test_planes_are_taken_with_gzip_alone() -> None:
-    assert takes_planes(PLANES)
-    assert takes_planes("identity, GZIP , edgefl-planes")
+    assert accepts_byte_shuffle(PLANES)
+    assert accepts_byte_shuffle("identity, GZIP , edgefl-planes")
     for other in (None, "", "gzip", "edgefl-planes", "edgefl-planesgzip"):
-        assert not takes_planes(other)
+        assert not accepts_byte_shuffle(other)
 
 
 @given(
@@ -56,13 +56,13 @@ def test_planes_are_taken_with_gzip_alone() -> None:
 def test_a_reply_is_unpacked_whatever_its_pieces(data: bytes, step: int, coding: str) -> None:
     sent = pack(data) if coding == PLANES else gzip.compress(data) if "gzip" in coding else data
     pieces = [sent[start : start + step] for start in range(0, len(sent), step)]
-    assert b"".join(unpacked(pieces, coding)) == data
+    assert b"".join(decompressed(pieces, coding)) == data
 
 
 def test_a_large_reply_comes_in_pieces_and_none_is_left_out() -> None:
     data = np.random.default_rng(0).integers(0, 3, MOST_BYTES, np.uint8).tobytes()
     for content in (data, bytes(MOST_BYTES)):
-        pieces = list(unpacked([gzip.compress(content)], "gzip"))
+        pieces = list(decompressed([gzip.compress(content)], "gzip"))
         assert b"".join(pieces) == content
         assert max(map(len, pieces)) <= 2**18
 
@@ -82,15 +82,15 @@ def test_a_large_reply_comes_in_pieces_and_none_is_left_out() -> None:
 )
 def test_a_reply_that_cannot_be_unpacked_is_refused(sent: bytes, coding: str) -> None:
     with pytest.raises(WireFormatError):
-        list(unpacked([sent[:100], sent[100:]], coding))
+        list(decompressed([sent[:100], sent[100:]], coding))
 
 
 def test_a_packed_reply_that_does_not_end_is_refused() -> None:
     with pytest.raises(WireFormatError, match="more than"):
-        list(unpacked((bytes(2**20) for _ in iter(int, 1)), PLANES))
+        list(decompressed((bytes(2**20) for _ in iter(int, 1)), PLANES))
 
 
 @pytest.mark.parametrize("coding", ["br", "gzip, gzip", "gzip, edgefl-planes", "edgefl-planes"])
 def test_a_reply_packed_as_nobody_asked_is_refused(coding: str) -> None:
     with pytest.raises(WireFormatError, match="compressed with"):
-        list(unpacked([b"abc"], coding))
+        list(decompressed([b"abc"], coding))

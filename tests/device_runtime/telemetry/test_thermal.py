@@ -104,9 +104,9 @@ def test_counts_that_fall_tell_nothing() -> None:
 def test_a_cooling_device_that_brakes_the_processor_is_throttling(tmp_path: Path, kind: str) -> None:
     device = f"{THERMAL}/cooling_device0"
     idle = throttle_state(lay(tmp_path, {"type": kind, "cur_state": 0, "max_state": 5}, under=device), no_commands)
-    braking = throttle_state(lay(tmp_path, {"cur_state": 2}, under=device), no_commands)
+    cooling_state = throttle_state(lay(tmp_path, {"cur_state": 2}, under=device), no_commands)
     assert throttled_between(idle, idle) is False
-    assert throttled_between(idle, braking) is True
+    assert throttled_between(idle, cooling_state) is True
 
 
 def test_a_fan_that_turns_is_no_throttling(tmp_path: Path) -> None:
@@ -115,9 +115,12 @@ def test_a_fan_that_turns_is_no_throttling(tmp_path: Path) -> None:
 
 
 def test_one_witness_that_saw_it_is_enough() -> None:
-    start, end = ThrottleState(firmware_bits=0x40000, events=1, braking=0), ThrottleState(0x40000, 2, 0)
+    start, end = ThrottleState(firmware_bits=0x40000, events=1, cooling_state=0), ThrottleState(0x40000, 2, 0)
     assert throttled_between(start, end) is True
-    assert throttled_between(ThrottleState(firmware_bits=0x40000, braking=0), ThrottleState(0x40000, None, 0)) is False
+    assert (
+        throttled_between(ThrottleState(firmware_bits=0x40000, cooling_state=0), ThrottleState(0x40000, None, 0))
+        is False
+    )
     assert throttled_between(ThrottleState(), ThrottleState()) is None
 
 
