@@ -8,7 +8,7 @@ BIN := .venv/bin
 # that the tests start for themselves.
 DEBIAN := dataset-fashion-mnist qemu-user-static mmdebstrap postgresql chromium
 
-.PHONY: demo test thorough check format bench peers clean
+.PHONY: demo test thorough check format docs bench peers clean
 
 demo: .venv/demo
 	$(BIN)/python -m examples.demo
@@ -31,6 +31,11 @@ check: .venv/dev
 format: .venv/dev
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+# The documents and an API reference as a site, in site/: python -m http.server --directory site. A broken link is an
+# error.
+docs: .venv/docs
+	$(BIN)/python .ci/site.py site
 
 bench: .venv/dev
 	$(BIN)/python -m benchmarks.masks
@@ -66,7 +71,7 @@ peers: .venv/dev
 	$(BIN)/python -m benchmarks.peers.flower_deployment --model preresnet18
 
 clean:
-	rm -rf .venv node_modules .venv-flower .venv-retired build runs *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv node_modules .venv-flower .venv-retired build site runs *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "EdgeFL needs Python 3.11 or later: install it, or name it with PYTHON=..." >&2; exit 2; }
@@ -80,6 +85,10 @@ clean:
 
 .venv/demo: pyproject.toml | .venv/bin/uv
 	$(BIN)/python .ci/install.py simulate
+	@touch $@
+
+.venv/docs: pyproject.toml | .venv/bin/uv
+	$(BIN)/python .ci/install.py docs
 	@touch $@
 
 .venv/dev: pyproject.toml | .venv/bin/uv

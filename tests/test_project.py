@@ -77,6 +77,14 @@ def test_no_module_unpickles() -> None:
             assert "allow_pickle=True" not in text, path
 
 
+def test_the_citation_names_this_version_and_licence() -> None:
+    citation = (ROOT / "CITATION.cff").read_text().splitlines()
+    assert "cff-version: 1.2.0" in citation
+    assert f"version: {edgefl.__version__}" in citation
+    assert "license: Apache-2.0" in citation
+    assert {"message", "title", "authors", "type"} <= {line.partition(":")[0] for line in citation}
+
+
 @pytest.mark.slow
 def test_a_bare_install_shows_help_and_inspects_files(tmp_path: Path) -> None:
     source = tmp_path / "source"

@@ -34,7 +34,7 @@ class Command:
 
 def documents() -> list[Path]:
     """Every document of the project."""
-    return sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+    return sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
 def commands_in(path: Path) -> list[Command]:
