@@ -2,7 +2,7 @@
 
 rule.py                 the interface: a rule's inputs, its state, its update
 registry.py             rules by name, and from a plan's settings to a rule
-descent.py              a step of gradient descent, which rules share
+descent.py              a step of gradient descent, and the base class of rules
 sgd.py                  gradient descent: FedAvg, FedProx, PerFedMask
 fine_tune.py            gradient descent for the device alone
 local_training.py       gradient descent on the device's own model, from round to round

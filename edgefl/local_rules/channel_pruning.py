@@ -19,19 +19,19 @@ What the paper leaves open, and what is done here:
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
 import numpy as np
 
 from edgefl.local_rules.channel_removal import removal_order, remove_until, step_of
-from edgefl.local_rules.descent import Descent, adopt_statistics, descend, start, weight_tensors
+from edgefl.local_rules.descent import DescentRule, adopt_statistics, descend, start, weight_tensors
 from edgefl.local_rules.group_lasso import group_lasso, group_lasso_gradient, penalised
 from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update, trained_parameters
 from edgefl.local_rules.submodel_channels import narrow, prunable_groups, squared_norms
 from edgefl.masks import Array, Mask, Weights
-from edgefl.values import Fraction, PositiveCount, Ratio, check_fields
+from edgefl.values import Fraction, PositiveCount, Ratio
 from edgefl.wire import Dense
 
 __all__ = ["ChannelPruning", "PruningScope", "magnitudes", "prune_mask", "remember_accuracy"]
@@ -47,11 +47,10 @@ class PruningScope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelPruning:
+class ChannelPruning(DescentRule):
     """The settings of Hermes on a device; the defaults are the paper's, except `lasso` and `scope` (not given)."""
 
     name: ClassVar[str] = "channel_pruning"
-    descent: Descent = field(default_factory=Descent)
     accuracy_threshold: Fraction = 0.5
     """A device prunes when its accuracy is above this."""
     target: Fraction = 0.3
@@ -63,9 +62,6 @@ class ChannelPruning:
     scope: PruningScope = PruningScope.GROUP
     multiple: PositiveCount = 1
     """Wide layers lose channels in steps of this, so that the rest suits a processor's vectors."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def begin(self, inputs: TrainingInput) -> State:
         """Prune if the submodel is accurate and large enough."""
@@ -106,7 +102,7 @@ class ChannelPruning:
         found = {
             "kept_fraction": mask.cost.parameters / mask.graph.parameters,
             "pruned_channels": float(sum(inputs.mask.widths[g.name] - mask.widths[g.name] for g in groups)),
-            "learning_rate": self.descent.rate(inputs, max(state.steps - 1, 0)),
+            "learning_rate": self.descent.last_rate(inputs, state),
             "lasso_coefficient": self.lasso,
             "lasso_penalty": group_lasso(mask, weights, penalised(mask, weight_tensors(mask))),
         }

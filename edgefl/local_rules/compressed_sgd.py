@@ -5,7 +5,7 @@ are sent in full, as new values. `CompressedSgd.expected`, `check` and `expand` 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
@@ -21,10 +21,10 @@ from edgefl.local_rules.compression import (
     TopK,
 )
 from edgefl.local_rules.compression.compressor import FloatArray
-from edgefl.local_rules.descent import Descent, NotNegative, start, train, weight_tensors
-from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update
+from edgefl.local_rules.descent import DescentRule, NotNegative, weight_tensors
+from edgefl.local_rules.rule import Batch, State, TrainingInput, TrainStep, Update
 from edgefl.masks import Mask
-from edgefl.values import Dimension, Quantity, check_fields
+from edgefl.values import Dimension, Quantity
 from edgefl.wire import Dense, Expected, Payload
 
 __all__ = ["CompressedSgd", "Compression"]
@@ -45,11 +45,10 @@ class Compression(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompressedSgd:
+class CompressedSgd(DescentRule):
     """Gradient descent whose update is compressed at the end."""
 
     name: ClassVar[str] = "compressed_sgd"
-    descent: Descent = field(default_factory=Descent)
     compressor: Compression = Compression.EDEN
     sign_scale: SignScale = SignScale.MAXIMUM
     """The scale of stochastic signs."""
@@ -59,17 +58,6 @@ class CompressedSgd:
     """The share of entries that Top-k and random subsampling send."""
     unbiased: bool = True
     """Whether random subsampling scales up what it sends to make up for what it does not."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-    def begin(self, inputs: TrainingInput) -> State:
-        """Start from the weights as they were sent."""
-        return start(inputs)
-
-    def step(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
-        """Move every trained tensor down its gradient."""
-        return train(self.descent, inputs, state, batch, run)
 
     def finish(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Compress what training added."""

@@ -13,7 +13,7 @@ block in place, so a step needs scratch space of one block whatever the size of 
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated
 
@@ -26,6 +26,7 @@ from edgefl.values import Dimension, FieldError, Fraction, Quantity, check_field
 
 __all__ = [
     "Descent",
+    "DescentRule",
     "ScheduleUnit",
     "Positive",
     "Schedule",
@@ -118,6 +119,32 @@ class Descent:
             case Schedule.COSINE:  # Loshchilov and Hutter, SGDR, 2017, Eq. 5, one period
                 swing = 0.5 * (1 + math.cos(math.pi * progress))
                 return self.final_rate + (self.learning_rate - self.final_rate) * swing
+
+    def last_rate(self, inputs: TrainingInput, state: State) -> float:
+        """Return the learning rate of the last step so far."""
+        return self.rate(inputs, max(state.steps - 1, 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescentRule:
+    """Base class of local rules: gradient descent from the weights as they were sent. A rule adds a name and `finish`.
+
+    Call an inherited method by its class, `DescentRule.begin(self, ...)`: `slots=True` creates the class a second time,
+    and `super()` without arguments would still refer to the first.
+    """
+
+    descent: Descent = field(default_factory=Descent)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def begin(self, inputs: TrainingInput) -> State:
+        """Start from the weights as they were sent."""
+        return start(inputs)
+
+    def step(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
+        """Move every trained tensor down its gradient."""
+        return train(self.descent, inputs, state, batch, run)
 
 
 def start(inputs: TrainingInput, mask: Mask | None = None) -> State:

@@ -12,11 +12,19 @@ here runs the engine twice and takes twice the time. v is kept in `State.memory`
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from edgefl.local_rules.descent import Descent, NotNegative, Positive, adopt_statistics, descend, start, train
+from edgefl.local_rules.descent import (
+    Descent,
+    DescentRule,
+    NotNegative,
+    Positive,
+    adopt_statistics,
+    descend,
+    start,
+    train,
+)
 from edgefl.local_rules.local_training import start_own
 from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update, trained_parameters
 from edgefl.masks import Array
-from edgefl.values import check_fields
 from edgefl.wire import Dense
 
 __all__ = ["DittoRule"]
@@ -25,7 +33,7 @@ _WEIGHT, _MEMORY = "own:", "own_memory:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DittoRule:
+class DittoRule(DescentRule):
     """The settings of Ditto on a device."""
 
     name: ClassVar[str] = "ditto"
@@ -35,9 +43,6 @@ class DittoRule:
     """lambda: how strongly the device's own model is pulled to the global one; the authors try 0.1, 1 and 2."""
     own_rate: Positive | None = field(default=None, metadata={"absent": "that of the global model"})
     """The learning rate of the device's own model."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def begin(self, inputs: TrainingInput) -> State:
         """Start from the global model as it was sent, and from the device's own model."""
@@ -59,7 +64,7 @@ class DittoRule:
     def finish(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Send the global model; keep the device's own."""
         tensors = {name: Dense(state.weights[name]) for name in state.mask.trained_tensors}
-        metrics = {"learning_rate": self.descent.rate(inputs, max(state.steps - 1, 0)), "pull": self.pull}
+        metrics = {"learning_rate": self.descent.last_rate(inputs, state), "pull": self.pull}
         return Update(tensors, _own(state).weights, state.mask, metrics)
 
     def _own_descent(self) -> Descent:

@@ -4,18 +4,17 @@ PerFedMask, Algorithm 1, line 15, after FedBABU: the head, frozen during the fed
 default together with the body. `State.mask` says what is trained, so that a device may cut its graph accordingly.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
 import numpy as np
 
 from edgefl.errors import MaskError
-from edgefl.local_rules.descent import Descent, start, train
-from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update
+from edgefl.local_rules.descent import DescentRule, start
+from edgefl.local_rules.rule import Batch, State, TrainingInput, TrainStep, Update
 from edgefl.masks import Mask, freeze
 from edgefl.model_graph import TensorRole
-from edgefl.values import check_fields
 
 __all__ = ["FineTune", "HeadTreatment"]
 
@@ -34,15 +33,11 @@ class HeadTreatment(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FineTune:
+class FineTune(DescentRule):
     """Gradient descent whose result stays on the device."""
 
     name: ClassVar[str] = "fine_tune"
-    descent: Descent = field(default_factory=Descent)
     head: HeadTreatment = HeadTreatment.TRAIN
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def begin(self, inputs: TrainingInput) -> State:
         """Freeze what must not change, and start from the weights as they were sent."""
@@ -50,10 +45,6 @@ class FineTune:
         if inputs.accuracy is not None:
             state.memory[_BEFORE] = np.array(inputs.accuracy(inputs.weights))
         return state
-
-    def step(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
-        """Move every tuned tensor down its gradient."""
-        return train(self.descent, inputs, state, batch, run)
 
     def finish(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Keep everything. The mask is the planned one: freezing was only for this fine-tuning."""

@@ -23,18 +23,25 @@ high half. The top 24 bits of a half are one number v in [0, 1), which decides b
 
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from edgefl.local_rules.descent import BLOCK, Descent, Positive, adopt_statistics, descend, start, weight_tensors
+from edgefl.local_rules.descent import (
+    BLOCK,
+    DescentRule,
+    Positive,
+    adopt_statistics,
+    descend,
+    start,
+    weight_tensors,
+)
 from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update, trained_parameters
 from edgefl.masks import Array, BoolArray
 from edgefl.noise import bits, derive, symmetric
-from edgefl.values import check_fields
 from edgefl.wire import Bits, Dense, Payload
 from edgefl.wire.codecs.checks import check_finite
 
@@ -102,18 +109,14 @@ def rebuild(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MaskedNoise:
+class MaskedNoise(DescentRule):
     """FedMRN's local training."""
 
     name: ClassVar[str] = "masked_noise"
-    descent: Descent = field(default_factory=Descent)
     masks: MaskKind = MaskKind.BINARY
     bound: Positive | None = None
     """The noise is uniform in [-bound, bound). By default 0.01 with binary masks and 0.005 with signed ones."""
     masking: Masking = Masking.PROGRESSIVE_STOCHASTIC
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     @property
     def noise_bound(self) -> float:

@@ -18,18 +18,18 @@ What the paper leaves open, and what is done here:
 Randomness: the level of a step is the word `bits(derive(seed, "width"), step)`, modulo the number of levels.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 
-from edgefl.local_rules.descent import Descent, start, train
+from edgefl.local_rules.descent import DescentRule, train
 from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update
 from edgefl.local_rules.submodel_channels import narrow, without_channels
 from edgefl.masks import Array, Mask, Weights, kept_width
 from edgefl.noise import bits, derive
-from edgefl.values import FieldError, check_fields
+from edgefl.values import FieldError
 from edgefl.wire import Dense
 
 __all__ = ["OrderedDropout", "parse_levels", "nested_submodels"]
@@ -51,22 +51,17 @@ def parse_levels(text: str) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrderedDropout:
+class OrderedDropout(DescentRule):
     """Gradient descent on leading channels of random width."""
 
     name: ClassVar[str] = "ordered_dropout"
-    descent: Descent = field(default_factory=Descent)
     levels: str = "1, 0.8, 0.6, 0.4, 0.2"
     """Widths that a step may train, as fractions of the whole model's; those within the device's submodel are drawn
     from."""
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        DescentRule.__post_init__(self)
         parse_levels(self.levels)
-
-    def begin(self, inputs: TrainingInput) -> State:
-        """Start from the weights as they were sent."""
-        return start(inputs)
 
     def step(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Draw a width, and move everything down the gradient of that submodel's loss."""
@@ -79,7 +74,7 @@ class OrderedDropout:
     def finish(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Send the new values of the whole submodel."""
         tensors = {name: Dense(state.weights[name]) for name in state.mask.trained_tensors}
-        metrics = {"learning_rate": self.descent.rate(inputs, max(state.steps - 1, 0))}
+        metrics = {"learning_rate": self.descent.last_rate(inputs, state)}
         return Update(tensors, state.weights, state.mask, metrics)
 
 

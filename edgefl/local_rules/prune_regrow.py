@@ -33,14 +33,14 @@ import numpy as np
 import numpy.typing as npt
 
 from edgefl.local_rules.channel_pruning import magnitudes
-from edgefl.local_rules.descent import Descent, start, train
+from edgefl.local_rules.descent import Descent, DescentRule
 from edgefl.local_rules.ranking import highest, lowest
-from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update, trained_parameters
+from edgefl.local_rules.rule import Batch, State, TrainingInput, TrainStep, Update, trained_parameters
 from edgefl.local_rules.submodel_channels import prunable_groups
 from edgefl.masks import Array, BoolArray, IndexArray, Mask, Weights
 from edgefl.model_graph import ChannelGroup
 from edgefl.noise import bits, derive
-from edgefl.values import Fraction, check_fields
+from edgefl.values import Fraction
 from edgefl.wire import Dense, Payload, Sparse
 
 __all__ = [
@@ -66,7 +66,7 @@ class RegrowMethod(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Regrow:
+class _Regrow(DescentRule):
     """What both rules share; the defaults are the paper's."""
 
     _entries: ClassVar[str]
@@ -76,17 +76,6 @@ class _Regrow:
     initial_rate: Fraction = 0.5
     """alpha_0: the share of the held weights, or of each group's channels, that is exchanged in the first round."""
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-    def begin(self, inputs: TrainingInput) -> State:
-        """Start from the weights as they were sent."""
-        return start(inputs)
-
-    def step(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
-        """Move what the mask holds down its gradient (Eq. 3)."""
-        return train(self.descent, inputs, state, batch, run)
-
     def _rate(self, inputs: TrainingInput) -> float:
         initial = self.initial_rate if self.method is RegrowMethod.DYNAMIC else 0.0
         return prune_rate(initial, inputs.round, inputs.rounds)
@@ -95,7 +84,7 @@ class _Regrow:
         """Return U at the old mask; `mask` and `weights` are those of the next round."""
         tensors = {name: _difference(inputs, state, name) for name in inputs.mask.trained_tensors}
         metrics = {
-            "learning_rate": self.descent.rate(inputs, max(state.steps - 1, 0)),
+            "learning_rate": self.descent.last_rate(inputs, state),
             "density": mask.cost.parameters / mask.graph.parameters,
             "prune_rate": self._rate(inputs),
             f"exchanged_{self._entries}": float(exchanged),

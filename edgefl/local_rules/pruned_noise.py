@@ -9,26 +9,25 @@ forward pass, at the weights of the forward pass, and moves the update like any 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from edgefl.local_rules.channel_pruning import ChannelPruning, PruningScope, remember_accuracy
-from edgefl.local_rules.descent import Descent, Positive, weight_tensors
+from edgefl.local_rules.descent import DescentRule, Positive, weight_tensors
 from edgefl.local_rules.masked_noise import MaskedNoise, Masking, MaskKind
 from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update
 from edgefl.local_rules.submodel_channels import narrow
 from edgefl.masks import Mask, Weights
-from edgefl.values import Fraction, PositiveCount, Ratio, check_fields
+from edgefl.values import Fraction, PositiveCount, Ratio
 
 __all__ = ["PrunedNoise"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrunedNoise:
+class PrunedNoise(DescentRule):
     """The settings of `channel_pruning` and of `masked_noise`."""
 
     name: ClassVar[str] = "pruned_noise"
-    descent: Descent = field(default_factory=Descent)
     accuracy_threshold: Fraction = 0.5
     target: Fraction = 0.3
     rate: Fraction = 0.2
@@ -38,9 +37,6 @@ class PrunedNoise:
     masks: MaskKind = MaskKind.BINARY
     bound: Positive | None = None
     masking: Masking = Masking.PROGRESSIVE_STOCHASTIC
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     @classmethod
     def of(cls, pruning: ChannelPruning, noise: MaskedNoise) -> "PrunedNoise":

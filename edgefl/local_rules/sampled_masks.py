@@ -28,12 +28,12 @@ from typing import ClassVar
 import numpy as np
 
 from edgefl.errors import MaskError
-from edgefl.local_rules.descent import Descent, Positive, adopt_statistics, descend, start, weight_tensors
+from edgefl.local_rules.descent import Descent, DescentRule, Positive, adopt_statistics, descend, start, weight_tensors
 from edgefl.local_rules.mask_generation import Floats, logit, sigmoid
 from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update, trained_parameters
 from edgefl.masks import Array, BoolArray, Mask, gather
 from edgefl.noise import bits, derive, unit
-from edgefl.values import Count, check_fields
+from edgefl.values import Count
 from edgefl.wire import Bits, Dense, Payload
 from edgefl.wire.codecs.checks import check_finite
 
@@ -61,7 +61,7 @@ def draw_mask(p: Array, stream: int) -> BoolArray:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SampledMasks:
+class SampledMasks(DescentRule):
     """FedPM's local training."""
 
     name: ClassVar[str] = "sampled_masks"
@@ -73,9 +73,6 @@ class SampledMasks:
     """The seed of the random weights, the same for all devices and rounds."""
     weight_gain: Positive = math.e
     """The size of a weight times the square root of its fan-in."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def begin(self, inputs: TrainingInput) -> State:
         """Generate the weights, and compute the scores."""

@@ -6,13 +6,12 @@ With a proximal term it is FedProx. The upload holds the new values of every tra
 statistics, which are averaged like weights.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from edgefl.local_rules.descent import Descent, start, train
-from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update
-from edgefl.values import check_fields
+from edgefl.local_rules.descent import DescentRule
+from edgefl.local_rules.rule import Batch, State, TrainingInput, TrainStep, Update
 from edgefl.wire import Dense, Payload, Sparse
 
 __all__ = ["Codec", "Sgd"]
@@ -27,28 +26,16 @@ class Codec(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sgd:
+class Sgd(DescentRule):
     """Masked stochastic gradient descent."""
 
     name: ClassVar[str] = "sgd"
-    descent: Descent = field(default_factory=Descent)
     codec: Codec = Codec.DENSE
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-    def begin(self, inputs: TrainingInput) -> State:
-        """Start from the weights as they were sent."""
-        return start(inputs)
-
-    def step(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
-        """Move every trained tensor down its gradient."""
-        return train(self.descent, inputs, state, batch, run)
 
     def finish(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Send the new values."""
         tensors = {name: self._payload(state, name) for name in state.mask.trained_tensors}
-        metrics = {"learning_rate": self.descent.rate(inputs, max(state.steps - 1, 0))}
+        metrics = {"learning_rate": self.descent.last_rate(inputs, state)}
         return Update(tensors, state.weights, state.mask, metrics)
 
     def _payload(self, state: State, name: str) -> Payload:
