@@ -137,7 +137,9 @@ class _Examination:
     def walk(self, steps: Mapping[str, Step]) -> None:
         """Let PyTorch and every engine walk from the same start over the same batches."""
         plan = self._plan
-        walk = plan_trajectory(self._model, self._example, steps=plan.steps, batch=plan.batch, settled=not plan.plain)
+        walk = plan_trajectory(
+            self._model, self._example, steps=plan.steps, batch=plan.batch, avoid_kinks=not plan.plain
+        )
         own = distance(walk.own_end, walk.end)
         for name, step in steps.items():
             start = time.perf_counter()

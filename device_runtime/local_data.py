@@ -31,7 +31,7 @@ class LocalData:
 
     def __post_init__(self) -> None:
         if not len(self.split.train):
-            raise DataError("this device has no training samples", fix="Give it some.")
+            raise DataError("this device has no training samples", fix="Give it training samples.")
 
     @classmethod
     def whole(cls, dataset: Dataset, *, validation: float = 0.1, seed: int = 0) -> "LocalData":

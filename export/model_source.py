@@ -49,7 +49,8 @@ def _build(target: str, classes: int | None, sample: str | None, seed: int) -> M
         return ModelSource(target.rpartition(":")[2], load_factory(target, seed=seed), example)
     if target not in ZOO:
         raise ExportError(
-            f"there is no model {target!r} in the zoo", fix=f"Known are {', '.join(ZOO)}, or package.module:factory."
+            f"there is no model {target!r} in the zoo",
+            fix=f"Choose one of {', '.join(ZOO)}, or package.module:factory.",
         )
     if sample:
         raise ExportError("--input is for models of your own", fix=f"{target} has the input of its paper.")

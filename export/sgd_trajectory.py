@@ -52,9 +52,9 @@ def plan_trajectory(
     steps: int,
     batch: int = 4,
     first_step: float = FIRST_STEP,
-    settled: bool = True,
+    avoid_kinks: bool = True,
 ) -> Trajectory:
-    """Run PyTorch in double and in single precision. Without `settled`, batches may lie on kinks."""
+    """Run PyTorch in double and in single precision. Without `avoid_kinks`, batches may lie on kinks."""
     generator = torch.Generator().manual_seed(0)
     exact, single = copy.deepcopy(model).double().train(), copy.deepcopy(model).train()
     start, rate = state_of(single), 0.0
@@ -64,7 +64,7 @@ def plan_trajectory(
         return random_batch(example, batch, generator)
 
     for number in range(steps):
-        smooth = smooth_batch(exact, draw, seed=number) if settled else SmoothBatch(draw(), {}, 0.0)
+        smooth = smooth_batch(exact, draw, seed=number) if avoid_kinks else SmoothBatch(draw(), {}, 0.0)
         shift_biases(single, smooth.shifts)
         labels = torch.randint(0, 2**31, (batch,), generator=generator)
         labels = _backward(exact, smooth.x.double() if smooth.x.is_floating_point() else smooth.x, labels, number)

@@ -26,7 +26,7 @@ def download_task(plan: ClientPlan, cache: ArtifactCache, client: CoordinatorCli
     graph = loads(ModelGraph, get(plan.model))
     mask = full_mask(graph) if plan.mask_body is None else decode_mask(get(plan.mask_body), graph)
     if mask.digest != plan.mask:
-        raise RefusalError(Reason.BROKEN, "the mask is not the plan's", fix="Make the plan again.")
+        raise RefusalError(Reason.BROKEN, "the mask does not match the plan", fix="Create the plan again.")
     if plan.graph is None or plan.weights is None:
         raise RefusalError(
             Reason.UNSUPPORTED, "the plan lacks a training graph or weights", fix="Name both in the plan."

@@ -88,7 +88,9 @@ class TaskRunner:
         except DamagedError as error:
             count = self._damaged[error.problem] = self._damaged.get(error.problem, 0) + 1  # names the artifact
             if count >= _DAMAGED_DOWNLOADS:
-                raise RefusalError(Reason.BROKEN, error.problem, fix="Send what the digest names.") from None
+                raise RefusalError(
+                    Reason.BROKEN, error.problem, fix="Send the artifact that matches the digest."
+                ) from None
             raise
         finally:
             self._downloaded()

@@ -94,7 +94,7 @@ def installed_engines() -> tuple[str, ...]:
 def open_engine(name: str | None = None, threads: ThreadSettings | None = None) -> Engine:
     """Return an engine by name, or the first that is installed."""
     if name is not None and name not in ENGINES:
-        raise EdgeFLError(f"there is no engine {name!r}", fix=f"Known are {', '.join(ENGINES)}.")
+        raise EdgeFLError(f"there is no engine {name!r}", fix=f"Choose one of {', '.join(ENGINES)}.")
     here = installed_engines()
     chosen = name or (here[0] if here else "onnx")
     package, extra, module = ENGINES[chosen]

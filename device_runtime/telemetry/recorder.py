@@ -54,7 +54,7 @@ class Recorder:
 
     def __enter__(self) -> "Recorder":
         if self._timer is not None:
-            raise RuntimeError("a Recorder records one task; make a new one")
+            raise RuntimeError("a Recorder records one task; create a new one")
         source = self._source or choose_energy_source(self._root, run=self._run)
         idle = idle_watts(source, self._idle_seconds)
         # Slowest start first, so that little of it falls into the task.

@@ -90,5 +90,5 @@ def test_softmax_over_an_inner_axis_matches() -> None:
 
 
 def test_a_softmax_in_another_dtype_is_refused() -> None:
-    with pytest.raises(ExportError, match=r"softmax in torch.float64 .* Leave its dtype out"):
+    with pytest.raises(ExportError, match=r"softmax in torch.float64 .* Omit its dtype"):
         check(Between(lambda x: x.softmax(1, dtype=torch.float64).float()), EXAMPLE, classes=4)

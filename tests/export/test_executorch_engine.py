@@ -57,7 +57,7 @@ def test_both_engines_train_the_same_model(tmp_path: Path) -> None:
 
 
 def test_a_batch_of_another_size_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RefusalError, match="takes batches of 40, and the plan asks for 32") as caught:
+    with pytest.raises(RefusalError, match="takes batches of 40, but the plan asks for 32") as caught:
         trained("executorch", program(), tmp_path, batch_size=32)
     assert caught.value.reason is Reason.UNSUPPORTED
 

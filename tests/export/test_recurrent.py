@@ -141,7 +141,7 @@ def test_the_cost_of_a_step_is_counted_once_for_every_step() -> None:
 
 
 def test_what_a_recurrent_layer_cannot_do_is_said() -> None:
-    with pytest.raises(ExportError, match=r"module 'layer' \(LSTM\): dropout of 0.5 between.*Use one module a layer"):
+    with pytest.raises(ExportError, match=r"module 'layer' \(LSTM\): dropout of 0.5 between.*Use one module per layer"):
         Exported(Reader(nn.LSTM(FEATURES, WIDTH, num_layers=2, dropout=0.5)), example())
     with pytest.raises(ExportError, match=r"proj_size cannot be exported\. Use a linear layer"):
         Exported(Reader(nn.LSTM(FEATURES, 16, proj_size=WIDTH)), example())
