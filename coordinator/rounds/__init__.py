@@ -5,7 +5,8 @@ driver.py              the thread that advances every federation
 context.py             what one worker works with
 planner.py             selects devices and asks the strategy for their tasks
 dispatch.py            planned tasks become client plans and their bodies
-uploads.py             the queue that checks and stores updates
+uploads.py             the queue that stores updates and acknowledges them
+upload_checks.py       checks of incoming updates
 stored_updates.py      the stored updates of a round, for aggregation
 evaluation.py          evaluates the global model
 report.py              the report of a round

@@ -11,34 +11,18 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
 from coordinator.errors import CoordinatorError, ErrorReason
 from coordinator.rounds.context import Context
-from coordinator.rounds.stored_updates import client_update_of
+from coordinator.rounds.upload_checks import CheckedUpdate, IncomingUpdate, UploadChecker, unknown_task
 from coordinator.storage.blobs import Spooled
-from coordinator.storage.records import Device, Federation, Task, TaskState, Upload, Verdict
-from coordinator.storage.repository import LruCache
-from edgefl.errors import WireFormatError
-from edgefl.local_rules import changes_model
-from edgefl.strategies import ClientUpdate, check_personal, part_norm
-from edgefl.values import (
-    ClientPlan,
-    LocalResult,
-    Outcome,
-    Prediction,
-    Receipt,
-    Refusal,
-    Telemetry,
-    digest_of,
-    dumps,
-)
-from edgefl.wire import ResultBody, decode_result, encode_mask
-from edgefl.wire.byte_shuffle import ungroup
+from coordinator.storage.records import Device, Verdict
+from edgefl.values import Outcome, Receipt, Refusal, dumps
 
-__all__ = ["UploadQueue", "own_task", "refuse"]
+__all__ = ["UploadQueue", "refuse"]
 
 _LOG = logging.getLogger(__name__)
 _BATCH = 64
@@ -51,30 +35,12 @@ _OUTCOMES = {Verdict.ACCEPTED: Outcome.ACCEPTED, Verdict.ALREADY: Outcome.ALREAD
 class _Arrival:
     """An update that arrived, and the future that waits for its verdict."""
 
-    device: Device
-    task: str
-    body: bytes | Path
-    arrived: int
-    """Bytes that it took on the network."""
-    grouped: bool
-    """Whether the body is still grouped by planes."""
+    update: IncomingUpdate
     loop: asyncio.AbstractEventLoop
     verdict: "asyncio.Future[Verdict]"
 
 
-@dataclass(frozen=True, slots=True)
-class _Checked:
-    """An update that passed the checks."""
-
-    arrival: _Arrival
-    upload: Upload
-    body: bytes | Path | None
-    """None if the update is late: its result is kept, its tensors are not."""
-    mask: bytes | None
-    lesson: tuple[Prediction, Telemetry, float] | None = None
-    """What was predicted, what was measured, and the half-life of the lesson, if plans adapt."""
-
-
+_Entry = tuple[_Arrival, CheckedUpdate]
 _Queue = SimpleQueue[_Arrival | None]
 
 
@@ -83,10 +49,10 @@ class UploadQueue:
 
     def __init__(self, context: Context, *, accepted: Callable[[], None] = lambda: None) -> None:
         self._context, self._accepted = context, accepted
-        self._norms = LruCache(1024)
+        self._checker = UploadChecker(context)
         self._small: _Queue = SimpleQueue()
         self._large: _Queue = SimpleQueue()
-        self._ready: SimpleQueue[_Checked | None] = SimpleQueue()
+        self._ready: SimpleQueue[_Entry | None] = SimpleQueue()
         self._checkers = [
             threading.Thread(target=self._check_all, args=(queue,), name=name, daemon=True)
             for name, queue in (("check-small-uploads", self._small), ("check-large-uploads", self._large))
@@ -118,7 +84,7 @@ class UploadQueue:
         """Accept a device's update, which took `arrived` bytes on the network; it is durable when this returns. Raise
         `CoordinatorError` if it is rejected."""
         loop = asyncio.get_running_loop()
-        arrival = _Arrival(device, task_id, body, arrived, grouped, loop, loop.create_future())
+        arrival = _Arrival(IncomingUpdate(device, task_id, body, arrived, grouped), loop, loop.create_future())
         (self._large if isinstance(body, Path) else self._small).put(arrival)
         return _receipt(task_id, await arrival.verdict)
 
@@ -129,76 +95,14 @@ class UploadQueue:
 
     def _check_next(self, arrival: _Arrival) -> None:
         try:
-            checked = self._check(arrival)
+            checked = self._checker.check(arrival.update)
         except Exception as error:
             _answer([(arrival, error)])
             return
-        if isinstance(checked, _Checked):
-            self._ready.put(checked)
+        if isinstance(checked, CheckedUpdate):
+            self._ready.put((arrival, checked))
         else:
             _answer([(arrival, checked)])
-
-    def _check(self, arrival: _Arrival) -> _Checked | Verdict:
-        context, device, body = self._context, arrival.device, arrival.body
-        task = own_task(context, device, arrival.task)
-        federation = context.library.federation(task.federation)
-        if federation is None:
-            raise _unknown_task(task.id)
-        settings = context.library.settings(federation)
-        _check_size(body, settings.limits.most_bytes)
-        data = body.read_bytes() if isinstance(body, Path) else body
-        if arrival.grouped:
-            data = ungroup(data)
-            body = _kept(body, data)
-        digest = digest_of(data)
-        if task.state in (TaskState.DONE, TaskState.REFUSED):
-            return Verdict.ALREADY if task.update == digest else Verdict.CONFLICT
-        report = decode_result(data, context.library.bundle(federation).graph, limit=settings.limits.most_bytes)
-        plan = context.library.plan(task)
-        _check_task(task, plan, report)
-        late = task.state is not TaskState.OPEN
-        result = _with_arrived(report.result, arrival.arrived)
-        if not late:
-            self._check_tensors(federation, task, report)
-            context.library.remember_result(digest, result)
-        mask = None if report.next_mask is None or late else encode_mask(report.next_mask)
-        upload = Upload(
-            task=task.id,
-            device=device.id,
-            update=digest,
-            result=dumps(result),
-            samples=result.samples,
-            at=context.now(),
-            next_mask=None if mask is None else digest_of(mask),
-            keeps_mask=not changes_model(plan.rule),
-            buffered=settings.buffered,
-            most_staleness=settings.buffering.most_staleness,
-        )
-        if plan.predicted is None or not settings.budget.adapt:
-            return _Checked(arrival, upload, None if late else body, mask)
-        lesson = (plan.predicted, result.telemetry, settings.memory_seconds)
-        return _Checked(arrival, upload, None if late else body, mask, lesson)
-
-    def _check_tensors(self, federation: Federation, task: Task, report: ResultBody) -> None:
-        start = self._context.library.start_of(task.federation, task.round)
-        if start is None:
-            raise _unknown_task(task.id)
-        client_update = client_update_of(self._context, federation, task, start, report)
-        if self._context.library.settings(federation).is_personal(task.round):
-            check_personal(client_update)
-            return
-        strategy = self._context.library.strategy(federation)
-        strategy.check(client_update)
-        most = self._context.library.settings(federation).limits.most_movement
-        if most is None:
-            return
-        own = self._norms.get((start, client_update.mask.digest), lambda: _norm(client_update))
-        moved = strategy.movement(client_update)
-        if not moved <= most * own:
-            raise WireFormatError(
-                f"the update moves the model by {moved:.3g}, more than {most:g} times its norm, {most * own:.3g}",
-                fix="Train with a lower learning rate, or ask the operator to raise limits.most_movement.",
-            )
 
     def _store_all(self) -> None:
         while self._store_ready():
@@ -214,22 +118,22 @@ class UploadQueue:
             self._store(entries)
         return batch[-1] is not None
 
-    def _store(self, entries: list[_Checked]) -> None:
+    def _store(self, entries: list[_Entry]) -> None:
         try:
-            bodies = [_named(entry.body, entry.upload.update) for entry in entries if entry.body is not None]
-            self._context.blobs.put_all(bodies + [entry.mask for entry in entries if entry.mask is not None])
-            verdicts = self._context.store.uploads.accept([entry.upload for entry in entries])
+            bodies = [_named(one.body, one.upload.update) for _, one in entries if one.body is not None]
+            self._context.blobs.put_all(bodies + [one.mask for _, one in entries if one.mask is not None])
+            verdicts = self._context.store.uploads.accept([one.upload for _, one in entries])
         except Exception as error:
             _LOG.exception("updates could not be stored")
-            _answer([(entry.arrival, _not_stored(error)) for entry in entries])
+            _answer([(arrival, _not_stored(error)) for arrival, _ in entries])
             return
-        _answer([(entry.arrival, verdict) for entry, verdict in zip(entries, verdicts, strict=True)])
-        for entry, verdict in zip(entries, verdicts, strict=True):
-            if verdict is Verdict.ACCEPTED and entry.lesson is not None:
-                self._context.corrections.note_round(entry.upload.device, *entry.lesson)
+        _answer([(arrival, verdict) for (arrival, _), verdict in zip(entries, verdicts, strict=True)])
+        for (_, checked), verdict in zip(entries, verdicts, strict=True):
+            if verdict is Verdict.ACCEPTED and checked.lesson is not None:
+                self._context.corrections.note_round(checked.upload.device, *checked.lesson)
             if verdict in _FINAL_REJECTIONS:  # an earlier attempt may have stored its body
                 with contextlib.suppress(Exception):  # an extra body does no harm
-                    self._context.blobs.drop(entry.upload.update)
+                    self._context.blobs.drop(checked.upload.update)
         if Verdict.ACCEPTED in verdicts:
             self._accepted()
 
@@ -269,24 +173,9 @@ def refuse(context: Context, device: Device, task_id: str, refusal: Refusal) -> 
     return _receipt(task_id, verdict)
 
 
-def own_task(context: Context, device: Device, task_id: str) -> Task:
-    """Return a task of this device. Raise `CoordinatorError` if it does not exist."""
-    task = context.store.tasks.get(task_id)
-    if task is None or task.device != device.id:
-        raise _unknown_task(task_id)
-    return task
-
-
-def _unknown_task(task_id: str) -> CoordinatorError:
-    """Return the error about a task that does not exist, or is another device's."""
-    return CoordinatorError(
-        ErrorReason.NOT_FOUND, f"this device has no task {task_id!r}", fix="Drop it and ask for the next task."
-    )
-
-
 def _receipt(task_id: str, verdict: Verdict) -> Receipt:
     if verdict is Verdict.UNKNOWN:
-        raise _unknown_task(task_id)
+        raise unknown_task(task_id)
     if verdict is Verdict.CONFLICT:
         raise CoordinatorError(
             ErrorReason.CONFLICT,
@@ -312,47 +201,5 @@ def _not_stored(error: Exception) -> CoordinatorError:
     )
 
 
-def _check_task(task: Task, plan: ClientPlan, report: ResultBody) -> None:
-    """Refuse a report of another task."""
-    reported = (report.result.task_id, report.result.device_id, report.result.round, report.mask)
-    expected = (task.id, task.device, task.round, plan.mask)
-    for name, one, other in zip(("task", "device", "round", "mask"), reported, expected, strict=True):
-        if one != other:
-            raise WireFormatError(
-                f"the result is of {name} {str(one)[:80]!r}, but {str(other)!r} was expected",
-                fix="Send the result of this task.",
-            )
-
-
-def _with_arrived(result: LocalResult, arrived: int) -> LocalResult:
-    """Add the upload itself to the bytes sent: the device cannot count it before it is sent."""
-    telemetry = result.telemetry
-    transfer = replace(telemetry.transfer, up_bytes=telemetry.transfer.up_bytes + arrived)
-    return replace(result, telemetry=replace(telemetry, transfer=transfer))
-
-
-def _check_size(body: bytes | Path, most: int) -> None:
-    size = body.stat().st_size if isinstance(body, Path) else len(body)
-    if size > most:
-        raise CoordinatorError(
-            ErrorReason.TOO_LARGE,
-            f"the update has {size} bytes, but {most} are allowed",
-            fix="Send less, or ask the operator for a higher limit.",
-        )
-
-
-def _kept(body: bytes | Path, data: bytes) -> bytes | Path:
-    """Replace the data of a body where it is: in memory, or in its file."""
-    if not isinstance(body, Path):
-        return data
-    body.write_bytes(data)
-    return body
-
-
 def _named(body: bytes | Path, digest: str) -> bytes | Spooled:
     return Spooled(body, digest) if isinstance(body, Path) else body
-
-
-def _norm(client_update: ClientUpdate) -> float:
-    """Return the norm of the device's submodel, at least 1: a model may begin with zeros."""
-    return max(1.0, part_norm(client_update.mask, client_update.base))

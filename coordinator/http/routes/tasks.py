@@ -17,7 +17,8 @@ from coordinator.http.routes.responses import document, taken_codings
 from coordinator.http.server_settings import ServerLimits
 from coordinator.http.services import services_of
 from coordinator.polling.long_poll import LONGEST_WAIT
-from coordinator.rounds.uploads import own_task, refuse
+from coordinator.rounds.upload_checks import own_task
+from coordinator.rounds.uploads import refuse
 from coordinator.storage.records import Device
 from edgefl.errors import EdgeFLError
 from edgefl.values import Refusal
