@@ -1,14 +1,14 @@
-"""The TOML file in which an operator describes a federation, read into its settings.
+"""Reads the TOML file in which an operator describes a federation.
 
-`edgefl serve` and `edgefl fed create` read it. What is wrong in it is said with its line. The file
-is the federation only: addresses, certificates and folders are the server's, and options of `edgefl serve`.
+`edgefl serve` and `edgefl fed create` use it. Errors name the line. The file describes the federation only: addresses,
+certificates and folders belong to the server, and are options of `edgefl serve`.
 
     [federation]   name, model (a bundle; its path is relative to the file), seed, mode, round_share
     [strategy]     name, and the strategy's own settings beside it
     [work] [rounds] [selection] [buffering] [evaluation] [limits] [budget]
                    fields of the class of that name in `edgefl.federation.settings`
 
-TOML has no null: where a limit has a default, the text "no limit" lifts it.
+TOML has no null: the text "no limit" removes a limit that has a default.
 """
 
 import re
@@ -38,7 +38,7 @@ _JSON_PAIR = re.compile(r'"(\w+)": ')
 
 @dataclass(frozen=True, slots=True)
 class FederationFile:
-    """A federation file that was read and found sound."""
+    """A federation file that was read and checked."""
 
     path: Path
     settings: FederationSettings
@@ -51,14 +51,14 @@ class FederationFile:
         return self.model.read_bytes() if self.model.is_file() else pack_bundle(read_bundle(self.model))
 
     def located(self, error: FieldError) -> SchemaError:
-        """Return an error about the settings as one about the file, with the line that it is about."""
+        """Return an error about the settings as an error about the file, with its line."""
         return _located(_in_file(error), self.path, self.lines)
 
 
 def read_federation_file(path: Path, *, data_is_here: bool = False) -> FederationFile:
     """Read a federation file, and check it, its strategy and its bundle; a `SchemaError` names the line.
 
-    With `data_is_here` this is the machine that will evaluate, so the data must be here and fit the model.
+    With `data_is_here`, this machine will evaluate, so the data must be here and fit the model.
     """
     text = _text(path)
     parsed = _parsed(text, path)
@@ -87,7 +87,9 @@ def _text(path: Path) -> str:
     except OSError as error:
         raise EdgeFLError(f"{path} cannot be read: {error.strerror}", fix=f"Give a TOML file; {_EXAMPLE}") from None
     if len(data) > _LARGEST:
-        raise SchemaError(f"{path} has over {_LARGEST:,} bytes", fix=f"No federation file has; {_EXAMPLE}")
+        raise SchemaError(
+            f"{path} has more than {_LARGEST:,} bytes", fix=f"No federation file is that large; {_EXAMPLE}"
+        )
     try:
         return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -114,14 +116,14 @@ def _parsed(text: str, path: Path) -> dict[str, Any]:
 
 def _syntax_advice(says: str) -> str:
     if "overwrite" in says or "twice" in says or "already exists" in says:
-        return "Every key and every [table] may be there once: keep one of them."
+        return "Every key and every [table] may appear once: keep one of them."
     if "Invalid value" in says:
-        return 'Texts need quotes: deadline = "10 min"; numbers have none: count = 20; there is true, and false.'
+        return 'Texts need quotes: deadline = "10 min"; numbers have none: count = 20; flags are true or false.'
     return f"A line is [table], key = value, or # a comment; texts need quotes. {_EXAMPLE}"
 
 
 def _with_places(settings: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Make the paths of the evaluation's data absolute, as far as they lead somewhere from the file's folder."""
+    """Make the paths of the evaluation's data absolute, if they exist relative to the file's folder."""
     evaluation = settings.get("evaluation")
     if not isinstance(evaluation, dict):
         return settings
@@ -130,8 +132,8 @@ def _with_places(settings: dict[str, Any], folder: Path) -> dict[str, Any]:
     for key in ("data", "folder"):
         value = placed.get(key)
         if isinstance(value, str) and value and not (key == "data" and value in known):
-            there = folder / Path(value)
-            placed[key] = str(there) if there.exists() else value
+            absolute = folder / Path(value)
+            placed[key] = str(absolute) if absolute.exists() else value
     return settings | {"evaluation": placed}
 
 
@@ -150,7 +152,7 @@ _NAME = ("strategy", "name")
 def _bundle(model: Path) -> Bundle:
     if not model.exists():
         raise FieldError(
-            f"is the path of a bundle, and there is no {model}",
+            f"must be the path of a bundle, but {model} does not exist",
             fix="Export one with: edgefl export --model NAME --out FILE.zip. A path is relative to this file's folder.",
             path=("federation", "model"),
         )
@@ -158,12 +160,14 @@ def _bundle(model: Path) -> Bundle:
         return read_bundle(model)
     except EdgeFLError as error:
         raise FieldError(
-            f"names no usable bundle: {error.problem}", fix=error.fix, path=("federation", "model")
+            f"does not name a usable bundle: {error.problem}", fix=error.fix, path=("federation", "model")
         ) from None
 
 
 def _check_data(evaluation: EvaluationSettings, bundle: Bundle) -> None:
-    from coordinator.rounds.evaluation import check_data  # needs onnxruntime, which who only creates may lack
+    from coordinator.rounds.evaluation import (
+        check_data,  # needs onnxruntime, which is not needed to create a federation
+    )
 
     try:
         check_data(bundle, evaluation)
@@ -178,5 +182,5 @@ def _in_file(error: FieldError) -> FieldError:
 def _located(error: FieldError, path: Path, lines: Mapping[Place, int]) -> SchemaError:
     line = line_of(error.path, lines)
     where = f"{path}, line {line}" if line is not None else f"{path}"
-    # The values know their JSON form; whoever reads this writes TOML.
+    # The values describe their JSON form, but the reader writes TOML.
     return SchemaError(printable(f"{where}: {error.problem}"), fix=_JSON_PAIR.sub(r"\1 = ", error.fix))

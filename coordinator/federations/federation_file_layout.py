@@ -1,7 +1,7 @@
-"""How the tables of a federation file map to the fields of `FederationSettings`, and advice on keys that fit nowhere.
+"""Maps the tables of a federation file to the fields of `FederationSettings`, with advice on unknown keys.
 
-`coordinator.federations.federation_file` calls it with what TOML gave. Which tables and keys there are follows from the
-settings' own fields, so a field that is added there can be written here at once.
+`coordinator.federations.federation_file` calls it with the parsed TOML. The tables and keys follow from the fields of
+the settings, so a new field can be written in a file at once.
 """
 
 import difflib
@@ -29,7 +29,7 @@ _MODEL = Field("model", _BUNDLE, required=True, absent="", label=None)
 
 @dataclass(frozen=True, slots=True)
 class FileContents:
-    """What a file says, in the form in which the settings are read."""
+    """The contents of a file, in the form from which the settings are read."""
 
     model: str
     settings: dict[str, Any]
@@ -37,15 +37,15 @@ class FileContents:
 
 
 def settings_data(tables: Mapping[str, Any]) -> FileContents:
-    """Return what the tables of a file say; a `FieldError`, with its path in the file, where a key fits nowhere."""
+    """Return the contents of a file's tables. Raise `FieldError`, with its path in the file, for an unknown key."""
     known = _tables()
     for name, table in tables.items():
         if name not in known:
             raise _unknown_table(name, known)
         if not isinstance(table, Mapping):
             raise FieldError(
-                f"is a table, got {shown(table)}",
-                fix=f"Write [{name}] on a line of its own, and its keys below",
+                f"must be a table, got {shown(table)}",
+                fix=f"Write [{name}] on its own line, and its keys below",
                 path=(name,),
             )
     if _HEAD not in tables:
@@ -103,7 +103,7 @@ def _table(title: str, values: Mapping[str, Any]) -> list[str]:
 
 
 def _tables() -> dict[str, dict[str, Field]]:
-    """Return every table of a file with the keys that it knows."""
+    """Return every table of a file with its keys."""
     head: dict[str, Field] = {"model": _MODEL}
     tables: dict[str, dict[str, Field]] = {_HEAD: head}
     for name, field in fields_of(FederationSettings).items():
@@ -119,7 +119,7 @@ def _unknown_table(name: str, known: Mapping[str, Mapping[str, Field]]) -> Field
     homes = [table for table in known if name in known[table]]
     if homes:
         return FieldError(
-            "stands outside of every table", fix=f"Write it below [{homes[0]}], where it belongs", path=(name,)
+            "is outside of every table", fix=f"Write it below [{homes[0]}], where it belongs", path=(name,)
         )
     near = difflib.get_close_matches(name.lower()[:100], known, n=1)
     advice = f"Did you mean [{near[0]}]? " if near else ""
@@ -128,14 +128,14 @@ def _unknown_table(name: str, known: Mapping[str, Mapping[str, Field]]) -> Field
 
 
 def _check_keys(name: str, table: Mapping[str, Any], known: Mapping[str, Mapping[str, Field]]) -> None:
-    """Refuse keys that the table does not know, before what they are mistaken for is found missing."""
+    """Reject unknown keys first: a misspelt key is a better error than the missing one."""
     fields = known[name]
     for key, value in table.items():
         if key in fields or name == _STRATEGY:  # the strategy checks its own settings
             continue
         homes = [other for other in known if key in known[other] and other != _STRATEGY]
         if len(homes) == 1:
-            fix = f"It belongs into [{homes[0]}]: move it there"
+            fix = f"It belongs in [{homes[0]}]: move it there"
             raise FieldError("is not a known field", fix=fix, path=(name, key))
         shapes: dict[str, FieldType] = {field.name: field.shape for field in fields.values()}
         raise unknown_field(key, value, shapes).under(name)
@@ -149,20 +149,20 @@ def _check_mode(tables: Mapping[str, Any]) -> None:
     mode = tables[_HEAD].get("mode", FederationMode.ROUNDS.value)
     if "buffering" in tables and mode == FederationMode.ROUNDS.value:
         raise FieldError(
-            f"is for the mode {FederationMode.BUFFERED.value!r}, and the mode is {mode!r}",
+            f"is for the mode {FederationMode.BUFFERED.value!r}, but the mode is {mode!r}",
             fix=f"Write mode = '{FederationMode.BUFFERED.value}' below [federation], or remove [buffering]",
             path=("buffering",),
         )
 
 
 def _seed(value: object) -> object:
-    """Return a seed as JSON carries it. TOML's numbers lose no digits, so here it may be one."""
+    """Return a seed as the text that JSON needs. TOML's numbers lose no digits, so here it may be a number."""
     if isinstance(value, str) and value.isdecimal() and value.isascii():
-        return value  # up to 2^64 - 1, which other readers of TOML do not keep
+        return value  # up to 2^64 - 1, which other TOML readers cannot hold
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**64:
         raise FieldError(
-            f"is a whole number of 0 to 2^64 - 1, got {shown(value)}",
-            fix="Write for example seed = 1234",
+            f"must be a whole number from 0 to 2^64 - 1, got {shown(value)}",
+            fix="Write, for example, seed = 1234",
             path=(_HEAD, "seed"),
         )
     return str(value)

@@ -1,6 +1,6 @@
-"""What an operator does with federations: create, start, pause, resume, abort, look, let devices in.
+"""The life cycle of federations: create, start, pause, resume, abort; deadlines and join keys.
 
-Called by the routes and by `edgefl serve`. Raises `CoordinatorError` for what cannot be done.
+Routes and `edgefl serve` call this. It raises `CoordinatorError` for what is not possible.
 """
 
 import secrets
@@ -33,7 +33,7 @@ _CREATED, _RUNNING, _PAUSED = FederationState.CREATED, FederationState.RUNNING, 
 
 
 class Verb(StrEnum):
-    """What can be done with a federation."""
+    """What an operator can do with a federation."""
 
     START = "start"
     PAUSE = "pause"
@@ -50,10 +50,11 @@ _MOVES = {
 
 
 def create(context: Context, settings: FederationSettings, data: bytes) -> tuple[Federation, bool]:
-    """Create a federation from its settings and a bundle; say whether it is new. The same one again changes nothing."""
+    """Create a federation from its settings and a bundle; return it, and whether it is new. Creating the same one again
+    changes nothing."""
     bundle = unpack_bundle(data)
     _check(settings, bundle)
-    packed = pack_bundle(bundle)  # one form for equal bundles, however they were zipped
+    packed = pack_bundle(bundle)  # equal bundles get the same bytes, however they were zipped
     federation = Federation(
         id=settings.name,
         settings=dumps(settings),
@@ -63,21 +64,22 @@ def create(context: Context, settings: FederationSettings, data: bytes) -> tuple
     )
     new = context.store.federations.add(federation)
     known = existing(context, settings.name)
-    context.store.artifacts.add(shared_artifacts(context, known))  # also for a known one: a kill may have come between
+    # Also for a known one: the process may have been killed before it added them.
+    context.store.artifacts.add(shared_artifacts(context, known))
     if new:
         return known, True
     other = [name for name in ("settings", "bundle") if getattr(known, name) != getattr(federation, name)]
     if other:
         raise CoordinatorError(
             ErrorReason.CONFLICT,
-            f"there is a federation {settings.name!r} already, with {_difference(known, settings, other)}",
-            fix="Give the new one another name, or make it like the one that is there.",
+            f"the federation {settings.name!r} already exists with {_difference(known, settings, other)}",
+            fix="Give the new one another name, or use the same settings and bundle.",
         )
     return known, False
 
 
 def existing(context: Context, name: str) -> Federation:
-    """Return a federation that must be there."""
+    """Return a federation. Raise `CoordinatorError` if it does not exist."""
     federation = context.store.federations.get(name)
     if federation is None:
         raise CoordinatorError(
@@ -87,7 +89,7 @@ def existing(context: Context, name: str) -> Federation:
 
 
 def existing_device(context: Context, name: str, device_id: str) -> Device:
-    """Return a device of a federation, which must be there."""
+    """Return a device of a federation. Raise `CoordinatorError` if it does not exist."""
     device = context.store.devices.get(device_id)
     if device is None or device.federation != name:
         raise CoordinatorError(
@@ -99,7 +101,7 @@ def existing_device(context: Context, name: str, device_id: str) -> Device:
 
 
 def move(context: Context, name: str, verb: Verb, reason: str | None = None) -> Federation:
-    """Start, pause, resume or abort. Asked for what is so already, it says yes."""
+    """Start, pause, resume or abort a federation. Do nothing if it is in that state already."""
     since, to = _MOVES[verb]
     federation = existing(context, name)
     moved = context.store.federations.move(name, to, since=since, at=context.now(), reason=reason)
@@ -110,25 +112,25 @@ def move(context: Context, name: str, verb: Verb, reason: str | None = None) -> 
             fix=f"It must be {' or '.join(since)} for that.",
         )
     if moved and to is FederationState.ABORTED:
-        context.tell([device.id for device in context.store.devices.of(name)])
+        context.wake([device.id for device in context.store.devices.of(name)])
     return existing(context, name)
 
 
 def change_deadline(context: Context, name: str, seconds: float) -> Federation:
-    """Give rounds this long from now on. The open one closes earlier or later by the difference; devices that have
-    their task already were told the time before."""
+    """Let rounds last this long from now on. The open one closes earlier or later by the difference; devices that
+    already have their task keep the deadline they got with it."""
     while True:
         federation = existing(context, name)
         if federation.state in OVER:
             raise CoordinatorError(
                 ErrorReason.CONFLICT,
                 f"federation {name!r} is {federation.state}",
-                fix="Its rounds are over, and so are their deadlines.",
+                fix="A federation that has ended has no more deadlines.",
             )
         settings, latest = context.library.settings(federation), context.store.rounds.latest(name)
         later = seconds - settings.rounds.deadline
         if latest is not None and settings.is_personal(latest.number):
-            later = max(0.0, later)  # its devices were given as long as they need
+            later = max(0.0, later)  # its devices got as much time as they need
         if context.store.federations.set_deadline(name, seconds, before=federation.deadline, later=later):
             return existing(context, name)
 
@@ -141,7 +143,7 @@ def new_key(
     most_uses: int | None = None,
     expires_at: float | None = None,
 ) -> tuple[JoinKey, str]:
-    """Make a join key; return what is kept of it, and the key itself, which nobody can read again."""
+    """Create a join key; return its record and the key itself, which is not stored."""
     federation = existing(context, name)
     secret = new_token("key")
     key = JoinKey(
@@ -158,7 +160,7 @@ def new_key(
 
 
 def _check(settings: FederationSettings, bundle: Bundle) -> None:
-    """Refuse now what would fail in the first round."""
+    """Reject now what would fail in the first round."""
     settings.check_real_time()
     strategy = strategy_of(settings.strategy.name, settings.strategy.settings)
     strategy.begin(bundle.graph, bundle_weights(bundle))
@@ -171,12 +173,12 @@ def _difference(known: Federation, settings: FederationSettings, other: list[str
         return "another model"
     before, after = _leaves(to_json(loads(FederationSettings, known.settings))), _leaves(to_json(settings))
     names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
-    said = [f"{name} is {before.get(name)!r}, not {after.get(name)!r}" for name in names[:5]]
-    return f"other settings ({', '.join(said)})"
+    differences = [f"{name} is {before.get(name)!r}, not {after.get(name)!r}" for name in names[:5]]
+    return f"other settings ({', '.join(differences)})"
 
 
 def _leaves(data: Any, path: str = "") -> dict[str, Any]:
-    """Return the plain values in nested objects by their paths."""
+    """Return the plain values of nested objects by path."""
     if not isinstance(data, dict):
         return {path: data}
     return {

@@ -1,6 +1,6 @@
-"""The models that come out of a federation: the global one, each device's own, and one of any size.
+"""The models that come out of a federation: the global one, each device's own, and submodels of any size.
 
-Each as weights, as a model ready to infer, or as the mask that says which part of the whole it is.
+Each can be downloaded as weights, as a model ready for inference, or as the mask that selects it.
 """
 
 from typing import Literal
@@ -27,7 +27,7 @@ Form = Literal["weights", "onnx", "mask"]
 def global_model(context: Context, name: str, form: Form, fraction: float | None = None) -> bytes:
     """Return the newest global model; before the first round, the one that was exported.
 
-    With a fraction, the best part of it that has at most this share of its parameters, as the strategy finds it.
+    With a fraction, return the best submodel with at most this share of the parameters, as the strategy finds it.
     """
     federation = existing(context, name)
     model = _newest(context, federation)
@@ -39,13 +39,13 @@ def global_model(context: Context, name: str, form: Form, fraction: float | None
 
 
 def device_model(context: Context, name: str, device_id: str, form: Form) -> bytes:
-    """Return a device's part of the newest global model: the mask that it was given last."""
+    """Return a device's submodel of the newest global model, by its latest mask."""
     federation = existing(context, name)
     device = existing_device(context, name, device_id)
     if device.mask_body is None:
         raise CoordinatorError(
             ErrorReason.CONFLICT,
-            f"device {device_id!r} was not given a part of the model yet",
+            f"device {device_id!r} has no submodel yet",
             fix="Wait for the first round in which it trains.",
         )
     model = _newest(context, federation)
@@ -55,11 +55,11 @@ def device_model(context: Context, name: str, device_id: str, form: Form) -> byt
 def _written(context: Context, federation: Federation, model: Model, mask: Mask, form: Form) -> bytes:
     if form == "mask":
         return encode_mask(mask)
-    part = gather(mask, model.weights)
+    submodel = gather(mask, model.weights)
     if form == "weights":
-        return encode_weights(part, {"model": mask.graph.digest, "mask": mask.digest})
+        return encode_weights(submodel, {"model": mask.graph.digest, "mask": mask.digest})
     graph = onnx.load_from_string(context.library.bundle(federation).files[INFER])
-    data: bytes = bake(graph, part).SerializeToString(deterministic=True)
+    data: bytes = bake(graph, submodel).SerializeToString(deterministic=True)
     return data
 
 

@@ -1,7 +1,7 @@
-"""What every task cost, as one table for plots and spreadsheets: a row for each task that ended.
+"""The telemetry table: what every task cost, a row for each task that ended, for plots and spreadsheets.
 
-Energy, memory and latency keep their labels: which source, in which scope, measured or estimated. Beside each measured
-number stands what the planner predicted. Rows are made round by round, so a long federation needs little memory.
+Energy, memory and latency keep their labels: source, scope, measured or estimated. Each measured number has the
+planner's prediction beside it. Rows are read round by round, so a long federation needs little memory.
 """
 
 import csv
@@ -66,11 +66,11 @@ COLUMNS: dict[str, Type] = {
     "down_bytes": "integer",
     "up_bytes": "integer",
 }
-"""Every column and what is in it, in order."""
+"""Every column and its type, in order."""
 
 
 def rows(store: Store, federation: str) -> Iterator[dict[str, Any]]:
-    """Give a row for each task that ended, in the order of rounds and devices."""
+    """Give a row for each task that ended, ordered by round and device."""
     for one in store.rounds.of(federation):
         for task in store.tasks.of(federation, number=one.number):
             if task.state is not TaskState.OPEN:
@@ -78,7 +78,7 @@ def rows(store: Store, federation: str) -> Iterator[dict[str, Any]]:
 
 
 def as_csv(table: Iterator[dict[str, Any]]) -> Iterator[bytes]:
-    """Give the table as CSV, piece by piece. What is not known is empty."""
+    """Give the table as CSV, piece by piece. Unknown values are empty."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS)
     writer.writeheader()
@@ -160,7 +160,7 @@ def _labels(part: str, value: object) -> dict[str, Any]:
 
 
 def _safe(value: object) -> object:
-    """A spreadsheet runs a text that begins like a formula; a device chose some of these."""
+    """Quote a text that a spreadsheet would run as a formula; devices choose some of these texts."""
     return f"'{value}" if isinstance(value, str) and value[:1] in "=+-@\t\r" and value else value
 
 

@@ -1,10 +1,10 @@
-"""Secrets that callers show: how they are made, and how they are kept.
+"""Join keys and tokens: how they are created and hashed.
 
-A join key, a device's token and the admin token are 256 random bits each. The database keeps their SHA-256 alone. A
-plain hash is right here, where it would be wrong for a password: nobody can try 2^256 values, so there is nothing that
-salt or a slow hash could make harder, and a hash without salt can be looked up by an index.
+A join key, a device's token and the admin token are 256 random bits each. The database stores only their SHA-256. A
+plain hash is right here, though wrong for a password: nobody can try 2^256 values, so salt or a slow hash would make
+nothing harder, and a hash without salt can be looked up by an index.
 
-The prefix says what a secret is to who finds one, and lets logs leave it out (`coordinator.observability.logs`).
+The prefix tells anyone who finds a secret what it is, and lets logs remove it (`coordinator.observability.logs`).
 """
 
 import hashlib
@@ -24,7 +24,7 @@ class OperatorRole(StrEnum):
 
     ADMIN = "admin"
     VIEWER = "viewer"
-    """Look, and change nothing."""
+    """May read, but change nothing."""
 
 
 def new_token(kind: Literal["key", "device"] | OperatorRole) -> str:
@@ -33,10 +33,10 @@ def new_token(kind: Literal["key", "device"] | OperatorRole) -> str:
 
 
 def hash_of(token: str) -> str:
-    """Return what is kept of a secret: the SHA-256 of its text, in hexadecimal digits."""
+    """Return the SHA-256 of a secret in hexadecimal digits, which is what is stored of it."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two hashes are equal, in a time that does not tell where they differ."""
+    """Return whether two hashes are equal, in constant time."""
     return hmac.compare_digest(one, other)

@@ -1,8 +1,8 @@
-"""On which line of a TOML text each key stands: what errors about a federation file point to.
+"""Finds the line of every key in a TOML text, for errors about a federation file.
 
-`tomllib` gives values without their places. This walks over a text that `tomllib` has accepted, so it checks nothing:
-it only has to know where a key, a text, an array or a table ends. Where it should ever lose its way, it gives the lines
-that it has found; an error without a line is still an error.
+`tomllib` gives values without their positions. This walks over a text that `tomllib` has accepted, so it checks
+nothing: it only has to know where a key, a text, an array or a table ends. If it ever loses its way, it returns the
+lines found so far; an error without a line is still useful.
 """
 
 import bisect
@@ -18,7 +18,7 @@ Path = tuple[str | int, ...]
 
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _TEXT = re.compile(
-    r'"""(?:\\.|[^\\])*?"""(?:"{0,2})'  # up to two quotes may stand right before the closing three
+    r'"""(?:\\.|[^\\])*?"""(?:"{0,2})'  # up to two quotes may come right before the closing three
     r"|'''.*?'''(?:'{0,2})"
     r'|"(?:\\.|[^"\\\n])*"'
     r"|'[^'\n]*'",
@@ -46,11 +46,11 @@ def line_of(path: Path, lines: Mapping[Path, int]) -> int | None:
 
 
 class _LostError(Exception):
-    """The text is not what `tomllib` takes for TOML, or newer than this file."""
+    """Raised if the text is not valid TOML, or uses syntax newer than this file."""
 
 
 class _Walk:
-    """One walk over a text, from its beginning to its end."""
+    """One walk over a text, from start to end."""
 
     def __init__(self, text: str) -> None:
         self.lines: dict[Path, int] = {}
@@ -58,7 +58,7 @@ class _Walk:
         self._at = 0
         self._line_ends = [match.start() for match in re.finditer("\n", text)]
         self._last_item: dict[Path, int] = {}
-        """Of every array of tables, the number of its latest table: `[a.b]` after `[[a]]` belongs to that one."""
+        """The number of the latest table of every array of tables: `[a.b]` after `[[a]]` belongs to that one."""
 
     def document(self) -> None:
         """Walk over all statements."""
@@ -113,7 +113,7 @@ class _Walk:
             self._match(_PLAIN)
 
     def _closed(self, bracket: str) -> bool:
-        """Go on to the next item, over a comma; say whether the closing bracket is there instead."""
+        """Skip a comma before the next item; return whether the closing bracket follows instead."""
         while self._next() and self._take(","):
             pass
         return self._take(bracket)
@@ -121,7 +121,7 @@ class _Walk:
     def _key(self) -> Path:
         self._next()
         try:
-            names: object = tomllib.loads(self._match(_KEY) + " = 0")  # which knows all about quotes and escapes
+            names: object = tomllib.loads(self._match(_KEY) + " = 0")  # it handles quotes and escapes
         except tomllib.TOMLDecodeError:
             raise _LostError from None
         path: Path = ()
@@ -131,12 +131,12 @@ class _Walk:
         return path
 
     def _note(self, path: Path, line: int) -> None:
-        """Remember the first line of a path, and of the tables that it brings into being."""
+        """Note the first line of a path, and of the tables that it creates."""
         for length in range(1, len(path) + 1):
             self.lines.setdefault(path[:length], line)
 
     def _next(self) -> bool:
-        """Go over blanks, line ends and comments; say whether anything is left."""
+        """Skip blanks, line ends and comments; return whether anything is left."""
         self._match(_BLANK)
         return self._at < len(self._text)
 

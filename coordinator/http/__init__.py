@@ -1,1 +1,16 @@
-"""The HTTP layer: the app, its server and workers, middleware, limits, authentication and routes."""
+"""The HTTP layer: the server and its workers, middleware, limits, authentication and routes.
+
+server.py           one coordinator process: opens its storage, listens, serves
+workers.py          further worker processes on the same port
+server_settings.py  what a process is configured with, and its limits
+app.py              the app: routes, middleware, and what starts and stops with it
+services.py         what routes work with
+routes/             the routes, one file per subject
+middleware.py       request ids, log lines, counts
+authentication.py   who may call what
+operator_tokens.py  the tokens of the admin and the viewer
+request_limits.py   limits on the size and speed of requests
+rate_limits.py      rate limits per caller, and budgets of bytes
+error_handlers.py   errors as responses
+protocol.py         one connection: uvicorn's protocol with limits
+"""

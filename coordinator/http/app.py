@@ -1,6 +1,6 @@
-"""The app: every route, what surrounds them, and what starts and stops with them.
+"""The app: every route, the middleware around them, and what starts and stops with them.
 
-Made by `coordinator.http.server`, and by tests. It knows no sockets.
+`coordinator.http.server` and tests build it. It knows nothing about sockets.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -47,12 +47,12 @@ __all__ = ["make_app"]
 def make_app(
     context: Context, *, people: Mapping[OperatorRole, str], limits: ServerLimits | None = None, local: bool = False
 ) -> FastAPI:
-    """Return the app of a context. `people` is what is kept of the tokens of operators; `local` says that the database
-    is a file of this machine, which is read without threads."""
+    """Return the app of a context. `people` are the hashes of the operators' tokens; `local` says that the database is
+    a local file, which is read without threads."""
     limits = limits or ServerLimits()
     services = _make_services(context, ThreadPools(local=local), limits, people)
     app = _App(
-        openapi_url=None,  # our own route, which says who may call it
+        openapi_url=None,  # our own route says who may call it
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -81,7 +81,7 @@ def make_app(
 
 
 class _App(FastAPI):
-    """An app whose busy routes have our own layers around them, and none of FastAPI's."""
+    """An app whose busy routes use our own middleware, without FastAPI's."""
 
     busy: BusyRoutes
     busy_app: RequestMiddleware
@@ -118,21 +118,19 @@ def _make_services(
     )
     services.metrics.watch("edgefl_open_polls", "Devices that wait for a task.", lambda: services.long_polls.open)
     services.metrics.watch("edgefl_body_memory_bytes", "Bytes of bodies in memory.", lambda: services.memory.used)
-    services.metrics.watch(
-        "edgefl_body_spool_bytes", "Bytes of bodies on their way into files.", lambda: services.spool.used
-    )
+    services.metrics.watch("edgefl_body_spool_bytes", "Bytes of bodies in spool files.", lambda: services.spool.used)
     return services
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Start everything, and stop it in the other order: what was accepted is entered before the threads go."""
+    """Start everything, and stop it in reverse order: accepted updates are stored before the threads stop."""
     services: Services = app.state.services
     async with AsyncExitStack() as stack:
         stack.callback(services.threads.stop)
         await services.last_seen.start()
         stack.push_async_callback(services.last_seen.stop)
-        await services.long_polls.start()  # before the driver, whose first round has somebody to tell
+        await services.long_polls.start()  # before the driver, whose first round wakes devices
         services.driver.start()
         stack.push_async_callback(services.threads.run_long, services.driver.stop)
         services.upload_queue.start()

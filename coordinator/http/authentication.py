@@ -1,15 +1,15 @@
-"""Who may call what. Every route names its caller (`coordinator.http.routes.registration`); this lets it in or not.
+"""Authentication: who may call what. Every route names its caller (`coordinator.http.routes.registration`).
 
     PUBLIC    anybody
-    JOINER    who has a join key of a federation
+    JOINER    the holder of a join key of a federation
     DEVICE    a device, by its token
-    MEMBER    either of these two
-    VIEWER    who may look: by the viewer's token, or the admin's
-    ADMIN     the operator
+    MEMBER    a joiner or a device
+    VIEWER    the holder of the viewer token or the admin token
+    ADMIN     the holder of the admin token
 
-A secret travels as `Authorization: Bearer ...`. One that is missing or unknown is 401; a device or key that was known
-and may not any more is 403. A device takes both to mean that it has to join again. What belongs to another device or
-federation is 404, as if it did not exist.
+A secret is sent as `Authorization: Bearer ...`. A missing or unknown one is 401; a device or key that is known but no
+longer valid is 403. A device takes both to mean that it must join again. What belongs to another device or federation
+is 404, as if it did not exist.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ __all__ = ["Caller", "Authenticator"]
 
 _LONGEST_TOKEN = 256
 _REMEMBERED_SECONDS = 60.0
-_LOOK_SECONDS = 1.0
+_REVOCATION_SECONDS = 1.0
 _MOST_REMEMBERED = 50_000
 
 
@@ -54,11 +54,11 @@ class _Known:
     device: Device
     until: float
     stamp: int
-    """Of the gate, when the device was looked up."""
+    """The authenticator's stamp when the device was read."""
 
 
 class Authenticator:
-    """Lets callers in."""
+    """Authenticates callers."""
 
     def __init__(
         self,
@@ -75,45 +75,47 @@ class Authenticator:
         self._failures = TokenBuckets(limits.failures_rate, limits.failures_burst)
         self._known: OrderedDict[str, _Known] = OrderedDict()
         """Devices by the hash of their token."""
-        self._stamp, self._looked = 0, 0.0
+        self._stamp, self._checked_at = 0, 0.0
         self._revocations: tuple[int, float | None] | None = None
 
     async def admin(self, request: Request) -> None:
-        """Let the operator in."""
+        """Authenticate the admin."""
         if await self.viewer(request) is not OperatorRole.ADMIN:
-            raise HttpError(403, "this token may only look", fix="Use the admin token for that.")
+            raise HttpError(403, "this token may only read", fix="Use the admin token for that.")
 
     async def viewer(self, request: Request) -> OperatorRole:
-        """Let somebody in who may look, and return what else they may do."""
+        """Authenticate a viewer or the admin, and return which."""
         hashed = hash_of(self.bearer(request))
         for role, known in self._people.items():
             if same(hashed, known):
                 return role
         raise self._failed(
-            request, "this is no admin or viewer token", "Use one of those in the coordinator's state folder."
+            request, "this is not an admin or viewer token", "Use one of those in the coordinator's state folder."
         )
 
     async def device(self, request: Request) -> Device:
-        """Let a device in, and return it."""
+        """Authenticate a device, and return it."""
         device = await self._device(request)
         if device is None:
-            raise self._failed(request, "the token is not known", "Join again with a join key.")
+            raise self._failed(request, "the token is unknown", "Join again with a join key.")
         return device
 
     async def joiner(self, request: Request) -> JoinKey:
-        """Let somebody in who has a join key, and return it. Whether it is used up is for the enrolment to find out."""
+        """Authenticate the holder of a join key, and return the key. The enrolment checks whether it is used up."""
         key = await self._key(request)
         if key is None:
-            raise self._failed(request, "the join key is not known", "Ask the operator of the federation for one.")
+            raise self._failed(request, "the join key is unknown", "Ask the operator of the federation for one.")
         return key
 
     async def member(self, request: Request) -> None:
-        """Let a device in, or somebody with a join key."""
+        """Authenticate a device or the holder of a join key."""
         if await self._device(request) is None and await self._key(request) is None:
-            raise self._failed(request, "neither token nor join key is known", "Ask the operator for a join key.")
+            raise self._failed(
+                request, "this is neither a known token nor a known join key", "Ask the operator for a join key."
+            )
 
     def forget(self, device: str) -> None:
-        """Do not remember a device any longer: its token changed, or it was revoked."""
+        """Forget a device whose token changed or that was revoked."""
         for hashed in [hashed for hashed, known in self._known.items() if known.device.id == device]:
             del self._known[hashed]
 
@@ -123,7 +125,7 @@ class Authenticator:
         if known is not None and await self._is_fresh(known):
             device = known.device
         else:
-            # Looked up even where the address guesses: devices behind it that are known must not be locked out.
+            # Read even if the address guesses tokens: known devices behind it must not be locked out.
             found = await self._threads.read(self._context.store.devices.by_token, hashed)
             if found is None or not same(found.token_hash, hashed):
                 return None
@@ -138,17 +140,20 @@ class Authenticator:
         wait = self._requests.take(device.id)
         if wait:
             raise HttpError(
-                429, f"the device {device.id!r} asks too often", fix="Ask less often.", headers=retry_after(wait)
+                429,
+                f"the device {device.id!r} sends requests too often",
+                fix="Send them less often.",
+                headers=retry_after(wait),
             )
         request.scope["edgefl.device"] = device.id
         self._seen(device.id)
         return device
 
     async def _is_fresh(self, known: _Known) -> bool:
-        """Whether what is remembered still holds. Once a second it is asked whether another worker revoked somebody."""
+        """Return whether a cached device is valid. Check once a second whether another worker revoked a device."""
         now = time.monotonic()
-        if now >= self._looked + _LOOK_SECONDS:
-            self._looked = now
+        if now >= self._checked_at + _REVOCATION_SECONDS:
+            self._checked_at = now
             revocations = await self._threads.read(self._context.store.devices.revocations)
             if revocations != self._revocations:
                 self._revocations = revocations
@@ -161,11 +166,14 @@ class Authenticator:
         key = await self._threads.read(self._context.store.keys.by_hash, hashed)
         if key is None or not same(key.hash, hashed):
             return None
-        gone = key.revoked_at is not None, key.expires_at is not None and key.expires_at <= self._context.now()
-        if any(gone):
+        revoked, expired = (
+            key.revoked_at is not None,
+            key.expires_at is not None and key.expires_at <= self._context.now(),
+        )
+        if revoked or expired:
             raise HttpError(
                 403,
-                f"the join key was {'revoked' if gone[0] else 'good for a time that is over'}",
+                f"the join key {'was revoked' if revoked else 'has expired'}",
                 fix="Ask for a new one.",
             )
         wait = self._joins.take(key.id)
@@ -182,16 +190,16 @@ class Authenticator:
             self._known.popitem(last=False)
 
     def bearer(self, request: Request) -> str:
-        """Return the secret that a request shows."""
+        """Return the secret that a request carries."""
         given = [value for name, value in request.scope["headers"] if name == b"authorization"]
         scheme, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
         token = token.strip()
         if scheme.lower() != b"bearer" or not 0 < len(token) <= _LONGEST_TOKEN:
-            raise self._failed(request, "the request shows no token", "Send one as 'Authorization: Bearer ...'.")
+            raise self._failed(request, "the request has no token", "Send one as 'Authorization: Bearer ...'.")
         return token.decode("latin-1")
 
     def _check_address(self, request: Request) -> None:
-        """Do not even look up join keys from an address that guesses."""
+        """Reject an address that guesses, before any join key is looked up."""
         if self._failures.empty(_address(request)):
             raise _guessing(self._failures.take(_address(request)))
 
@@ -212,7 +220,7 @@ def _guessing(wait: float) -> HttpError:
 
 
 def _address(request: Request) -> str:
-    """Where a request comes from. Who has one IPv6 address has 2^64 of them, so those count as one."""
+    """Return the address of a caller. Whoever has one IPv6 address has 2^64, so a /64 network counts as one."""
     host = request.client.host if request.client else ""
     if ":" not in host:
         return host

@@ -126,12 +126,12 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
     where = ".".join(str(part) for part in first.get("loc", ()))
     if first.get("type") == "json_invalid":
         return error_response(
-            HttpError(400, "the body is no valid JSON", fix="Send JSON as the OpenAPI document describes.")
+            HttpError(400, "the body is not valid JSON", fix="Send JSON as the OpenAPI document describes.")
         )
     return error_response(
         HttpError(
             422,
-            f"{where or 'the request'} is wrong: {first.get('msg', 'it does not fit')}",
+            f"{where or 'the request'} is invalid: {first.get('msg', 'it does not fit')}",
             fix="Correct it; the OpenAPI document at /openapi.json describes every field.",
         )
     )
@@ -142,7 +142,7 @@ async def _on_http(request: Request, error: Exception) -> Response:
     problem, fix = {
         404: (f"there is nothing at {request.url.path}", "Look the path up at /openapi.json."),
         405: (
-            f"{request.url.path} does not take {request.method}",
+            f"{request.url.path} does not support {request.method}",
             f"Use one of: {(error.headers or {}).get('Allow', 'the methods in /openapi.json')}.",
         ),
     }.get(error.status_code, (str(error.detail), "Compare the request with /openapi.json."))

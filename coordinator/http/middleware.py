@@ -18,18 +18,18 @@ __all__ = ["RequestMiddleware"]
 _log = logging.getLogger("coordinator.requests")
 
 _FREQUENT = frozenset({"/v1/tasks/next", "/v1/artifacts/{digest}", "/v1/tasks/{task_id}/result", "/healthz", "/readyz"})
-"""Routes whose successes are not worth a line each."""
+"""Routes whose successes are logged only at debug level."""
 _GONE = 499
-"""What the log says of a caller that went away; nobody gets it as an answer."""
+"""The logged status of a caller that disconnected; it is never sent."""
 _METHODS = frozenset({"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"})
 
 
 class RequestMiddleware:
-    """The outermost layer. Pure ASGI, and as little as possible: every poll goes through it."""
+    """The outermost layer. Plain ASGI, and as little as possible: every poll goes through it."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app, self._metrics = app, metrics
-        # No random bytes for every request: each system call gives the interpreter away to another thread.
+        # No random bytes for each request: every system call releases the interpreter to another thread.
         self._prefix, self._numbers = secrets.token_hex(4), itertools.count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -48,31 +48,31 @@ class RequestMiddleware:
         except Exception as error:
             await self._fail(scope, exchange, error)
         finally:
-            self._note(scope, exchange, time.perf_counter() - began)
+            self._log_and_count(scope, exchange, time.perf_counter() - began)
             REQUEST_ID.reset(token)
 
     async def _fail(self, scope: Scope, exchange: "_Exchange", error: Exception) -> None:
         converted = log_error(error)
         if exchange.status:
-            raise error  # the answer is under way: all that is left is to break it off
+            raise error  # the response has begun: it can only be broken off
         await error_response(converted)(scope, exchange.receive, exchange.send)
 
-    def _note(self, scope: Scope, exchange: "_Exchange", seconds: float) -> None:
+    def _log_and_count(self, scope: Scope, exchange: "_Exchange", seconds: float) -> None:
         route, method, status = _route(scope), scope["method"], exchange.status or _GONE
-        # The method is what the caller wrote: only those that exist may become labels and lines.
+        # The caller chose the method: only existing ones may become labels and log lines.
         method = method if method in _METHODS else "OTHER"
         self._metrics.request(route, method, status, seconds)
         self._metrics.traffic(exchange.received, exchange.sent)
         level = logging.DEBUG if status < 400 and route in _FREQUENT else logging.INFO
         if _log.isEnabledFor(level):
-            about = {"status": status, "ms": round(seconds * 1000, 1)}
+            extra = {"status": status, "ms": round(seconds * 1000, 1)}
             device = scope.get("edgefl.device")
-            _log.log(level, "%s %s", method, route, extra=about if device is None else about | {"device": device})
+            _log.log(level, "%s %s", method, route, extra=extra if device is None else extra | {"device": device})
 
 
 class _Exchange:
-    """Counts what goes by. An answer before the end of the body is the last one of its connection: a caller that was
-    refused shall not hold it by sending on."""
+    """Counts bytes. A response before the end of the request body closes the connection: a caller that was refused must
+    not hold it by sending more."""
 
     __slots__ = ("_more", "_receive", "_scope", "_send", "received", "sent", "status", "whole")
 
@@ -102,5 +102,5 @@ class _Exchange:
 
 
 def _route(scope: Scope) -> str:
-    """Return the template of the route, which has no secrets and is one of a few."""
+    """Return the template of the route: it contains no secrets, and there are few of them."""
     return getattr(scope.get("route"), "path", "(none)")

@@ -1,10 +1,12 @@
-"""One connection: uvicorn's protocol over httptools, with limits that it has not.
+"""One connection: uvicorn's protocol over httptools, with limits that it lacks.
 
-httptools keeps headers as long as they come, for as long as they take. The app can only look at them afterwards, so
-they are counted and timed here. What is no HTTP at all is answered in the one form of all errors.
+httptools accepts headers of any size, however long they take. The app sees them only afterwards, so they are counted
+and timed here. What is not HTTP is answered in the form of all errors.
 
-A body is read when the app asks for it. Until then uvicorn would keep the first 64 KiB of each: a thousand updates that
-wait for their turn shall wait in the network, which slows their senders down, and not in the memory of this process.
+A body is read when the app asks for it. Until then uvicorn would buffer the first 64 KiB of each: a thousand updates
+that wait for their turn must wait in the network, which slows their senders down, and not in this process's memory.
+
+This overrides internals of uvicorn, so its version is pinned exactly.
 """
 
 import asyncio
@@ -23,7 +25,7 @@ _HEAD_BYTES = 8 * 1024
 
 
 def protocol_class(limits: ServerLimits) -> type[asyncio.BaseProtocol]:
-    """Return the class of connections with these limits, for uvicorn to make."""
+    """Return the class of connections with these limits, which uvicorn instantiates."""
 
     class Limited(LimitedProtocol):
         header_bytes = limits.header_bytes
@@ -37,43 +39,43 @@ def protocol_class(limits: ServerLimits) -> type[asyncio.BaseProtocol]:
 
 
 class MeasuredReads(asyncio.BufferedProtocol):
-    """Reads for a connection: little while it expects headers, much once its app has asked for a body."""
+    """Reads for a connection: little while it expects headers, more once its app has asked for a body."""
 
     connection: type["LimitedProtocol"]
     buffer: memoryview
-    """What was read last, of whichever connection of a server: it is taken out before anything else is read there."""
+    """One buffer for all connections of a server: it is copied before anything else is read."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._http = self.connection(*args, **kwargs)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
-        self._http.connection_made(cast(asyncio.Transport, transport))  # uvloop's, which is none by its class
+        """Pass on that the connection is open."""
+        self._http.connection_made(cast(asyncio.Transport, transport))  # uvloop's is not a subclass
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
+        """Pass on that the connection is closed."""
         self._http.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """The caller does not keep up."""
+        """Pass on that the caller does not keep up."""
         self._http.pause_writing()
 
     def resume_writing(self) -> None:
-        """The caller does again."""
+        """Pass on that the caller keeps up again."""
         self._http.resume_writing()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Say how much to read."""
+        """Return the buffer to read into, which limits how much is read."""
         return self.buffer if self._http.answering else self.buffer[:_HEAD_BYTES]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take what was read."""
+        """Pass on what was read."""
         self._http.data_received(bytes(self.buffer[:nbytes]))
 
 
 class _OneWrite:
-    """The transport of one answer. Its head waits for what follows it: two writes would be two calls to the system, and
-    wake the caller twice."""
+    """The transport of one response. It holds the head back until the body follows: two writes would be two system
+    calls, and wake the caller twice."""
 
     __slots__ = ("_begun", "_head", "_transport")
 
@@ -83,8 +85,8 @@ class _OneWrite:
         self._begun = False
 
     def write(self, data: bytes) -> None:
-        """Write a part of the answer, of which the first is its head."""
-        if self._begun or data.startswith(b"HTTP/1.1 100 "):  # somebody waits for that one before there is an answer
+        """Write a part of the response, of which the first is its head."""
+        if self._begun or data.startswith(b"HTTP/1.1 100 "):  # the caller waits for that one before the response
             self._transport.write(data)
         elif self._head is None:
             self._head = data
@@ -99,12 +101,12 @@ class _OneWrite:
         self._transport.close()
 
     def is_closing(self) -> bool:
-        """Whether the connection is closed."""
+        """Return whether the connection is closing."""
         return self._transport.is_closing()
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """A connection whose headers are limited in size and time, and which reads no body that nobody asked for."""
+    """A connection whose headers are limited in size and time, and which reads a body only on request."""
 
     header_bytes: int
     header_seconds: float
@@ -117,28 +119,28 @@ class LimitedProtocol(HttpToolsProtocol):
 
     @property
     def answering(self) -> bool:
-        """Whether the app has a request and has not answered it."""
+        """Whether the app has a request that it has not answered."""
         return self.cycle is not None and not self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A connection that says nothing is closed after a while."""
+        """Start the timer that closes a silent connection."""
         super().connection_made(transport)
         self._expect_headers()
 
     def data_received(self, data: bytes) -> None:
-        """Take what came. Headers that are not all of them are timed from here on, and so is what begins nothing."""
+        """Parse what arrived. Start the timer if the headers are incomplete, or if nothing has begun."""
         super().data_received(data)
         waiting = self._in_headers or not (self.answering or self.timeout_keep_alive_task)
         if waiting and self._timer is None and not self.transport.is_closing():
             self._expect_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the timer."""
+        """Stop the timer."""
         self._stop_timer()
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
-        """Begin to count the headers of a request."""
+        """Start to count the headers of a request."""
         super().on_message_begin()
         self._counted, self._in_headers = 0, True
 
@@ -153,21 +155,21 @@ class LimitedProtocol(HttpToolsProtocol):
         self._count(len(name) + len(value) + 4)
 
     def on_headers_complete(self) -> None:
-        """The app takes over, and reads on when it wants the body."""
+        """Hand the request to the app, which resumes reading when it wants the body."""
         self._stop_timer()
         self._in_headers = False
         if not self.transport.is_closing():
             super().on_headers_complete()
-            if self.scope["method"] != "HEAD":  # whose answer ends with its head
+            if self.scope["method"] != "HEAD":  # its response ends with its head
                 self.cycle.transport = cast(asyncio.Transport, _OneWrite(self.transport))
             if has_body(self.headers):
                 self.flow.pause_reading()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP."""
+        """Answer what is not HTTP."""
         if not self.transport.is_closing():
             self._refuse(
-                400, "this is no HTTP request", "Speak HTTP/1.1, and https:// where the coordinator has a certificate."
+                400, "this is not an HTTP request", "Use HTTP/1.1, and https:// if the coordinator has a certificate."
             )
 
     def _count(self, size: int) -> None:
@@ -186,11 +188,11 @@ class LimitedProtocol(HttpToolsProtocol):
     def _too_slow(self) -> None:
         self._timer = None
         if not self.transport.is_closing():
-            self._refuse(408, "the headers of the request did not come", "Send the request again.")
+            self._refuse(408, "the headers of the request did not arrive", "Send the request again.")
 
     def _refuse(self, status: int, problem: str, fix: str) -> None:
         if self.cycle is not None and not self.cycle.response_complete:
-            self.transport.close()  # an earlier request's answer is under way: nothing may be written into it
+            self.transport.close()  # an earlier response is being written: nothing may be written into it
             return
         body = error_body(problem, fix)
         head = b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(body)

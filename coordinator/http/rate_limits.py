@@ -1,7 +1,7 @@
-"""How much callers may have of what there is only so much of: requests a second of one, bytes of all together.
+"""Rate limits per caller, and budgets of bytes for all callers together.
 
-`coordinator.http.authentication` takes from the buckets, as it knows who calls; uploads have their bytes reserved
-before they come.
+`coordinator.http.authentication` takes from the buckets, as it knows the caller; uploads reserve their bytes before
+they are read.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ __all__ = ["TokenBuckets", "ByteBudget", "ConcurrencyLimits"]
 
 
 class TokenBuckets:
-    """Token buckets by name: each is filled at a rate, up to a burst."""
+    """Token buckets by name, each filled at a rate up to a burst."""
 
     def __init__(
         self, rate: float, burst: int, *, most: int = 50_000, clock: Callable[[], float] = time.monotonic
@@ -25,17 +25,17 @@ class TokenBuckets:
         self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, name: str) -> float:
-        """Take one; return 0, or the seconds until there is one."""
+        """Take a token; return 0, or the seconds until there is one."""
         level, now = self._level(name)
         if level >= 1:
             self._levels[name] = (level - 1, now)
         self._levels.move_to_end(name)
         while len(self._levels) > self._most:
-            self._levels.popitem(last=False)  # who was not heard of for longest has a full bucket, or nearly
+            self._levels.popitem(last=False)  # the least recently used bucket is full, or nearly
         return 0.0 if level >= 1 else (1 - level) / self._rate
 
     def empty(self, name: str) -> bool:
-        """Whether there is none to take."""
+        """Return whether no token is left."""
         return name in self._levels and self._level(name)[0] < 1
 
     def _level(self, name: str) -> tuple[float, float]:
@@ -47,7 +47,7 @@ class TokenBuckets:
 
 
 class ConcurrencyLimits:
-    """How many of something each caller may have at the same time."""
+    """Limits on how many uploads each caller may have at the same time."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -55,16 +55,19 @@ class ConcurrencyLimits:
 
     @property
     def holders(self) -> frozenset[str]:
-        """Who has one."""
+        """Callers with at least one."""
         return frozenset(self._used)
 
     @contextlib.contextmanager
     def one(self, name: str) -> Iterator[None]:
-        """Have one, or be told to come again."""
+        """Hold one upload. Raise a 429 if the caller has too many."""
         used = self._used.get(name, 0)
         if used >= self._most:
             raise HttpError(
-                429, f"{name!r} sends {used} updates already", fix="Wait for their answers.", headers=retry_after(2)
+                429,
+                f"{name!r} is already sending {used} updates",
+                fix="Wait for their responses.",
+                headers=retry_after(2),
             )
         self._used[name] = used + 1
         try:
@@ -76,7 +79,7 @@ class ConcurrencyLimits:
 
 
 class ByteBudget:
-    """Bytes that may be in use at the same time. Who asks first gets first."""
+    """Bytes that may be in use at the same time, first come, first served."""
 
     def __init__(self, total: int, *, patience: float) -> None:
         self._total, self._patience = total, patience
@@ -90,7 +93,7 @@ class ByteBudget:
 
     @contextlib.asynccontextmanager
     async def reserved(self, size: int) -> AsyncIterator[None]:
-        """Have some bytes; wait for them, and give up with a 503 if that takes too long."""
+        """Hold some bytes. Wait for them, and raise a 503 if that takes too long."""
         size = min(size, self._total)
         if self._queue or self._used + size > self._total:
             await self._wait(size)
@@ -110,7 +113,7 @@ class ByteBudget:
             async with asyncio.timeout(self._patience):
                 await turn
         except BaseException as error:
-            if turn.done() and not turn.cancelled():  # granted in the same moment
+            if turn.done() and not turn.cancelled():  # granted at the same moment
                 self._used -= size
             else:
                 with contextlib.suppress(ValueError):

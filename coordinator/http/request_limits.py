@@ -1,8 +1,8 @@
-"""What a caller may send: sizes, rates, and for how long. Pure ASGI, around the whole app.
+"""Limits on the size and speed of requests, as ASGI middleware around the whole app.
 
 Headers are counted here and, before they fill the memory, in `coordinator.http.protocol`. A body is limited while it
-streams in, packed and unpacked, by the size that its route declares; it is asked for only once its route has let the
-caller in. Rates and the bytes of all bodies together are in `coordinator.http.rate_limits`.
+streams in, compressed and decompressed, by the size that its route declares; it is read only once its route has
+authenticated the caller. Rates and the bytes of all bodies together are in `coordinator.http.rate_limits`.
 """
 
 import asyncio
@@ -20,23 +20,23 @@ from edgefl.wire import byte_shuffle
 __all__ = ["GROUPED", "MOST_BYTES", "TAKES_PLANES", "LimitsMiddleware", "has_body"]
 
 MOST_BYTES = "x-most-bytes"
-"""The key in a route's `openapi_extra` that says how large a body may be."""
+"""The key in a route's `openapi_extra` for the largest body in bytes."""
 TAKES_PLANES = "x-takes-planes"
-"""The key that says whether a body may be grouped by planes below gzip (`edgefl.wire.byte_shuffle`)."""
+"""The key for whether a body may be byte-shuffled below gzip (`edgefl.wire.byte_shuffle`)."""
 GROUPED = "edgefl.grouped"
-"""The key in a request's scope that says, once its body has begun to come, that it is: its route ungroups it."""
+"""The key in a request's scope that is set, once its body has begun, if it is byte-shuffled: its route undoes it."""
 
 _PIECE = 256 * 1024
 _CLOSE = {"Connection": "close"}
 
 
 def has_body(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Whether a body follows these headers of a request."""
+    """Return whether a body follows these headers of a request."""
     return any(name == b"transfer-encoding" or (name == b"content-length" and value != b"0") for name, value in headers)
 
 
 class LimitsMiddleware:
-    """Refuses requests that are too large or too slow."""
+    """Rejects requests that are too large or too slow."""
 
     def __init__(self, app: ASGIApp, limits: ServerLimits) -> None:
         self._app, self._limits = app, limits
@@ -58,7 +58,7 @@ class LimitsMiddleware:
 
 
 class _Body:
-    """The body of one request as it comes: limited, timed, unpacked."""
+    """The body of one request as it arrives: limited, timed, decompressed."""
 
     def __init__(self, scope: Scope, receive: Receive, limits: ServerLimits) -> None:
         self._scope, self._receive, self._limits = scope, receive, limits
@@ -69,7 +69,7 @@ class _Body:
         self._ended = False
 
     async def receive(self) -> Message:
-        """Return the next part of the body, or that the caller is gone."""
+        """Return the next part of the body, or that the caller has disconnected."""
         if self._ended:
             return await self._receive()
         if self._began is None:
@@ -88,7 +88,7 @@ class _Body:
         return self._message(self._unpacker.feed(body, last=not more), more)
 
     def _begin(self) -> None:
-        """Look at what the headers say about the body, now that it is known which route it is for."""
+        """Check what the headers say about the body, now that its route is known."""
         self._began = time.monotonic()
         extra = getattr(self._scope.get("route"), "openapi_extra", None) or {}
         self._most = extra.get(MOST_BYTES, 0)
@@ -100,8 +100,8 @@ class _Body:
         elif codings not in ([], ["gzip"]):
             raise HttpError(
                 415,
-                f"the body is packed with {', '.join(codings)[:80]!r}",
-                fix="Send it as it is, or packed with gzip.",
+                f"the body is encoded with {', '.join(codings)[:80]!r}",
+                fix="Send it unencoded, or compressed with gzip.",
                 headers={"Accept-Encoding": f"{byte_shuffle.CODINGS}, identity" if takes_planes else "gzip, identity"},
             )
         length = dict(self._scope["headers"]).get(b"content-length", b"")
@@ -125,7 +125,7 @@ class _Body:
     def _too_slow(self) -> HttpError:
         return HttpError(
             408,
-            f"the body came too slowly: {format_bytes(self._arrived)} so far",
+            f"the body arrived too slowly: {format_bytes(self._arrived)} so far",
             fix="Send it again over a better network.",
             headers=_CLOSE,
         )
@@ -137,7 +137,7 @@ class _Body:
 
 
 class _Unpacker:
-    """gzip, unpacked piece by piece, so that a small body never becomes a large one in memory."""
+    """gzip, decompressed piece by piece, so that a small body never becomes a large one in memory."""
 
     def __init__(self, most: int) -> None:
         self._most, self._unpacked = most, 0
@@ -146,10 +146,10 @@ class _Unpacker:
         self.last = False
         """Whether nothing more will arrive."""
         self.has_more = False
-        """Whether something can be unpacked before more arrives."""
+        """Whether something can be decompressed before more arrives."""
 
     def feed(self, packed: bytes, *, last: bool) -> bytes:
-        """Take what arrived, and return the first piece of it."""
+        """Take what arrived, and return its first piece."""
         self._packed, self.last = packed, last
         return self.next()
 
@@ -158,14 +158,14 @@ class _Unpacker:
         try:
             piece = self._inflater.decompress(self._packed, _PIECE)
         except zlib.error:
-            raise _bad_gzip("the body says that it is gzip, and is not") from None
+            raise _bad_gzip("the body is declared as gzip, but is not") from None
         self._packed = self._inflater.unconsumed_tail
         self._unpacked += len(piece)
         if self._unpacked > self._most:
             raise _too_large(self._most)
         if self._inflater.unused_data:
             raise _bad_gzip("something follows the end of the gzip body")
-        # A full piece may leave a rest inside of zlib, with nothing left of the input.
+        # After a full piece, zlib may hold more output, with no input left.
         self.has_more = not self._inflater.eof and (bool(self._packed) or len(piece) == _PIECE)
         if self.last and not self.has_more and not self._inflater.eof:
             raise _bad_gzip("the gzip body is cut short")
@@ -173,15 +173,15 @@ class _Unpacker:
 
 
 def _codings(headers: Iterable[tuple[bytes, bytes]]) -> list[str]:
-    """Return how a body is packed, in the order in which it was."""
-    said = ",".join(value.decode("ascii", "replace") for name, value in headers if name == b"content-encoding")
-    return byte_shuffle.codings_in(said)
+    """Return the encodings of a body, in the order in which they were applied."""
+    header = ",".join(value.decode("ascii", "replace") for name, value in headers if name == b"content-encoding")
+    return byte_shuffle.codings_in(header)
 
 
 def _bad_gzip(problem: str) -> HttpError:
-    return HttpError(400, problem, fix="Pack it again, in one piece, or send it as it is.", headers=_CLOSE)
+    return HttpError(400, problem, fix="Compress it again, as one stream, or send it uncompressed.", headers=_CLOSE)
 
 
 def _too_large(most: int) -> HttpError:
     problem = f"the body is larger than {format_bytes(most)}" if most else "this request takes no body"
-    return HttpError(413, problem, fix="Send less; the limit is the coordinator's.", headers=_CLOSE)
+    return HttpError(413, problem, fix="Send less; the coordinator sets the limit.", headers=_CLOSE)

@@ -1,7 +1,7 @@
-"""One coordinator process: opens its storage, listens, serves until it is told to stop.
+"""One coordinator process: opens its storage, listens, and serves until it is stopped.
 
-`edgefl serve` calls `serve`. A stop by SIGTERM or Ctrl-C answers every open poll at once, finishes what is under way,
-and returns.
+`edgefl serve` calls `serve`. SIGTERM or Ctrl-C answers every open poll at once, finishes the requests in progress, and
+returns.
 """
 
 import contextlib
@@ -47,13 +47,13 @@ _SWITCH_SECONDS = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where a coordinator listens, and how its operator gets in."""
+    """Where a coordinator listens, and the tokens of its operators."""
 
     url: str
     context: Context
     tokens: Mapping[OperatorRole, OperatorToken] = field(repr=False)
     created: tuple[tuple[str, bool], ...] = ()
-    """The federations that it was given, and whether each is new."""
+    """The federations that it was started with, and whether each is new."""
 
 
 def serve(
@@ -94,11 +94,11 @@ def serve_beside(settings: ServerSettings, sock: socket.socket, over: threading.
 
 @contextlib.contextmanager
 def _process(settings: ServerSettings) -> Iterator[contextlib.ExitStack]:
-    """Make this process one that serves."""
+    """Prepare this process for serving."""
     handler = configure(settings.log_format, settings.log_level)
     try:
         _allow_many_files()
-        # The event loop gives the interpreter away at every system call, and shall soon get it back from busy threads.
+        # The event loop releases the interpreter at every system call, and must soon get it back from busy threads.
         sys.setswitchinterval(_SWITCH_SECONDS)
         settings.state.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.ExitStack() as stack:
@@ -110,8 +110,7 @@ def _process(settings: ServerSettings) -> Iterator[contextlib.ExitStack]:
 def _open(
     settings: ServerSettings, stack: contextlib.ExitStack
 ) -> tuple[Context, Mapping[OperatorRole, OperatorToken], bool]:
-    """Open the database and the blobs, and find the tokens of people; say whether the database is a file of this
-    machine."""
+    """Open the database and the blobs, and find the operators' tokens; return whether the database is a local file."""
     database = settings.database or f"sqlite:///{settings.state.absolute() / 'coordinator.sqlite'}"
     store = open_store(database)
     stack.callback(store.close)
@@ -135,7 +134,7 @@ def _run(server: "CoordinatorServer", sock: socket.socket) -> None:
 
 
 def make_server(app: FastAPI, settings: ServerSettings) -> "CoordinatorServer":
-    """Return uvicorn as it shall be here."""
+    """Return a configured uvicorn server."""
     try:
         config = uvicorn.Config(
             app,
@@ -164,17 +163,17 @@ def make_server(app: FastAPI, settings: ServerSettings) -> "CoordinatorServer":
 
 
 class CoordinatorServer(uvicorn.Server):
-    """uvicorn, which answers open polls before it waits for them, and leaves the end of the process to the caller."""
+    """A uvicorn server that answers open polls before it waits for them, and does not end the process itself."""
 
     def __init__(self, config: uvicorn.Config, services: Services) -> None:
         super().__init__(config)
         self._services = services
         self.on_start: Callable[[], None] = lambda: None
         self.failure: Exception | None = None
-        """What `on_start` raised, which stops the server in good order."""
+        """What `on_start` raised, which stops the server gracefully."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and say so."""
+        """Start, then call `on_start`."""
         await super().startup(sockets)
         try:
             await self._services.threads.run_long(self.on_start)
@@ -189,13 +188,13 @@ class CoordinatorServer(uvicorn.Server):
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop; at the second Ctrl-C without waiting."""
+        """Stop; at the second Ctrl-C, without waiting."""
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens."""
+    """Return a socket that is bound to an address."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         sock = socket.socket(family, kind, protocol)
@@ -217,14 +216,14 @@ def _address(sock: socket.socket) -> str:
 
 
 def _collect_rarely() -> None:
-    """What is loaded by now stays for ever: looking through it for garbage again and again would stop every request."""
+    """Exclude what is loaded now from garbage collection: it stays for ever, and scanning it would stall requests."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)
 
 
 def _allow_many_files() -> None:
-    """Allow a connection for every device: the usual limit is 1,024 files."""
+    """Allow a connection for every device: the default limit is 1,024 files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
     if soft < wanted:

@@ -1,14 +1,14 @@
-"""Further worker processes of one coordinator, on the same port: `edgefl serve --workers N`.
+"""Further worker processes of one coordinator on the same port: `edgefl serve --workers N`.
 
-Python runs one thread at a time, so one process takes one core. Each further process opens the database and the blobs
-for itself and takes connections from the same socket; what keeps several workers apart is in the database already.
+Python runs one thread at a time, so one process uses one core. Each further process opens the database and the blobs
+itself and accepts connections from the same socket; the database already coordinates several workers.
 
     the first process     listens, announces itself, is a worker too, and starts the others
     the others            `python -m coordinator.http.workers`; their settings come through a pipe. When it closes they
                           stop, so a worker outlives the first process by no more than its open requests.
 
-A worker that dies is started again. Devices that wait for a task at another worker than the one that opens it hear of
-it within half a second.
+A worker that dies is restarted. A device that waits at one worker for a task that another opens gets it within half a
+second.
 """
 
 import contextlib
@@ -28,13 +28,13 @@ __all__ = ["beside"]
 
 _LOG = logging.getLogger(__name__)
 _STOP_SECONDS = 15.0
-_AGAIN_SECONDS = 1.0
-"""Between the end of a worker and the next one in its place."""
+_RESTART_SECONDS = 1.0
+"""Between the end of a worker and its restart."""
 
 
 @contextlib.contextmanager
 def beside(settings: ServerSettings, sock: socket.socket) -> Iterator[None]:
-    """Have the further workers that the settings ask for, as long as this lasts."""
+    """Run the further workers of the settings in this context."""
     workers = [_Worker(settings, sock) for _ in range(settings.workers - 1)]
     try:
         for worker in workers:
@@ -52,25 +52,25 @@ class _Worker(threading.Thread):
 
     def __init__(self, settings: ServerSettings, sock: socket.socket) -> None:
         super().__init__(name="worker-keeper", daemon=True)
-        self._told, self._sock = _written(settings), sock
+        self._settings, self._sock = _written(settings), sock
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self) -> None:
-        """Start the process, and again whenever it has ended."""
+        """Start the process, and restart it whenever it ends."""
         while True:
             with self._lock:
                 if self._stopping.is_set():
                     return
                 process = self._process = self._begin()
             status = process.wait()
-            if self._stopping.wait(_AGAIN_SECONDS):
+            if self._stopping.wait(_RESTART_SECONDS):
                 return
-            _LOG.error("a worker ended with status %d and is started again", status)
+            _LOG.error("a worker ended with status %d and is restarted", status)
 
     def ask_to_stop(self) -> None:
-        """Let the process answer what it has, and end."""
+        """Let the process finish its open requests and end."""
         with self._lock:
             self._stopping.set()
             if self._process is not None and self._process.stdin is not None:
@@ -78,7 +78,7 @@ class _Worker(threading.Thread):
                     self._process.stdin.close()
 
     def wait(self) -> None:
-        """Wait for its end, but not for ever."""
+        """Wait for its end, and kill it if that takes too long."""
         if self._process is not None:
             try:
                 self._process.wait(_STOP_SECONDS)
@@ -94,8 +94,8 @@ class _Worker(threading.Thread):
             pass_fds=[number],
         )
         assert process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it died at once, which its status will tell
-            process.stdin.write(len(self._told).to_bytes(8, "little") + self._told)
+        with contextlib.suppress(BrokenPipeError):  # it died at once, as its status will show
+            process.stdin.write(len(self._settings).to_bytes(8, "little") + self._settings)
             process.stdin.flush()
         return process
 
@@ -105,16 +105,16 @@ def _written(settings: ServerSettings) -> bytes:
 
 
 def _read(data: bytes) -> ServerSettings:
-    told = json.loads(data)
-    told["limits"] = ServerLimits(**told["limits"])
-    told["trusted_proxies"] = tuple(told["trusted_proxies"])
+    fields = json.loads(data)
+    fields["limits"] = ServerLimits(**fields["limits"])
+    fields["trusted_proxies"] = tuple(fields["trusted_proxies"])
     for name in ("state", "certificate", "private_key"):
-        told[name] = None if told[name] is None else Path(told[name])
-    return ServerSettings(**told)
+        fields[name] = None if fields[name] is None else Path(fields[name])
+    return ServerSettings(**fields)
 
 
 def main() -> None:
-    """Be a further worker: the socket is inherited, the settings come from standard input."""
+    """Run as a further worker: the socket is inherited, the settings come from standard input."""
     from coordinator.http.server import serve_beside
 
     size = int.from_bytes(sys.stdin.buffer.read(8), "little")

@@ -1,1 +1,5 @@
-"""Observability: logs and metrics."""
+"""Observability: logs and metrics.
+
+logs.py     one line per event, as text or JSON, without secrets
+metrics.py  what Prometheus reads at /metrics
+"""

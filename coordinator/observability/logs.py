@@ -1,7 +1,7 @@
-"""Logs: one line an event, as text for a person or as JSON for a machine, with the id of its request.
+"""Logs: one line per event, as text for people or as JSON for machines, with the id of its request.
 
-Nothing secret may be in them. Requests are logged by the template of their route, so neither query nor headers can
-come in; and whatever looks like a token is taken out of every line at the end, tracebacks included.
+They must contain no secrets. Requests are logged by the template of their route, so neither queries nor headers appear;
+and whatever looks like a token is finally removed from every line, tracebacks included.
 """
 
 import json
@@ -23,7 +23,7 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 
 
 def configure(form: Literal["text", "json"], level: str, stream: TextIO | None = None) -> logging.Handler:
-    """Send the logs of this process to a stream. For the entry point of a process, and nobody else."""
+    """Send the logs of this process to a stream. Only the entry point of a process calls this."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     root = logging.getLogger()
@@ -34,12 +34,12 @@ def configure(form: Literal["text", "json"], level: str, stream: TextIO | None =
 
 
 def without_secrets(text: str) -> str:
-    """Return a text without what looks like a token."""
+    """Return a text without anything that looks like a token."""
     return _BEARER.sub(r"\1\2(secret)", TOKEN.sub("(secret)", text))
 
 
 class JsonLines(logging.Formatter):
-    """A JSON object a line."""
+    """Formats events as one JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of an event."""
@@ -56,7 +56,7 @@ class JsonLines(logging.Formatter):
 
 
 class TextLines(logging.Formatter):
-    """A line for a person."""
+    """Formats events as lines for people."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of an event; a traceback follows it."""

@@ -1,6 +1,6 @@
-"""What Prometheus reads at /metrics. Every app has its own registry: two in one process do not mix.
+"""The metrics that Prometheus reads at /metrics. Every app has its own registry, so two in one process do not mix.
 
-Counts of requests are of this process; numbers of federations come from the database when they are asked for.
+Requests are counted per process; the numbers of federations are read from the database when Prometheus asks.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 
 
 class Metrics:
-    """The numbers of one app."""
+    """The metrics of one app."""
 
     def __init__(self, context: Context) -> None:
         self.registry = CollectorRegistry()
@@ -27,21 +27,19 @@ class Metrics:
         )
         self._seconds = Histogram(
             "edgefl_request_seconds",
-            "Seconds until a request was answered, waiting included.",
+            "Seconds until a request was answered, including waiting.",
             ("route", "method"),
             buckets=_SECONDS,
             registry=self.registry,
         )
         self._known: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
-        self._updates = Counter(
-            "edgefl_updates", "Updates by what became of them.", ("outcome",), registry=self.registry
-        )
+        self._updates = Counter("edgefl_updates", "Updates by outcome.", ("outcome",), registry=self.registry)
         self._bytes = Counter("edgefl_body_bytes", "Bytes of bodies.", ("direction",), registry=self.registry)
         self._in, self._out = self._bytes.labels("in"), self._bytes.labels("out")
         self.registry.register(_Federations(context))
 
     def watch(self, name: str, text: str, value: Callable[[], float]) -> None:
-        """Show a number that is looked up when it is asked for."""
+        """Add a number that is read whenever Prometheus asks."""
         Gauge(name, text, registry=self.registry).set_function(value)
 
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
@@ -69,12 +67,12 @@ class Metrics:
 
 _NUMBERS: tuple[tuple[str, str, Callable[[Overview], float | None]], ...] = (
     ("edgefl_rounds_done", "Rounds that a federation has done.", lambda one: one.rounds_done),
-    ("edgefl_rounds_wanted", "Rounds that a federation shall have.", lambda one: one.rounds),
+    ("edgefl_rounds_wanted", "Rounds that a federation is configured to have.", lambda one: one.rounds),
     ("edgefl_round_updates", "Updates that count in the latest round.", lambda one: one.updates),
     ("edgefl_devices", "Devices of a federation.", lambda one: one.devices),
     (
         "edgefl_aggregation_seconds",
-        "Seconds that it took to combine the updates of the last round.",
+        "Seconds that the aggregation of the last round took.",
         lambda one: (one.report or {}).get("combine_seconds"),
     ),
     ("edgefl_accuracy", "Accuracy of the global model.", lambda one: (one.report or {}).get("accuracy")),
@@ -86,11 +84,11 @@ class _Federations(Collector):
         self._context = context
 
     def describe(self) -> list[Metric]:
-        """Return nothing: so that making a registry asks no database."""
+        """Return nothing, so that creating a registry does not read the database."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Look the federations up."""
+        """Read the federations."""
         overviews = [overview_of(self._context, one) for one in self._context.store.federations.all()]
         states = GaugeMetricFamily(
             "edgefl_federation", "Federations, each 1, by state.", labels=("federation", "state")

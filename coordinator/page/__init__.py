@@ -1,13 +1,12 @@
 """The coordinator's web page: what an operator sees, live.
 
-facts.py     what a task was and cost, in a few plain values
-fleet.py     one row a device: its state and why, what it did last against what was predicted
-live.py      what has changed since the last look, to everybody who watches; one look a second for all of them
-charts.py    the charts of a federation, its masks and its devices, by `edgefl.charts`
-files.py     the files of the page, and the policy under which a browser may run them
-joining.py   a join key for people: the line to type, and the code to scan
-static/      the page itself: HTML, styles and scripts, as they are
+The page uses the public routes (`coordinator.http.routes`) and those of `coordinator.http.routes.page`. Its own files
+(HTML, styles, scripts) are in `static`, which is not a package.
 
-The page asks the routes that everybody may ask (`coordinator.http.routes`), and those of
-`coordinator.http.routes.page`.
+live_updates.py   the changes of a federation, for everyone who watches it
+live_snapshot.py  the state of a federation, and what changed since the last read
+device_rows.py    one row for each device: its state and why, and what it did last
+task_facts.py     what a task was and cost, in a few plain values
+charts.py         the charts of a federation, its masks and its devices
+static_files.py   the files of the page, and their content security policy
 """

@@ -1,6 +1,6 @@
-"""The charts of a federation: over its rounds, of its masks, of one device. Drawn by `edgefl.charts`, as reports are.
+"""The charts of a federation: over its rounds, of its masks, of one device. `edgefl.charts` draws them.
 
-Curves are made from what rounds noted when they were done (`coordinator.rounds.report`), however many tasks they had.
+Curves are drawn from the reports of rounds (`coordinator.rounds.report`), however many tasks they had.
 """
 
 import json
@@ -37,14 +37,14 @@ from edgefl.values.formatting import pluralise
 __all__ = ["Charts", "chart"]
 
 _MOST_PARTS = 1000
-"""Devices of a round whose masks are read for pictures."""
+"""The most devices of a round whose masks are drawn."""
 _OTHERWISE = {TaskState.LATE: "late", TaskState.EXPIRED: "lost", TaskState.REFUSED: "refused"}
 _TESTED_ON = "the coordinator's test samples"
 _MIB = 2**20
 
 
 def chart(figure: Figure) -> dict[str, Any]:
-    """Return a chart as the page gets it."""
+    """Return a chart in the form that the page gets."""
     return {
         "name": figure.name,
         "title": figure.title,
@@ -56,25 +56,25 @@ def chart(figure: Figure) -> dict[str, Any]:
 
 
 class Charts:
-    """Makes charts, and remembers the last pictures of masks."""
+    """Draws charts, and caches the last pictures of masks."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._pictures: LruCache[Any, tuple[list[DevicePart], list[dict[str, Any]]]] = LruCache(4)
 
     def rounds(self, name: str) -> list[dict[str, Any]]:
-        """Return every curve for which there is something to draw."""
+        """Return every curve that has something to draw."""
         count = self._context.library.settings(existing(self._context, name)).rounds.count
         done = [one for one in self._context.store.rounds.of(name, state=RoundState.DONE) if one.number < count]
         figures = _curves(done, self._context.store.tasks.counts_by_round(name))
         return [chart(figure) for figure in figures if figure is not None]
 
     def masks(self, name: str) -> dict[str, Any]:
-        """Return pictures of the latest round's parts, and what there is to say about its plan."""
+        """Return pictures of the latest round's submodels, and figures about its plan."""
         federation = existing(self._context, name)
         latest = self._context.store.rounds.latest(name)
         last = self._context.library.settings(federation).rounds.count - 1
-        if latest is not None and latest.number > last:  # devices make the model their own: nothing was planned for all
+        if latest is not None and latest.number > last:  # the personal round: nothing was planned together
             latest = self._context.store.rounds.get(name, last)
         if latest is None:
             return {"round": None, "devices": 0, "plan": [], "notes": [], "charts": []}
@@ -84,7 +84,7 @@ class Charts:
         parts, pictures = self._pictures.get(key, lambda: self._drawn(federation, tasks[:_MOST_PARTS]))
         notes = []
         if len(tasks) > _MOST_PARTS:
-            notes.append(f"Of {len(tasks):,} devices of the round the first {_MOST_PARTS:,} are counted.")
+            notes.append(f"Only the first {_MOST_PARTS:,} of the {len(tasks):,} devices of the round are counted.")
         return {
             "round": latest.number,
             "devices": len(tasks),
@@ -94,7 +94,7 @@ class Charts:
         }
 
     def device(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return what was predicted of a device's tasks, against what was measured; rows are those of its history."""
+        """Return charts of what was predicted and measured for a device's tasks; rows are those of its history."""
         figures = (
             _against(rows, "step_seconds", 1e3, "step", "Time of a training step", "ms"),
             _against(rows, "peak_bytes", 1 / _MIB, "memory", "Peak memory", "MiB"),
@@ -112,7 +112,7 @@ class Charts:
         library, parts = self._context.library, []
         for task in tasks:
             body = loads(ClientPlan, task.plan).mask_body
-            if body is None or self._context.blobs.size(body) is not None:  # masks of an older round may be gone
+            if body is None or self._context.blobs.size(body) is not None:  # masks of an older round may be deleted
                 parts.append(part_of(task.device, library.mask(graph, body)))
         return parts
 
@@ -135,13 +135,13 @@ def _curves(done: Sequence[Round], fates: Mapping[int, Mapping[TaskState, int]])
             places,
             [report["up_bytes"] for _, report in reports],
             [report["down_bytes"] for _, report in reports],
-            counted="as devices counted what they sent and got, headers included",
+            counted="as devices counted what they sent and received, headers included",
         ),
         energy_curve(
             [(place, report["joules"]) for place, report in reports if report.get("joules") is not None],
             rounds=count,
             label=" or ".join(sorted(known, reverse=True)),
-            source="As devices told; each says whether it was measured or estimated, and by what.",
+            source="As reported by devices; each says whether it was measured or estimated, and how.",
         ),
         time_curve(
             places,
@@ -155,7 +155,7 @@ def _curves(done: Sequence[Round], fates: Mapping[int, Mapping[TaskState, int]])
 
 
 def _spread(reports: Sequence[tuple[int, Mapping[str, Any]]], name: str) -> list[tuple[int, Quartiles]]:
-    """Return the quartiles that rounds noted; older rounds noted none."""
+    """Return the quartiles in the reports of rounds; older reports have none."""
     known = ((place, report.get(name)) for place, report in reports)
     return [(place, (one[0], one[1], one[2])) for place, one in known if one is not None]
 
@@ -163,7 +163,7 @@ def _spread(reports: Sequence[tuple[int, Mapping[str, Any]]], name: str) -> list
 def _fates(
     reports: Sequence[tuple[int, Mapping[str, Any]]], states: Sequence[Mapping[TaskState, int]]
 ) -> dict[str, list[int]]:
-    """Count what became of tasks. An update counts in the round that it was averaged in."""
+    """Count how tasks ended. An update counts in the round that aggregated it."""
     return {
         "arrived": [report.get("updates", 0) for _, report in reports],
         **{word: [one.get(state, 0) for one in states] for state, word in _OTHERWISE.items()},
@@ -171,51 +171,46 @@ def _fates(
 
 
 def _plan(latest: Round, parts: Sequence[DevicePart], samples: Mapping[str, int]) -> list[tuple[str, str, str]]:
-    """Return what there is to say about a plan: a name, a figure, and what it means."""
+    """Return the figures about a plan: name, value, and meaning."""
     if not parts or not parts[0].layers:
         return []
-    told: Mapping[str, float] = json.loads(latest.plan or "{}")
+    reported: Mapping[str, float] = json.loads(latest.plan or "{}")
     trained = np.array([[layer.trained for layer in part.layers] for part in parts], np.bool_)
     covered = trained.any(axis=0)
     weights = np.array([samples.get(part.device_id, 1) for part in parts], np.float64)
     bias = bias_of(trained[:, covered], weights / weights.sum()) if covered.any() else 0.0
     layers = len(parts[0].layers)
-    said = [
+    figures = [
         ("Devices", f"{len(parts):,}", "in the latest round"),
         (
-            "Layers that somebody trains",
+            "Layers that are trained",
             f"{int(covered.sum())} of {layers}",
-            "a layer that nobody trains stays as it is in this round",
+            "a layer that no device trains does not change in this round",
         ),
         (
             "Bias of the average",
             f"{bias:.3g}",
-            "0 if every device trains every layer that is trained at all; the less, the fairer the average",
+            "0 if every device trains every trained layer; the lower, the fairer the average",
         ),
     ]
-    if "bias" in told:
-        said.append(("Bias of the plan, in parameters", f"{told['bias']:,.4g}", "as the planner weighs it"))
-    if "bias_bound" in told:
-        said.append(
-            ("Bound", f"{told['bias_bound']:,.4g}", "the planner has proven that no plan has a smaller bias than this")
-        )
-    if told.get("untrained_parameters"):
-        said.append(("Trained by nobody", pluralise(round(told["untrained_parameters"]), "parameter"), "in this round"))
-    if "unused_parameters" in told:
-        said.append(
-            (
-                "Left over",
-                pluralise(round(told["unused_parameters"]), "parameter"),
-                "that devices could have trained in time",
-            )
-        )
-    return said
+    if "bias" in reported:
+        figures.append(("Bias of the plan, in parameters", f"{reported['bias']:,.4g}", "as the planner weighs it"))
+    if "bias_bound" in reported:
+        proven = "the planner has proven that no plan has a smaller bias than this"
+        figures.append(("Bound", f"{reported['bias_bound']:,.4g}", proven))
+    if reported.get("untrained_parameters"):
+        untrained = pluralise(round(reported["untrained_parameters"]), "parameter")
+        figures.append(("Trained by no device", untrained, "in this round"))
+    if "unused_parameters" in reported:
+        unused = pluralise(round(reported["unused_parameters"]), "parameter")
+        figures.append(("Left over", unused, "that devices could have trained in time"))
+    return figures
 
 
 def _against(
     rows: Sequence[Mapping[str, Any]], name: str, scale: float, short: str, title: str, unit: str
 ) -> Figure | None:
-    """Draw a measured number over a device's tasks, and what was predicted of it."""
+    """Draw a measured number over a device's tasks, and its prediction."""
     known = [row for row in reversed(rows) if row[name] is not None]
     if not known:
         return None

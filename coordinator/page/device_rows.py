@@ -1,11 +1,11 @@
-"""One row a device: its state and why, its newest task, and what the last one that it did took against the prediction.
+"""One row for each device: its state and why, its newest task, and what its last completed task took.
 
-    idle        it is there, and has nothing to do
+    idle        it is available and has no task
     asked       it has a task that it has not fetched yet
     training    it has fetched its task
-    uploading   its result is arriving (at this process; others of the same coordinator do not show it)
-    refused     it said that it would not do its last task, and has had no other since
-    gone        it was not heard of for longer than a device may be away
+    uploading   its result is arriving (at this process; other workers do not show it)
+    refused     it refused its last task, and has had no other since
+    gone        it was not seen for longer than a device may be away
 
 Revoked devices have no row.
 """
@@ -35,33 +35,33 @@ COLUMNS = (
     "failed",
     "samples",
 )
-"""What is in a row, in order."""
+"""The columns of a row, in order."""
 
 Row = tuple[Any, ...]
 _SEEN_SECONDS = 5.0
-"""A device that is there is heard of all the time: its row is not new because of that alone, for so long."""
+"""An available device is seen all the time: for this long, that alone does not change its row."""
 _MANY = 50
-"""New devices from which on all are read at once."""
+"""With more new devices than this, all devices are read at once."""
 _SEEN = COLUMNS.index("seen_at")
 
 
 @dataclass(slots=True)
 class DeviceRows:
-    """The rows of one federation, as they were when it was looked last."""
+    """The rows of one federation, as of the last refresh."""
 
     context: Context
     federation: str
     rows: dict[str, Row] = field(default_factory=dict)
-    """By device, in the order of their ids."""
+    """By device, ordered by id."""
     pulses: Sequence[Pulse] = ()
     _classes: dict[str, str] = field(default_factory=dict)
     _tasks: dict[str, tuple[TaskState, dict[str, Any], str | None]] = field(default_factory=dict)
-    """Of devices' last tasks, and of the last that they did: the state, the facts, and why it was refused."""
+    """The last task of each device, and the last that it completed: state, facts, and why it was refused."""
 
     def refresh(self, federation: Federation, uploading: Collection[str]) -> tuple[list[Row], list[str]]:
-        """Look again; return the rows that are new or other than before, and the devices that have none any more."""
+        """Read the devices again; return the rows that are new or have changed, and the devices that are gone."""
         pulses = self.context.store.devices.pulses(self.federation)
-        self._learn(pulses)
+        self._read_new(pulses)
         now = self.context.now()
         away = now - self.context.library.settings(federation).selection.available_within
         rows, changed = {}, []
@@ -77,8 +77,8 @@ class DeviceRows:
         self.rows, self.pulses = rows, pulses
         return changed, gone
 
-    def _learn(self, pulses: Sequence[Pulse]) -> None:
-        """Read what is not known yet: the names of new devices, and the tasks that are new or have ended."""
+    def _read_new(self, pulses: Sequence[Pulse]) -> None:
+        """Read what is not known yet: the profiles of new devices, and the tasks that are new or have ended."""
         new = {pulse.device for pulse in pulses} - self._classes.keys()
         if len(new) > _MANY:
             found = self.context.store.devices.of(self.federation)
@@ -118,9 +118,9 @@ _NOTHING: Mapping[str, Any] = dict.fromkeys((*PLANNED, *MEASURED))
 
 
 def _class_of(profile: str) -> str:
-    """Return what kind of device a profile is of, in words."""
-    said = json.loads(profile)
-    return f"{said['device_name']} ({said['machine']['architecture']})"
+    """Return the kind of device of a profile, in words."""
+    document = json.loads(profile)
+    return f"{document['device_name']} ({document['machine']['architecture']})"
 
 
 def row_of(task: Task) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def row_of(task: Task) -> dict[str, Any]:
 def _state(pulse: Pulse, refused: str | None, away: float, uploading: bool) -> tuple[str, str | None, float | None]:
     """Return a device's state, why, and since when."""
     if pulse.state is TaskState.OPEN and pulse.handed_at is not None:
-        return "uploading" if uploading else "training", None, pulse.handed_at  # who trains does not call
+        return "uploading" if uploading else "training", None, pulse.handed_at  # a training device does not poll
     if pulse.seen_at < away:
         why = "it has not fetched its task" if pulse.state is TaskState.OPEN else refused or _missed(pulse)
         return "gone", why, pulse.seen_at

@@ -54,7 +54,7 @@ class LiveUpdates:
         """Return the events of a federation, until the caller stops reading or the process stops."""
         if self._closed or self.watchers >= _MOST_WATCHERS:
             raise CoordinatorError(
-                ErrorReason.UNAVAILABLE, "nobody else can watch now", fix="Come again later.", retry_seconds=5
+                ErrorReason.UNAVAILABLE, "too many are watching already", fix="Try again later.", retry_seconds=5
             )
         watch = self._watches.get(name)
         if watch is None:

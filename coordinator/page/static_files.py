@@ -1,8 +1,8 @@
-"""The files of the page, and the policy under which a browser may run them.
+"""The files of the page, and the content security policy under which a browser runs them.
 
-Nothing is built: what is in `static/` is what a browser gets, beside the looks and charts that reports have too, and
-the charting library as it was installed. A file is read and packed when it is first asked for. Its tag is its digest:
-a browser keeps it and asks whether it is still the same, so a coordinator that was upgraded shows its new page at once.
+There is no build step: a browser gets the files in `static/`, the style and chart scripts that reports use too, and the
+installed charting library. A file is read and compressed on the first request. Its tag is its digest: a browser keeps
+it and asks whether it has changed, so an upgraded coordinator shows its new page at once.
 """
 
 import gzip
@@ -20,7 +20,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Nothing from elsewhere, nothing inline, in nobody's frame."""
+"""Nothing from other hosts, nothing inline, no framing."""
 
 _KINDS = {
     "html": "text/html; charset=utf-8",
@@ -34,12 +34,12 @@ _LIBRARY = "plotly.js"
 
 @dataclass(frozen=True, slots=True)
 class PageFile:
-    """A file as it goes out."""
+    """A file as it is sent."""
 
     kind: str
     body: bytes
     packed: bytes
-    """With gzip: the charting library is 5 MB, and 1.5 MB packed."""
+    """Compressed with gzip: the charting library has 5 MB, compressed 1.5 MB."""
     digest: str
 
 
@@ -47,8 +47,8 @@ _known: dict[str, PageFile] = {}
 
 
 def page_file(name: str) -> PageFile | None:
-    """Return a file of the page, or None if there is none of this name; anybody may ask for any, so only what there is
-    is kept."""
+    """Return a file of the page, or None if it does not exist. Anybody may ask for any name, so only existing files are
+    cached."""
     if name not in _known and (found := _read(name)) is not None:
         _known[name] = found
     return _known.get(name)
@@ -76,12 +76,12 @@ def has_charts() -> bool:
 
 @lru_cache
 def template_ids() -> tuple[str, ...]:
-    """Return the ids of elements that keep the charting library from adding styles of its own, which are forbidden."""
+    """Return the ids of elements that keep the charting library from adding styles, which the policy forbids."""
     return style_ids(plotly_js()) if has_charts() else ()
 
 
 def _own(name: str) -> str | None:
-    """Return a file of `static/`; names come from addresses, so only what is listed there is found."""
+    """Return a file of `static/`. Names come from URLs, so only listed files are found."""
     for file in (files("coordinator.page") / "static").iterdir():
         if file.name == name and file.is_file():
             return file.read_text(encoding="utf-8")

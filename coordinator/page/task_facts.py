@@ -1,6 +1,6 @@
-"""What a task was and cost, in a few plain values: for rows of tables and points of charts.
+"""The facts of a task: what it was and cost, as a few plain values for tables and charts.
 
-Read as plain JSON: plans and results were checked when they were made or came, and a fleet has thousands of them.
+Plans and results are read as plain JSON: they were checked when they were created or received, and there are thousands.
 """
 
 import json
@@ -27,7 +27,7 @@ MEASURED = (
     "accuracy",
     "loss",
 )
-"""What it cost, and what that was predicted to be. Each may be None."""
+"""What it cost, and what was predicted. Each may be None."""
 
 _DIGITS = 6
 
@@ -48,11 +48,11 @@ def facts_of(task: Task) -> dict[str, Any]:
 
 
 def refusal_of(task: Task) -> dict[str, str] | None:
-    """Return why a device did not do a task: a reason and a message; None if it did not refuse."""
+    """Return the reason and the message of a refusal; None if the device did not refuse."""
     if task.refusal is None:
         return None
-    said = json.loads(task.refusal)
-    return {"reason": said["reason"], "message": said["message"]}
+    refusal = json.loads(task.refusal)
+    return {"reason": refusal["reason"], "message": refusal["message"]}
 
 
 def _result(result: dict[str, Any], predicted_seconds: float | None) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def _result(result: dict[str, Any], predicted_seconds: float | None) -> dict[str
     steps = result["steps"]
     return {
         "step_seconds": latency["p50_step_seconds"],
-        # The prediction is of a round's steps together: it knows no other part of a round.
+        # The prediction covers the steps of a round together, and nothing else of the round.
         "predicted_step_seconds": predicted_seconds / steps if predicted_seconds and steps else None,
         "round_seconds": latency["round_seconds"],
         "peak_bytes": telemetry["memory"]["peak_bytes"],
@@ -76,7 +76,7 @@ def _result(result: dict[str, Any], predicted_seconds: float | None) -> dict[str
 
 
 def _short(value: Any) -> Any:
-    """Return a number without digits that nobody reads: a fleet's table is sent often. What is none becomes None."""
+    """Round a number to the digits that people read, as tables are sent often. NaN and infinity become None."""
     if not isinstance(value, float):
         return value
     return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None

@@ -1,11 +1,10 @@
-"""When there will be something to do again: what a device is told that has nothing to do before the next round.
+"""The poll schedule: predicts when there will be work again, for devices that have none before the next round.
 
-Tasks are counted twice a second (`coordinator.polling.long_poll`). A round is expected to take no longer than the one
-before it, its open tasks to go on ending as fast as they did, and the next one to follow as soon as the last one did.
-That is all that is assumed, and a wrong guess costs seconds, as nobody is told to stay away longer. Devices then come
-no faster than tasks ended at best: a fleet that comes at once only waits in a queue here. Where nothing has been going
-on for a while, nothing is likely to begin in this very second either: devices come more and more rarely, down to a
-limit.
+Open tasks are counted twice a second (`coordinator.polling.long_poll`). The prediction assumes that a round takes no
+longer than the one before it, that its open tasks keep ending as fast as they did, and that the next round follows as
+soon as the last one did. A wrong guess costs seconds, as no device stays away longer. Devices are then spread so that
+they come no faster than tasks ended at best: a fleet that comes at once only waits in a queue here. The longer nothing
+happens, the more rarely devices come, down to a limit.
 """
 
 import math
@@ -28,17 +27,17 @@ LONGEST_IDLE = 30.0
 LEAST_SPREAD = 2.0
 LONGEST_SPREAD = 3.0
 _WINDOW_SECONDS = 0.9
-"""What is counted in a shorter time may be one batch that waited for the disk."""
+"""What ends in a shorter time may be one batch that waited for the disk."""
 _LOAD = 0.9
-"""Devices come at this share of the fastest pace that was seen: where everybody comes that can be served, all wait."""
+"""Devices come at this share of the fastest rate observed: at the full rate, all of them would wait."""
 _IDLE_SHARE = 0.1
-"""Of the time that nothing was going on."""
+"""Share of the time in which nothing happened."""
 
 
 @dataclass(frozen=True, slots=True)
 class DelayBounds:
-    """For how many seconds a federation's devices may stay away: because a round is said to end then, or because
-    nothing is going on; and over how many they may come."""
+    """The most seconds that a federation's devices may stay away, until a round ends or because nothing happens, and
+    over which they may be spread."""
 
     pause: float = LONGEST_PAUSE
     idle: float = LONGEST_IDLE
@@ -47,14 +46,14 @@ class DelayBounds:
 
 @dataclass(frozen=True, slots=True)
 class PollDelay:
-    """For how many seconds there will be nothing to do, and over how many devices shall come after that."""
+    """For how many seconds there will be no task, and over how many seconds devices are spread after that."""
 
     pause: float = 0.0
     spread: float = LEAST_SPREAD
 
 
 UNKNOWN = PollDelay()
-"""Where nothing is known."""
+"""The delay if nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,36 +64,36 @@ class _Round:
     since: float
     left: int
     seen: float
-    """When they were last counted, or after the end of the round, when it ended."""
-    mark: tuple[int, float]
-    """How many were left when, at the beginning of the window that is counted now."""
+    """When they were last counted; after the end of the round, when it ended."""
+    window: tuple[int, float]
+    """How many were left, and the time, at the start of the current window."""
     fastest: float = 0.0
-    """Tasks that ended in a second, at best. What the end of a round brought down to 0 did not all end by itself."""
+    """Most tasks that ended in a second. The last window is left out: closing a round ends all of its tasks."""
     fastest_before: float = 0.0
-    """The same of the round before."""
+    """The same for the round before."""
     usual: float = math.inf
-    """Seconds from the beginning of the round before to that of this one."""
+    """Seconds from the start of the round before to the start of this one."""
     between: float = 0.0
-    """Seconds from the end of the round before to the beginning of this one."""
+    """Seconds from the end of the round before to the start of this one."""
 
     def counted(self, left: int, now: float) -> "_Round":
-        """Return the round after another look; after its end nothing changes."""
+        """Return the round after another count; after its end nothing changes."""
         if not self.left:
             return self
-        ended, seconds = self.mark[0] - left, now - self.mark[1]
+        ended, seconds = self.window[0] - left, now - self.window[1]
         if seconds < _WINDOW_SECONDS or not left:
             return replace(self, left=left, seen=now)
-        return replace(self, left=left, seen=now, mark=(left, now), fastest=max(self.fastest, ended / seconds))
+        return replace(self, left=left, seen=now, window=(left, now), fastest=max(self.fastest, ended / seconds))
 
     def next(self, first: int, now: float) -> "_Round":
-        """Return the round that begins now. After a long time of nothing, nothing is known about when rounds follow."""
+        """Return the round that starts now. After a long break, nothing is known about the time between rounds."""
         between, usual = 0.0 if self.left else now - self.seen, now - self.since
         if between > LONGEST_PAUSE or not self.first:
             between, usual = 0.0, math.inf
         return _Round(first, now, first, now, (first, now), 0.0, self.fastest, usual, between)
 
     def pause(self, now: float) -> float:
-        """Return when the next one will begin, if it can be told."""
+        """Return in how many seconds the next round is expected to start; 0 if that is unknown."""
         usual = self.since + self.usual - now
         if self.left == self.first:  # none has ended
             return max(0.0, usual) if self.usual < math.inf else 0.0
@@ -103,31 +102,30 @@ class _Round:
         return max(0.0, left if usual < 0 else min(usual, left))
 
     def idle(self, now: float) -> float:
-        """Return for how long nothing has been going on."""
+        """Return for how long nothing has happened."""
         return 0.0 if self.left else max(0.0, now - self.seen - self.between)
 
     @property
     def spread(self) -> float:
-        """Over how many seconds as many devices shall come."""
+        """Seconds over which its devices are spread."""
         fastest = max(self.fastest, self.fastest_before)
         return max(LEAST_SPREAD, self.first / (_LOAD * fastest) if fastest > 0 else 0.0)
 
 
 class PollSchedule:
-    """Where the rounds of all federations are."""
+    """The progress of the rounds of all federations."""
 
     def __init__(self, bounds: Callable[[str], DelayBounds] = lambda federation: DelayBounds()) -> None:
-        """Take what says for how long a federation's devices may stay away at most."""
         self._bounds = bounds
         self._rounds: dict[str, _Round] = {}
 
     @property
     def federations(self) -> Collection[str]:
-        """Those that were counted or asked about."""
+        """Federations that were counted or asked about."""
         return list(self._rounds)
 
     def count(self, open_tasks: Mapping[str, int], now: float, over: Collection[str] = ()) -> None:
-        """Note how many tasks of each federation are open. More than before are a new beginning."""
+        """Note how many tasks of each federation are open. More than before mean that a new round has started."""
         for federation in open_tasks.keys() | self._rounds.keys():
             left, before = open_tasks.get(federation, 0), self._rounds.get(federation)
             if federation in over:
@@ -139,10 +137,10 @@ class PollSchedule:
             else:
                 self._rounds[federation] = before.counted(left, now)
 
-    def lull(self, federation: str, now: float) -> PollDelay:
-        """Return when there will be something to do, and how devices shall come."""
+    def delay(self, federation: str, now: float) -> PollDelay:
+        """Return when there will be work, and over how many seconds devices are spread."""
         current = self._rounds.get(federation)
-        if current is None:  # from here on it is known for how long nothing is going on
+        if current is None:  # from now on it is known for how long nothing has happened
             current = self._rounds[federation] = _Round(0, now, 0, now, (0, now))
         most = self._bounds(federation)
         pause = max(min(current.pause(now), most.pause), min(_IDLE_SHARE * current.idle(now), most.idle))

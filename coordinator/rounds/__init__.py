@@ -1,1 +1,15 @@
-"""Rounds: the state machine, its driver, the planner, uploads and garbage collection."""
+"""Rounds: the state machine, its driver, planning, uploads and garbage collection.
+
+state_machine.py       the states of a round, and every step between them
+driver.py              the thread that advances every federation
+context.py             what one worker works with
+planner.py             selects devices and asks the strategy for their tasks
+dispatch.py            planned tasks become client plans and their bodies
+uploads.py             the queue that stores updates and acknowledges them
+upload_checks.py       checks of incoming updates
+stored_updates.py      the stored updates of a round, for aggregation
+evaluation.py          evaluates the global model
+report.py              the report of a round
+corrections.py         how far devices were from their predictions
+garbage_collection.py  drops what no round needs any more
+"""

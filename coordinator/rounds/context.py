@@ -1,6 +1,6 @@
-"""What one worker of the coordinator works with: database, blobs, a clock, and a bell for waiting devices.
+"""What one worker of the coordinator works with: database, blobs, a clock, and a way to wake waiting devices.
 
-Made once when the process starts, and given to everything. It knows no HTTP.
+It is built once when the process starts, and passed to everything.
 """
 
 import threading
@@ -17,24 +17,24 @@ from coordinator.storage.store import Store
 __all__ = ["Context"]
 
 
-def _nobody(devices: Collection[str]) -> None:
-    """Nobody waits."""
+def _wake_nobody(devices: Collection[str]) -> None:
+    """Do nothing: no device waits."""
 
 
 @dataclass(slots=True)
 class Context:
-    """One worker's surroundings."""
+    """What one worker works with."""
 
     store: Store
     blobs: Blobs
     now: Callable[[], float] = time.time
-    """Seconds since 1970. Deadlines are kept in the database, so all workers need about the same clock."""
+    """Return seconds since 1970. Deadlines are in the database, so the clocks of all workers must roughly agree."""
     started: float = field(init=False)
-    """When this worker began."""
+    """When this worker started."""
     worker: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """Names this process among the workers."""
-    tell: Callable[[Collection[str]], None] = _nobody
-    """Called, from any thread, with the devices that have something new to hear."""
+    """Identifies this process among the workers."""
+    wake: Callable[[Collection[str]], None] = _wake_nobody
+    """Called, from any thread, with the devices that have a new task or whose federation is over."""
     library: Repository = field(init=False)
     corrections: Corrections = field(init=False)
     _handed: dict[str, float] = field(default_factory=dict)
@@ -46,12 +46,12 @@ class Context:
         self.started = self.now()
 
     def note_handed(self, task: str, at: float) -> None:
-        """A device got its task. Entered by and by: a wait for the disk for each would be too dear."""
+        """Note that a device got its task. It is stored later: a wait for the disk for each would be too expensive."""
         with self._lock:
             self._handed.setdefault(task, at)
 
     def take_handed(self) -> dict[str, float]:
-        """Return what was noted since the last call, to be entered in the database."""
+        """Return what was noted since the last call, to be stored in the database."""
         with self._lock:
             handed, self._handed = self._handed, {}
         return handed

@@ -1,8 +1,8 @@
-"""What rounds teach about devices: how far from its prediction each one was, for the next plan.
+"""Corrections: how far each device was from its prediction, for the next plan.
 
-Noted when an update is accepted or a task refused, and written to the database once a second for all devices: a lost
-note costs nothing but a plan that is a little worse. What was learned fades, as a device that gets nothing to do any
-more could never show that it is well again.
+They are noted when an update is accepted or a task refused, and written to the database once a second for all devices:
+a lost note only makes a plan a little worse. Corrections fade, because a device that no longer gets tasks could never
+show that it has recovered.
 """
 
 import logging
@@ -21,41 +21,41 @@ _LOG = logging.getLogger(__name__)
 
 
 class Corrections:
-    """What was learned about devices. Made from what finds a device's newest record, and a clock."""
+    """What was learned about devices. Takes a function that returns a device's newest record, and a clock."""
 
     def __init__(self, find: Callable[[str], Device | None], now: Callable[[], float]) -> None:
         self._find, self._now = find, now
         self._new: dict[str, Correction] = {}
-        """What is not in the database yet."""
+        """Corrections that are not in the database yet."""
         self._lock = threading.Lock()
 
     def note_round(self, device: str, predicted: Prediction, telemetry: Telemetry, half_life: float) -> None:
-        """A device's round took this, where that was predicted."""
+        """Learn from what a device's round took, compared with what was predicted."""
         self._learn(device, half_life, lambda before: corrected(before, predicted, telemetry))
 
     def note_refusal(self, device: str, reason: Reason, half_life: float) -> None:
-        """A device would not do a task."""
+        """Learn from a refusal."""
         self._learn(device, half_life, lambda before: refused(before, reason))
 
     def of(self, device: Device, half_life: float) -> Correction:
-        """Return what is known of a device whose record was just read. It halves in `half_life` seconds."""
+        """Return the correction of a device whose record was just read. It halves in `half_life` seconds."""
         with self._lock:
             known = self._new.get(device.id) or _read(device)
         return faded(known, (self._now() - known.learned_at) / half_life)
 
     def forget(self, device: str) -> None:
-        """A device was measured anew: what was learned about it is in its profile now."""
+        """Forget what was learned about a device: it was measured again, and its profile contains it now."""
         with self._lock:
             self._new[device] = Correction(learned_at=int(self._now()))
 
     def take(self) -> dict[str, str]:
-        """Return what was noted since the last call, to be entered in the database."""
+        """Return what was noted since the last call, to be stored in the database."""
         with self._lock:
             new, self._new = self._new, {}
         return {device: dumps(correction) for device, correction in new.items()}
 
     def _learn(self, name: str, half_life: float, lesson: Callable[[Correction], Correction]) -> None:
-        """Note a lesson. Nothing hangs on it, so nothing may fail for it."""
+        """Note a lesson. Nothing depends on it, so a failure is only logged."""
         try:
             device = self._find(name)
             if device is not None:
@@ -63,11 +63,11 @@ class Corrections:
                 with self._lock:
                     self._new[name] = replace(learned, learned_at=int(self._now()))
         except Exception:
-            _LOG.exception("what a device's round took could not be noted")
+            _LOG.exception("a correction could not be noted")
 
 
 def _read(device: Device) -> Correction:
-    """Return what the database has; what another version wrote there teaches nothing."""
+    """Return the stored correction; one that another version wrote is ignored."""
     try:
         return Correction() if device.correction is None else loads(Correction, device.correction)
     except EdgeFLError:

@@ -1,7 +1,7 @@
-"""The thread that moves federations forward, one move at a time.
+"""The driver: a thread that advances every federation, one step at a time.
 
 Any number of workers may run one. A lease in the database keeps them from doing the same work twice; that no work
-counts twice is the database's promise, not the lease's. A worker that dies is followed by another within seconds.
+counts twice is guaranteed by the database, not by the lease. If a worker dies, another takes over within seconds.
 """
 
 import contextlib
@@ -26,42 +26,42 @@ _LEASE = "drive/"
 _LEASE_SECONDS = 4.0
 _RENEW_SECONDS = 1.0
 _LONGEST_SLEEP = 0.5
-"""Seconds. Another worker may have changed something, and nobody rings a bell for that."""
+"""Seconds. Another worker may have changed something, which does not wake this one."""
 _SHORTEST_SLEEP = 0.1
-"""Seconds between two looks, however many updates come in."""
+"""Seconds between two steps, however many updates arrive."""
 _AFTER_FAILURE = 5.0
 _ACTIVE = frozenset({FederationState.RUNNING, FederationState.PAUSED})
 
 
 class Driver:
-    """Moves every federation of a coordinator."""
+    """Advances every federation of a coordinator."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._stop, self._bell = threading.Event(), threading.Event()
+        self._stop, self._wake = threading.Event(), threading.Event()
         self._evaluators: dict[str, Evaluator] = {}
         self._not_before: dict[str, float] = {}
         self._held: dict[str, float] = {}
-        """Leases, and until when (monotonic) they are surely ours."""
+        """Leases, and until when (monotonic) they are certainly ours."""
         self._garbage = GarbageCollector(context)
         self._threads: list[threading.Thread] = []
 
     @property
     def alive(self) -> bool:
-        """Whether its threads run."""
+        """Whether its threads are running."""
         return bool(self._threads) and all(thread.is_alive() for thread in self._threads)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the threads."""
         self._garbage.start()
         for name, work in (("driver", self._run), ("driver-lease", self._keep_leases)):
             self._threads.append(threading.Thread(target=work, name=name, daemon=True))
             self._threads[-1].start()
 
     def stop(self) -> None:
-        """Stop after the move that is under way."""
+        """Stop after the step in progress."""
         self._stop.set()
-        self._bell.set()
+        self._wake.set()
         for thread in self._threads:
             thread.join()
         if self._threads:
@@ -70,13 +70,13 @@ class Driver:
             self._context.store.workers.release_lease(lease, self._context.worker)
 
     def wake(self) -> None:
-        """Look now: something has changed."""
-        self._bell.set()
+        """Check all federations now: something has changed."""
+        self._wake.set()
 
     def _run(self) -> None:
         self._garbage.request_ended()
         while not self._stop.is_set():
-            self._bell.clear()
+            self._wake.clear()
             wait = _LONGEST_SLEEP
             try:
                 active = [one for one in self._context.store.federations.all() if one.state in _ACTIVE]
@@ -85,10 +85,10 @@ class Driver:
                     if not self._stop.is_set():
                         wait = min(wait, self._drive(federation))
             except Exception:
-                _LOG.exception("the database does not answer")
+                _LOG.exception("federations could not be read")
             if wait > 0:
                 self._stop.wait(_SHORTEST_SLEEP)
-                self._bell.wait(max(0.0, wait - _SHORTEST_SLEEP))
+                self._wake.wait(max(0.0, wait - _SHORTEST_SLEEP))
 
     def _drive(self, federation: Federation) -> float:
         if time.monotonic() < self._not_before.get(federation.id, 0.0) or not self._holds(_lease(federation.id)):
@@ -98,8 +98,8 @@ class Driver:
                 self._context, federation, self._scorer(federation), self._garbage.request
             ).advance()
         except Exception as error:
-            # A full disk, a database that is restarted: nothing is lost, and the same move is tried again.
-            _LOG.exception("a move failed", extra={"federation": federation.id})
+            # A full disk, a database that restarts: nothing is lost, and the same step is tried again.
+            _LOG.exception("a step of a federation failed", extra={"federation": federation.id})
             self._not_before[federation.id] = time.monotonic() + _AFTER_FAILURE
             self._tell_operator(federation, error)
             return _LONGEST_SLEEP
@@ -108,14 +108,14 @@ class Driver:
         return wait
 
     def _tell_operator(self, federation: Federation, error: Exception) -> None:
-        said = str(error) if isinstance(error, EdgeFLError) else f"{type(error).__name__}: {error}"
-        reason = f"the next step fails, and is tried again every {_AFTER_FAILURE:.0f} s: {said}"[:500]
+        text = str(error) if isinstance(error, EdgeFLError) else f"{type(error).__name__}: {error}"
+        reason = f"the next step fails and is tried again every {_AFTER_FAILURE:.0f} s: {text}"[:500]
         if federation.reason != reason:
             with contextlib.suppress(Exception):  # it may be the database that fails
                 self._context.store.federations.set_reason(federation.id, reason)
 
     def _forget_others(self, active: set[str]) -> None:
-        """Let go of federations that are over."""
+        """Forget federations that are no longer active, and release their leases."""
         for name in [name for name in self._evaluators if name not in active]:
             del self._evaluators[name]
         for lease in [lease for lease in self._held if lease not in {_lease(name) for name in active}]:
@@ -124,7 +124,7 @@ class Driver:
             self._garbage.request(lease.removeprefix(_LEASE))
 
     def _scorer(self, federation: Federation) -> Callable[[Weights], Score] | None:
-        """Return what evaluates a federation's models. Its data are read when they are first needed."""
+        """Return the function that evaluates a federation's models. Its data are read when first needed."""
         wanted = self._context.library.settings(federation).evaluation
         if wanted is None:
             return None
@@ -137,7 +137,7 @@ class Driver:
         return score
 
     def _holds(self, lease: str) -> bool:
-        """Whether a lease is ours; asked many times a second, it is looked up about once."""
+        """Return whether a lease is ours. Called many times a second, it reads the database about once."""
         return time.monotonic() < self._held.get(lease, 0.0) or self._take(lease)
 
     def _take(self, lease: str) -> bool:
@@ -150,7 +150,7 @@ class Driver:
         return taken
 
     def _keep_leases(self) -> None:
-        """Renew what is held, also while a move takes long."""
+        """Renew the leases that are held, also during a long step."""
         while not self._stop.wait(_RENEW_SECONDS):
             for lease in list(self._held):
                 try:

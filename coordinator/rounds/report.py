@@ -1,4 +1,4 @@
-"""What a round gave, in a few numbers: kept with the round, shown to operators, drawn in plots."""
+"""The report of a round: a few numbers that are stored with it, shown to operators and plotted."""
 
 import json
 import math
@@ -21,16 +21,16 @@ def round_report(
     personal: bool = False,
     failure: str | None = None,
 ) -> dict[str, Any]:
-    """Return the report of a round whose updates these tasks are; `failure` is why there is no score.
+    """Return the report of a round in which the updates of these tasks count; `failure` is why there is no score.
 
-    `personal` is the round after the last one, which made no model.
+    `personal` is the round after the last one, which produces no model.
     """
-    # Plain JSON: these results were checked when they came, and a round may have a thousand of them.
+    # Plain JSON: these results were checked when they arrived, and a round may have a thousand of them.
     results = [json.loads(task.result) for task in tasks if task.result is not None]
     telemetry = [result["telemetry"] for result in results]
     samples = sum(result["samples"] for result in results)
-    judged = [result for result in results if result["accuracy"] is not None]
-    before = [(result["metrics"]["accuracy_before"], result["samples"]) for result in judged if _tuned(result)]
+    evaluated = [result for result in results if result["accuracy"] is not None]
+    before = [(result["metrics"]["accuracy_before"], result["samples"]) for result in evaluated if _tuned(result)]
     joules = [one["energy"]["joules"] for one in telemetry if one["energy"] is not None]
     report: dict[str, Any] = {
         "updates": len(tasks),
@@ -38,14 +38,14 @@ def round_report(
         "expired": ended.expired,
         "samples": samples,
         "loss": _mean([(result["loss"], result["samples"]) for result in results]),
-        "device_accuracy": _mean([(result["accuracy"], result["samples"]) for result in judged]),
+        "device_accuracy": _mean([(result["accuracy"], result["samples"]) for result in evaluated]),
         "slowest_seconds": max((one["latency"]["round_seconds"] for one in telemetry), default=None),
         "largest_peak_bytes": max((one["memory"]["peak_bytes"] for one in telemetry), default=None),
         "joules": sum(joules) if joules else None,
         "down_bytes": sum(one["transfer"]["down_bytes"] for one in telemetry),
         "up_bytes": sum(one["transfer"]["up_bytes"] for one in telemetry),
         "energy_known": sorted({one["energy"]["provenance"] for one in telemetry if one["energy"] is not None}),
-        "accuracy_quartiles": _quartiles([result["accuracy"] for result in judged]),
+        "accuracy_quartiles": _quartiles([result["accuracy"] for result in evaluated]),
         "loss_quartiles": _quartiles([result["loss"] for result in results if result["steps"]]),
         "seconds_quartiles": _quartiles([one["latency"]["round_seconds"] for one in telemetry]),
         "stale_updates": sum(task.counted_in != task.round for task in tasks),
@@ -56,7 +56,7 @@ def round_report(
     if before:
         report["device_accuracy_before"] = _mean(before)
     if score is not None:
-        loss = score.loss if math.isfinite(score.loss) else None  # what diverged has none
+        loss = score.loss if math.isfinite(score.loss) else None  # a model that diverged has none
         report |= {"accuracy": score.accuracy, "test_loss": loss, "test_samples": score.samples}
     if failure is not None:
         report["evaluation_error"] = failure
@@ -64,7 +64,7 @@ def round_report(
 
 
 def read_report(text: str | None) -> dict[str, Any] | None:
-    """Return a stored report. What is no number in it, from before that was looked after, becomes None."""
+    """Return a stored report. NaN and infinity, which older versions stored, become None."""
     if text is None:
         return None
     report: dict[str, Any] = json.loads(text, parse_constant=lambda _: None)
@@ -72,8 +72,8 @@ def read_report(text: str | None) -> dict[str, Any] | None:
 
 
 def _quartiles(values: Sequence[float]) -> list[float] | None:
-    there = [value for value in values if math.isfinite(value)]
-    return list(quartiles(there)) if there else None
+    finite = [value for value in values if math.isfinite(value)]
+    return list(quartiles(finite)) if finite else None
 
 
 def _tuned(result: dict[str, Any]) -> bool:
@@ -81,7 +81,7 @@ def _tuned(result: dict[str, Any]) -> bool:
 
 
 def _mean(pairs: Sequence[tuple[float, int]]) -> float | None:
-    """Return the mean weighted by samples; None of nothing, and of numbers that no sum can hold."""
+    """Return the mean weighted by samples; None without values, and if it is not finite."""
     total = sum(weight for _, weight in pairs)
     mean = sum(value * weight for value, weight in pairs) / total if total else math.nan
     return mean if math.isfinite(mean) else None

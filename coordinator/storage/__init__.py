@@ -9,7 +9,7 @@ task_store.py        tasks
 upload_store.py      updates and refusals that devices send
 device_store.py      devices and their enrolment
 join_key_store.py    join keys
-artifact_store.py    what devices may download, and what is no longer needed
+artifact_index.py    what devices may download, and what is no longer needed
 worker_store.py      leases and secrets
 task_endings.py      tasks that end without an update
 plan_json.py         the digests that a stored plan names

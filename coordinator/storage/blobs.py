@@ -1,6 +1,6 @@
-"""The Protocol of the blob store: bodies by the digest of what they hold.
+"""The Protocol of the blob store: bodies by the digest of their content.
 
-A put is durable when it returns. A body is read through `open`, which gives a buffer without copying where it can.
+A put is durable when it returns. `open` gives a body as a buffer, without copying where possible.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -16,7 +16,7 @@ __all__ = ["Blobs", "Spooled", "missing"]
 
 @dataclass(frozen=True, slots=True)
 class Spooled:
-    """A body on its way in: a file in `spool`, and the digest of what it holds, as whoever checked it computed it."""
+    """An uploaded body in a spool file, and the digest of its content, computed when it was checked."""
 
     path: Path
     digest: str
@@ -26,50 +26,50 @@ class Blobs(Protocol):
     """Content-addressed bodies."""
 
     def put(self, data: bytes) -> str:
-        """Keep data, and return its digest ("sha256:" and 64 hex digits)."""
+        """Store data and return its digest ("sha256:" and 64 hex digits)."""
         ...
 
     def put_all(self, bodies: Sequence[bytes | Spooled]) -> list[str]:
-        """Keep several at once, for the price of about one wait for the disk. Spooled files are gone afterwards (moved
-        where possible)."""
+        """Store several bodies for about one wait for the disk. Spooled files are gone afterwards (moved where
+        possible)."""
         ...
 
     def spool(self) -> Path:
-        """Return a new path for a body on its way in, on the same file system where possible. Nobody else sees it."""
+        """Return a new path for an incoming body, on the same file system where possible. Nobody else uses it."""
         ...
 
     def size(self, digest: str) -> int | None:
-        """How many bytes it has, or None if there is no such body."""
+        """Return how many bytes a body has, or None if it does not exist."""
         ...
 
     def get(self, digest: str) -> bytes:
-        """The whole body. Raises `EdgeFLError` if it is missing or damaged (does not match its digest)."""
+        """Return the whole body. Raise `EdgeFLError` if it is missing or damaged (does not match its digest)."""
         ...
 
     def open(self, digest: str) -> AbstractContextManager[memoryview]:
-        """The whole body as a read-only buffer, memory-mapped where possible, not checked against its digest again."""
+        """Give the whole body as a read-only buffer, memory-mapped where possible, without checking its digest."""
         ...
 
     def read(self, digest: str, start: int, end: int) -> Iterator[bytes]:
-        """The bytes from `start` up to `end`, in pieces of at most 256 KiB."""
+        """Return the bytes from `start` up to `end`, in pieces of at most 256 KiB."""
         ...
 
     def drop(self, digest: str) -> None:
-        """Forget a body; a missing one is fine."""
+        """Delete a body; it may be missing."""
         ...
 
     def drop_all(self, digests: Collection[str]) -> None:
-        """Forget several at once."""
+        """Delete several bodies at once."""
         ...
 
     def close(self) -> None:
-        """Let go of threads and temporary files."""
+        """Stop the threads and remove temporary files."""
         ...
 
 
 def missing(digest: str, *, damaged: bool = False) -> EdgeFLError:
-    """Return the error of a body that is not there, or not what it was."""
-    state = "is damaged" if damaged else "is not there"
+    """Return the error about a missing or damaged body."""
+    state = "is damaged" if damaged else "is missing"
     return EdgeFLError(
         f"the body {digest} {state}", fix="Restore it from a backup of the blob store, or make it again."
     )

@@ -1,13 +1,13 @@
-"""A database and its transactions: all that differs between SQLite and PostgreSQL is in this file.
+"""Transactions on SQLite and PostgreSQL; everything that differs between the two is in this file.
 
-Two engines on one database. `read` runs one statement without a transaction around it; `look_up` does so for the few
-statements that are asked hundreds of times a second. `write` runs a transaction that sees what is committed, and runs
-it again where the database gave way to another one.
+There are two engines on one database. `read` runs one statement without a transaction; `look_up` does so for the few
+statements that run hundreds of times a second. `write` runs a transaction that sees what is committed, and repeats it
+if the database rolled it back in favour of another one.
 
 SQLite      WAL, and a writer's lock from the first statement on (BEGIN IMMEDIATE). The writers of a process queue for
             one connection, in order; those of several processes wait for each other's lock.
-PostgreSQL  READ COMMITTED. What a transaction relies on it locks, always in this order, so that no two wait for each
-            other: federation, round, tasks by id, join key, devices by id.
+PostgreSQL  READ COMMITTED. A transaction locks what it relies on, always in this order, so that no two deadlock:
+            federation, round, tasks by id, join key, devices by id.
 """
 
 import random
@@ -32,14 +32,14 @@ Value = TypeVar("Value")
 
 _LOCK_SECONDS = 30
 _TRIES = 8
-# Serialization failure, deadlock: the transaction was undone, and may simply be run again.
-_GAVE_WAY = frozenset({"40001", "40P01"})
-# Two transactions added the same row: whoever runs again finds it there.
+# Serialization failure, deadlock: the transaction was rolled back, and can be repeated.
+_ROLLED_BACK = frozenset({"40001", "40P01"})
+# Two transactions added the same row: the one that is repeated finds it.
 _SAME_ROW = frozenset({"23505"})
 
 
 class Database:
-    """Where records are kept, and how transactions on them run."""
+    """The connections to a database, and how transactions run on them."""
 
     def __init__(self, reader: Engine, writer: Engine, lookups: SqliteLookups | None = None) -> None:
         self._reader = reader
@@ -48,7 +48,7 @@ class Database:
 
     @property
     def is_postgresql(self) -> bool:
-        """Whether several machines may share it."""
+        """Whether this is PostgreSQL, which several machines may share."""
         return self._writer.dialect.name == "postgresql"
 
     def read(self, statement: Executable, **values: object) -> list[Any]:
@@ -58,13 +58,13 @@ class Database:
                 with self._reader.connect() as connection:
                     return list(connection.execute(statement, values).all())
             except (DBAPIError, NoConnectionError) as error:
-                # A connection that broke while it was idle is no reason to give up: the next one is new.
+                # A connection that broke while idle is no reason to give up: the next one is new.
                 if last or not getattr(error, "connection_invalidated", False):
                     raise _unavailable(error) from error
         raise AssertionError("the last attempt raises")
 
     def look_up(self, statement: Select[Any], **values: str | int) -> list[Any]:
-        """Return the rows of a statement that is made once and asked often. States come as the database has them."""
+        """Return the rows of a statement that is built once and run often. States are returned as text."""
         if self._lookups is None:
             return self.read(statement, **values)
         try:
@@ -73,9 +73,9 @@ class Database:
             raise _unavailable(OperationalError(None, None, error)) from error
 
     def write(self, work: Callable[[Connection], Value]) -> Value:
-        """Run a transaction, and return what `work` returns when everything that it did is durable.
+        """Run a transaction, and return what `work` returns once everything it did is durable.
 
-        It may run several times, so it changes nothing but the database.
+        `work` may run several times, so it must change nothing but the database.
         """
         for last in _attempts():
             finished = False
@@ -90,16 +90,16 @@ class Database:
         raise AssertionError("the last attempt raises")
 
     def insert(self, table: Table) -> "postgresql.Insert | sqlite.Insert":
-        """Return an INSERT that knows ON CONFLICT, which both databases spell the same but SQLAlchemy does not."""
+        """Return an INSERT that supports ON CONFLICT: both databases spell it the same, SQLAlchemy does not."""
         return postgresql.insert(table) if self.is_postgresql else sqlite.insert(table)
 
     def lock_schema(self, connection: Connection) -> None:
-        """Wait until nobody else changes the schema; SQLite's writers are alone anyway."""
+        """Wait until nobody else changes the schema; SQLite has one writer at a time anyway."""
         if self.is_postgresql:
             connection.execute(text("SELECT pg_advisory_xact_lock(5021930157)"))  # any number of our own
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         if self._lookups is not None:
             self._lookups.close()
         self._reader.dispose()
@@ -107,21 +107,21 @@ class Database:
 
 
 def sqlite_database(path: Path) -> Database:
-    """Open a file, which is made if it is not there."""
+    """Open an SQLite file, and create it if it is missing."""
     url = URL.create("sqlite", database=str(path))
-    waiting = {"timeout": _LOCK_SECONDS}
+    arguments = {"timeout": _LOCK_SECONDS}
     reader = create_engine(
         url,
         isolation_level="AUTOCOMMIT",
         pool_size=16,
         max_overflow=48,
         pool_reset_on_return=None,
-        connect_args=waiting,
+        connect_args=arguments,
     )
-    writer = create_engine(url, pool_size=1, max_overflow=0, pool_timeout=_LOCK_SECONDS, connect_args=waiting)
+    writer = create_engine(url, pool_size=1, max_overflow=0, pool_timeout=_LOCK_SECONDS, connect_args=arguments)
 
     def prepare(connection: DBAPIConnection, _: object) -> None:
-        connection.isolation_level = None  # transactions begin where we say, not where the driver thinks
+        connection.isolation_level = None  # we begin transactions, not the driver
         connection.execute("PRAGMA synchronous = FULL")  # in WAL, NORMAL may lose the last commits
         connection.execute("PRAGMA foreign_keys = ON")
 
@@ -153,7 +153,7 @@ def postgresql_database(url: URL) -> Database:
 
 
 def _set_limits(connection: DBAPIConnection, _: object) -> None:
-    """A worker whose machine dies in a transaction holds its locks for seconds, not for hours."""
+    """Set timeouts, so that a worker whose machine dies in a transaction holds its locks for seconds, not for hours."""
     settings = {"lock_timeout": _LOCK_SECONDS, "idle_in_transaction_session_timeout": _LOCK_SECONDS}
     cursor = connection.cursor()
     for name, seconds in settings.items():
@@ -164,7 +164,7 @@ def _set_limits(connection: DBAPIConnection, _: object) -> None:
 
 
 def _use_wal(writer: Engine) -> None:
-    """Switch to a write-ahead log, once in the life of a file. Whoever meets another at that is told to come again."""
+    """Switch to a write-ahead log, once for each file; if two workers do so at the same time, one must try again."""
     for last in _attempts():
         connection = writer.raw_connection()
         try:
@@ -178,25 +178,25 @@ def _use_wal(writer: Engine) -> None:
 
 
 def _attempts() -> Iterator[bool]:
-    """Count attempts, with a pause between them; True is the last one."""
+    """Count attempts, with a pause between them; give True for the last one."""
     for attempt in range(1, _TRIES + 1):
         yield attempt == _TRIES
-        time.sleep(random.uniform(0, 0.005 * 2**attempt))  # those who met shall not meet again
+        time.sleep(random.uniform(0, 0.005 * 2**attempt))  # so that two workers that collided do not collide again
 
 
 def _may_repeat(error: SQLAlchemyError, finished: bool) -> bool:
-    """Whether a transaction certainly did nothing, and may do something the next time."""
+    """Return whether a transaction certainly did nothing, and may succeed the next time."""
     if not isinstance(error, DBAPIError):
         return False
     state = getattr(error.orig, "sqlstate", None)
-    if state in _GAVE_WAY or state in _SAME_ROW:
+    if state in _ROLLED_BACK or state in _SAME_ROW:
         return True
     # A connection that broke during the commit may have committed.
     return error.connection_invalidated and not finished
 
 
 def _unavailable(error: SQLAlchemyError) -> Exception:
-    """Return what to raise: the state of a database is its operator's concern, any other error is a mistake of ours."""
+    """Return what to raise: the state of a database is for its operator, any other error is a bug of ours."""
     if not isinstance(error, (OperationalError, InterfaceError, NoConnectionError)):
         return error
     reason = " ".join(str(getattr(error, "orig", error)).split())[:300]

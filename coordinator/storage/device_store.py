@@ -76,8 +76,8 @@ class DeviceStore:
             refused = _objection(key, device.enrolled_at)
             if key is None or refused is not None:
                 return refused or Admission.UNKNOWN_KEY, None
-            asked = {"federation": key.federation, "enrolment_id": device.enrolment_id}
-            known = connection.execute(_BY_ENROLMENT.with_for_update(key_share=True), asked).first()
+            enrolment = {"federation": key.federation, "enrolment_id": device.enrolment_id}
+            known = connection.execute(_BY_ENROLMENT.with_for_update(key_share=True), enrolment).first()
             if known is not None:
                 return _enrol_again(connection, record(Device, known), device)
             if connection.execute(_BY_ID, {"id": device.id}).first() is not None:

@@ -1,14 +1,14 @@
 """The blob store in a folder.
 
-    content/abcdef...    bodies, each under the digits of its digest
-    small.sqlite         those of up to 256 KiB, together
-    spool/               bodies on their way in, each somebody's own
+    content/abcdef...    bodies, each named by the digits of its digest
+    small.sqlite         bodies of up to 256 KiB, together
+    spool/               incoming bodies
 
-There is one folder, not one for each pair of digits, because a batch of updates then waits for one folder's flush. File
-systems of today look a name up among a million as fast as among a hundred.
+There is one folder, not one for each pair of digits, so that a batch of updates waits for the flush of one folder.
+Current file systems find a name among a million as fast as among a hundred.
 
-A body is written in the spool, flushed to the disk and then renamed: under its digest there is all of it or nothing.
-The names reach the disk too before a put returns. Several processes may share a folder.
+A body is written to the spool, flushed to the disk and then renamed, so the file of a digest is complete or missing.
+The names are on the disk too before a put returns. Several processes may share a folder.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ _PIECE = 256 * 1024
 _STALE_SECONDS = 3600.0
 _THREADS = 4
 _SMALL = 256 * 1024
-"""Bytes. Above, a file of its own costs less than a copy through a database."""
+"""Bytes. Above this, a separate file costs less than a copy through a database."""
 
 
 class FolderBlobs:
@@ -40,7 +40,7 @@ class FolderBlobs:
     def __init__(self, folder: Path) -> None:
         self._content = folder / "content"
         self._spool = folder / "spool"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # what devices sent is for the coordinator alone
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # only the coordinator may read what devices sent
         self._content.mkdir(exist_ok=True)
         self._spool.mkdir(exist_ok=True)
         self._small = SmallBodies(folder / "small.sqlite")
@@ -48,11 +48,11 @@ class FolderBlobs:
         self._clear_spool()
 
     def put(self, data: bytes) -> str:
-        """Keep data, and return its digest."""
+        """Store data and return its digest."""
         return self.put_all([data])[0]
 
     def put_all(self, bodies: Sequence[bytes | Spooled]) -> list[str]:
-        """Keep several at once. The disk is waited for by several threads, and the folder is flushed once."""
+        """Store several bodies. Several threads wait for the disk, and the folder is flushed once."""
         digests: dict[int, str] = {}
         small: dict[str, bytes] = {}
         large: dict[int, bytes | Spooled] = {}
@@ -63,17 +63,17 @@ class FolderBlobs:
             else:
                 large[number] = body
         self._small.put_all(small)
-        digests.update(zip(large, self._threads.map(self._settle, large.values()), strict=True))
-        if large:  # also for those that were there already: whoever brought them may not have come so far yet
+        digests.update(zip(large, self._threads.map(self._store, large.values()), strict=True))
+        if large:  # also for known ones: the worker that wrote them may not have flushed the folder yet
             flush(self._content)
         return [digests[number] for number in range(len(bodies))]
 
     def spool(self) -> Path:
-        """Return a new path for a body on its way in."""
+        """Return a new path for an incoming body."""
         return self._spool / uuid.uuid4().hex
 
     def size(self, digest: str) -> int | None:
-        """How many bytes it has, or None."""
+        """Return how many bytes a body has, or None."""
         small = self._small.size(_digits(digest))
         if small is not None:
             return small
@@ -83,7 +83,7 @@ class FolderBlobs:
             return None
 
     def get(self, digest: str) -> bytes:
-        """The whole body. A damaged one is removed, so that it can be put again."""
+        """Return the whole body. A damaged one is removed, so that it can be stored again."""
         data = self._small.get(_digits(digest))
         try:
             data = self._path(digest).read_bytes() if data is None else data
@@ -96,7 +96,7 @@ class FolderBlobs:
 
     @contextlib.contextmanager
     def open(self, digest: str) -> Iterator[memoryview]:
-        """The whole body, mapped into memory unless it is small."""
+        """Give the whole body, memory-mapped unless it is small."""
         small = self._small.get(_digits(digest))
         if small is not None:
             yield memoryview(small)
@@ -116,11 +116,11 @@ class FolderBlobs:
         try:
             yield memoryview(mapped)
         finally:
-            with contextlib.suppress(BufferError):  # an array on it is still alive, and will let go of it
+            with contextlib.suppress(BufferError):  # an array still uses it, and will release it
                 mapped.close()
 
     def read(self, digest: str, start: int, end: int) -> Iterator[bytes]:
-        """The bytes from `start` up to `end`, in pieces."""
+        """Return the bytes from `start` up to `end`, in pieces."""
         small = self._small.get(_digits(digest))
         if small is not None:
             yield small[start:end]
@@ -136,29 +136,29 @@ class FolderBlobs:
                 yield piece
 
     def drop(self, digest: str) -> None:
-        """Forget a body."""
+        """Delete a body."""
         self.drop_all([digest])
 
     def drop_all(self, digests: Collection[str]) -> None:
-        """Forget several."""
+        """Delete several bodies."""
         self._small.drop_all([_digits(digest) for digest in digests])
         for digest in digests:
             self._path(digest).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """End the threads, and let go of the files."""
+        """Stop the threads and close the files."""
         self._threads.shutdown()
         self._small.close()
 
     def _path(self, digest: str) -> Path:
         return self._content / _digits(digest)
 
-    def _settle(self, body: bytes | Spooled) -> str:
-        """Bring a body under its digest; its name is not flushed yet."""
+    def _store(self, body: bytes | Spooled) -> str:
+        """Write a body to the file of its digest, without flushing the folder."""
         if isinstance(body, Spooled):
-            return self._settle_file(body)
+            return self._store_spooled(body)
         digest = digest_of(body)
-        if self.size(digest) != len(body):  # another length is one that a failing disk left
+        if self.size(digest) != len(body):  # another length was left by a failing disk
             path = self.spool()
             try:
                 with path.open("xb") as file:
@@ -171,7 +171,7 @@ class FolderBlobs:
                 raise
         return digest
 
-    def _settle_file(self, spooled: Spooled) -> str:
+    def _store_spooled(self, spooled: Spooled) -> str:
         path = spooled.path
         if self.size(spooled.digest) == path.stat().st_size:
             path.unlink()
@@ -181,7 +181,7 @@ class FolderBlobs:
         return spooled.digest
 
     def _clear_spool(self) -> None:
-        """Remove what a crash left. An hour, because another worker may be writing at this moment."""
+        """Remove what a crash left behind. Only after an hour, as another worker may be writing now."""
         for path in self._spool.iterdir():
             with contextlib.suppress(FileNotFoundError):
                 if time.time() - path.stat().st_mtime > _STALE_SECONDS:

@@ -1,7 +1,7 @@
-"""Bring a database to the form that this version of the code knows, when a store is opened.
+"""Migrates a database to the schema of this version, when a store is opened.
 
-Several workers may start at once: the first one migrates under a lock, the others find it done. A database that a newer
-version has written is left alone.
+Several workers may start at once: the first one migrates under a lock, the others find it done. A database that a
+newer version has written is left alone.
 """
 
 import threading
@@ -18,12 +18,12 @@ from edgefl.errors import EdgeFLError
 
 __all__ = ["migrate"]
 
-# Alembic keeps the migration that runs in a global of its own.
+# Alembic keeps the running migration in a global variable.
 _ONE_AT_A_TIME = threading.Lock()
 
 
 def migrate(database: Database) -> None:
-    """Take the steps that are missing, all or none."""
+    """Run the missing steps, all or none."""
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     config.set_main_option("path_separator", "os")
@@ -45,7 +45,7 @@ def _is_current(connection: Connection, scripts: ScriptDirectory) -> bool:
     known = {step.revision for step in scripts.walk_revisions()}
     if found is not None and found not in known:
         raise EdgeFLError(
-            f"the database has the form {found!r}, which this version of EdgeFL does not know",
-            fix="A newer version has written it: install that one, or name another database.",
+            f"the database has the schema {found!r}, which this version of EdgeFL does not know",
+            fix="A newer version wrote it: install that version, or name another database.",
         )
     return found == scripts.get_current_head()

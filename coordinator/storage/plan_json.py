@@ -1,4 +1,4 @@
-"""The little that the database must know of a plan, which it otherwise keeps as a text: the digests that it names."""
+"""The digests that a stored plan names. The database otherwise treats plans as text."""
 
 import json
 import re
@@ -10,7 +10,7 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 def digests_in(plans: Iterable[str]) -> set[str]:
-    """Return every digest that stands in one of these texts."""
+    """Return every digest in these texts."""
     found: set[str] = set()
     for plan in plans:
         found.update(_DIGEST.findall(plan))
@@ -18,7 +18,7 @@ def digests_in(plans: Iterable[str]) -> set[str]:
 
 
 def mask_given(plan: str) -> str | None:
-    """Return the digest of the body of the mask that a plan gives; None where it gives the whole model."""
+    """Return the digest of the mask body that a plan gives; None if it gives the whole model."""
     try:
         document = json.loads(plan)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Federations, rounds, tasks, devices and join keys as the database keeps them: plain values.
+"""The records of the database as plain values: federations, rounds, tasks, devices, join keys.
 
-Times are seconds since 1970 as floats. Documents (plans, results, profiles, settings) are kept as their JSON text, as
-they came or went. Nothing here knows SQL or HTTP.
+Times are seconds since 1970 as floats. Documents (plans, results, profiles, settings) are stored as the JSON text that
+was received or sent. Nothing here knows SQL or HTTP.
 """
 
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ __all__ = [
 
 
 class FederationState(StrEnum):
-    """What a federation does."""
+    """The state of a federation."""
 
     CREATED = "created"
     RUNNING = "running"
     PAUSED = "paused"
-    """The open round goes on to its end; no other one opens."""
+    """The open round is completed; no other one opens."""
     FINISHED = "finished"
     ABORTED = "aborted"
 
@@ -42,25 +42,25 @@ OVER = frozenset({FederationState.FINISHED, FederationState.ABORTED})
 
 
 class RoundState(StrEnum):
-    """Where a round is. See `coordinator.rounds.state_machine`."""
+    """The state of a round. See `coordinator.rounds.state_machine`."""
 
     OPEN = "open"
-    """Updates are taken."""
+    """Updates are accepted."""
     CLOSED = "closed"
-    """No update is taken any more: which ones count is settled."""
+    """No more updates are accepted: it is settled which ones count."""
     DONE = "done"
     """The next model is stored."""
 
 
 class TaskState(StrEnum):
-    """What became of a task."""
+    """The state of a task."""
 
     OPEN = "open"
     DONE = "done"
     """An update came and counts in the round `counted_in`."""
     REFUSED = "refused"
     EXPIRED = "expired"
-    """It is not waited for any more: its round, its federation or its own time is over, or its device was revoked."""
+    """Nobody waits for it any more: its round, its federation or its own time is over, or its device was revoked."""
     LATE = "late"
     """An update came after that."""
 
@@ -83,7 +83,7 @@ class Federation:
     """Why it is paused or aborted, for a person."""
     changed_at: float | None = None
     deadline: float | None = None
-    """Seconds that a round has now, where its operator has changed what the settings say."""
+    """Seconds that a round lasts now, if the operator has changed the setting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class Round:
     model: str
     """Digest of the weights that it starts from."""
     state_arrays: str | None = None
-    """Digest of the strategy's own arrays that it starts from, if there are some."""
+    """Digest of the strategy's own arrays that it starts from, if any."""
     state: RoundState = RoundState.OPEN
     attempt: int = 1
     opened_at: float
@@ -108,19 +108,20 @@ class Round:
     """Digest of the weights that it ended with."""
     next_state_arrays: str | None = None
     report: str | None = None
-    """JSON: what the round gave, for people and plots (updates, losses, accuracies, seconds)."""
+    """JSON: the results of the round, for people and plots (updates, losses, accuracies, seconds)."""
     plan: str | None = None
-    """JSON: what the strategy says of the plan it opened with, figures by name (such as the bias of the average)."""
+    """JSON: what the strategy reports about the plan it opened with, figures by name (such as the bias of the
+    average)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What one device shall do, and did."""
+    """What one device is to do in one round, and what it did."""
 
     id: str
     federation: str
     round: int
-    """The round that it was opened in, whose model it starts from."""
+    """The round that it was opened in; it starts from that round's model."""
     device: str
     plan: str
     """JSON of the `ClientPlan`."""
@@ -130,7 +131,7 @@ class Task:
     """When the device first got it."""
     ended_at: float | None = None
     counted_in: int | None = None
-    """The round whose average its update is part of."""
+    """The round in which its update is aggregated."""
     update: str | None = None
     """Digest of the update's body."""
     result: str | None = None
@@ -140,9 +141,9 @@ class Task:
     refusal: str | None = None
     """JSON of the `Refusal`."""
     kept_fraction: float | None = None
-    """Share of the model's parameters in the part that the device was given; None of tasks from before it was noted."""
+    """Share of the model's parameters in the device's submodel; None for tasks stored before this was recorded."""
     trained_fraction: float | None = None
-    """Share of the model's parameters that it is to train."""
+    """Share of the model's parameters that the device trains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +204,7 @@ class Device:
     enrolment_id: str
     token_hash: str
     key: str
-    """Id of the join key that let it in."""
+    """Id of the join key that it enrolled with."""
     profile: str
     """JSON of its `DeviceProfile`."""
     software: str
@@ -217,9 +218,9 @@ class Device:
     samples: int | None = None
     """Training samples, from its last result."""
     mask_body: str | None = None
-    """Digest of the body of its latest mask: the one it was given or, where the rule changed it, gave back."""
+    """Digest of the body of its latest mask: the one it was given or, where the rule changed it, sent back."""
     correction: str | None = None
-    """JSON of its `Correction`: what its rounds really took, against what was predicted."""
+    """JSON of its `Correction`: what its rounds really took, compared with what was predicted."""
     last_task: str | None = None
     """Id of the newest task that it was given."""
     last_result: str | None = None
@@ -228,7 +229,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pulse:
-    """How a device is doing, in the few columns that are worth reading every second."""
+    """How a device is doing: the few columns that are read every second."""
 
     device: str
     seen_at: float
@@ -236,19 +237,19 @@ class Pulse:
     failed: int
     samples: int | None
     task: str | None
-    """The newest task that it was given, and what became of it."""
+    """The newest task that it was given; its state follows."""
     state: TaskState | None
     round: int | None
     created_at: float | None
     handed_at: float | None
     ended_at: float | None
     result: str | None
-    """The newest task whose update counted, and so has measurements."""
+    """The newest task whose update counted, which therefore has measurements."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinKey:
-    """Lets devices into a federation. Only the hash of the key is kept."""
+    """A key with which devices join a federation. Only the hash of the key is stored."""
 
     id: str
     federation: str
@@ -271,7 +272,7 @@ class Artifact:
     """"graph", "model_graph", "mask", "weights", "inference" or "extras"."""
     size: int
     round: int | None = None
-    """The round that needs it; None where every round does."""
+    """The round that needs it; None if every round does."""
 
 
 class Admission(StrEnum):

@@ -1,7 +1,7 @@
 """The blob store at a URL that fsspec knows, such as `s3://bucket/prefix`.
 
-The bodies lie under `content/ab/abcdef...` as in a folder. Such a store keeps an object whole or not at all, and has it
-durable when it says so. Bodies on their way in lie in a folder of this machine.
+The objects are named `content/ab/abcdef...`. Such a store keeps an object completely or not at all, and has made it
+durable when it confirms a write. Incoming bodies are spooled in a local folder.
 
 Options of the connection come from the environment (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, ...) or from the query of the
 URL: `s3://bucket/prefix?endpoint_url=https://minio.example&region=eu-1`.
@@ -43,36 +43,36 @@ class RemoteBlobs:
         self._spool = Path(tempfile.mkdtemp(prefix="edgefl-spool-"))
         self._remove_spool = weakref.finalize(self, shutil.rmtree, self._spool, ignore_errors=True)
         try:
-            # Better told now than at the first upload: a bucket that is not there, or a key that may not write.
+            # A missing bucket, or a key that may not write, should fail now and not at the first upload.
             self._files.pipe_file(f"{self._root}/README", _NOTE)
-        except Exception as error:  # which ones come depends on the kind of store
+        except Exception as error:  # the type depends on the kind of store
             self.close()
             raise EdgeFLError(
                 f"the blob store {place} cannot be written to: {error or type(error).__name__}",
-                fix="See that the bucket exists, and check the address and the credentials.",
+                fix="Check that the bucket exists, and check the address and the credentials.",
             ) from error
 
     def put(self, data: bytes) -> str:
-        """Keep data, and return its digest."""
-        return self._settle(data)
+        """Store data and return its digest."""
+        return self._store(data)
 
     def put_all(self, bodies: Sequence[bytes | Spooled]) -> list[str]:
-        """Keep several at once, over several connections."""
-        return list(self._threads.map(self._settle, bodies))
+        """Store several bodies over several connections."""
+        return list(self._threads.map(self._store, bodies))
 
     def spool(self) -> Path:
-        """Return a new path for a body on its way in."""
+        """Return a new path for an incoming body."""
         return self._spool / uuid.uuid4().hex
 
     def size(self, digest: str) -> int | None:
-        """How many bytes it has, or None."""
+        """Return how many bytes a body has, or None."""
         try:
             return int(self._files.size(self._path(digest)))
         except FileNotFoundError:
             return None
 
     def get(self, digest: str) -> bytes:
-        """The whole body. A damaged one is removed, so that it can be put again."""
+        """Return the whole body. A damaged one is removed, so that it can be stored again."""
         data = self._fetch(digest)
         if digest_of(data) != digest:
             self.drop(digest)
@@ -81,31 +81,31 @@ class RemoteBlobs:
 
     @contextlib.contextmanager
     def open(self, digest: str) -> Iterator[memoryview]:
-        """The whole body, in memory."""
+        """Give the whole body, in memory."""
         yield memoryview(self._fetch(digest))
 
     def read(self, digest: str, start: int, end: int) -> Iterator[bytes]:
-        """The bytes from `start` up to `end`, in pieces; fetched in larger ones, as each is a request."""
+        """Return the bytes from `start` up to `end`, in pieces; fetched in larger ones, as each is a request."""
         for begin in range(start, end, _FETCH):
             stop = min(end, begin + _FETCH)
             fetched = self._fetch(digest, begin, stop)
             for offset in range(0, len(fetched), _PIECE):
                 yield fetched[offset : offset + _PIECE]
-            if len(fetched) < stop - begin:  # the body ends here, and to ask for more is an error
+            if len(fetched) < stop - begin:  # the body ends here, and asking for more is an error
                 return
 
     def drop_all(self, digests: Collection[str]) -> None:
-        """Forget several."""
+        """Delete several bodies."""
         for digest in digests:
             self.drop(digest)
 
     def drop(self, digest: str) -> None:
-        """Forget a body."""
+        """Delete a body."""
         with contextlib.suppress(FileNotFoundError):
             self._files.rm_file(self._path(digest))
 
     def close(self) -> None:
-        """End the threads and remove the spool."""
+        """Stop the threads and remove the spool."""
         self._threads.shutdown()
         self._remove_spool()
 
@@ -119,7 +119,7 @@ class RemoteBlobs:
         except FileNotFoundError:
             raise missing(digest) from None
 
-    def _settle(self, body: bytes | Spooled) -> str:
+    def _store(self, body: bytes | Spooled) -> str:
         if isinstance(body, Spooled):
             self._send(body.digest, body.path.read_bytes())
             body.path.unlink()
@@ -129,7 +129,7 @@ class RemoteBlobs:
         return digest
 
     def _send(self, digest: str, data: bytes) -> None:
-        # To ask for a small one takes as long as to send it; to send one again changes nothing.
+        # Asking for a small one takes as long as sending it; sending it again changes nothing.
         if len(data) < _SMALL or self.size(digest) != len(data):
             self._files.pipe_file(self._path(digest), data)
 
@@ -140,7 +140,7 @@ def _connected(place: str, options: dict[str, Any]) -> tuple[Any, str]:
     if "region" in options:
         options["client_kwargs"] = {"region_name": options.pop("region")}
     try:
-        # A listing that fsspec remembers would hide what another worker has put since.
+        # fsspec's cache of listings would hide what another worker has stored since.
         files, root = fsspec.url_to_fs(place, use_listings_cache=False, **options)
     except ImportError as error:
         if scheme in ("s3", "s3a"):
@@ -149,7 +149,7 @@ def _connected(place: str, options: dict[str, Any]) -> tuple[Any, str]:
             f"the blob store {place} needs a package that is not installed: {error}", fix=_KINDS
         ) from None
     except ValueError as error:
-        raise EdgeFLError(f"the blob store {place} is of a kind that is not known: {error}", fix=_KINDS) from None
+        raise EdgeFLError(f"the blob store {place} is of an unknown kind: {error}", fix=_KINDS) from None
     return files, root.rstrip("/")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, insert, select, update
 
-from coordinator.storage.artifact_store import put_artifacts
+from coordinator.storage.artifact_index import put_artifacts
 from coordinator.storage.database import Database
 from coordinator.storage.federation_store import lock_federation
 from coordinator.storage.records import OVER, Artifact, FederationState, Round, RoundState, Task

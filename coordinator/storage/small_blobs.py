@@ -1,8 +1,8 @@
 """Small bodies of a blob folder, together in one SQLite file.
 
-A file of its own costs a body half a dozen calls to the system and a wait for the disk; a round of a thousand small
-updates would spend most of its time on that. Here a batch of them is one transaction, and one wait. Several processes
-may share the file. Whatever is in it can be dropped one by one; its room is used again.
+A separate file costs half a dozen system calls and a wait for the disk; a round of a thousand small updates would
+spend most of its time on that. Here a batch of bodies is one transaction, and one wait. Several processes may share
+the file. Bodies can be dropped one by one; their space is used again.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ __all__ = ["SmallBodies"]
 
 _LOCK_SECONDS = 30.0
 _PAGE_BYTES = 16 * 1024
-"""Bodies are larger than the usual page, and a chain of many pages takes twice as long to write and to drop."""
+"""Bodies are larger than the default page, and a chain of many pages takes twice as long to write and to drop."""
 
 
 class SmallBodies:
@@ -27,13 +27,13 @@ class SmallBodies:
         self._writer = self._connect()
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
-        self._writer.execute(f"PRAGMA page_size = {_PAGE_BYTES}")  # of a new file; an old one keeps its own
+        self._writer.execute(f"PRAGMA page_size = {_PAGE_BYTES}")  # for a new file; an old one keeps its page size
         self._writer.execute("PRAGMA journal_mode = WAL")
         self._writer.execute("PRAGMA synchronous = FULL")
         self._writer.execute("CREATE TABLE IF NOT EXISTS bodies (name TEXT PRIMARY KEY, data BLOB NOT NULL)")
 
     def put_all(self, bodies: Mapping[str, bytes]) -> None:
-        """Keep bodies; they are on the disk when this returns. One that is there already is written anew."""
+        """Store bodies; they are on the disk when this returns. An existing one is written again."""
         if not bodies:
             return
         with self._writing() as connection:
@@ -50,14 +50,14 @@ class SmallBodies:
         return None if row is None else row[0]
 
     def drop_all(self, names: Collection[str]) -> None:
-        """Forget bodies, those of them that are here."""
-        here = [(name,) for name in names if self.size(name) is not None]
-        if here:
+        """Delete those of these bodies that are here."""
+        present = [(name,) for name in names if self.size(name) is not None]
+        if present:
             with self._writing() as connection:
-                connection.executemany("DELETE FROM bodies WHERE name = ?", here)
+                connection.executemany("DELETE FROM bodies WHERE name = ?", present)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             for connection in [*self._readers, self._writer]:
                 connection.close()
@@ -75,7 +75,7 @@ class SmallBodies:
                 raise
 
     def _reader(self) -> sqlite3.Connection:
-        """Return this thread's own connection: readers wait for nobody."""
+        """Return this thread's own connection: readers do not wait."""
         found: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if found is None:
             found = self._local.connection = self._connect()

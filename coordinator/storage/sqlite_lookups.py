@@ -1,7 +1,7 @@
-"""Rows of an SQLite file by a key, past SQLAlchemy: its layers take several times as long as the database itself.
+"""Fast lookups by key in an SQLite file, without SQLAlchemy, which takes several times as long as the database itself.
 
-For `Database.look_up`, and so for the few statements that every poll and every upload asks. The text of a statement is
-still SQLAlchemy's, and so are the names and types of the tables.
+`Database.look_up` uses it for the few statements of every poll and every upload. The text of a statement still comes
+from SQLAlchemy, and so do the names and types of the tables.
 """
 
 import sqlite3
@@ -20,7 +20,7 @@ _Compiled = tuple[str, list[str], dict[str, object]]
 
 
 class SqliteLookups:
-    """Statements that were compiled, and a connection for each thread: readers wait for nobody."""
+    """Compiled statements, and a connection for each thread: readers do not wait."""
 
     def __init__(self, path: Path, *, seconds: float) -> None:
         self._path, self._seconds = path, seconds
@@ -30,16 +30,16 @@ class SqliteLookups:
         self._connections: list[sqlite3.Connection] = []
 
     def rows(self, statement: Select[Any], values: Mapping[str, str | int]) -> list[Any]:
-        """Return the rows of a statement, as SQLite has them."""
+        """Return the rows of a statement, as SQLite returns them."""
         compiled = self._compiled.get(statement)
         if compiled is None:
             compiled = self._compiled[statement] = _compile(statement)
         text, names, fixed = compiled
-        asked = [_plain(values[name] if name in values else fixed[name]) for name in names]
-        return self._connection().execute(text, asked).fetchall()
+        arguments = [_plain(values[name] if name in values else fixed[name]) for name in names]
+        return self._connection().execute(text, arguments).fetchall()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             for connection in self._connections:
                 connection.close()
@@ -60,7 +60,7 @@ def _compile(statement: Select[Any]) -> _Compiled:
 
 
 def _plain(value: object) -> object:
-    """Return what the driver takes. Ids come from URLs: what no database can hold is looked for as if it were not."""
+    """Return a value that the driver accepts. Ids come from URLs: characters that no database can hold are replaced."""
     if isinstance(value, StrEnum):
         return value.value
     if isinstance(value, str) and not value.isascii():

@@ -8,7 +8,7 @@ was accepted into.
 Methods may be called from several threads.
 """
 
-from coordinator.storage.artifact_store import ArtifactStore
+from coordinator.storage.artifact_index import ArtifactIndex
 from coordinator.storage.database import Database
 from coordinator.storage.device_store import DeviceStore
 from coordinator.storage.federation_store import FederationStore
@@ -34,7 +34,7 @@ class Store:
         self.uploads = UploadStore(database)
         self.devices = DeviceStore(database)
         self.keys = JoinKeyStore(database)
-        self.artifacts = ArtifactStore(database)
+        self.artifacts = ArtifactIndex(database)
         self.workers = WorkerStore(database)
 
     def close(self) -> None:

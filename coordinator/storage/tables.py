@@ -1,6 +1,6 @@
 """The tables of the coordinator's database, the same on SQLite and PostgreSQL.
 
-A column is called as the field of its record in `coordinator.storage.records`. `migrations` makes these tables; a
+A column has the name of its record's field in `coordinator.storage.records`. `migrations` creates these tables; a
 change here needs a step there, and a test compares the two.
 """
 
@@ -44,33 +44,33 @@ __all__ = [
 
 
 class Word(TypeDecorator[str]):
-    """An id or a digest: compared and sorted by its bytes, whatever the language of the server.
+    """An id or a digest, compared and sorted by its bytes, whatever the locale of the server.
 
-    Ids come from URLs, so anything may be asked for. What no database can hold is looked for as what is not there.
+    Ids come from URLs, so they may contain anything. Characters that no database can hold are replaced.
     """
 
     impl = String
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[str]:
-        """PostgreSQL would sort by its locale."""
+        """Return a type that PostgreSQL does not sort by its locale."""
         return String(collation="C") if dialect.name == "postgresql" else String()
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """Replace what the drivers refuse: NUL, and halves of characters."""
+        """Replace what the drivers refuse: NUL, and incomplete characters."""
         if value is None or (value.isascii() and "\0" not in value):
             return value
         return value.replace("\0", "\ufffd").encode(errors="replace").decode()
 
 
 class Number(TypeDecorator[int]):
-    """The number of a round. One that no round can have is looked for as -1, which none has."""
+    """The number of a round. A number that no round can have becomes -1, which none has."""
 
     impl = Integer
     cache_ok = True
 
     def process_bind_param(self, value: int | None, dialect: Dialect) -> int | None:
-        """Keep the drivers from overflowing."""
+        """Return a number that the drivers can hold."""
         return value if value is None or 0 <= value < 2**31 else -1
 
 
@@ -112,7 +112,7 @@ rounds = Table(
     Column("next_state_arrays", Word),
     Column("report", Text),
     Column("plan", Text),
-    # Whatever workers do, a federation has one open round at the most.
+    # Whatever workers do, a federation has at most one open round.
     Index(
         "one_open_round",
         "federation",
@@ -147,7 +147,7 @@ devices = Table(
     Column("profile", Text, nullable=False),
     Column("software", Text, nullable=False),
     Column("enrolled_at", Double, nullable=False),
-    Column("seen_at", Double, nullable=False),  # in no index: it changes with every poll
+    Column("seen_at", Double, nullable=False),  # not indexed: it changes with every poll
     Column("revoked_at", Double),
     Column("done", BigInteger, nullable=False),
     Column("failed", BigInteger, nullable=False),

@@ -255,7 +255,7 @@ def test_a_federation_is_paused_resumed_and_aborted(story: Story, capsys: Captur
     assert main(["fed", "status", "second", "--watch", *story.options()]) == 1
     assert "'second' was aborted: wrong labels" in capsys.readouterr().err
     other = write_federation(story.folder, "second", rounds=5)
-    assert "there is a federation 'second' already" in refused(capsys, story, "create", str(other))
+    assert "the federation 'second' already exists" in refused(capsys, story, "create", str(other))
 
 
 @pytest.mark.parametrize(
@@ -281,4 +281,4 @@ def test_what_is_not_there_is_said_with_the_server_s_advice(
 def test_a_wrong_token_is_refused(story: Story, capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("edgefl-admin-" + "b" * 43)
     assert main(["fed", "list", "--url", story.url, "--token-file", str(tmp_path / "token")]) == 1
-    assert "this is no admin or viewer token" in capsys.readouterr().err
+    assert "this is not an admin or viewer token" in capsys.readouterr().err

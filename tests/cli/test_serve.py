@@ -32,7 +32,7 @@ def refused(capsys: pytest.CaptureFixture[str], state: Path, *words: str) -> str
     [
         (["--host", "0.0.0.0"], "0.0.0.0 can be reached by other machines, and there is no certificate"),
         (["--host", "::"], "--insecure-public"),
-        (["--port", "70000"], "70000 is no port"),
+        (["--port", "70000"], "70000 is not a valid port"),
         (["--private-key", "key.pem"], "a private key without a certificate"),
         (["nowhere.toml"], "nowhere.toml cannot be read: No such file or directory"),
         (["--join-key-file", "key"], "--join-key-file takes one key, and there are 0 federation files"),
@@ -109,7 +109,7 @@ def test_a_federation_is_created_once_and_its_key_shown_once(
 
     path.write_text(path.read_text().replace("count = 2", "count = 3"))
     said = refused(capsys, state, str(path))
-    assert "there is a federation 'digits' already, with other settings" in said
+    assert "the federation 'digits' already exists with other settings" in said
     assert "rounds" in said
 
 

@@ -1,12 +1,21 @@
-"""The requests that the coordinator answers, one file a subject. A route reads, asks one function, and writes.
+"""The routes, one file per subject. A route reads the request, calls one function, and writes the response.
 
-adding      how a route is added: it must say who may call it
-bodies      bodies on their way in
-answers     bodies on their way out
-schemas, openapi
-            values of `edgefl.values` as JSON Schema; the whole OpenAPI document
-models      what operators send and get, as Pydantic models; conversion makes them from records
-devices, tasks, artifacts, speed                      what devices call
-federations, results, members, bundles                what operators call
-service     health, metrics, the OpenAPI document
+registration.py      adds a route, which must say who may call it
+request_bodies.py    reads request bodies
+responses.py         writes responses
+view_models.py       what operators send and get, as Pydantic models
+conversion.py        records as those models
+tasks.py             devices: the next task, results and refusals
+artifacts.py         devices: downloads by digest
+enrolment.py         devices: enrolment and profiles
+network_speed.py     devices: transfers that measure the network
+bundles.py           operators: upload of exported models
+federations.py       operators: create, move and show federations
+devices_and_keys.py  operators: devices and join keys
+downloads.py         operators: models and telemetry
+page.py              the web page
+live_events.py       the response that streams events to the page
+health.py            health, readiness, metrics, the OpenAPI document
+openapi.py           builds the OpenAPI document
+openapi_schemas.py   values of `edgefl.values` as JSON Schema
 """

@@ -1,8 +1,8 @@
-"""Artifacts by digest: graphs, weights and masks that the plans of a device's federation name.
+"""Downloads of artifacts by digest: graphs, weights and masks that the plans of a device's federation name.
 
-What a digest names never changes, so an artifact may be kept for ever, a download may go on at any byte, and `ETag` is
-the digest. For who asks, graphs and masks are packed with gzip, and weights by planes (`edgefl.wire.byte_shuffle`); not
-a range of them.
+The content of a digest never changes, so an artifact may be cached for ever, a download may resume at any byte, and
+`ETag` is the digest. On request, graphs and masks are compressed with gzip, and weights are also byte-shuffled
+(`edgefl.wire.byte_shuffle`); ranges of them are not.
 """
 
 import gzip
@@ -35,7 +35,7 @@ _FLOATS = frozenset({"weights", "extras"})
 _PACKED_FRACTION = 0.9
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 _packed: LruCache[tuple[str, bool], bytes] = LruCache(16 * 2**20, lambda packed: 1024 + len(packed))
-"""Packed artifacts by digest, up to so many bytes together; empty ones where packing does not save enough."""
+"""Compressed artifacts by digest, up to this many bytes together; empty if compression does not save enough."""
 _log = logging.getLogger("coordinator.artifacts")
 _TEXT = {"type": "string"}
 
@@ -51,12 +51,12 @@ def add_routes(app: FastAPI) -> None:
         caller=Caller.DEVICE,
         tag="artifacts",
         answers={
-            200: media(binary, kind=_KIND, about="All of it."),
-            206: media(binary, kind=_KIND, about="The range that was asked for."),
+            200: media(binary, kind=_KIND, about="The whole artifact."),
+            206: media(binary, kind=_KIND, about="The requested range."),
             304: {"description": "The caller has it."},
         },
         busy=[
-            parameter("digest", "path", {"type": "string", "pattern": DIGEST}, "What a plan calls it."),
+            parameter("digest", "path", {"type": "string", "pattern": DIGEST}, "The digest, from a plan."),
             parameter("Range", "header", _TEXT, "One range of bytes, such as 'bytes=1000-'."),
             parameter("If-Range", "header", _TEXT, "The tag of what the caller has a part of."),
             parameter("If-None-Match", "header", _TEXT, "Tags of what the caller has."),
@@ -64,7 +64,7 @@ def add_routes(app: FastAPI) -> None:
                 "Accept-Encoding",
                 "header",
                 _TEXT,
-                f"'gzip', or '{byte_shuffle.CODINGS}', to get it packed where that is worth it.",
+                f"'gzip', or '{byte_shuffle.CODINGS}', to get it compressed where that is worth it.",
             ),
         ],
     )
@@ -72,32 +72,32 @@ def add_routes(app: FastAPI) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What a request says about which bytes it wants."""
+    """The headers of a request that say which bytes it wants."""
 
     span: str | None
     if_range: str | None
     if_none_match: str | None
     codings: frozenset[str]
-    """How it may be packed."""
+    """The encodings that the caller accepts."""
 
 
 async def get_artifact(request: Request, device: Annotated[Device, Depends(device_of)]) -> Response:
     """Download an artifact, or a range of it."""
-    services, said = services_of(request), request.headers
-    codings = taken_codings(said.get("accept-encoding"))
-    wanted = _Wanted(said.get("range"), said.get("if-range"), said.get("if-none-match"), codings)
+    services, headers = services_of(request), request.headers
+    codings = taken_codings(headers.get("accept-encoding"))
+    wanted = _Wanted(headers.get("range"), headers.get("if-range"), headers.get("if-none-match"), codings)
     return await services.threads.run(_artifact, services, device.federation, request.path_params["digest"], wanted)
 
 
 def _artifact(services: Services, federation: str, digest: str, wanted: _Wanted) -> Response:
-    """Find everything out in one go on a thread, the bytes of a small artifact included."""
+    """Build the response in one call on a thread, including the bytes of a small artifact."""
     artifact = services.context.store.artifacts.get(federation, digest)
     if artifact is not None and services.context.blobs.size(digest) is None:
-        _log.error("an artifact is not in the blob store", extra={"federation": federation, "digest": digest})
+        _log.error("an artifact is missing in the blob store", extra={"federation": federation, "digest": digest})
         artifact = None
     if artifact is None:
         raise HttpError(
-            404, f"there is no artifact {digest[:80]!r}", fix="Ask for the next task: its plan names others."
+            404, f"there is no artifact {digest[:80]!r}", fix="Ask for the next task: its plan names other artifacts."
         )
     tag = f'"{digest}"'
     headers = {
@@ -127,18 +127,18 @@ def _artifact(services: Services, federation: str, digest: str, wanted: _Wanted)
 
 
 def _span(text: str, size: int) -> tuple[int, int] | None:
-    """Return the bytes that a Range header asks for, from and up to; None where it asks for what is not done here."""
+    """Return the start and end of a Range header; None if it is not supported here."""
     found = _RANGE.fullmatch(text.strip())
     if found is None or not (found[1] or found[2]):
         return None
     start = int(found[1]) if found[1] else max(0, size - int(found[2]))
     end = min(size, int(found[2]) + 1) if found[1] and found[2] else size
     if found[1] and found[2] and int(found[2]) < int(found[1]):
-        return None  # such a header means nothing, and counts as none
+        return None  # such a header is invalid, and ignored
     if start >= size:
         raise HttpError(
             416,
-            f"the range begins at byte {start:,}, and there are {size:,}",
+            f"the range begins at byte {start:,}, but there are only {size:,}",
             fix="Ask from the beginning.",
             headers={"Content-Range": f"bytes */{size}"},
         )
@@ -146,7 +146,7 @@ def _span(text: str, size: int) -> tuple[int, int] | None:
 
 
 def _packed_for(codings: frozenset[str], services: Services, artifact: Artifact) -> bytes:
-    """Return an artifact packed; nothing where the caller cannot unpack it, or it is not worth it."""
+    """Return a compressed artifact; empty if the caller does not accept it, or if it is not worth it."""
     floats = artifact.kind in _FLOATS
     if not codings >= (set(byte_shuffle.codings_in(byte_shuffle.CODINGS)) if floats else {"gzip"}):
         return b""

@@ -1,4 +1,4 @@
-"""Bundles: exported models that federations are made of."""
+"""Upload of bundles: exported models for federations."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
 
 
 async def keep_bundle(request: Request) -> BundleView:
-    """Send an exported model, and get the digest to name it by."""
+    """Upload an exported model, and get its digest."""
     services = services_of(request)
     async with upload(request) as body:
         return BundleView(digest=await services.threads.run_long(_keep, services.context, body))
@@ -43,4 +43,4 @@ async def keep_bundle(request: Request) -> BundleView:
 
 def _keep(context: Context, body: bytes | Path) -> str:
     data = body.read_bytes() if isinstance(body, Path) else body
-    return context.blobs.put(pack_bundle(unpack_bundle(data)))  # one form, however it was zipped
+    return context.blobs.put(pack_bundle(unpack_bundle(data)))  # the same bytes, however it was zipped

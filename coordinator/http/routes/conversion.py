@@ -1,4 +1,4 @@
-"""Records as what operators get. The one place where both are known."""
+"""Converts records to the models that operators get."""
 
 import json
 
@@ -14,7 +14,7 @@ __all__ = ["LIVE_JSON", "device_view", "federation_view", "key_view", "new_key_v
 
 
 def federation_view(overview: Overview, *, whole: bool = False) -> FederationView:
-    """Return how a federation is doing; the whole of it has what it was told, too."""
+    """Return the view of a federation; with `whole`, including its settings."""
     return FederationView(
         name=overview.name,
         state=overview.state,
@@ -38,7 +38,7 @@ def federation_view(overview: Overview, *, whole: bool = False) -> FederationVie
 
 
 def round_view(one: Round) -> RoundView:
-    """Return a round."""
+    """Return the view of a round."""
     return RoundView(
         number=one.number,
         state=one.state,
@@ -62,11 +62,11 @@ LIVE_JSON = LiveJson(
 
 
 def device_view(device: Device, *, available_since: float) -> DeviceView:
-    """Return a device; it counts as available if it was heard of since then."""
-    heard = device.seen_at >= available_since
+    """Return the view of a device; it counts as available if it was seen since then."""
+    seen = device.seen_at >= available_since
     return DeviceView(
         id=device.id,
-        state="revoked" if device.revoked_at is not None else "available" if heard else "away",
+        state="revoked" if device.revoked_at is not None else "available" if seen else "away",
         software=device.software,
         enrolled_at=device.enrolled_at,
         seen_at=device.seen_at,
@@ -80,7 +80,7 @@ def device_view(device: Device, *, available_since: float) -> DeviceView:
 
 
 def task_view(task: Task) -> TaskView:
-    """Return a task and what came of it."""
+    """Return the view of a task and its result."""
     return TaskView(
         id=task.id,
         round=task.round,
@@ -97,7 +97,7 @@ def task_view(task: Task) -> TaskView:
 
 
 def key_view(key: JoinKey) -> KeyView:
-    """Return a join key, without its hash."""
+    """Return the view of a join key, without its hash."""
     return KeyView(
         id=key.id,
         label=key.label,
@@ -110,7 +110,7 @@ def key_view(key: JoinKey) -> KeyView:
 
 
 def new_key_view(key: JoinKey, secret: str, address: str | None = None) -> NewKeyView:
-    """Return a join key that was just made, with the key itself; with an address, also how a device joins with it."""
+    """Return the view of a new join key, with the key itself; with an address, also the command to join."""
     line = None if address is None else join_line(address, secret)
     qr = None if line is None else qr_code(line)
     return NewKeyView(key=secret, join=line, qr=qr, **key_view(key).model_dump())

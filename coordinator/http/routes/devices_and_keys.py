@@ -1,4 +1,4 @@
-"""Who takes part in a federation: its devices, and the join keys that let them in."""
+"""The devices and the join keys of a federation."""
 
 from functools import partial
 from typing import Annotated
@@ -36,7 +36,7 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
         _BASE + "/keys",
         create_key,
         status=201,
-        answers={201: media(reference("NewKeyView"), about="The key, shown this once.")},
+        answers={201: media(reference("NewKeyView"), about="The key, shown only once.")},
         body=media(reference("KeyRequest"), about="What the key is for, and its limits."),
         most_bytes=limits.json_bytes,
     )
@@ -58,11 +58,11 @@ async def list_devices(request: Request, name: Named) -> DevicesView:
 
 
 async def revoke_device(request: Request, name: Named, device_id: _Device) -> Response:
-    """Revoke a device: its token is good no longer, its open task is given up."""
+    """Revoke a device: its token is no longer valid, and its open task expires."""
     services = services_of(request)
     await services.threads.run(_revoke_device, services, name, device_id)
     services.authenticator.forget(device_id)
-    services.long_polls.tell([device_id])
+    services.long_polls.wake([device_id])
     services.driver.wake()
     return Response(status_code=204)
 
@@ -73,19 +73,19 @@ def _revoke_device(services: Services, name: str, device_id: str) -> None:
 
 
 async def create_key(request: Request, name: Named) -> Response:
-    """Make a join key. It is shown this once: only its hash is kept."""
+    """Create a join key. It is shown only once: only its hash is stored."""
     services = services_of(request)
-    asked = await read_model(request, KeyRequest)
-    expires_at = None if asked.expires_seconds is None else services.context.now() + asked.expires_seconds
+    requested = await read_model(request, KeyRequest)
+    expires_at = None if requested.expires_seconds is None else services.context.now() + requested.expires_seconds
     key, secret = await services.threads.run(
         lifecycle.new_key,
         services.context,
         name,
-        label=asked.label,
-        most_uses=asked.most_uses,
+        label=requested.label,
+        most_uses=requested.most_uses,
         expires_at=expires_at,
     )
-    view: NewKeyView = new_key_view(key, secret, asked.address)
+    view: NewKeyView = new_key_view(key, secret, requested.address)
     headers = {"Cache-Control": "no-store"}
     return Response(view.model_dump_json().encode(), 201, headers, "application/json")
 
@@ -102,7 +102,7 @@ async def list_keys(request: Request, name: Named) -> KeysView:
 
 
 async def revoke_key(request: Request, name: Named, key_id: _Key) -> Response:
-    """Revoke a join key. Devices that it let in stay."""
+    """Revoke a join key. Devices that joined with it stay."""
     services = services_of(request)
     known = await services.threads.run(services.context.store.keys.of, name)
     if key_id not in {key.id for key in known}:

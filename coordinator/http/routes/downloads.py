@@ -1,4 +1,4 @@
-"""What a federation gives: its models, and what they cost every device."""
+"""Downloads of a federation's models, and of its telemetry."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -64,7 +64,7 @@ def _json(context: Context, name: str) -> bytes:
 
 
 def _parquet(services: Services, name: str) -> Iterator[bytes]:
-    """Write the file now, so that an error is still an answer; it is gone once it is read, or not read."""
+    """Write the file now, so that an error can still become a response. It is deleted while it is open."""
     path = services.context.blobs.spool()
     try:
         write_parquet(rows(services.context.store, name), path)
@@ -83,7 +83,7 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
 async def get_model(
     request: Request, name: Named, form: _Form = "weights", fraction: Annotated[float | None, Query(gt=0, le=1)] = None
 ) -> Response:
-    """Get the newest global model, or the best part of it that has at most a fraction of its parameters."""
+    """Get the newest global model, or its best submodel with at most a fraction of the parameters."""
     services = services_of(request)
     data = await services.threads.run_long(global_model, services.context, name, form, fraction)
     return _model(data, name if fraction is None else f"{name}-{fraction:g}", form)
@@ -92,7 +92,7 @@ async def get_model(
 async def get_device_model(
     request: Request, name: Named, device_id: Annotated[str, Path(pattern=IDENTIFIER)], form: _Form = "weights"
 ) -> Response:
-    """Get a device's part of the newest global model."""
+    """Get a device's submodel of the newest global model."""
     services = services_of(request)
     data = await services.threads.run_long(device_model, services.context, name, device_id, form)
     return _model(data, f"{name}-{device_id}", form)
@@ -104,5 +104,5 @@ def _model(data: bytes, name: str, form: Form) -> Response:
 
 
 def _attachment(name: str) -> dict[str, str]:
-    """Say what a browser or `curl -OJ` shall call the file; names of federations and devices need no escaping."""
+    """Return the headers that name the file for a browser or `curl -OJ`; these names need no escaping."""
     return {"Content-Disposition": f'attachment; filename="{name.replace(":", "_")}"', "Cache-Control": "no-store"}

@@ -1,4 +1,4 @@
-"""What a device says about itself: that it wants to take part, and what it can do now."""
+"""The enrolment of devices, and their profiles."""
 
 import secrets
 from typing import Annotated
@@ -22,9 +22,9 @@ from edgefl.values import DeviceProfile, Enrolled, Enrolment, dumps
 __all__ = ["add_routes"]
 
 _REFUSALS = {
-    Admission.UNKNOWN_KEY: (401, "the join key is not known", "Ask the operator of the federation for one."),
+    Admission.UNKNOWN_KEY: (401, "the join key is unknown", "Ask the operator of the federation for one."),
     Admission.REVOKED_KEY: (403, "the join key was revoked", "Ask the operator for a new one."),
-    Admission.EXPIRED_KEY: (403, "the join key was good for a time that is over", "Ask the operator for a new one."),
+    Admission.EXPIRED_KEY: (403, "the join key has expired", "Ask the operator for a new one."),
     Admission.SPENT_KEY: (403, "the join key is used up", "Ask the operator for a new one."),
     Admission.NAME_TAKEN: (409, "another device has this name", "Join with another --name."),
     Admission.REVOKED_DEVICE: (403, "this device was revoked", "Ask the operator; a new device needs a new --home."),
@@ -59,9 +59,9 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
 
 
 async def enrol(request: Request) -> Response:
-    """Let a device take part.
+    """Enrol a device.
 
-    The same enrolment id again is the same device: it gets a new token, and the old one is good no longer.
+    The same enrolment id again is the same device: it gets a new token, and the old one is no longer valid.
     """
     services = services_of(request)
     enrolment = await read_document(request, Enrolment)
@@ -82,9 +82,9 @@ def _admit(
     key_hash = hash_of(services.authenticator.bearer(request))
     key = services.context.store.keys.by_hash(key_hash)
     federation = None if key is None else services.context.store.federations.get(key.federation)
-    if federation is not None and federation.state in OVER:  # before the key is used up for nothing
+    if federation is not None and federation.state in OVER:  # before a use of the key is wasted
         raise HttpError(
-            409, f"the federation {federation.id!r} is {federation.state}", fix="Ask for a key of another one."
+            409, f"the federation {federation.id!r} is {federation.state}", fix="Ask for a key of another federation."
         )
     while True:
         now = services.context.now()
@@ -105,7 +105,7 @@ def _admit(
 
 
 async def update_profile(request: Request, device: Annotated[Device, Depends(device_of)]) -> Response:
-    """Tell what a device can do now."""
+    """Update the profile of a device."""
     services = services_of(request)
     profile = await read_document(request, DeviceProfile)
     await services.threads.run(services.context.store.devices.set_profile, device.id, dumps(profile))

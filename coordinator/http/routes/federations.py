@@ -1,4 +1,4 @@
-"""Federations, as an operator makes, moves and looks at them."""
+"""Federations: create, start, pause, resume, abort and show them."""
 
 from collections.abc import Callable
 from functools import partial
@@ -52,7 +52,7 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
         status=201,
         answers={
             201: media(reference("FederationView"), about="It is created."),
-            200: media(reference("FederationView"), about="It was there, with these settings and this bundle."),
+            200: media(reference("FederationView"), about="It exists, with these settings and this bundle."),
         },
         body=media(reference("FederationRequest"), about="Settings, and the digest of a bundle.", required=True),
         most_bytes=limits.json_bytes,
@@ -73,7 +73,7 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
         _BASE + "/{name}/deadline",
         change_deadline,
         model=FederationView,
-        body=media(reference("DeadlineRequest"), about="How long rounds have from now on.", required=True),
+        body=media(reference("DeadlineRequest"), about="How long rounds last from now on.", required=True),
         most_bytes=limits.json_bytes,
     )
     viewer("GET", _BASE + "/{name}/rounds", list_rounds, model=RoundsView)
@@ -82,18 +82,18 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
 
 
 async def create_federation(request: Request) -> Response:
-    """Create a federation. The same one again is answered with 200; another one of its name with 409."""
+    """Create a federation. Creating the same one again returns 200; another one of its name returns 409."""
     services = services_of(request)
-    asked = await read_model(request, FederationRequest)
-    settings = from_json(FederationSettings, asked.settings)
-    view, new = await services.threads.run_long(_create, services.context, settings, asked.bundle)
+    requested = await read_model(request, FederationRequest)
+    settings = from_json(FederationSettings, requested.settings)
+    view, new = await services.threads.run_long(_create, services.context, settings, requested.bundle)
     return Response(view.model_dump_json().encode(), 201 if new else 200, media_type="application/json")
 
 
 def _create(context: Context, settings: FederationSettings, digest: str) -> tuple[FederationView, bool]:
     if context.blobs.size(digest) is None:
         raise HttpError(404, f"there is no bundle {digest}", fix="Send it to /v1/bundles first.")
-    if is_user_strategy(settings.strategy.name):  # nothing is imported because somebody sent its name
+    if is_user_strategy(settings.strategy.name):  # never import code because of a name that was sent
         raise HttpError(
             403,
             f"the strategy {settings.strategy.name!r} is not one of EdgeFL's own",
@@ -116,7 +116,7 @@ async def list_federations(request: Request) -> FederationsView:
 
 
 async def show_federation(request: Request, name: Named) -> FederationView:
-    """Show how a federation is doing, and what it was told."""
+    """Show a federation and its settings."""
     services = services_of(request)
     return await services.threads.run_long(_view, services.context, name)
 
@@ -128,10 +128,10 @@ def _view(context: Context, name: str) -> FederationView:
 def _moving(verb: lifecycle.Verb) -> Callable[..., object]:
     async def move(request: Request, name: Named) -> FederationView:
         services = services_of(request)
-        asked = await read_model(request, MoveRequest)
+        requested = await read_model(request, MoveRequest)
 
         def moved() -> FederationView:
-            lifecycle.move(services.context, name, verb, asked.reason)
+            lifecycle.move(services.context, name, verb, requested.reason)
             return _view(services.context, name)
 
         view = await services.threads.run_long(moved)
@@ -144,15 +144,15 @@ def _moving(verb: lifecycle.Verb) -> Callable[..., object]:
 
 
 async def change_deadline(request: Request, name: Named) -> FederationView:
-    """Change how long rounds have, the open one included.
+    """Change how long rounds last, including the open one.
 
-    Devices that have their task already were told the time before.
+    Devices that already have a task keep its deadline.
     """
     services = services_of(request)
-    asked = await read_model(request, DeadlineRequest)
+    requested = await read_model(request, DeadlineRequest)
 
     def changed() -> FederationView:
-        lifecycle.change_deadline(services.context, name, asked.seconds)
+        lifecycle.change_deadline(services.context, name, requested.seconds)
         return _view(services.context, name)
 
     view = await services.threads.run_long(changed)

@@ -1,4 +1,4 @@
-"""The coordinator about itself: whether it lives, whether it works, its numbers, its OpenAPI document."""
+"""Health, readiness, metrics and the OpenAPI document."""
 
 import time
 from functools import partial
@@ -38,20 +38,20 @@ def add_routes(app: FastAPI) -> None:
 
 
 async def get_health() -> Health:
-    """Say that the process lives."""
+    """Check that the process runs."""
     return Health(status="ok")
 
 
 async def get_readiness(request: Request) -> Health:
-    """Say whether database, blob store and rounds work."""
+    """Check that database, blob store and rounds work."""
     services = services_of(request)
     state = request.app.state
     if time.monotonic() - getattr(state, "ready_at", float("-inf")) > _FRESH_SECONDS:
-        state.ready_at = time.monotonic()  # anybody may ask, so the database is asked once a second at most
+        state.ready_at = time.monotonic()  # anybody may call this, so storage is checked at most once a second
         state.broken = await services.threads.run(_broken, services)
     if state.broken:
         raise HttpError(
-            503, f"not ready: {', '.join(state.broken)}", fix="Look into the coordinator's log.", headers=retry_after(5)
+            503, f"not ready: {', '.join(state.broken)}", fix="Look at the coordinator's log.", headers=retry_after(5)
         )
     return Health(status="ok")
 
@@ -67,9 +67,9 @@ def _broken(services: Services) -> list[str]:
         except Exception:
             broken.append(name)
     if not services.driver.alive:
-        broken.append("rounds do not move")
+        broken.append("rounds do not advance")
     if not services.upload_queue.alive:
-        broken.append("updates are not entered")
+        broken.append("updates are not stored")
     return broken
 
 

@@ -1,4 +1,4 @@
-"""How fast the network is: bytes that mean nothing, both ways. `edgefl profile` measures with these."""
+"""Transfers of random bytes in both directions, with which `edgefl profile` measures the network."""
 
 import os
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ __all__ = ["add_routes"]
 _BINARY = {"type": "string", "format": "binary"}
 _KIND = "application/octet-stream"
 _NOISE = os.urandom(256 * 1024)
-"""Sent over and over: no packer between here and the device looks back that far."""
+"""Sent repeatedly: no compressor on the way looks back that far."""
 
 
 def add_routes(app: FastAPI, limits: ServerLimits) -> None:
@@ -32,7 +32,7 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
         measure_download,
         caller=Caller.MEMBER,
         tag="speed",
-        answers={200: media(_BINARY, kind=_KIND, about="As many bytes as were asked for.")},
+        answers={200: media(_BINARY, kind=_KIND, about="As many bytes as requested.")},
     )
     add(
         app,
@@ -48,16 +48,16 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
 
 
 async def measure_download(request: Request, size: Annotated[int, Query(alias="bytes", ge=0, le=2**40)]) -> Response:
-    """Get some bytes, to measure how fast they come."""
+    """Download some bytes, to measure the network."""
     most = services_of(request).limits.speed_bytes
     if size > most:
-        raise HttpError(422, f"{size:,} bytes are too many to measure with", fix=f"Ask for {most:,} at most.")
+        raise HttpError(422, f"{size:,} bytes are too many for a measurement", fix=f"Ask for {most:,} at most.")
     headers = {"Content-Length": str(size), "Cache-Control": "no-store, no-transform"}
     return Pieces(_noise(size), 200, headers, _KIND)
 
 
 async def measure_upload(request: Request) -> Response:
-    """Send some bytes, to measure how fast they go. They are not kept."""
+    """Upload some bytes, to measure the network. They are not stored."""
     async for _ in request.stream():
         pass
     return Response(status_code=204)

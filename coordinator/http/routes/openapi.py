@@ -1,4 +1,4 @@
-"""The OpenAPI document: routes from the code, documents from `edgefl.values`, operators' models from Pydantic."""
+"""Builds the OpenAPI document from the routes, the documents of `edgefl.values` and the Pydantic models."""
 
 import json
 from typing import Any
@@ -39,7 +39,7 @@ def openapi_text(app: FastAPI) -> str:
         schemas |= schema.pop("$defs", {})
         schemas[model.__name__] = schema
     schemas["FederationRequest"]["properties"]["settings"] = reference("FederationSettings")
-    for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own, which nothing here answers with
+    for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own, which no response here uses
         schemas.pop(name, None)
     for path in document["paths"].values():
         for operation in path.values():

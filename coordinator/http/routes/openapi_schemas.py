@@ -1,13 +1,21 @@
-"""JSON Schema of the values in `edgefl.values`, for the OpenAPI document, made from the same shapes that read them.
+"""JSON Schema of the values in `edgefl.values`, for the OpenAPI document, from the shapes that also read them.
 
-A quantity may also be written as a text with its unit ('250 ms'); between machines it is a number, so that is what the
-schema says.
+A quantity may also be written as a text with its unit ('250 ms'); between machines it is a number, so the schema says
+that.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from edgefl.federation.settings import FederationSettings
+from edgefl.federation.settings import (
+    BudgetCaps,
+    BufferingSettings,
+    EvaluationSettings,
+    FederationSettings,
+    RoundSettings,
+    SelectionSettings,
+    UploadLimits,
+)
 from edgefl.values import (
     Assignment,
     DeviceProfile,
@@ -34,6 +42,15 @@ DIGEST = r"^sha256:[0-9a-f]{64}$"
 
 _DOCUMENTS = (Enrolment, Enrolled, Assignment, DeviceProfile, Refusal, Receipt, FederationSettings)
 _PREFIX = "#/components/schemas/"
+_PUBLISHED_NAMES: Mapping[type, str] = {
+    RoundSettings: "Rounds",
+    SelectionSettings: "Selection",
+    BufferingSettings: "Buffering",
+    EvaluationSettings: "Evaluation",
+    UploadLimits: "Limits",
+    BudgetCaps: "Caps",
+}
+"""Schemas whose published name is not that of their class: the document must not change with the code."""
 
 _TEXTS: Mapping[Text, dict[str, Any]] = {
     NAME: {
@@ -49,12 +66,12 @@ _SCALARS = {bool: "boolean", int: "integer", float: "number", str: "string"}
 
 
 def reference(name: str) -> dict[str, Any]:
-    """Return what refers to a schema of the document."""
+    """Return a reference to a schema of the document."""
     return {"$ref": _PREFIX + name}
 
 
 def document_schemas() -> dict[str, Any]:
-    """Return the schemas of everything that devices and the coordinator say to each other, by the names of classes."""
+    """Return the schemas of all documents between devices and the coordinator, by class name."""
     found: dict[str, Any] = {"Problem": _PROBLEM}
     tags = {kind.cls: kind.tag for kind in kinds().values()}
     for cls in _DOCUMENTS:
@@ -93,8 +110,8 @@ def _record(cls: type, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _part(cls: type, found: dict[str, Any]) -> dict[str, Any]:
-    """Refer to a record inside of another. A document has its tag only where it is the whole."""
-    name = f"{cls.__name__}Part" if cls in _DOCUMENTS else cls.__name__
+    """Return a reference to a nested record. Only a whole document has a schema tag."""
+    name = f"{cls.__name__}Part" if cls in _DOCUMENTS else _PUBLISHED_NAMES.get(cls, cls.__name__)
     if name not in found:
         found[name] = _record(cls, found)
     return reference(name)

@@ -1,4 +1,4 @@
-"""The web page of the coordinator: its files, and what it asks beyond the routes that everybody may ask."""
+"""The web page of the coordinator: its files, and the routes that only it uses."""
 
 import json
 from functools import partial
@@ -56,9 +56,7 @@ def add_routes(app: FastAPI) -> None:
     public("GET", "/", get_page, answers=files)
     public("GET", "/page/{file}", get_file, answers=files)
     viewer("GET", "/v1/session", get_session, model=SessionView)
-    events = media(
-        text, kind=EventStream.media_type, about="What it is like now, then what changes, until the caller goes."
-    )
+    events = media(text, kind=EventStream.media_type, about="A snapshot, then changes, until the caller disconnects.")
     viewer("GET", _BASE + "/live", watch, answers={200: events})
     viewer("GET", _BASE + "/charts", get_charts, model=ChartsView)
     viewer("GET", _BASE + "/masks", get_masks, model=MasksView)
@@ -89,7 +87,7 @@ async def _answered(request: Request, name: str) -> Response:
 
 
 async def get_session(request: Request, role: Annotated[OperatorRole, Depends(role_of)]) -> SessionView:
-    """Say what the caller's token is good for, and what the page needs to know."""
+    """Get what the caller's token allows, and what the page needs to know."""
     ids = await services_of(request).threads.run(template_ids)
     return SessionView(role=role.value, version=__version__, charts=has_charts(), style_ids=list(ids))
 
@@ -97,7 +95,7 @@ async def get_session(request: Request, role: Annotated[OperatorRole, Depends(ro
 async def watch(request: Request, name: Named) -> Response:
     """Watch a federation: events, as long as the connection lasts.
 
-    `snapshot` is everything, `change` what is other than before, `beat` that nothing is.
+    `snapshot` is everything, `change` is what has changed, `beat` says that nothing has.
     """
     return EventStream(await services_of(request).live.events(name))
 
@@ -109,7 +107,7 @@ async def get_charts(request: Request, name: Named) -> ChartsView:
 
 
 async def get_masks(request: Request, name: Named) -> MasksView:
-    """Get pictures of who trains what in the latest round, and what there is to say about its plan."""
+    """Get pictures of what each device trains in the latest round, and figures about its plan."""
     services = services_of(request)
     return MasksView.model_validate(await services.threads.run_long(services.charts.masks, name))
 

@@ -1,7 +1,7 @@
-"""How a route is added. It cannot be done without saying who may call it and how large a body may be.
+"""Adds routes. Each must say who may call it and how large a body may be.
 
-Bodies are read by the routes themselves (`coordinator.http.routes.request_bodies`), after the caller was let in:
-FastAPI would read a stranger's body first.
+Routes read bodies themselves (`coordinator.http.routes.request_bodies`), after the caller was authenticated: FastAPI
+would read a stranger's body first.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ from coordinator.storage.records import Device, JoinKey
 __all__ = ["CALLER", "SCHEMES", "BusyRoutes", "add", "device_of", "key_of", "media", "parameter", "role_of"]
 
 CALLER = "x-caller"
-"""The key in a route's `openapi_extra` that says who may call it."""
+"""The key in a route's `openapi_extra` for who may call it."""
 
 _PROBLEM = {
     "description": "What is wrong, and what to do.",
@@ -36,7 +36,7 @@ SCHEMES: Mapping[str, Any] = {
     "join_key": {"type": "http", "scheme": "bearer", "description": "A join key of a federation."},
     "device_token": {"type": "http", "scheme": "bearer", "description": "What a device got when it enrolled."},
     "admin_token": {"type": "http", "scheme": "bearer", "description": "The operator's token."},
-    "viewer_token": {"type": "http", "scheme": "bearer", "description": "The token of who may only look."},
+    "viewer_token": {"type": "http", "scheme": "bearer", "description": "The token of a viewer, who may only read."},
 }
 _SECURITY: Mapping[Caller, list[dict[str, list[str]]]] = {
     Caller.PUBLIC: [],
@@ -49,12 +49,12 @@ _SECURITY: Mapping[Caller, list[dict[str, list[str]]]] = {
 
 
 async def device_of(request: Request) -> Device:
-    """Let a device in; routes that need it take this as a dependency."""
+    """Authenticate a device; routes that need it take this as a dependency."""
     return await services_of(request).authenticator.device(request)
 
 
 async def key_of(request: Request) -> JoinKey:
-    """Let somebody with a join key in."""
+    """Authenticate the holder of a join key."""
     return await services_of(request).authenticator.joiner(request)
 
 
@@ -67,15 +67,15 @@ async def _admin(request: Request) -> None:
 
 
 async def role_of(request: Request) -> OperatorRole:
-    """Let somebody in who may look."""
+    """Authenticate a viewer or the admin."""
     return await services_of(request).authenticator.viewer(request)
 
 
 async def _anybody() -> None:
-    """Let everybody in."""
+    """Accept everybody."""
 
 
-_GATES: Mapping[Caller, Callable[..., Any]] = {
+_AUTHENTICATION: Mapping[Caller, Callable[..., Any]] = {
     Caller.PUBLIC: _anybody,
     Caller.JOINER: key_of,
     Caller.DEVICE: device_of,
@@ -101,9 +101,9 @@ def add(
     takes_planes: bool = False,
     busy: Sequence[dict[str, Any]] | None = None,
 ) -> None:
-    """Add a route. It answers with a `model`, or with a `Response` that `answers` describes.
+    """Add a route. It returns a `model`, or a `Response` that `answers` describes.
 
-    One that is `busy` skips FastAPI: it is called with the request and the device, and describes its parameters here.
+    A `busy` route skips FastAPI: it is called with the request and the device, and describes its parameters here.
     """
     extra: dict[str, Any] = {CALLER: caller.value, MOST_BYTES: most_bytes, "security": _SECURITY[caller]}
     if body is not None:
@@ -117,7 +117,7 @@ def add(
         path,
         endpoint,
         methods=[method],
-        dependencies=[Depends(_GATES[caller])],
+        dependencies=[Depends(_AUTHENTICATION[caller])],
         openapi_extra=extra,
         operation_id=endpoint.__name__,
         summary=summary.rstrip("."),
@@ -132,13 +132,13 @@ def add(
 
 
 class _BusyRoute(APIRoute):
-    """A route of devices that is called some hundred times a second. Finding out what FastAPI's parameters are would
-    take longer than all the rest."""
+    """A route that devices call some hundred times a second. FastAPI's handling of parameters would take longer than
+    everything else."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
         super().__init__(path, endpoint, **more)
         if (self.openapi_extra or {}).get(CALLER) != Caller.DEVICE:
-            raise TypeError(f"{path} is no route of devices, and nobody would check its caller")
+            raise TypeError(f"{path} is not a route for devices, so nothing would check its caller")
         self.methods: set[str] = set(self.methods or ())
         self.app = self._serve
 
@@ -149,14 +149,14 @@ class _BusyRoute(APIRoute):
 
 
 class BusyRoutes:
-    """Takes requests of busy routes past FastAPI, Starlette and their search through all routes. What they raise is
-    answered by `RequestMiddleware`, in the same form."""
+    """Serves busy routes without FastAPI, Starlette and their search through all routes. `RequestMiddleware` answers
+    what they raise, in the same form."""
 
     def __init__(self, routes: Sequence[BaseRoute]) -> None:
         self._routes = [route for route in routes if isinstance(route, _BusyRoute)]
 
     def find(self, scope: Scope) -> bool:
-        """Whether a request is for a busy route; the scope then names it."""
+        """Return whether a request is for a busy route, which is then in its scope."""
         for route in self._routes:
             found = route.path_regex.fullmatch(scope["path"])
             if found is not None and scope["method"] in route.methods:
@@ -165,7 +165,7 @@ class BusyRoutes:
         return False
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request that was found."""
+        """Serve a request for a busy route."""
         await scope["route"].app(scope, receive, send)
 
 

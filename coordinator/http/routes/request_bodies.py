@@ -1,6 +1,6 @@
-"""Bodies on their way in: documents, an operator's JSON, and uploads that may be larger than the memory.
+"""Reads request bodies: documents, an operator's JSON, and uploads that may be larger than the memory.
 
-How much may come, how slowly, and how it may be packed is decided before (`coordinator.http.request_limits`).
+`coordinator.http.request_limits` has limited their size, speed and encoding before.
 """
 
 import contextlib
@@ -20,34 +20,34 @@ from edgefl.wire import byte_shuffle
 __all__ = ["arrived", "is_grouped", "is_large", "read_document", "read_model", "upload"]
 
 _PACKED_TIMES = 4
-"""How much larger a body is that was packed, at most as a rule; one that is larger still waits for more room."""
+"""How much larger a decompressed body usually is, at most; a larger one waits for more memory."""
 
 Value = TypeVar("Value")
 Model = TypeVar("Model", bound=BaseModel)
 
 
 async def read_document(request: Request, cls: type[Value]) -> Value:
-    """Return a value of `edgefl.values`; strict, with errors that name the field."""
+    """Return a value of `edgefl.values`; errors name the field."""
     return loads(cls, await request.body())
 
 
 async def read_model(request: Request, cls: type[Model]) -> Model:
-    """Return what an operator sent."""
+    """Return the Pydantic model that an operator sent."""
     try:
         return cls.model_validate_json(await request.body() or b"{}")
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         if first["type"] == "json_invalid":
-            raise HttpError(400, f"the body is no JSON: {first['msg']}", fix="Send a JSON object.") from None
+            raise HttpError(400, f"the body is not valid JSON: {first['msg']}", fix="Send a JSON object.") from None
         where = ".".join(str(part) for part in first["loc"]) or "the body"
         raise HttpError(
-            422, f"{where} is wrong: {first['msg']}", fix="Correct it; /openapi.json describes every field."
+            422, f"{where} is invalid: {first['msg']}", fix="Correct it; /openapi.json describes every field."
         ) from None
 
 
 @contextlib.asynccontextmanager
 async def upload(request: Request) -> AsyncIterator[bytes | Path]:
-    """Give a body: a small one as bytes, a large one as a file in the blob store's spool, removed at the end."""
+    """Give a body: a small one as bytes, a large one as a spool file that is removed afterwards."""
     services = services_of(request)
     kept, expected = services.limits.kept_bytes, _expected(request)
     async with contextlib.AsyncExitStack() as room:
@@ -61,7 +61,7 @@ async def upload(request: Request) -> AsyncIterator[bytes | Path]:
             size += len(piece)
             if size > kept:
                 break
-            if size > reserved:  # a packed one that is larger than was thought
+            if size > reserved:  # a compressed one that is larger than expected
                 await room.enter_async_context(services.memory.reserved(kept - reserved))
                 reserved = kept
         else:
@@ -93,7 +93,7 @@ async def _write(request: Request, path: Path, pieces: list[bytes], stream: Asyn
 
 
 def arrived(request: Request, body: bytes | Path) -> int:
-    """Return how many bytes came for a body, packed as it was, with its headers."""
+    """Return how many bytes a body took on the network, compressed as it was, with its headers."""
     length = request.headers.get("content-length", "")
     size = body.stat().st_size if isinstance(body, Path) else len(body)
     line = len(request.method) + len(request.scope["raw_path"]) + len("  HTTP/1.1\r\n\r\n")
@@ -102,24 +102,24 @@ def arrived(request: Request, body: bytes | Path) -> int:
 
 
 def is_large(request: Request) -> bool:
-    """Whether a body will not be kept in memory, or does not say how large it is."""
+    """Return whether a body will not stay in memory, or does not declare its size."""
     return _expected(request) > services_of(request).limits.kept_bytes
 
 
 def is_grouped(request: Request) -> bool:
-    """Whether a body that came is still grouped by planes."""
+    """Return whether a body is still byte-shuffled."""
     return bool(request.scope.get(GROUPED, False))
 
 
 def _expected(request: Request) -> int:
-    """Return how large a body is likely to be; what was packed, a few times as large as what comes."""
+    """Return how large a body is likely to be; a compressed one, a few times its size on the network."""
     length = request.headers.get("content-length", "")
     declared = _declared(request)
     return min(declared, _PACKED_TIMES * int(length)) if length.isdigit() else declared
 
 
 def _declared(request: Request) -> int:
-    """Return how large a body will be; as large as allowed where its headers do not tell."""
+    """Return how large a body will be; the limit if its headers do not say."""
     most: int = request.scope["route"].openapi_extra[MOST_BYTES]
     if is_grouped(request):
         most = min(most, byte_shuffle.MOST_BYTES)

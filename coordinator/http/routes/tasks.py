@@ -1,4 +1,4 @@
-"""Work: what a device shall do next, and what came of it. The busiest routes, so they skip everything they can."""
+"""The tasks of devices: the next task, its result, or its refusal. These are the busiest routes."""
 
 import gzip
 from dataclasses import replace
@@ -17,7 +17,8 @@ from coordinator.http.routes.responses import document, taken_codings
 from coordinator.http.server_settings import ServerLimits
 from coordinator.http.services import services_of
 from coordinator.polling.long_poll import LONGEST_WAIT
-from coordinator.rounds.uploads import own_task, refuse
+from coordinator.rounds.upload_checks import own_task
+from coordinator.rounds.uploads import refuse
 from coordinator.storage.records import Device
 from edgefl.errors import EdgeFLError
 from edgefl.values import Refusal
@@ -35,7 +36,7 @@ _LARGEST_WAIT = 3600
 def add_routes(app: FastAPI, limits: ServerLimits) -> None:
     """Add the routes of this file."""
     receipt: dict[int | str, dict[str, Any]] = {
-        200: media(reference("Receipt"), about="It was taken, or had been before, or is too late.")
+        200: media(reference("Receipt"), about="It was accepted, now or before, or came too late.")
     }
     add(
         app,
@@ -50,9 +51,9 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
                 "wait",
                 "query",
                 {"type": "number", "minimum": 0, "maximum": _LARGEST_WAIT, "default": 0},
-                f"Seconds to wait for a task; {LONGEST_WAIT:g} at most are waited.",
+                f"Seconds to wait for a task, at most {LONGEST_WAIT:g}.",
             ),
-            parameter("Accept-Encoding", "header", {"type": "string"}, "'gzip', to get a plan packed."),
+            parameter("Accept-Encoding", "header", {"type": "string"}, "'gzip', to get a compressed plan."),
         ],
     )
     add(
@@ -84,11 +85,11 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
 
 
 async def next_task(request: Request, device: _Caller) -> Response:
-    """Ask what to do; wait for it if there is nothing."""
+    """Get the next task, or wait for one."""
     answer = await services_of(request).long_polls.next(device, _seconds(request))
     body, headers = answer.body, dict[str, str]()
     if answer.has_plan:
-        headers["Accept-Encoding"] = byte_shuffle.CODINGS  # what its result may be packed with
+        headers["Accept-Encoding"] = byte_shuffle.CODINGS  # the encodings that its result may have
         if "gzip" in taken_codings(request.headers.get("accept-encoding")):
             body = gzip.compress(body, mtime=0)
             headers["Content-Encoding"] = "gzip"
@@ -102,16 +103,16 @@ def _seconds(request: Request) -> float:
     except ValueError:
         seconds = -1
     if not 0 <= seconds <= _LARGEST_WAIT:
-        raise HttpError(422, f"{text[:40]!r} is no time to wait", fix=f"Write 0 to {_LARGEST_WAIT} seconds.")
+        raise HttpError(422, f"{text[:40]!r} is not a valid time to wait", fix=f"Give 0 to {_LARGEST_WAIT} seconds.")
     return seconds
 
 
 async def deliver_result(request: Request, device: _Caller) -> Response:
-    """Send the result of a task. It is on disk when this is answered."""
+    """Send the result of a task. It is on disk when this returns."""
     services, task_id = services_of(request), request.path_params["task_id"]
     try:
         with services.uploads.one(device.id):
-            if is_large(request):  # a small one is looked at soon enough
+            if is_large(request):  # a small one is checked soon enough
                 await services.threads.read(own_task, services.context, device, task_id)
             async with upload(request) as body:
                 came, grouped = arrived(request, body), is_grouped(request)
@@ -125,7 +126,7 @@ async def deliver_result(request: Request, device: _Caller) -> Response:
 
 
 async def refuse_task(request: Request, task_id: _Task, device: _Caller) -> Response:
-    """Say that a task is not done, and why."""
+    """Refuse a task, with a reason."""
     services = services_of(request)
     refusal = await read_document(request, Refusal)
     receipt = await services.threads.run(refuse, services.context, device, task_id, refusal)

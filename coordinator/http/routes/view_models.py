@@ -1,6 +1,6 @@
-"""What operators send and get, as Pydantic models: the only place that knows Pydantic, apart from who uses these.
+"""What operators send and get, as Pydantic models.
 
-Times are seconds since 1970. `coordinator.http.routes.conversion` makes them from records.
+Times are seconds since 1970. `coordinator.http.routes.conversion` builds them from records.
 """
 
 from typing import Annotated, Any, Literal
@@ -53,31 +53,31 @@ class FederationRequest(_Sent):
 
 
 class MoveRequest(_Sent):
-    """Why a federation is moved."""
+    """Why the state of a federation is changed."""
 
     reason: Annotated[str | None, Field(max_length=200, pattern=_TEXT)] = None
 
 
 class KeyRequest(_Sent):
-    """A join key to make."""
+    """A join key to create."""
 
     label: Annotated[str, Field(max_length=200, pattern=_TEXT)] = ""
     most_uses: Annotated[int | None, Field(ge=1, le=10**9)] = None
-    """Devices that it lets in; null is no limit."""
+    """The most devices that may join with it; null is no limit."""
     expires_seconds: Annotated[float | None, Field(gt=0, le=_LONGEST)] = None
-    """How long it is good for; null is for ever."""
+    """How long it is valid; null is for ever."""
     address: Annotated[str | None, Field(max_length=300, pattern=r"^https?://[^\s\x00-\x1f\x7f-\x9f]+$")] = None
-    """Where devices find this coordinator; with it, the answer has what a device's owner types or scans."""
+    """The address of this coordinator for devices; with it, the response has the command to join and its QR code."""
 
 
 class DeadlineRequest(_Sent):
-    """How long rounds have from now on."""
+    """How long rounds last from now on."""
 
     seconds: Annotated[float, Field(ge=1, le=_LONGEST)]
 
 
 class BundleView(BaseModel):
-    """A bundle that is kept."""
+    """A stored bundle."""
 
     digest: str
 
@@ -96,7 +96,7 @@ class RoundView(BaseModel):
     done_at: float | None
     next_model: str | None
     report: dict[str, Any] | None
-    """What it gave: updates, losses, accuracies, seconds."""
+    """Its results: updates, losses, accuracies, seconds."""
 
 
 class RoundsView(BaseModel):
@@ -124,15 +124,15 @@ class FederationView(BaseModel):
     """Updates that close it."""
     devices: int
     accuracy: float | None
-    """Of the newest global model, where it was evaluated."""
+    """Accuracy of the newest global model, if it was evaluated."""
     report: dict[str, Any] | None
-    """What the last round that is done gave."""
+    """The report of the last round that is done."""
     personal: dict[str, Any] | None
-    """What making the last model their own gave devices, once that is done."""
+    """The report of the round that personalised the last model, once it is done."""
     created_at: float
     changed_at: float | None
     settings: dict[str, Any] | None = None
-    """Only where one federation is asked for."""
+    """Only in the view of a single federation."""
 
 
 class FederationsView(BaseModel):
@@ -151,7 +151,7 @@ class DeviceView(BaseModel):
     seen_at: float
     revoked_at: float | None
     key: str
-    """Id of the join key that let it in."""
+    """Id of the join key that it enrolled with."""
     done: int
     failed: int
     samples: int | None
@@ -211,28 +211,28 @@ class KeysView(BaseModel):
 
 
 class NewKeyView(KeyView):
-    """A new join key. The key itself is shown this once."""
+    """A new join key. The key itself is shown only once."""
 
     key: str
     join: str | None = None
-    """The command that lets a device join, where the address was given."""
+    """The command to join, if the address was given."""
     qr: str | None = None
     """The same as a QR code, in SVG."""
 
 
 class SessionView(BaseModel):
-    """What a person's token is good for, and what the page needs to know."""
+    """What a token allows, and what the page needs to know."""
 
     role: Literal["admin", "viewer"]
     version: str
     charts: bool
-    """Whether the charting library is there."""
+    """Whether the charting library is installed."""
     style_ids: list[str]
-    """Ids of elements that keep it from adding styles of its own."""
+    """Ids of elements that keep it from adding its own styles."""
 
 
 class ChartView(BaseModel):
-    """A chart: words, and what `charts.js` draws."""
+    """A chart: texts, and what `charts.js` draws."""
 
     name: str
     title: str
@@ -249,12 +249,12 @@ class ChartsView(BaseModel):
 
 
 class MasksView(BaseModel):
-    """Who trains what in the latest round."""
+    """What each device trains in the latest round."""
 
     round: int | None
     devices: int
     plan: list[tuple[str, str, str]]
-    """What there is to say about the plan: a name, a figure, what it means."""
+    """Figures about the plan: name, value, and meaning."""
     notes: list[str]
     charts: list[ChartView]
 
@@ -264,13 +264,13 @@ class DevicePageView(BaseModel):
 
     device: DeviceView
     plan: dict[str, Any] | None
-    """Of its newest task."""
+    """The plan of its newest task."""
     tasks: list[dict[str, Any]]
-    """Newest first, the last 200."""
+    """The last 200, newest first."""
     charts: list[ChartView]
 
 
 class Health(BaseModel):
-    """Whether it works."""
+    """Whether the coordinator works."""
 
     status: Literal["ok"]

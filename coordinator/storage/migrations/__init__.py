@@ -1,1 +1,5 @@
-"""Steps from one form of the database to the next. `coordinator.storage.migrate` runs them when a store is opened."""
+"""Migrations of the database schema. `coordinator.storage.migrate` runs them when a store is opened.
+
+env.py         what Alembic runs for every command
+versions/      the steps
+"""

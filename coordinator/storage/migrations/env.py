@@ -1,4 +1,4 @@
-"""What Alembic runs for every command: the steps, on the connection that `coordinator.storage.migrate` opened."""
+"""Runs the migrations on the connection that `coordinator.storage.migrate` opened. Alembic calls it."""
 
 from alembic import context
 
@@ -7,7 +7,7 @@ from coordinator.storage.tables import metadata
 context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=metadata,
-    render_as_batch=True,  # SQLite alters a table by making it anew
+    render_as_batch=True,  # SQLite alters a table by creating it again
 )
 with context.begin_transaction():
     context.run_migrations()

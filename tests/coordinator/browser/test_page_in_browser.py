@@ -237,7 +237,7 @@ def test_a_wrong_token_is_refused_and_a_key_is_shown_once(browser: Browser, tmp_
     with coordinator(tmp_path / "state", str(file)) as server, looking(browser, server.url) as (page, seen):
         seen.forgiven = True  # the browser notes the 401 itself
         sign_in(page, "edgefl-admin-" + "x" * 43)
-        expect(page.locator("#sign-in-problem")).to_contain_text("no admin or viewer token")
+        expect(page.locator("#sign-in-problem")).to_contain_text("not an admin or viewer token")
         seen.forgiven = False
         sign_in(page, token(server))
         page.click("nav [data-view=keys]")

@@ -90,7 +90,7 @@ class Site:
         now = self.context.now()
         opened = Round(federation=federation, number=0, model=model, opened_at=now, deadline_at=now + DEADLINE)
         assert self.context.store.rounds.open(opened, tasks, artifacts)
-        self.context.tell(devices)
+        self.context.wake(devices)
         return [task.id for task in tasks[:-1]]
 
     def update(self, task_id: str, shift: float = 1.0) -> bytes:

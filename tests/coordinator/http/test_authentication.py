@@ -191,5 +191,5 @@ def test_a_busy_route_cannot_be_added_for_callers_that_it_would_not_check(site: 
     async def anything() -> None: ...
 
     for caller in set(Caller) - {Caller.DEVICE}:
-        with pytest.raises(TypeError, match="nobody would check"):
+        with pytest.raises(TypeError, match="nothing would check its caller"):
             add(FastAPI(), "GET", "/x", anything, caller=caller, tag="x", busy=[])

@@ -39,7 +39,7 @@ def test_who_asks_twice_is_one_device_with_a_new_token(site: Site) -> None:
         agent.poll(0)
         second = agent.enrol(enrolment(None, "twice"), key)
         assert second.device_id == first.device_id
-        with pytest.raises(UnknownDeviceError, match="not known"):
+        with pytest.raises(UnknownDeviceError, match="token is unknown"):
             agent.poll(0)
         agent.token = second.token
         agent.poll(0)
@@ -63,7 +63,7 @@ def test_a_join_key_that_is_spent_expired_revoked_or_unknown_lets_nobody_in(site
         agent.enrol(enrolment(None, "spends-it"), spent)
         for key, says in (
             (spent, "used up"),
-            (expired, "time that is over"),
+            (expired, "has expired"),
             (revoked, "revoked"),
             ("x" * 43, "known"),
         ):
@@ -102,7 +102,7 @@ def test_a_task_goes_from_poll_over_download_to_receipt(site: Site) -> None:
         body = site.update(task_id)
         assert agent.upload(task_id, body).outcome is Outcome.ACCEPTED
         assert agent.upload(task_id, body).outcome is Outcome.ALREADY
-        with pytest.raises(RejectedError, match="ended already"):
+        with pytest.raises(RejectedError, match="already ended"):
             agent.upload(task_id, site.update(task_id, shift=2.0))
         assert agent.poll(0).plan is None
     task = site.context.store.tasks.get(task_id)

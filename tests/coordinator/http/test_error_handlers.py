@@ -79,7 +79,7 @@ def test_what_is_no_http_gets_the_same_form(site: Site) -> None:
         while piece := connection.recv(4096):
             answer += piece
     assert answer.startswith(b"HTTP/1.1 400")
-    assert b'{"error": {"problem": "this is no HTTP request"' in answer
+    assert b'{"error": {"problem": "this is not an HTTP request"' in answer
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,17 @@ from edgefl.values import from_json, to_json
 from tests.coordinator.http.site import Site, serving
 from tests.values import samples
 
+SECTIONS = {
+    "strategy": "StrategyChoice",
+    "work": "LocalWork",
+    "rounds": "Rounds",
+    "selection": "Selection",
+    "buffering": "Buffering",
+    "evaluation": "Evaluation",
+    "limits": "Limits",
+    "budget": "Caps",
+}
+"""The sections of a federation's settings, and their schemas."""
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
 
@@ -127,6 +138,13 @@ def test_every_reference_of_the_document_leads_somewhere(document: dict[str, Any
     known = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
     assert set(references(document)) <= known
     assert all(CALLER in operation for path in document["paths"].values() for operation in path.values())
+
+
+def test_schemas_keep_their_published_names(document: dict[str, Any]) -> None:
+    """Clients are generated from them: they must not change with the names of classes."""
+    settings = document["components"]["schemas"]["FederationSettings"]["properties"]
+    references = {name: settings[name].get("$ref") or settings[name]["anyOf"][0]["$ref"] for name in SECTIONS}
+    assert {name: reference.rpartition("/")[2] for name, reference in references.items()} == SECTIONS
 
 
 @pytest.mark.parametrize("name", ["ENROLMENT", "ENROLLED", "ASSIGNMENT", "REFUSAL", "RECEIPT", "PROFILE"])

@@ -27,13 +27,13 @@ from edgefl.errors import EdgeFLError
         ({"host": "192.168.1.7"}, "no certificate"),
         ({"host": "::"}, "no certificate"),
         ({"host": "coordinator.example"}, "no certificate"),
-        ({"private_key": Path("key.pem")}, "without a certificate"),
-        ({"port": 70000}, "no port"),
+        ({"private_key": Path("key.pem")}, "but no certificate"),
+        ({"port": 70000}, "not a valid port"),
         ({"admin_token": "short"}, "too short"),
         ({"viewer_token": "short"}, "viewer token is too short"),
-        ({"admin_token": "has a blank in it, which no header likes"}, "no header"),
-        ({"log_level": "loud"}, "no level"),
-        ({"log_format": "xml"}, "no form"),
+        ({"admin_token": "has a blank in it, which no header likes"}, "a header cannot carry"),
+        ({"log_level": "loud"}, "not a log level"),
+        ({"log_format": "xml"}, "not a log format"),
     ],
 )
 def test_settings_that_are_unsafe_or_wrong_are_refused_with_a_fix(

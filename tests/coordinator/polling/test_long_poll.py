@@ -25,14 +25,14 @@ def test_a_poll_that_waits_is_answered_when_a_task_comes(site: Site) -> None:
         site.open_round("early", federation="wakes")
         assert polls[0].result(10).json()["plan"]["device_id"] == "early"
         assert not polls[1].done()
-        site.services.long_polls.tell(["other"])
+        site.services.long_polls.wake(["other"])
         assert polls[1].result(10).json()["plan"] is None
 
 
 def test_a_task_of_another_worker_is_found_too(site: Site) -> None:
     site.federation("workers")
     token = site.device("patient", "workers")
-    tell, site.context.tell = site.context.tell, lambda devices: None
+    tell, site.context.wake = site.context.wake, lambda devices: None
     try:
         with ThreadPoolExecutor() as pool:
             poll = pool.submit(site.client(token).post, "/v1/tasks/next?wait=30")
@@ -40,7 +40,7 @@ def test_a_task_of_another_worker_is_found_too(site: Site) -> None:
             site.open_round("patient", federation="workers")
             assert poll.result(10).json()["plan"]["device_id"] == "patient"
     finally:
-        site.context.tell = tell
+        site.context.wake = tell
 
 
 def test_a_device_with_nothing_to_do_costs_the_database_nothing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +79,7 @@ def test_who_is_told_while_the_database_is_asked_is_not_forgotten(site: Site, mo
     monkeypatch.setattr(site.context.store.tasks, "busy_devices", slowly)
     assert asking.wait(10)
     site.open_round("unlucky", federation="meanwhile")
-    until(lambda: "unlucky" in site.services.long_polls._told)
+    until(lambda: "unlucky" in site.services.long_polls._woken)
     answering.set()
     until(lambda: client.post("/v1/tasks/next").json()["plan"] is not None)
 
@@ -110,7 +110,7 @@ def test_a_device_that_polls_again_lets_go_of_its_older_poll(site: Site) -> None
         second = pool.submit(site.client(token).post, "/v1/tasks/next?wait=30")
         assert first.result(10).json()["plan"] is None
         assert not second.done()
-        site.services.long_polls.tell(["twice"])
+        site.services.long_polls.wake(["twice"])
         second.result(10)
 
 
@@ -124,7 +124,7 @@ def test_more_polls_than_allowed_are_told_to_come_again(folder: Path) -> None:
             answer = two.post("/v1/tasks/next?wait=30")
             assert answer.status_code == 503
             assert int(answer.headers["Retry-After"]) > 0
-            site.services.long_polls.tell(["one"])
+            site.services.long_polls.wake(["one"])
             waits.result(10)
 
 

@@ -25,7 +25,7 @@ def counted(*counts: int, longest: float = LONGEST_IDLE) -> PollSchedule:
 
 def pause(*counts: int, longest: float = LONGEST_PAUSE) -> float:
     """Return what is said right after the last count."""
-    return counted(*counts, longest=longest).lull("fed", len(counts) - 1.0).pause
+    return counted(*counts, longest=longest).delay("fed", len(counts) - 1.0).pause
 
 
 def test_tasks_go_on_ending_as_fast_as_they_did() -> None:
@@ -47,21 +47,21 @@ def test_a_round_is_expected_to_follow_as_soon_as_the_last_one_did() -> None:
 
 def test_where_nothing_goes_on_devices_come_more_and_more_rarely() -> None:
     pace = counted(10, 5, 0)
-    assert pace.lull("fed", 2.0).pause == 0
-    assert pace.lull("fed", 32.0).pause == pytest.approx(3.0)
-    assert pace.lull("fed", 3600.0).pause == LONGEST_IDLE
-    assert counted(10, 5, 0, longest=4.0).lull("fed", 3600.0).pause == 4.0
+    assert pace.delay("fed", 2.0).pause == 0
+    assert pace.delay("fed", 32.0).pause == pytest.approx(3.0)
+    assert pace.delay("fed", 3600.0).pause == LONGEST_IDLE
+    assert counted(10, 5, 0, longest=4.0).delay("fed", 3600.0).pause == 4.0
     never = PollSchedule()
-    assert never.lull("fed", 1000.0).pause == 0
-    assert never.lull("fed", 1100.0).pause == pytest.approx(10.0)
+    assert never.delay("fed", 1000.0).pause == 0
+    assert never.delay("fed", 1100.0).pause == pytest.approx(10.0)
 
 
 def test_a_round_after_a_long_time_of_nothing_says_nothing_about_the_next() -> None:
     pace = counted(10, 5, 0)
     pace.count({"fed": 10}, 3600.0)
-    assert pace.lull("fed", 3600.0).pause == 0
+    assert pace.delay("fed", 3600.0).pause == 0
     pace.count({"fed": 5}, 3601.0)
-    assert pace.lull("fed", 3601.0).pause == pytest.approx(1.0)
+    assert pace.delay("fed", 3601.0).pause == pytest.approx(1.0)
 
 
 def test_a_federation_that_is_over_is_forgotten() -> None:
@@ -87,7 +87,7 @@ def test_a_slow_round_keeps_nobody_away_for_long() -> None:
 
 def test_devices_come_no_faster_than_tasks_ended_at_best() -> None:
     def spread(*counts: int) -> float:
-        return counted(*counts).lull("fed", float(len(counts))).spread
+        return counted(*counts).delay("fed", float(len(counts))).spread
 
     assert spread() == spread(1000) == LEAST_SPREAD
     assert spread(1000, 600, 300) == pytest.approx(1000 / (0.9 * 400))
@@ -99,7 +99,7 @@ def test_devices_come_no_faster_than_tasks_ended_at_best() -> None:
 
 
 def test_one_federation_says_nothing_about_another() -> None:
-    assert counted(1000, 500).lull("other", 2.0) == PollDelay()
+    assert counted(1000, 500).delay("other", 2.0) == PollDelay()
 
 
 def test_a_pause_comes_before_the_jitter() -> None:

@@ -107,11 +107,11 @@ def test_threads_may_put_the_same_bodies(blobs: Blobs) -> None:
 
 def test_what_is_not_there_is_said_to_be_missing(blobs: Blobs) -> None:
     assert blobs.size(NOBODY) is None
-    with pytest.raises(EdgeFLError, match=f"{NOBODY} is not there"):
+    with pytest.raises(EdgeFLError, match=f"{NOBODY} is missing"):
         blobs.get(NOBODY)
-    with pytest.raises(EdgeFLError, match="is not there"), blobs.open(NOBODY):
+    with pytest.raises(EdgeFLError, match="is missing"), blobs.open(NOBODY):
         pass
-    with pytest.raises(EdgeFLError, match="is not there"):
+    with pytest.raises(EdgeFLError, match="is missing"):
         list(blobs.read(NOBODY, 0, 5))
     blobs.drop(NOBODY)
 
@@ -226,5 +226,5 @@ def test_s3_without_its_package_names_the_extra(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("url", ["nonsense://x", "ftps3://x/y"])
 def test_an_unknown_kind_of_url_is_an_error(url: str) -> None:
-    with pytest.raises(EdgeFLError, match="is of a kind that is not known"):
+    with pytest.raises(EdgeFLError, match="is of an unknown kind"):
         open_blobs(url)

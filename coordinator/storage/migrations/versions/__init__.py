@@ -1,1 +1,6 @@
-"""One step a file, each made for good: a database out there may have taken it."""
+"""The steps, one per file. A released step never changes: some database may have taken it.
+
+v0001_begin.py       the first tables
+v0002_correction.py  what a device's rounds really took
+v0003_looking.py     deadlines that change, plans, and what each device did last
+"""

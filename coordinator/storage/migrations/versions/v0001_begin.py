@@ -1,4 +1,4 @@
-"""The first form: federations, rounds, tasks, devices, join keys, artifacts, leases and secrets."""
+"""The first schema: federations, rounds, tasks, devices, join keys, artifacts, leases and secrets."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ _OPEN: dict[str, Any] = {"sqlite_where": sa.text("state = 'open'"), "postgresql_
 
 
 def upgrade() -> None:
-    """Make the tables, those first that others refer to."""
+    """Create the tables, starting with those that others refer to."""
     _federations_and_rounds()
     _keys_and_devices()
     _tasks()

@@ -1,4 +1,4 @@
-"""What a device's rounds really took, against what was predicted."""
+"""Adds what a device's rounds really took, compared with what was predicted."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -12,10 +12,10 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the column; devices that are there have taught nothing yet."""
+    """Add the column; nothing is known about existing devices yet."""
     op.add_column("devices", sa.Column("correction", sa.Text))
 
 
 def downgrade() -> None:
-    """Drop it."""
+    """Drop the column."""
     op.drop_column("devices", "correction")

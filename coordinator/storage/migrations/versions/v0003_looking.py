@@ -1,4 +1,4 @@
-"""What an operator changes and sees while a federation goes on: deadlines, plans, and what each device did last."""
+"""Adds what an operator changes and sees while a federation runs: deadlines, plans, and what each device did last."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -18,7 +18,7 @@ def _columns(*names: str) -> "list[sa.ColumnClause[str]]":
 
 
 def upgrade() -> None:
-    """Add the columns. No deadline was changed so far, and of earlier plans nothing is known; the last task is."""
+    """Add the columns. No deadline has changed so far and earlier plans are unknown, but the last tasks are known."""
     op.add_column("federations", sa.Column("deadline", sa.Double))
     op.add_column("rounds", sa.Column("plan", sa.Text))
     op.add_column("tasks", sa.Column("kept_fraction", sa.Double))
@@ -34,7 +34,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them."""
+    """Drop the columns."""
     op.drop_column("devices", "last_result")
     op.drop_column("devices", "last_task")
     op.drop_column("tasks", "trained_fraction")

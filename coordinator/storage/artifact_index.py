@@ -22,7 +22,7 @@ from coordinator.storage.records import OVER, Artifact, RoundState, TaskState
 from coordinator.storage.row_mapping import chunks, columns_of, fields_of, first_record
 from coordinator.storage.tables import artifacts, devices, federations, rounds, tasks
 
-__all__ = ["ArtifactStore", "put_artifacts"]
+__all__ = ["ArtifactIndex", "put_artifacts"]
 
 _BY_DIGEST = select(*columns_of(artifacts, Artifact)).where(
     artifacts.c.federation == bindparam("federation"), artifacts.c.digest == bindparam("digest")
@@ -48,7 +48,7 @@ _REFERENCES = union_all(
 )
 
 
-class ArtifactStore:
+class ArtifactIndex:
     """The artifacts of the database, and which update bodies the blob store still holds."""
 
     def __init__(self, database: Database) -> None:

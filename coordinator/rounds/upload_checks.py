@@ -1,0 +1,172 @@
+"""Checks of incoming updates: size, form, the task they belong to, tensors, and how far they move the model."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from coordinator.errors import CoordinatorError, ErrorReason
+from coordinator.rounds.context import Context
+from coordinator.rounds.stored_updates import update_of_task
+from coordinator.storage.records import Device, Federation, Task, TaskState, Upload, Verdict
+from edgefl.errors import WireFormatError
+from edgefl.federation.cache import LruCache
+from edgefl.local_rules import changes_model
+from edgefl.strategies import ClientUpdate, check_personal, submodel_norm
+from edgefl.values import ClientPlan, LocalResult, Prediction, Telemetry, digest_of, dumps
+from edgefl.wire import ResultBody, decode_result, encode_mask
+from edgefl.wire.byte_shuffle import ungroup
+
+__all__ = ["CheckedUpdate", "IncomingUpdate", "UploadChecker", "own_task", "unknown_task"]
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingUpdate:
+    """An update that arrived."""
+
+    device: Device
+    task: str
+    body: bytes | Path
+    arrived: int
+    """Bytes that it took on the network."""
+    grouped: bool
+    """Whether the body is still byte-shuffled."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedUpdate:
+    """An update that passed the checks."""
+
+    upload: Upload
+    body: bytes | Path | None
+    """None if the update is late: its result is kept, its tensors are not."""
+    mask: bytes | None
+    lesson: tuple[Prediction, Telemetry, float] | None = None
+    """What was predicted, what was measured, and the half-life of the lesson, if plans adapt."""
+
+
+class UploadChecker:
+    """Checks updates. Two threads may use it."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._norms: LruCache[tuple[str, str], float] = LruCache(1024)
+
+    def check(self, incoming: IncomingUpdate) -> CheckedUpdate | Verdict:
+        """Check an update; return what to store, or the verdict if it is already clear. Raise an error if it is
+        invalid."""
+        context, device, body = self._context, incoming.device, incoming.body
+        task = own_task(context, device, incoming.task)
+        federation = context.library.federation(task.federation)
+        if federation is None:
+            raise unknown_task(task.id)
+        settings = context.library.settings(federation)
+        _check_size(body, settings.limits.most_bytes)
+        data = body.read_bytes() if isinstance(body, Path) else body
+        if incoming.grouped:
+            data = ungroup(data)
+            body = _kept(body, data)
+        digest = digest_of(data)
+        if task.state in (TaskState.DONE, TaskState.REFUSED):
+            return Verdict.ALREADY if task.update == digest else Verdict.CONFLICT
+        report = decode_result(data, context.library.bundle(federation).graph, limit=settings.limits.most_bytes)
+        plan = context.library.plan(task)
+        _check_task(task, plan, report)
+        late = task.state is not TaskState.OPEN
+        result = _with_arrived(report.result, incoming.arrived)
+        if not late:
+            self._check_tensors(federation, task, report)
+            context.library.remember_result(digest, result)
+        mask = None if report.next_mask is None or late else encode_mask(report.next_mask)
+        upload = Upload(
+            task=task.id,
+            device=device.id,
+            update=digest,
+            result=dumps(result),
+            samples=result.samples,
+            at=context.now(),
+            next_mask=None if mask is None else digest_of(mask),
+            keeps_mask=not changes_model(plan.rule),
+            buffered=settings.buffered,
+            most_staleness=settings.buffering.most_staleness,
+        )
+        if plan.predicted is None or not settings.budget.adapt:
+            return CheckedUpdate(upload, None if late else body, mask)
+        lesson = (plan.predicted, result.telemetry, settings.memory_seconds)
+        return CheckedUpdate(upload, None if late else body, mask, lesson)
+
+    def _check_tensors(self, federation: Federation, task: Task, report: ResultBody) -> None:
+        start = self._context.library.start_of(task.federation, task.round)
+        if start is None:
+            raise unknown_task(task.id)
+        client_update = update_of_task(self._context, federation, task, start, report)
+        if self._context.library.settings(federation).is_personal(task.round):
+            check_personal(client_update)
+            return
+        strategy = self._context.library.strategy(federation)
+        strategy.check(client_update)
+        most = self._context.library.settings(federation).limits.most_movement
+        if most is None:
+            return
+        own = self._norms.get((start, client_update.mask.digest), lambda: _norm(client_update))
+        moved = strategy.movement(client_update)
+        if not moved <= most * own:
+            raise WireFormatError(
+                f"the update moves the model by {moved:.3g}, more than {most:g} times its norm, {most * own:.3g}",
+                fix="Train with a lower learning rate, or ask the operator to raise limits.most_movement.",
+            )
+
+
+def own_task(context: Context, device: Device, task_id: str) -> Task:
+    """Return a task of this device. Raise `CoordinatorError` if it does not exist."""
+    task = context.store.tasks.get(task_id)
+    if task is None or task.device != device.id:
+        raise unknown_task(task_id)
+    return task
+
+
+def unknown_task(task_id: str) -> CoordinatorError:
+    """Return the error about a task that does not exist, or is another device's."""
+    return CoordinatorError(
+        ErrorReason.NOT_FOUND, f"this device has no task {task_id!r}", fix="Drop it and ask for the next task."
+    )
+
+
+def _check_task(task: Task, plan: ClientPlan, report: ResultBody) -> None:
+    """Refuse a report of another task."""
+    reported = (report.result.task_id, report.result.device_id, report.result.round, report.mask)
+    expected = (task.id, task.device, task.round, plan.mask)
+    for name, one, other in zip(("task", "device", "round", "mask"), reported, expected, strict=True):
+        if one != other:
+            raise WireFormatError(
+                f"the result is of {name} {str(one)[:80]!r}, but {str(other)!r} was expected",
+                fix="Send the result of this task.",
+            )
+
+
+def _with_arrived(result: LocalResult, arrived: int) -> LocalResult:
+    """Add the upload itself to the bytes sent: the device cannot count it before it is sent."""
+    telemetry = result.telemetry
+    transfer = replace(telemetry.transfer, up_bytes=telemetry.transfer.up_bytes + arrived)
+    return replace(result, telemetry=replace(telemetry, transfer=transfer))
+
+
+def _check_size(body: bytes | Path, most: int) -> None:
+    size = body.stat().st_size if isinstance(body, Path) else len(body)
+    if size > most:
+        raise CoordinatorError(
+            ErrorReason.TOO_LARGE,
+            f"the update has {size} bytes, but {most} are allowed",
+            fix="Send less, or ask the operator for a higher limit.",
+        )
+
+
+def _kept(body: bytes | Path, data: bytes) -> bytes | Path:
+    """Replace the data of a body where it is: in memory, or in its file."""
+    if not isinstance(body, Path):
+        return data
+    body.write_bytes(data)
+    return body
+
+
+def _norm(client_update: ClientUpdate) -> float:
+    """Return the norm of the device's submodel, at least 1: a model may begin with zeros."""
+    return max(1.0, submodel_norm(client_update.mask, client_update.base))
