@@ -142,7 +142,7 @@ def test_elements_escape_all_but_markup() -> None:
 def test_a_run_under_way_is_shown_as_such(rounds: int) -> None:
     words = Page(run_page(tiny_run(rounds=rounds, done=False))).words()
     assert f"This run has not come to its end: {rounds} of 3 rounds are here" in words
-    assert "There are no parts to show" in words
+    assert "There are no submodels to show" in words
     assert ("No round has come to its end yet" in words) == (rounds == 0)
 
 
