@@ -1,5 +1,30 @@
-"""What backs the numbers in the documents. Each file is one command: `python -m benchmarks.<name>`.
+"""The measurements behind the numbers in the documents. Each file is one command: `python -m benchmarks.<name>`.
 
-Machines differ and are shared, so speeds are medians of runs that alternate between the things compared, in one
-process, and what counts is their ratio.
+Machines differ and are shared, so speeds are medians of runs that alternate between the things compared, in one process,
+and what counts is their ratio.
+
+masks.py                 gather and scatter of a submodel, against a plain copy
+startup.py               how long the command line takes to start
+export.py                one export, then personal submodels of it without torch
+parity.py                do all engines compute what PyTorch computes?
+parity_figures.py        the comparison of one model that parity.py runs
+rules.py                 what a local rule adds to the bare training step
+device_round.py          what a device's round costs beside its training steps
+footprint.py             import time and memory of a waiting agent
+profile_error.py         how well a profile predicts unseen masks
+executorch_training.py   a training step on ExecuTorch, against its own training path
+retired_training.py      onnxruntime's retired training build as an engine
+retired_race.py          that build against ours
+environments.py          environments for packages that EdgeFL is compared with
+planning.py              freezing plans: bias, proven bound, seconds
+aggregation.py           averaging updates, against a plain numpy loop
+dead_device.py           what one dead device costs a round
+idle_fleet.py            what an idle device costs a coordinator
+page.py                  the coordinator's page with a large fleet
+hermes_speed.py          how much faster Hermes' final models are
+fleet_memory.py          does a simulation's memory grow with its fleet?
+composition.py           freezing, channels and one-bit updates in one federation
+accuracy.py              every strategy side by side, and the papers' claims
+accuracy_study/          the study that accuracy.py runs
+peers/                   EdgeFL beside Flower and a bare PyTorch loop
 """

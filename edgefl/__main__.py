@@ -1,4 +1,4 @@
-"""`python -m edgefl` is `edgefl`."""
+"""`python -m edgefl` runs the command line."""
 
 import sys
 

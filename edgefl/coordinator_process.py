@@ -1,7 +1,7 @@
-"""A coordinator for a while: `edgefl serve` as an operator starts it, in a folder and on a port of its own.
+"""A temporary coordinator: `edgefl serve` in a subprocess, with its own folder and port.
 
-Load tests and simulations over HTTP start one. It listens on 127.0.0.1 alone, and is stopped as systemd does in the
-end. Its memory and processor time are read from /proc, for its first process and those that it started.
+Load tests and simulations over HTTP use it. It listens on 127.0.0.1 only, and is stopped with SIGTERM as systemd would.
+Its memory and CPU time are read from /proc, for its first process and the processes it started.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ _LAST_WORDS = 300
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorProcess:
-    """A coordinator that answers."""
+    """A running coordinator."""
 
     pid: int
     host: str
@@ -36,15 +36,15 @@ class CoordinatorProcess:
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """Its URL."""
         return f"http://{self.host}:{self.port}"
 
     def processes(self) -> list[int]:
-        """Return the server's processes: the first, and those that it started."""
+        """Return the server's processes: the first, and those it started."""
         return [self.pid, *sorted(children(self.pid))]
 
     def processor_seconds(self) -> float:
-        """Return the processor time of all of them since they began."""
+        """Return the total CPU time of all processes."""
         ticks = 0
         for process in self.processes():
             fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
@@ -52,7 +52,7 @@ class CoordinatorProcess:
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def resident_bytes(self) -> dict[int, int]:
-        """Return the memory of each."""
+        """Return the resident memory of each process."""
         found = {}
         for process in self.processes():
             lines = Path(f"/proc/{process}/status").read_text().splitlines()
@@ -61,7 +61,7 @@ class CoordinatorProcess:
 
 
 def children(pid: int) -> set[int]:
-    """Return the processes that a process has started, whichever of its threads did."""
+    """Return the child processes of a process, started by any of its threads."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     return {int(child) for task in tasks for child in (task / "children").read_text().split()}
 
@@ -70,7 +70,7 @@ def children(pid: int) -> set[int]:
 def running_coordinator(
     federation: Path, state: Path, *, workers: int = 1, database: str | None = None
 ) -> Iterator[CoordinatorProcess]:
-    """Start a coordinator with one federation, and stop it in the end."""
+    """Start a coordinator with one federation, and stop it at the end."""
     command = [sys.executable, "-m", "edgefl", "serve", str(federation), "--state", str(state), "--port", "0"]
     command += ["--json", "--log-level", "warning", "--workers", str(workers)]
     environment = dict(os.environ) | ({} if database is None else {"EDGEFL_DATABASE": database})
@@ -88,13 +88,15 @@ def running_coordinator(
 
 
 def _ready(process: "subprocess.Popen[str]", state: Path, said: IO[str]) -> CoordinatorProcess:
-    assert process.stdout is not None  # it was asked for
+    assert process.stdout is not None  # stdout is piped
     line = process.stdout.readline()
     if not line:
         process.wait(timeout=_ENOUGH_SECONDS)
         said.seek(0)
         words = " ".join(said.read().split())
-        raise EdgeFLError(f"the coordinator did not start: {words[-_LAST_WORDS:]}", fix="Try edgefl serve by itself.")
+        raise EdgeFLError(
+            f"the coordinator did not start: {words[-_LAST_WORDS:]}", fix="Run edgefl serve by itself to see more."
+        )
     ready = json.loads(line)
     url = urlsplit(ready["url"])
     token = (state / "admin-token").read_text(encoding="ascii").strip()

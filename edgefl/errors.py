@@ -1,13 +1,13 @@
-"""Everything that EdgeFL raises on purpose.
+"""The exceptions that EdgeFL raises on purpose.
 
-Every room raises these; the command line turns them into one line on stderr and exit code 1. A bug is never
-one of these: a `TypeError` from our own code stays a `TypeError`.
+The command line turns them into a short message on stderr and exit code 1. A bug is never one of these: a `TypeError`
+from our own code stays a `TypeError`.
 
     EdgeFLError
     ├── SchemaError             a value or its JSON form breaks its schema: unknown field, wrong unit, bad range
-    ├── MaskError               a mask or a model graph that cannot be: an empty group, a cut input, a wrong shape
-    ├── WireFormatError         bytes that are not an EdgeFL body, or not the body that was asked for
-    ├── DataError               a data set is missing or damaged, or cannot be divided as asked
+    ├── MaskError               an invalid mask or model graph: an empty group, a cut input, a wrong shape
+    ├── WireFormatError         bytes that are not an EdgeFL body, or not the expected one
+    ├── DataError               a data set is missing or damaged, or cannot be divided as requested
     ├── ExportError             a model that cannot be exported
     └── MissingDependencyError  an optional package that this action needs is not installed
 """
@@ -26,10 +26,10 @@ __all__ = [
 
 
 class EdgeFLError(Exception):
-    """What happened (with the offending value), and what to do about it.
+    """An explained error: what happened, with the offending value, and how to fix it.
 
-    `fix` is a sentence for the person who sees the message. It is required, because an error that leaves its
-    reader without a next step is half an error.
+    `fix` is a sentence for the person who sees the message. It is required: an error must tell its reader what to do
+    next.
     """
 
     def __init__(self, problem: str, *, fix: str) -> None:
@@ -41,7 +41,7 @@ class EdgeFLError(Exception):
         return f"{self.problem}. {self.fix}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # An exception is copied, and sent between processes, by calling its class with its positional arguments.
+        # Exceptions are copied and sent between processes by calling their class with positional arguments.
         return _restored, (type(self), self.problem, self.fix), self.__dict__
 
 
@@ -56,15 +56,15 @@ class SchemaError(EdgeFLError):
 
 
 class MaskError(EdgeFLError):
-    """A mask or a model graph that cannot be."""
+    """An invalid mask or model graph."""
 
 
 class WireFormatError(EdgeFLError):
-    """Bytes that are not an EdgeFL body, or not the body that was asked for."""
+    """Bytes that are not an EdgeFL body, or not the expected one."""
 
 
 class DataError(EdgeFLError):
-    """A data set is missing or damaged, or cannot be divided as asked."""
+    """A data set is missing or damaged, or cannot be divided as requested."""
 
 
 class ExportError(EdgeFLError):

@@ -1,4 +1,4 @@
-"""Networks of the papers, described by hand: what the examples, benchmarks and tests use when torch is not there."""
+"""Networks of the papers, described by hand, for examples, benchmarks and tests without torch."""
 
 from edgefl.model_graph import GraphBuilder, ModelGraph, Signal
 

@@ -1,4 +1,4 @@
-"""A model that is not in the zoo: what a user's own may look like, and what tests and benchmarks compare.
+"""A model that is not in the zoo: an example of a user's own model, also used by tests and benchmarks.
 
 edgefl export --model examples.outside_model:Outsider --input 3,16,16 --out exported/outsider
 """

@@ -1,6 +1,6 @@
-"""One model, five unequal devices: what each of them gets, what it costs, and how their updates become one again.
+"""One model, five unequal devices: their submodels, what they cost, and how their updates are aggregated.
 
-Run it with `make demo`. Nothing is trained here: every number is counted or measured from real masks and real bytes.
+Run it with `make demo`. Nothing is trained: every number is counted or measured on real masks and bytes.
 """
 
 import math

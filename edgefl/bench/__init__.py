@@ -1,16 +1,21 @@
-"""Measurements of this machine: `edgefl bench`, and what the scripts in `benchmarks` time with.
+"""Benchmarks of this machine: `edgefl bench`, and the timing functions of the scripts in `benchmarks`.
 
-race.py, serving.py   engines in processes of their own, in turns: who asks, and who is asked
-racer.py, job.py      what runs in such a process: a model that predicts, or a training step
-timing.py             the same for functions of this process
-spread.py             percentiles, ratios and how much they mean
-report.py             what a measurement found, for people and programs
-subject.py, parts.py  which model; its dense, sparse and 8-bit files
-infer.py, train.py    models and engines against each other
-wire.py               bits a parameter of every codec and uplink
-plan.py               planners: seconds, bias, bound
-load/                 a coordinator under many devices
+No device and no coordinator imports this package. torch is used only through `export`; whatever cannot run without it
+is listed with the reason.
 
-Nothing here is imported by a device or a coordinator at work. torch is only ever used through `export`, and what cannot
-run without it is named, with the reason.
+timing.py            interleaved timings, percentiles, and ratios with quartiles
+report.py            the result of a benchmark
+benchmark_model.py   the model to measure
+unlimited_device.py  a fictional device that can train any submodel
+engine_job.py        the description of an engine process's work
+process_loop.py      the request loop inside an engine process
+engine_worker.py     the main function of an engine process
+engine_processes.py  starting engine processes and running them in turns
+measurements.py      time, memory, energy and accuracy of engine processes
+inference_files.py   dense, sparse and 8-bit files of a model
+infer.py             `edgefl bench infer`
+train.py             `edgefl bench train`
+wire.py              `edgefl bench wire`
+plan.py              `edgefl bench plan`
+load/                `edgefl bench coordinator`
 """

@@ -1,7 +1,7 @@
-"""Which model is measured: one of the zoo, the user's own, or an exported bundle; and what can be made of it here.
+"""The model to measure: a zoo model, the user's own, or an exported bundle.
 
-With torch a model of the zoo is exported on the spot. Without it a bundle does, or one of the models that every device
-carries for its profile. What then cannot be made is not an error: `no_source` says why, and the report repeats it.
+With torch, a zoo model is exported first. Without torch, a bundle is needed, or one of the models that every device has
+for its profile. What cannot be made then is not an error: `no_source` has the reason, which the report repeats.
 """
 
 import importlib.util
@@ -31,15 +31,15 @@ class BenchmarkModel:
 
     bundle: Bundle
     weights: Weights
-    """Of the whole model."""
+    """Weights of the whole model."""
     source: "ModelSource | None" = None
-    """The torch model, where there is one."""
+    """The torch model, if available."""
     target: str | None = None
-    """By which name PyTorch's racer finds it again."""
+    """Name by which PyTorch's process opens it again."""
     no_source: str = ""
-    """Why there is no torch model."""
+    """Reason why there is no torch model."""
     personal: Path | None = None
-    """The folder of a personal part that was exported with the bundle."""
+    """Folder of a personal submodel that was exported with the bundle."""
 
     @property
     def name(self) -> str:
@@ -53,7 +53,7 @@ def is_installed(package: str) -> bool:
 
 
 def missing_dependency(packages: Sequence[str], action: str, extra: str) -> MissingDependencyError | None:
-    """Return why something cannot be done here, or None if all its packages are installed."""
+    """Return the error for the first missing package, or None if all are installed."""
     missing = [package for package in packages if not is_installed(package)]
     return MissingDependencyError(missing[0], action=action, extra=extra) if missing else None
 
@@ -66,9 +66,11 @@ def open_benchmark_model(
     sample: str | None = None,
     weights: str | None = None,
 ) -> BenchmarkModel:
-    """Open what a command names: a bundle, or a model of the zoo or package.module:factory."""
+    """Open a bundle, a zoo model or package.module:factory."""
     if (model is None) == (bundle is None):
-        raise EdgeFLError("which model to measure is not said", fix="Give either the name of a model or --bundle DIR.")
+        raise EdgeFLError(
+            "no model, or more than one, was given", fix="Give either the name of a model or --bundle DIR."
+        )
     if bundle is not None:
         return _of_bundle(Path(bundle))
     without = missing_dependency(("torch", "onnx"), f"Exporting {model}", "export")
@@ -78,7 +80,7 @@ def open_benchmark_model(
         return _built_in(str(model), str(without))
     raise EdgeFLError(
         without.problem,
-        fix=f"{without.fix}, give --bundle with a model that was exported elsewhere, or name {', '.join(MODELS)}.",
+        fix=f"{without.fix}, pass a model exported elsewhere with --bundle, or use one of {', '.join(MODELS)}.",
     )
 
 
@@ -103,7 +105,7 @@ def _of_bundle(path: Path) -> BenchmarkModel:
 
 
 def _source_of(bundle: Bundle) -> "tuple[ModelSource | None, str]":
-    """Build the torch model of a bundle anew, if it is one of the zoo; a bundle holds graphs, not code."""
+    """Build the torch model of a bundle again if it is a zoo model; a bundle contains graphs, not code."""
     without = missing_dependency(("torch", "onnx"), "Building the torch model", "export")
     if without is not None:
         return None, str(without)
@@ -113,7 +115,7 @@ def _source_of(bundle: Bundle) -> "tuple[ModelSource | None, str]":
     manifest = bundle.manifest
     name = manifest.model
     if name not in ZOO or ZOO[name].input_shape != manifest.input_shape:
-        return None, f"a bundle holds no torch model, and {name!r} of this shape is none of the zoo"
+        return None, f"a bundle contains no torch model, and {name!r} with this input shape is not in the zoo"
     return open_source(name, classes=manifest.outputs), ""
 
 

@@ -1,4 +1,4 @@
-"""What a racer shall load: one file of JSON, which a benchmark writes and the racer's process reads."""
+"""The job of an engine process: a JSON file that a benchmark writes and the process reads."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -8,12 +8,12 @@ __all__ = ["PYTORCH", "ENGINE_WORKER", "EngineJob", "command_of"]
 
 ENGINE_WORKER = "edgefl.bench.engine_worker"
 PYTORCH = "pytorch"
-"""PyTorch itself, beside the engines of `device_runtime.engines`."""
+"""PyTorch itself, in addition to the engines of `device_runtime.engines`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineJob:
-    """One model on one engine. Files are paths; None where the job needs none."""
+    """One model on one engine. Files are paths; None if the job does not need them."""
 
     task: str
     """"infer" or "train"."""
@@ -23,18 +23,18 @@ class EngineJob:
     model: str | None = None
     """The inference model, training graph or program."""
     weights: str | None = None
-    """A body of kind `weights`, where the model has none inside."""
+    """A body of kind `weights`, if the model does not contain them."""
     mask: str | None = None
-    """To train: a body of kind `mask`."""
+    """For training: a body of kind `mask`."""
     graph: str | None = None
-    """To train: the model graph that the mask is of."""
+    """For training: the model graph of the mask."""
     shape: tuple[int, ...] | None = None
-    """Of one sample; None where the model says it."""
+    """Shape of one sample; None if the model defines it."""
     dtype: str = "float32"
     outputs: int = 1
     loss: str = "cross_entropy"
     source: str | None = None
-    """PyTorch: a model of the zoo, or package.module:factory, which then needs a shape."""
+    """PyTorch: a zoo model, or package.module:factory, which then needs a shape."""
     classes: int | None = None
 
     @classmethod
@@ -46,6 +46,6 @@ class EngineJob:
 
 
 def command_of(job: EngineJob, path: Path) -> list[str]:
-    """Write a job to a file, and return the command of its racer."""
+    """Write a job to a file, and return the command of its process."""
     path.write_text(json.dumps(asdict(job)), encoding="utf-8")
     return [ENGINE_WORKER, str(path)]

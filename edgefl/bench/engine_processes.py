@@ -1,8 +1,8 @@
-"""Races between engines: each in a process of its own, one run at a time, in turns.
+"""Engine processes that run in turns: one process per engine, one run at a time.
 
 Engines slow each other down in one process, and a noisy moment of the machine must hit all of them alike. Every second
-turn goes the other way round, so that nobody always runs in the wake of the same neighbour. What cannot start, because
-a package is missing or a file is bad, is named with its reason; the others race.
+turn is in reverse order, so that no engine always runs after the same neighbour. Whatever cannot start, because a
+package is missing or a file is invalid, is listed with its reason; the others run.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ _ENOUGH_SECONDS = 30
 
 
 class EngineProcess:
-    """An engine in its own process, which makes one run when asked."""
+    """An engine in its own process, which does one run on request."""
 
     def __init__(self, command: Sequence[str], python: str = sys.executable) -> None:
         self._said = tempfile.TemporaryFile(mode="w+", encoding="utf-8", errors="replace")  # noqa: SIM115 until stop
@@ -43,7 +43,7 @@ class EngineProcess:
             stdout=subprocess.PIPE,
             stderr=self._said,
             text=True,
-            # Threads that spin while others have their turn would steal the cores from them.
+            # Threads that spin-wait would take the cores from the process whose turn it is.
             env=os.environ | {"OMP_WAIT_POLICY": "PASSIVE"},
         )
         try:
@@ -53,17 +53,17 @@ class EngineProcess:
             raise
 
     def ask(self, what: str, **more: Any) -> dict[str, Any]:
-        """Send a request (see `edgefl.bench.process_loop`) and return the answer."""
+        """Send a request (see `edgefl.bench.process_loop`) and return the reply."""
         try:
             pipe = self._pipe(self._process.stdin)
             pipe.write(json.dumps({"do": what, **more}) + "\n")
             pipe.flush()
         except BrokenPipeError:
-            pass  # it died; why is said where its answer is read
+            pass  # it died; the reason is raised where its reply is read
         return self._heard()
 
     def run(self) -> float:
-        """Make one run and return its seconds."""
+        """Do one run and return its seconds."""
         return float(self.ask("run")["seconds"])
 
     def stop(self) -> None:
@@ -90,13 +90,13 @@ class EngineProcess:
 
     @staticmethod
     def _pipe(pipe: IO[str] | None) -> IO[str]:
-        assert pipe is not None  # it was asked for
+        assert pipe is not None  # it is piped
         return pipe
 
 
 @dataclass(frozen=True, slots=True)
 class StartedProcesses:
-    """Who is at the start, and who could not come."""
+    """The processes that started, and the reasons of those that did not."""
 
     processes: Mapping[str, EngineProcess]
     missing: Mapping[str, str]
@@ -105,7 +105,7 @@ class StartedProcesses:
 
 @contextlib.contextmanager
 def started_processes(commands: Mapping[str, Sequence[str]]) -> Iterator[StartedProcesses]:
-    """Start a process for each command (a module and its arguments), and stop them all in the end."""
+    """Start a process for each command (a module and its arguments), and stop them all at the end."""
     processes: dict[str, EngineProcess] = {}
     missing: dict[str, str] = {}
     try:
@@ -121,7 +121,7 @@ def started_processes(commands: Mapping[str, Sequence[str]]) -> Iterator[Started
 
 
 def run_interleaved(processes: Mapping[str, EngineProcess], turns: int, warm_up: int = 3) -> dict[str, Times]:
-    """Let the racers run in turns."""
+    """Run the processes in turns."""
     names = list(processes)
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for turn in range(warm_up + turns):
@@ -140,7 +140,7 @@ def _run(name: str, process: EngineProcess) -> float:
 
 
 def run_interleaved_and_stop(processes: Mapping[str, EngineProcess], turns: int, warm_up: int = 3) -> dict[str, Times]:
-    """Let the racers run in turns, and stop them."""
+    """Run the processes in turns, and stop them."""
     try:
         return run_interleaved(processes, turns, warm_up)
     finally:
@@ -151,7 +151,7 @@ def run_interleaved_and_stop(processes: Mapping[str, EngineProcess], turns: int,
 def energy_per_run(
     processes: Mapping[str, EngineProcess], seconds: float, bursts: int = 3
 ) -> dict[str, dict[str, Any]]:
-    """Return the energy of a run of each: bursts of runs in turns, and of those the one in the middle."""
+    """Return the energy per run of each process: the median of several bursts of runs in turns."""
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in processes}
     for _ in range(bursts):
         for name, process in processes.items():

@@ -1,7 +1,7 @@
 """The process of one engine: `python -m edgefl.bench.engine_worker JOB.json`, which `engine_processes` starts.
 
-Engines are those of the device (`device_runtime.engines`), as they run there; PyTorch comes from
-`export.benchmark_steps`. What an engine's own import takes is not counted as the model's memory.
+Engines are those of the device (`device_runtime.engines`); PyTorch comes from `export.benchmark_steps`. Memory taken by
+importing an engine is not counted as the model's.
 """
 
 import sys
@@ -28,7 +28,7 @@ _AT_ONCE = 16
 
 
 def main() -> None:
-    """Load what the job says, and serve it."""
+    """Load the job's model, and serve requests."""
     job = EngineJob.read(Path(sys.argv[1]))
     if job.engine == PYTORCH:
         serve_requests(partial(_torch_step, job), _import_torch)
@@ -47,16 +47,16 @@ def _prediction(job: EngineJob, engine: Engine) -> Workload:
     free = [size for size in shape if size is None]
     if free:
         raise EdgeFLError(
-            f"the model leaves the shape of a sample open: {shape}", fix="Give it, for example --input 3,32,32."
+            f"the model does not define the shape of a sample: {shape}", fix="Give it, for example --input 3,32,32."
         )
     dtype = predict.sample_dtype if job.shape is None else job.dtype
     x = Sample(tuple(size for size in shape if size is not None), dtype, 1).batch(job.batch).x
-    predict(weights, x)  # what is wrong with it is said before the race
+    predict(weights, x)  # errors are reported before measuring
     return Workload(lambda: predict(weights, x), {"engine": engine.name}, partial(_evaluated, predict, weights))
 
 
 def _evaluated(predict: Callable[..., Any], weights: Weights, file: str) -> Mapping[str, Any]:
-    """Return how many of the samples in a file are answered right."""
+    """Return the accuracy on the samples in a file."""
     with np.load(file) as data:
         x, y = data["x"], data["y"]
     parts = range(0, len(x), _AT_ONCE)
@@ -72,7 +72,7 @@ def _step(job: EngineJob, engine: Engine) -> Workload:
     step, batch = engine.train_step(_content(job.model), mask, labels=sample.labels), sample.batch(job.batch)
     if step.batch_size not in (None, job.batch):
         raise EdgeFLError(
-            f"the program was compiled for batches of {step.batch_size}", fix=f"Give --batch {step.batch_size}."
+            f"the program was compiled for batch size {step.batch_size}", fix=f"Give --batch {step.batch_size}."
         )
     loss = step(weights, batch).loss
     return Workload(lambda: step(weights, batch), {"engine": engine.name, "loss": float(loss)})
@@ -106,7 +106,7 @@ def _weights(path: str | None) -> Weights:
 
 def _content(path: str | None) -> bytes:
     if path is None:
-        raise EdgeFLError("the job names no file", fix="This is a bug in EdgeFL: report it.")
+        raise EdgeFLError("the job names no file", fix="This is a bug in EdgeFL: please report it.")
     try:
         return Path(path).read_bytes()
     except OSError as error:

@@ -1,7 +1,7 @@
-"""`edgefl bench infer`: dense against sparse against 8-bit models, on every engine that is here.
+"""`edgefl bench infer`: compare dense, sparse and 8-bit models on every installed engine.
 
-Every model is in a process of its own and predicts one sample a turn, as a device would. Its speed-up is over the dense
-model of the same engine, or over the first file where files were given.
+Each model runs in its own process and predicts one sample per turn, as a device would. Its speed-up is relative to the
+dense model on the same engine, or to the first file if files were given.
 """
 
 import tempfile
@@ -28,22 +28,22 @@ __all__ = ["InferRequest", "infer_files", "infer_model"]
 
 CALIBRATION_SAMPLES = 64
 TEST_SAMPLES = 500
-NOISE_NOTE = "8-bit ranges were taken from noise: their speed and size count, their answers do not"
-FRESH_NOTE = "the dense model answers hardly better than chance, so accuracy says nothing here"
-CUT_NOTE = "sparse models were cut, not trained again: what accuracy they lose, training gives back"
+NOISE_NOTE = "8-bit models were calibrated on noise: their speed and size are valid, their answers are not"
+FRESH_NOTE = "the dense model is hardly better than chance, so the accuracies mean nothing"
+CUT_NOTE = "sparse models were cut but not retrained: training would recover lost accuracy"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InferRequest:
-    """What to measure, and how long."""
+    """What to measure, and for how long."""
 
     pace: MeasuringTime
     engines: tuple[str, ...] = tuple(ENGINES)
     forms: tuple[str, ...] = FORMS
     keep: float | None = None
-    """The largest share of the parameters that the sparse model has."""
+    """Largest fraction of the parameters in the sparse model."""
     multiple: int = 16
-    """Widths are multiples of this where a layer is wide enough: kernels like them."""
+    """Widths are multiples of this if a layer is wide enough, which suits the kernels."""
     data: "Dataset | None" = None
     progress: Callable[[str], None] = lambda step: None
 
@@ -51,11 +51,11 @@ class InferRequest:
         for what, words, known in (("engine", self.engines, ENGINES), ("form", self.forms, FORMS)):
             unknown = [word for word in words if word not in known]
             if unknown or not words:
-                raise EdgeFLError(f"there is no {what} {', '.join(unknown)!r}", fix=f"Known are {', '.join(known)}.")
+                raise EdgeFLError(f"unknown {what} {', '.join(unknown)!r}", fix=f"Known: {', '.join(known)}.")
 
 
 def infer_model(bench_model: BenchmarkModel, request: InferRequest) -> BenchReport:
-    """Race the forms of a model."""
+    """Compare the forms of a model."""
     load, manifest = load_now(), bench_model.bundle.manifest
     mask, exported = sparse_mask(bench_model, request.keep, request.multiple)
     samples = _calibration(bench_model, request.data)
@@ -72,7 +72,7 @@ def infer_model(bench_model: BenchmarkModel, request: InferRequest) -> BenchRepo
             progress=request.progress,
         )
         shape, dtype = tuple(manifest.input_shape), manifest.input_dtype.value
-        found, missing = _raced(parts.made, request, folder, shape, dtype)
+        found, missing = _measured(parts.made, request, folder, shape, dtype)
         rows = _rows(parts.made, found, lambda part: f"dense, {ENGINES[part.engine]}")
     notes = [*parts.notes, *_data_notes(request, rows, manifest.outputs)]
     setting = {"model": bench_model.name, "kept": mask.cost.parameters / mask.graph.parameters, "batch": 1}
@@ -80,11 +80,11 @@ def infer_model(bench_model: BenchmarkModel, request: InferRequest) -> BenchRepo
 
 
 def infer_files(files: Sequence[Path], request: InferRequest, shape: tuple[int, ...] | None = None) -> BenchReport:
-    """Race finished models (.onnx, .pte), whatever they are."""
+    """Compare finished models (.onnx, .pte)."""
     load = load_now()
     parts = [_file_part(file, files) for file in files]
     with tempfile.TemporaryDirectory() as name:
-        found, missing = _raced(parts, request, Path(name), shape, "float32")
+        found, missing = _measured(parts, request, Path(name), shape, "float32")
     rows = _rows(parts, found, lambda part: parts[0].name)
     setting = {"files": [str(file) for file in files], "batch": 1}
     notes = [] if request.data is not None else ["accuracy: no data given"]
@@ -95,9 +95,9 @@ def _file_part(file: Path, files: Sequence[Path]) -> InferenceFile:
     engines = {ending: engine for engine, ending in ENDINGS.items()}
     engine = engines.get(file.suffix.lstrip("."))
     if engine is None:
-        raise EdgeFLError(f"{file} is no model that can be measured", fix="Give files that end in .onnx or .pte.")
+        raise EdgeFLError(f"{file} is not a supported model file", fix="Give files that end in .onnx or .pte.")
     if not file.is_file():
-        raise EdgeFLError(f"{file} does not exist", fix="Give the path of a model.")
+        raise EdgeFLError(f"{file} does not exist", fix="Give the path of a model file.")
     alone = sum(other.name == file.name for other in files) == 1
     return InferenceFile(file.name if alone else str(file), engine, "file", file)
 
@@ -111,7 +111,7 @@ def _calibration(bench_model: BenchmarkModel, data: "Dataset | None") -> Array:
     return data.evenly(CALIBRATION_SAMPLES)[0]
 
 
-def _raced(
+def _measured(
     parts: Sequence[InferenceFile], request: InferRequest, folder: Path, shape: tuple[int, ...] | None, dtype: str
 ) -> tuple[dict[str, EngineMeasurement], dict[str, str]]:
     commands = {}

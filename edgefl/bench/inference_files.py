@@ -1,8 +1,8 @@
-"""The files of an inference race: a model whole, with a part of its channels, and each on 8-bit integers.
+"""Model files for the inference benchmark: dense and sparse, each in float32 and int8.
 
-ONNX models are made without torch, as on a coordinator: weights baked in, or as inputs where the package onnx is
-missing. ExecuTorch programs are compiled from the torch model, or taken from what `edgefl export` left in a bundle's
-folder `personal`. Whatever cannot be made is named, with the reason.
+ONNX models are made without torch, as on a coordinator: with weights baked in, or as inputs if the package onnx is
+missing. ExecuTorch programs are compiled from the torch model, or taken from the folder `personal` that `edgefl export`
+wrote. Whatever cannot be made is listed with the reason.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,26 +25,26 @@ ENDINGS = {"onnx": "onnx", "executorch": "pte"}
 
 @dataclass(frozen=True, slots=True)
 class InferenceFile:
-    """One file to race."""
+    """One model file to measure."""
 
     name: str
     engine: str
     form: str
     model: Path
     weights: Path | None = None
-    """Where they are inputs of the model."""
+    """File of the weights, if they are inputs of the model."""
     kept: float | None = None
-    """The share of the parameters that it has."""
+    """Kept fraction of the parameters."""
 
     @property
     def file_bytes(self) -> int:
-        """What has to be stored: the model, and the weights where they are apart."""
+        """Size of the model, and of the weights if they are in a separate file."""
         return self.model.stat().st_size + (0 if self.weights is None else self.weights.stat().st_size)
 
 
 @dataclass(slots=True)
 class InferenceFiles:
-    """All of them, as they are made."""
+    """The files made so far, and what is missing."""
 
     made: list[InferenceFile] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
@@ -52,38 +52,43 @@ class InferenceFiles:
 
 
 def sparse_mask(bench_model: BenchmarkModel, keep: float | None, multiple: int) -> tuple[Mask, Path | None]:
-    """Return the part to measure, and the folder of its files where it was exported before.
+    """Return the mask of the submodel to measure, and the folder of its files if it was exported before.
 
-    `keep` is the largest share of the parameters; None takes the personal part of the bundle, or else 0.3.
+    `keep` is the largest fraction of the parameters; None means the personal submodel of the bundle, or else 0.3.
     """
     personal = bench_model.personal
     if keep is None and personal is not None and (personal / "mask.safetensors").is_file():
         return decode_mask((personal / "mask.safetensors").read_bytes(), bench_model.bundle.graph), personal
     share = 0.3 if keep is None else keep
     if not 0 < share <= 1:
-        raise EdgeFLError(f"--keep is {share:g}", fix="Give a share of the parameters above 0 and at most 1.")
+        raise EdgeFLError(f"--keep is {share:g}", fix="Give a fraction above 0 and at most 1.")
     graph = bench_model.bundle.graph
     return widest(graph, lambda cost: cost.parameters <= share * graph.parameters, multiple=multiple), None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Maker:
-    """Makes the files of one subject."""
+    """Makes the files of one model."""
 
     bench_model: BenchmarkModel
     samples: Array
-    """To take the ranges of 8-bit activations from."""
+    """For the calibration of 8-bit activations."""
     folder: Path
 
     def onnx(self, mask: Mask, int8: bool) -> tuple[bytes, bytes | None]:
-        """Return a model, and its weights where they are inputs."""
+        """Return a model, and its weights if they are inputs."""
         bundle = self.bench_model.bundle
         if INFER not in bundle.files:
-            raise EdgeFLError("the built-in graphs only train", fix="Export the model elsewhere, and give --bundle.")
+            raise EdgeFLError(
+                "the built-in graphs are for training only",
+                fix="Export the model elsewhere, and pass it with --bundle.",
+            )
         part = gather(mask, self.bench_model.weights)
         if not is_installed("onnx"):
             if int8:
-                raise EdgeFLError("8-bit models are made with the package onnx", fix="Install it, or export --int8.")
+                raise EdgeFLError(
+                    "8-bit models need the package onnx", fix="Install it, or export the model with --int8."
+                )
             return bundle.files[INFER], encode_weights(part, {"model": bundle.graph.digest})
         import onnx
 
@@ -100,7 +105,9 @@ class _Maker:
             raise without
         source = self.bench_model.source
         if source is None:
-            raise EdgeFLError(self.bench_model.no_source, fix="Export the program with it: --format executorch.")
+            raise EdgeFLError(
+                self.bench_model.no_source, fix="Export the program with the bundle: --format executorch."
+            )
         from export.benchmark_steps import compiled_prediction
 
         return compiled_prediction(source, mask, self.bench_model.weights, self.samples if int8 else None), None
@@ -117,7 +124,7 @@ def make_inference_files(
     folder: Path,
     progress: Callable[[str], None],
 ) -> InferenceFiles:
-    """Write the files of every form for every engine; `exported` has those of the mask that were made before."""
+    """Write the files of every form for every engine; `exported` has files of the mask that were made before."""
     maker, parts = _Maker(bench_model, samples, folder), InferenceFiles()
     masks = {"dense": full_mask(bench_model.bundle.graph), "sparse": mask}
     for engine in engines:
@@ -139,7 +146,7 @@ def make_inference_files(
 
 
 def _found(name: str, engine: str, form: str, exported: Path | None) -> InferenceFile | None:
-    """Return the file of the personal part, if it was exported in this form."""
+    """Return the file of the personal submodel, if it was exported in this form."""
     if exported is None:
         return None
     file = exported / f"infer{'.int8' if form.endswith('int8') else ''}.{ENDINGS[engine]}"

@@ -1,7 +1,7 @@
-"""Everything that is measured of the racers of one benchmark: time, memory, energy and, where asked, their answers.
+"""Measurements of engine processes: time, memory, energy and, if requested, accuracy.
 
-Order matters. Memory is read after the warm-up, so that the thread that samples it on some systems is gone before the
-first turn counts; energy comes after the turns, since it needs runs by the dozen.
+The order matters. Memory is read after the warm-up, so that the thread that samples it on some systems is gone before
+the first measured turn; energy is measured after the turns, since it needs dozens of runs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ from edgefl.errors import EdgeFLError
 __all__ = ["BASELINE", "EngineMeasurement", "MeasuringTime", "measure_processes", "noise_notes", "source_notes"]
 
 BASELINE = "baseline"
-"""The verdict on a ratio of something to itself."""
+"""Verdict for the ratio of a measurement to itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class MeasuringTime:
     warm_up: int = 3
     threads: int = 1
     energy_seconds: float = 0.5
-    """Of each burst of runs; 0 leaves energy out."""
+    """Length of each energy measurement; 0 skips energy."""
 
     def __post_init__(self) -> None:
         for name, least in (("turns", 2), ("warm_up", 1), ("threads", 1), ("energy_seconds", 0)):
@@ -36,13 +36,13 @@ class MeasuringTime:
                 raise EdgeFLError(f"--{word} is {getattr(self, name):g}", fix=f"Give at least {least}.")
 
     def setting(self) -> dict[str, Any]:
-        """Return it for a report."""
+        """Return the fields for a report."""
         return {"turns": self.turns, "warm_up": self.warm_up, "threads": self.threads}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EngineMeasurement:
-    """What was measured of one racer."""
+    """The measurement of one engine process."""
 
     times: Times
     facts: Mapping[str, Any]
@@ -51,7 +51,7 @@ class EngineMeasurement:
     accuracy: Mapping[str, Any] | None = None
 
     def figures(self) -> dict[str, Any]:
-        """Return it for a report."""
+        """Return the fields for a report."""
         return {
             "runs_on": self.facts.get("engine"),
             "load_seconds": self.facts["load_seconds"],
@@ -62,7 +62,7 @@ class EngineMeasurement:
         }
 
     def ratio_to(self, other: "EngineMeasurement", against: str, *, inverse: bool = False) -> dict[str, Any]:
-        """Return its time over another's; the other's over its own, which is a speed-up, if inverse."""
+        """Return the ratio of its time to another's, or the inverse, which is a speed-up."""
         over, under = (other, self) if inverse else (self, other)
         figures = ratio_of(over.times, under.times).figures(against)
         return figures | ({"verdict": BASELINE} if other is self else {})
@@ -75,14 +75,14 @@ def measure_processes(
     samples: Path | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> tuple[dict[str, EngineMeasurement], dict[str, str]]:
-    """Race these commands; return what was measured, and who could not start and why."""
+    """Run these commands in turns. Return the measurements, and the reasons of those that could not start."""
     progress("starting")
     with started_processes(commands) as field:
         processes = field.processes
         progress("warming up")
         run_interleaved(processes, 0, pace.warm_up)
         memory = {name: process.ask("memory") for name, process in processes.items()}
-        progress(f"racing, {pace.turns} turns")
+        progress(f"measuring, {pace.turns} turns")
         times = run_interleaved(processes, pace.turns, 0)
         progress("energy")
         joules = energy_per_run(processes, pace.energy_seconds) if pace.energy_seconds else {}
@@ -102,7 +102,7 @@ def _evaluated(process: EngineProcess, samples: Path) -> dict[str, Any]:
 
 
 def source_notes(found: Mapping[str, EngineMeasurement]) -> list[str]:
-    """Return where memory and energy come from, each with its label."""
+    """Return the sources of memory and energy, with provenance and scope."""
     notes = []
     for what, values in (
         ("memory", [one.memory for one in found.values()]),

@@ -6,9 +6,9 @@ benchmarks import this file into their own environments, so it imports only the 
 which needs nothing else.
 
     {"do": "run"}                      -> {"seconds": ...}
-    {"do": "memory"}                   -> the memory from before loading until now; asked once
-    {"do": "energy", "seconds": 0.5}   -> runs for so long, and the energy of one
-    {"do": "evaluate", "file": ...}       -> what the model answers, right or wrong
+    {"do": "memory"}                   -> the memory growth since before loading; allowed once
+    {"do": "energy", "seconds": 0.5}   -> the energy per run, over this many seconds of runs
+    {"do": "evaluate", "file": ...}    -> the accuracy on the samples in a file
 """
 
 import json
@@ -28,19 +28,19 @@ __all__ = ["Workload", "serve_requests"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Workload:
-    """What was loaded."""
+    """A loaded model or step, ready to run."""
 
     run: Callable[[], object]
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What is known of it once it is loaded."""
+    """Facts known after loading."""
     evaluate: Callable[[str], Mapping[str, Any]] | None = None
-    """From a file of samples to how many it answers right."""
+    """Returns the accuracy on a file of samples."""
 
 
 def serve_requests(
     load: Callable[[], Workload | Callable[[], object]], prepare: Callable[[], object] = lambda: None
 ) -> None:
-    """Be a racer, until standard input ends. What `prepare` takes, such as imports, is not counted as memory."""
+    """Serve requests until standard input ends. Memory taken by `prepare`, such as imports, is not counted."""
     answers = _own_output()
     try:
         prepare()
@@ -64,7 +64,7 @@ def serve_requests(
 
 
 def _own_output() -> IO[str]:
-    """Return what was standard output, and let everything else that writes there write to standard error."""
+    """Return the original standard output, and redirect everything else written there to standard error."""
     sys.stdout.flush()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -89,11 +89,11 @@ def _answer(request: Mapping[str, Any], workload: Workload, watch: MemoryWatch) 
             return _energy(workload.run, float(request["seconds"]))
         case "evaluate" if workload.evaluate is not None:
             return workload.evaluate(request["file"])
-    raise EdgeFLError(f"a racer cannot do {request['do']!r}", fix="Ask it to run.")
+    raise EdgeFLError(f"an engine process cannot do {request['do']!r}", fix="Request a run.")
 
 
 def _energy(run: Callable[[], object], seconds: float) -> dict[str, Any]:
-    """Run for so long, twice at least, and divide the energy by the runs: no instrument sees a millisecond."""
+    """Run for this long, at least twice, and divide the energy by the runs: no instrument resolves milliseconds."""
     meter, runs, end = EnergyMeter(choose_energy_source()), 0, time.perf_counter() + seconds
     while runs < 2 or time.perf_counter() < end:
         run()

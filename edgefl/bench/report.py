@@ -1,4 +1,4 @@
-"""What a measurement found: rows of figures, what was missing and why, and what to keep in mind about them."""
+"""Result of a benchmark: rows of figures, what is missing and why, and notes."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -10,15 +10,15 @@ from device_runtime.telemetry import device_name, machine, usable_cores
 __all__ = ["BenchReport", "busy_note", "load_now", "machine_facts"]
 
 _BUSY = 0.25
-"""Of the cores, taken by others, and a measurement should say so."""
+"""Fraction of the cores in use by other processes above which a report says so."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BenchReport:
-    """One measurement."""
+    """The result of one benchmark."""
 
     bench: str
-    """Which: the word after `edgefl bench`."""
+    """The benchmark: the word after `edgefl bench`."""
     setting: Mapping[str, Any]
     """What was measured, and how."""
     rows: Sequence[Mapping[str, Any]]
@@ -27,7 +27,7 @@ class BenchReport:
     notes: Sequence[str] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return all of it for a program."""
+        """Return the JSON form."""
         return {
             "bench": self.bench,
             "machine": machine_facts(),
@@ -39,19 +39,19 @@ class BenchReport:
 
 
 def machine_facts() -> dict[str, Any]:
-    """Return which machine this is."""
+    """Return a description of this machine."""
     about = machine()
     return {"name": device_name(), "architecture": about.architecture, "system": about.system, "cores": usable_cores()}
 
 
 def busy_note(load_before: float) -> list[str]:
-    """Return a warning if others were at work: the load average from before the measurement is theirs."""
+    """Return a warning if the machine was busy before the measurement."""
     cores = usable_cores()
     if load_before <= _BUSY * cores:
         return []
-    return [f"others were at work here: the load average was {load_before:.1f} on {cores} cores before it began"]
+    return [f"the machine was busy: the load average was {load_before:.1f} on {cores} cores before the measurement"]
 
 
 def load_now() -> float:
-    """Return the load average of the last minute; 0 where the system does not tell."""
+    """Return the load average of the last minute, or 0 if the system does not provide it."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0

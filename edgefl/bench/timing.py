@@ -17,33 +17,33 @@ __all__ = ["CLEAR", "Ratio", "Times", "medians", "ratio_of", "timed"]
 
 CLEAR = "clear"
 FEWEST_FOR_P99 = 100
-"""With less, the 99th percentile is a guess between the two slowest turns."""
+"""With fewer turns, the 99th percentile is a guess between the two slowest."""
 WIDE = 0.5
-"""A ratio whose quartiles lie further apart than this share of it means little."""
+"""A ratio whose interquartile range exceeds this fraction of it means little."""
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Seconds of the same work, turn by turn, warm-up left out."""
+    """Seconds of the same work, turn by turn, without the warm-up."""
 
     seconds: tuple[float, ...]
 
     @property
     def median(self) -> float:
-        """Half of the turns were faster."""
+        """The median."""
         return self.at(0.5)
 
     @property
     def fastest(self) -> float:
-        """The fastest turn: what the work takes when nothing disturbs it."""
+        """The fastest turn: the time of undisturbed work."""
         return min(self.seconds)
 
     def at(self, share: float) -> float:
-        """Return the seconds that this share of the turns stayed within, between turns by a straight line."""
+        """Return this quantile of the seconds, interpolated linearly."""
         return float(np.quantile(self.seconds, share))
 
     def figures(self) -> dict[str, float | int | None]:
-        """Return the percentiles by name; p99 is None where there were too few turns for it."""
+        """Return the percentiles by name; p99 is None if there were too few turns."""
         return {
             "turns": len(self.seconds),
             "min": self.fastest,
@@ -56,7 +56,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """How many times the seconds of one another took, by medians; and the quartiles of that, turn by turn."""
+    """Ratio of the medians of two timings, and the quartiles of the per-turn ratios."""
 
     value: float
     low: float
@@ -83,7 +83,7 @@ class Ratio:
 
 
 def ratio_of(over: Times, under: Times) -> Ratio:
-    """Return the seconds of one over those of another that ran in the same turns."""
+    """Return the ratio of two timings from the same turns."""
     paired: Sequence[float] = [a / b for a, b in zip(over.seconds, under.seconds, strict=True)]
     low, high = (float(np.quantile(paired, share)) for share in (0.25, 0.75))
     return Ratio(over.median / under.median, low, high)

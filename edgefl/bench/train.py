@@ -1,7 +1,7 @@
-"""`edgefl bench train`: a training step (loss and all gradients) of every engine against PyTorch's own.
+"""`edgefl bench train`: compare a training step (loss and all gradients) of every engine with PyTorch's.
 
-Each in a process of its own, in turns, on the same batch. All of them must find the same loss: a fast engine that
-computes something else would be no news. Without torch, the engines that are here race all the same.
+Each engine runs in its own process, in turns, on the same batch. All must compute the same loss, otherwise their times
+are not comparable. Without torch, only the installed engines run.
 """
 
 import tempfile
@@ -28,14 +28,14 @@ PARTS: Mapping[str, Callable[[Mask], Mask]] = {
     "half": lambda whole: leading_channels(whole.graph, 0.5),
     "head": lambda whole: freeze(whole, whole.graph.trainable_layers[:-1]),
 }
-"""All of the model; half of every layer's channels; nothing but the last layer trained."""
+"""The whole model; half of every layer's channels; only the last layer trained."""
 ALIKE = 1e-3
-"""Losses of engines differ by less, relative to PyTorch's."""
+"""Largest accepted relative difference between losses."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainRequest:
-    """What to measure, and how long."""
+    """What to measure, and for how long."""
 
     pace: MeasuringTime
     engines: tuple[str, ...] = (PYTORCH, *ENGINES)
@@ -48,20 +48,20 @@ class TrainRequest:
         for what, words, here in (("engine", self.engines, known), ("part", self.parts, tuple(PARTS))):
             unknown = [word for word in words if word not in here]
             if unknown or not words:
-                raise EdgeFLError(f"there is no {what} {', '.join(unknown)!r}", fix=f"Known are {', '.join(here)}.")
+                raise EdgeFLError(f"unknown {what} {', '.join(unknown)!r}", fix=f"Known: {', '.join(here)}.")
         if not self.batches or min(self.batches) < 1:
             raise EdgeFLError(f"the batch sizes are {self.batches}", fix="Give numbers of at least 1.")
 
 
 def train_model(bench_model: BenchmarkModel, request: TrainRequest) -> BenchReport:
-    """Race the engines on a model, at each batch size."""
+    """Compare the engines on a model at each batch size."""
     load = load_now()
     rows: list[dict[str, Any]] = []
     missing: dict[str, str] = {}
     notes: list[str] = []
     for batch in request.batches:
         with tempfile.TemporaryDirectory() as name:
-            field = _Field(bench_model, request, batch, Path(name))
+            field = _EngineJobs(bench_model, request, batch, Path(name))
             commands = field.commands()
             found, failed = measure_processes(commands, request.pace, progress=request.progress)
         missing |= field.missing | failed
@@ -71,8 +71,8 @@ def train_model(bench_model: BenchmarkModel, request: TrainRequest) -> BenchRepo
     return BenchReport("train", setting, rows, missing, [*notes, *noise_notes(rows, "time"), *busy_note(load)])
 
 
-class _Field:
-    """The racers of one batch size: their files, and who is missing."""
+class _EngineJobs:
+    """The engine jobs of one batch size: their files, and what is missing."""
 
     def __init__(self, bench_model: BenchmarkModel, request: TrainRequest, batch: int, folder: Path) -> None:
         self._subject, self._order, self._folder = bench_model, request, folder
@@ -81,18 +81,18 @@ class _Field:
         self.about: dict[str, dict[str, Any]] = {}
 
     def name(self, engine: str, part: str) -> str:
-        """Return what a row is called."""
+        """Return the name of a row."""
         title = "PyTorch" if engine == PYTORCH else ENGINES[engine]
         width = {"full": "", "half": ", half width", "head": ", head alone"}[part]
         return f"{title}{width}, batch {self.batch}"
 
     def commands(self) -> dict[str, list[str]]:
-        """Write everybody's files, and return everybody's command."""
+        """Write the files of all engines, and return their commands."""
         found: dict[str, list[str]] = {}
         for engine in self._order.engines:
             for part in self._order.parts:
                 if engine == PYTORCH and part != "full":
-                    continue  # what a part saves is told against the whole model
+                    continue  # submodels are compared with the whole model on the same engine
                 name = self.name(engine, part)
                 self._order.progress(name)
                 try:
@@ -136,11 +136,11 @@ class _Field:
         if without is not None:
             raise without
         if engine == "onnx":
-            return self._subject.bundle.files[TRAIN]  # the engine cuts what the mask freezes
+            return self._subject.bundle.files[TRAIN]  # the engine cuts frozen layers itself
         self._need_source("Compiling for ExecuTorch", ("torch", package))
         from export.benchmark_steps import compiled_step
 
-        assert self._subject.source is not None  # it was asked for
+        assert self._subject.source is not None  # _need_source has checked it
         return compiled_step(self._subject.source, mask, self.batch, self._subject.bundle.manifest.loss)
 
     def _need_source(self, action: str, packages: tuple[str, ...]) -> None:
@@ -148,7 +148,7 @@ class _Field:
         if without is not None:
             raise without
         if self._subject.source is None:
-            raise EdgeFLError(self._subject.no_source, fix="Name the model itself, not its bundle.")
+            raise EdgeFLError(self._subject.no_source, fix="Give the name of the model instead of its bundle.")
 
     def _file(self, name: str, content: bytes) -> Path:
         path = self._folder / name
@@ -156,8 +156,8 @@ class _Field:
         return path
 
 
-def _rows(field: _Field, found: Mapping[str, EngineMeasurement]) -> list[dict[str, Any]]:
-    """Return a row for each racer: its time as a multiple of PyTorch's, and a part's of its engine's whole model."""
+def _rows(field: _EngineJobs, found: Mapping[str, EngineMeasurement]) -> list[dict[str, Any]]:
+    """Return one row per engine: its time relative to PyTorch's, and a submodel's relative to the whole model's."""
     base = field.name(PYTORCH, "full")
     rows = []
     for name, measurement in found.items():
@@ -177,7 +177,7 @@ def _rows(field: _Field, found: Mapping[str, EngineMeasurement]) -> list[dict[st
 
 
 def _loss_notes(found: Mapping[str, EngineMeasurement]) -> list[str]:
-    """Say whether the engines that train the whole model agree on what it is."""
+    """Return a warning if engines that train the same model compute different losses."""
     losses = {name: one.facts["loss"] for name, one in found.items() if ", half" not in name and "loss" in one.facts}
     if len(losses) < 2:
         return []
@@ -185,4 +185,4 @@ def _loss_notes(found: Mapping[str, EngineMeasurement]) -> list[str]:
     share = furthest / max(1e-9, abs(next(iter(losses.values()))))
     if share <= ALIKE:
         return []
-    return [f"the engines do not find the same loss ({losses}): their times cannot be compared"]
+    return [f"the engines compute different losses ({losses}): their times are not comparable"]

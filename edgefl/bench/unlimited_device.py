@@ -1,4 +1,4 @@
-"""A device that does not exist: benchmarks of the wire and of the coordinator need one that can take any part."""
+"""A fictional device that can train any submodel, for benchmarks of the wire and the coordinator."""
 
 from edgefl.values import CostFit, DeviceProfile, Machine
 
@@ -6,7 +6,7 @@ __all__ = ["unlimited_device"]
 
 
 def unlimited_device() -> DeviceProfile:
-    """Return the profile of a device for which nothing is too large: made up, and only ever used to be given a part."""
+    """Return the made-up profile of a device that can train any submodel."""
     cost = CostFit(
         overhead_seconds=1e-4,
         forward_seconds_per_multiply_add=1e-13,

@@ -1,8 +1,8 @@
-"""`edgefl bench wire`: what a model's update takes on the network, headers included, and the time to write and read it.
+"""`edgefl bench wire`: size of a model's update on the network, including headers, and its encode and decode times.
 
-Codecs are measured on the bare tensors of a model. Uplinks are what strategies send: the same bodies that a device
-would, with its report, after a step that learned nothing, which has the same size as any other. Their times are those
-of the body; what a compressor computes before it is training's business.
+Codecs are measured on the plain tensors of a model. Uplinks are what strategies send: the bodies that a device would
+send, with its report, after a step that changed nothing, which have the same size as any other. Times are those of the
+body, without the compressor's work before it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -43,22 +43,22 @@ from edgefl.wire import (
 __all__ = ["codec_bodies", "uplinks", "wire_report"]
 
 _OTHERS = ("hermes", "fedspa", "fedmap", "fedpm")
-"""Strategies that send something of their own."""
+"""Strategies with their own uplink."""
 _ROUNDS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Case:
-    """Something that travels."""
+    """One kind of body to measure."""
 
     name: str
     kind: str
     parameters: int
-    """How many it speaks for."""
+    """Number of parameters it represents."""
     write: Callable[[], bytes]
     read: Callable[[bytes], object]
     read_again: Callable[[bytes], object]
-    """A body that was checked when it came: its arrays are views."""
+    """Reads a body that was checked before: its arrays are views."""
 
 
 def wire_report(bench_model: BenchmarkModel, *, turns: int = 15) -> BenchReport:
@@ -91,12 +91,12 @@ def wire_report(bench_model: BenchmarkModel, *, turns: int = 15) -> BenchReport:
             }
         )
     setting = {"model": graph.name, "parameters": graph.parameters, "turns": turns}
-    notes = ["bits are of the parameters that a body speaks for; headers, and the report of an uplink, are included"]
+    notes = ["bits are per parameter that a body represents, including headers and the report of an uplink"]
     return BenchReport("wire", setting, rows, notes=notes)
 
 
 def codec_bodies(graph: ModelGraph, weights: Weights, seed: int = 0) -> Iterator[tuple[str, Body, int]]:
-    """Return a body for every codec, with the number of parameters that it speaks for."""
+    """Yield a body for every codec, with the number of parameters it represents."""
     generator = np.random.default_rng(seed)
     masked = list(weight_tensors(full_mask(graph)))
     sizes = {tensor.name: tensor.size for tensor in graph.tensors if tensor.role is not TensorRole.STATISTIC}
@@ -132,7 +132,7 @@ def _codecs(graph: ModelGraph, weights: Weights) -> Iterator[_Case]:
 
 
 def uplinks() -> dict[str, tuple[str, Mapping[str, Setting]]]:
-    """Return every uplink: a title, the strategy and the settings that ask for it."""
+    """Return every uplink: a title, its strategy and settings."""
     found: dict[str, tuple[str, Mapping[str, Setting]]] = {
         f"fedavg, sends {sent.value}": ("fedavg", {"sent": sent.value}) for sent in UplinkKind
     }
@@ -140,7 +140,7 @@ def uplinks() -> dict[str, tuple[str, Mapping[str, Setting]]]:
 
 
 def _uplinks(graph: ModelGraph, weights: Weights) -> Iterator[_Case]:
-    """Return what each uplink sends for a device that can train the whole model."""
+    """Yield what each uplink sends for a device that can train the whole model."""
     round_context = RoundContext(0, _ROUNDS, 0)
     fleet = [Participant("device", unlimited_device(), Budget(), samples=100)]
     for title, (name, settings) in uplinks().items():

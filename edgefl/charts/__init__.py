@@ -1,14 +1,14 @@
-"""Charts and looks of every page that EdgeFL makes: the report of a run, and the coordinator's page.
+"""Charts and styles of every HTML page: the report of a run, and the coordinator's page.
 
-figure.py     a chart as plain data, which a page draws with `static/charts.js`
-curves.py     numbers over rounds
-pictures.py   devices by labels, by layers, by channels: heatmaps
-coverage.py   how many devices train each layer
-device_parts.py  a device's part of a model, in the form that pictures need
-plotly_files.py  the charting library, as it was installed
-static/       style.css, charts.js, tables.js: none needs an inline handler or style
+All modules but `page_assets.py` are pure functions. The folder `static` holds style.css, charts.js and tables.js; none
+of them needs inline handlers or styles.
 
-Everything but `plotly_files.py` is a function from values to values.
+figure.py        a chart as plain data, which `static/charts.js` draws
+curves.py        curves over rounds
+device_parts.py  a device's submodel in the form that charts need
+heatmaps.py      devices by labels, layers and channels
+coverage.py      how many devices train each layer
+page_assets.py   plotly.js and our own static files
 """
 
 from edgefl.charts.device_parts import DevicePart, part_of

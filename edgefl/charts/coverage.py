@@ -1,4 +1,4 @@
-"""How well a fleet covers a model: how many devices train each layer."""
+"""Coverage chart: how many devices train each layer."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,11 @@ __all__ = ["coverage_chart"]
 
 _MOST_NAMED = 4
 _MANY_LAYERS = 12
-"""Beyond, their names are written at an angle."""
+"""With more layers, their names are slanted."""
 
 
 def coverage_chart(parts: Sequence[DevicePart]) -> Figure | None:
-    """Draw of every layer how many devices train it, and how many have it frozen."""
+    """Draw how many devices train each layer, and how many have it frozen."""
     if not parts or not parts[0].layers:
         return None
     layers = [layer.name for layer in parts[0].layers]

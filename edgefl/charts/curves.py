@@ -1,6 +1,6 @@
-"""Curves over rounds, from plain numbers: of a run that is over and of a federation that goes on.
+"""Curves over rounds, from plain numbers, for finished runs and running federations.
 
-Rounds are counted from 1 here, as people do. Whoever calls says what the numbers are: measured, estimated, simulated.
+Rounds are counted from 1 here. The caller says whether the numbers are measured, estimated or simulated.
 """
 
 import itertools
@@ -32,11 +32,11 @@ __all__ = [
 
 PERCENT_AXIS = {"tickformat": ".0%", "range": [0, 1.02]}
 Points = Sequence[tuple[int, float]]
-"""Rounds, and a value of each."""
+"""Rounds and their values."""
 Quartiles = tuple[float, float, float]
 """The lower quartile, the median and the upper quartile."""
 Spread = Sequence[tuple[int, Quartiles]]
-"""Rounds, and how the values of the devices in each are spread."""
+"""Rounds, and the quartiles over devices in each."""
 
 _MIB = 2**20
 _MOST_TICKS = 10
@@ -56,13 +56,13 @@ def quartiles(values: Sequence[float]) -> Quartiles:
 
 
 def spread_of(values: Sequence[tuple[int, Sequence[float | None]]]) -> Spread:
-    """Return how values are spread in each round; rounds without any are left out."""
+    """Return the quartiles of each round's values; rounds without values are left out."""
     there = ((place, [one for one in map(number, several) if one is not None]) for place, several in values)
     return [(place, quartiles(several)) for place, several in there if several]
 
 
 def accuracy_curve(points: Points, *, rounds: int, on: str) -> Figure | None:
-    """Draw the accuracy of the global model; `on` says on which samples."""
+    """Draw the accuracy of the global model; `on` names the samples."""
     if not points:
         return None
     xs, ys = zip(*points, strict=True)
@@ -78,7 +78,7 @@ def accuracy_curve(points: Points, *, rounds: int, on: str) -> Figure | None:
 
 
 def loss_curve(points: Sequence[tuple[int, float | None]], *, rounds: int, on: str) -> Figure | None:
-    """Draw the loss of the global model; where it diverged, there is none."""
+    """Draw the loss of the global model; it has no value where training diverged."""
     points = [(place, value) for place, value in points if value is not None]
     if not points:
         return None
@@ -93,7 +93,7 @@ def loss_curve(points: Sequence[tuple[int, float | None]], *, rounds: int, on: s
 
 
 def own_accuracy_curve(values: Spread, *, rounds: int) -> Figure | None:
-    """Draw how good devices' own models are, after their training."""
+    """Draw the accuracy of the devices' own models after training."""
     return _spread(
         values,
         rounds,
@@ -108,7 +108,7 @@ def own_accuracy_curve(values: Spread, *, rounds: int) -> Figure | None:
 
 
 def training_loss_curve(values: Spread, *, rounds: int) -> Figure | None:
-    """Draw the loss that devices trained to."""
+    """Draw the devices' training loss."""
     return _spread(
         values,
         rounds,
@@ -132,7 +132,7 @@ def _spread(
     form: str = ".3~g",
     **changes: Any,
 ) -> Figure | None:
-    """Draw the median over devices, and between which values half of them are."""
+    """Draw the median and the interquartile range over devices."""
     if not values:
         return None
     xs, low, middle, high = zip(*((place, *one) for place, one in values), strict=True)
@@ -147,7 +147,7 @@ def _spread(
 
 
 def traffic_curve(places: Sequence[int], up: Sequence[int], down: Sequence[int], *, counted: str) -> Figure | None:
-    """Draw the bytes of rounds; `counted` says which."""
+    """Draw the traffic of rounds; `counted` says which bytes are included."""
     if not places:
         return None
     return Figure(
@@ -164,7 +164,7 @@ def traffic_curve(places: Sequence[int], up: Sequence[int], down: Sequence[int],
 
 
 def energy_curve(points: Points, *, rounds: int, label: str, source: str) -> Figure | None:
-    """Draw the energy of rounds; `label` is a word for how it is known, `source` a sentence."""
+    """Draw the energy of rounds; `label` is one word for its provenance, `source` a sentence."""
     if not points:
         return None
     xs, ys = zip(*points, strict=True)
@@ -180,13 +180,13 @@ def energy_curve(points: Points, *, rounds: int, label: str, source: str) -> Fig
 def time_curve(
     places: Sequence[int], whole: Sequence[float], middle: Sequence[float | None], *, label: str, source: str
 ) -> Figure | None:
-    """Draw how long rounds took, and the median device in each."""
+    """Draw the duration of rounds, and of the median device in each."""
     if not places:
         return None
     return Figure(
         name="time",
         title=f"{label.capitalize()} time of a round",
-        summary=f"{format_seconds(sum(whole) / len(whole))} on average, {format_seconds(max(whole))} at the most: "
+        summary=f"{format_seconds(sum(whole) / len(whole))} on average, {format_seconds(max(whole))} at most: "
         f"until the last device is back, or until the deadline. {source}",
         traces=(line(places, whole, name="the round"), line(places, middle, name="median device", place=1)),
         layout=_over_rounds(len(places), f"s, {label}", showlegend=True),
@@ -194,14 +194,14 @@ def time_curve(
 
 
 def fates_chart(places: Sequence[int], counts: Mapping[str, Sequence[int]]) -> Figure | None:
-    """Draw how many tasks of each round came to each end."""
+    """Draw how many tasks of each round had each outcome."""
     there = {fate: row for fate, row in counts.items() if any(row)}
     if not there:
         return None
     told = ", ".join(f"{sum(row):,} {fate}" for fate, row in counts.items())
     return Figure(
         name="fates",
-        title="What became of tasks",
+        title="Outcome of tasks",
         summary=f"Over all rounds: {told}.",
         traces=tuple(bars(places, row, name=fate, colour=_FATE_COLOURS[fate]) for fate, row in there.items()),
         layout=_over_rounds(len(places), "tasks", barmode="stack", bargap=0.25, showlegend=True),
@@ -214,7 +214,7 @@ def _over_rounds(rounds: int, y: str, **changes: Any) -> dict[str, Any]:
 
 
 def round_axis(rounds: int) -> dict[str, Any]:
-    """Return an axis whose ticks are round numbers of rounds, and not more than are readable."""
+    """Return an axis with a readable number of ticks at round numbers."""
     steps = (digit * 10**power for power in itertools.count() for digit in (1, 2, 5))
     return {"tick0": 0, "dtick": next(step for step in steps if rounds <= _MOST_TICKS * step), "tickformat": ",d"}
 

@@ -1,4 +1,4 @@
-"""A device's part of the model in the form that pictures need: layers trained or frozen, channels kept or not."""
+"""A device's submodel in the form that charts need: layers trained or frozen, channels kept or removed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,28 +12,28 @@ __all__ = ["LayerPart", "DevicePart", "part_of"]
 
 @dataclass(frozen=True, slots=True)
 class LayerPart:
-    """What a device has of one layer."""
+    """A device's share of one layer."""
 
     name: str
     trained: bool
     kept: float
-    """Share of the layer's parameters, held ones only."""
+    """Fraction of the layer's parameters that the device holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class DevicePart:
-    """What a device has of the model."""
+    """A device's submodel."""
 
     device_id: str
     kept_fraction: float
     trained_fraction: float
     layers: tuple[LayerPart, ...]
     channels: Mapping[str, str]
-    """Of each channel group one character a channel, 1 where it is kept."""
+    """For each channel group one character per channel: 1 if it is kept, else 0."""
 
 
 def part_of(device: str, mask: Mask) -> DevicePart:
-    """Describe a mask."""
+    """Return the submodel that a mask describes."""
     graph, cost = mask.graph, mask.cost
     sizes = {tensor.name: int(np.prod(tensor.shape)) for tensor in graph.tensors}
     layers = []

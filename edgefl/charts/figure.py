@@ -1,7 +1,7 @@
-"""A chart as plain data: traces and a layout of plotly.js, and words for those who do not see it.
+"""A chart as plain data: traces and layout for plotly.js, and a text summary for accessibility.
 
-A colour is the name of a property of the stylesheet, as `var(--series-1)`; `static/charts.js` looks it up, so that one
-spec is drawn in a light and in a dark page. Nothing here imports plotly.
+Colours are names of CSS properties, such as `var(--series-1)`, which `static/charts.js` looks up, so that one spec
+works in light and dark pages. Nothing here imports plotly.
 """
 
 import base64
@@ -32,47 +32,47 @@ __all__ = [
 ]
 
 SERIES = tuple(f"var(--series-{place})" for place in range(1, 9))
-"""Colours that are told apart, in their order."""
+"""Distinguishable colours, in order of use."""
 
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _MOST_MARKERS = 60
-"""Points of a line; beyond, they would hide it."""
+"""Lines with more points have no markers, which would hide the line."""
 MOST_LABELS = 40
-"""Names that are written along an axis."""
+"""Maximum number of names along an axis."""
 _LONGEST_LABEL = 26
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A chart and what is said about it."""
+    """A chart with its title and summary."""
 
     name: str
-    """Its own on its page: letters, digits and dashes."""
+    """Unique on its page: letters, digits and dashes."""
     title: str
     summary: str
-    """What there is to see, in words."""
+    """The content of the chart as text."""
     traces: tuple[Mapping[str, Any], ...]
     layout: Mapping[str, Any]
     key: tuple[tuple[str, str], ...] = ()
-    """What its colours mean, where no legend says it: a class of the stylesheet, and words."""
+    """Meaning of its colours if it has no legend: pairs of CSS class and text."""
 
     def spec(self) -> dict[str, Any]:
-        """Return what `charts.js` draws."""
+        """Return the spec that `charts.js` draws."""
         return {"traces": list(self.traces), "layout": dict(self.layout)}
 
 
 def number(value: float | None) -> float | None:
-    """Return a number that JSON can hold, to six digits; None of none, and where training ran away."""
+    """Return a number that JSON can hold, to six digits; None for None, NaN and infinity."""
     return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
 
 
 def plain(text: str) -> str:
-    """Return a text that plotly shows as it is: it reads a little markup in every label."""
+    """Escape a text so that plotly, which interprets markup in labels, shows it unchanged."""
     return html.escape(printable(text), quote=False)
 
 
 def short(text: str) -> str:
-    """Return a text for an axis, cut in its middle where it is long."""
+    """Return a text for an axis, with the middle cut out if it is long."""
     text = printable(text)
     if len(text) > _LONGEST_LABEL:
         half = _LONGEST_LABEL // 2
@@ -81,7 +81,7 @@ def short(text: str) -> str:
 
 
 def layout(*, x: str, y: str, height: int = 250, **changes: Any) -> dict[str, Any]:
-    """Return the layout that all charts share, with titles of axes; `changes` are of plotly, an axis' are added."""
+    """Return the common layout with axis titles; `changes` are plotly settings, merged into an axis's own."""
     axis = {
         "automargin": True,
         "gridcolor": "var(--grid)",
@@ -114,7 +114,7 @@ def layout(*, x: str, y: str, height: int = 250, **changes: Any) -> dict[str, An
 def line(
     xs: Sequence[float | None], ys: Sequence[float | None], *, name: str, place: int = 0, form: str = ".3~g"
 ) -> dict[str, Any]:
-    """Return a curve; `place` chooses its colour and, where colours run out, its dashes."""
+    """Return a line; `place` chooses its colour and, if colours run out, its dashes."""
     colour, dash = SERIES[place % len(SERIES)], _DASHES[place // len(SERIES) % len(_DASHES)]
     return {
         "type": "scatter",
@@ -129,7 +129,7 @@ def line(
 
 
 def band(xs: Sequence[float], low: Sequence[float], high: Sequence[float], *, name: str) -> list[dict[str, Any]]:
-    """Return the two edges of an area, to be put behind a curve."""
+    """Return the two edges of a shaded band."""
     edge = {"type": "scatter", "mode": "lines", "x": list(xs), "line": {"width": 0}, "hoverinfo": "skip"}
     return [
         {**edge, "y": [number(y) for y in low], "showlegend": False},
@@ -138,7 +138,7 @@ def band(xs: Sequence[float], low: Sequence[float], high: Sequence[float], *, na
 
 
 def bars(xs: Sequence[object], ys: Sequence[float], *, name: str, colour: str) -> dict[str, Any]:
-    """Return columns."""
+    """Return a bar trace."""
     return {
         "type": "bar",
         "name": plain(name),
@@ -150,7 +150,7 @@ def bars(xs: Sequence[object], ys: Sequence[float], *, name: str, colour: str) -
 
 
 def cells(values: ArrayLike) -> dict[str, str]:
-    """Return a table of whole numbers from 0 to 255 in the compact form that plotly.js reads."""
+    """Return a table of integers from 0 to 255 in plotly.js's compact form."""
     table = np.asarray(values, np.uint8)
     return {
         "dtype": "u1",
@@ -160,7 +160,7 @@ def cells(values: ArrayLike) -> dict[str, str]:
 
 
 def names_axis(names: Sequence[str]) -> dict[str, Any]:
-    """Return an axis of names, of which as many are written as can be read."""
+    """Return an axis of names, showing as many as are readable."""
     step = -(-len(names) // MOST_LABELS)
     some = names[::step] if names else []
     return {

@@ -1,7 +1,7 @@
-"""Pictures of who has what: devices down; labels, layers or channels across.
+"""Heatmaps of devices by labels, layers or channels.
 
-Of large fleets the first devices are shown, and of wide groups neighbouring channels in one column: a picture has a few
-hundred rows and columns at the most, whatever the run.
+Large fleets are cut to their first devices, and neighbouring channels of wide groups share a column, so a heatmap has
+at most a few hundred rows and columns.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,21 +17,21 @@ from edgefl.values.formatting import format_count, format_percent, pluralise
 __all__ = ["MOST_DEVICES", "MOST_GROUPS", "channel_heatmaps", "label_heatmap", "layer_heatmap", "shown_of"]
 
 MOST_DEVICES = 200
-"""Rows of a picture."""
+"""Maximum number of rows."""
 MOST_GROUPS = 24
-"""Channel groups of which there are pictures."""
+"""Maximum number of channel groups with a heatmap."""
 _MOST_COLUMNS = 256
 _MOST_WRITTEN = 16
-"""Rows and columns of a picture whose cells have their numbers in them."""
+"""Cells show their numbers up to this many rows and columns."""
 
 
 def shown_of(devices: int) -> str:
-    """Return a sentence that says which devices are shown; empty where all are."""
+    """Return a sentence that says which devices are shown, or an empty text if all are."""
     return f" The first {MOST_DEVICES} of {devices:,} devices are shown." if devices > MOST_DEVICES else ""
 
 
 def label_heatmap(fleet: Sequence[tuple[str, Sequence[int]]]) -> Figure | None:
-    """Draw how many training samples of each label each device has: its name, and the samples of every label."""
+    """Draw the number of training samples by device and label; `fleet` has names and counts per label."""
     rows = fleet[:MOST_DEVICES]
     classes = max((len(labels) for _, labels in rows), default=0)
     if not classes:
@@ -54,7 +54,7 @@ def label_heatmap(fleet: Sequence[tuple[str, Sequence[int]]]) -> Figure | None:
 
 
 def layer_heatmap(parts: Sequence[DevicePart]) -> Figure | None:
-    """Draw how much each device keeps of each layer, in one colour where it trains it and in another where not."""
+    """Draw the kept fraction of each layer by device, with different colours for trained and frozen layers."""
     rows = parts[:MOST_DEVICES]
     if not rows or not rows[0].layers:
         return None
@@ -79,8 +79,8 @@ def layer_heatmap(parts: Sequence[DevicePart]) -> Figure | None:
         key=tuple(
             key
             for key, where in (
-                (("trained", "trained; the stronger, the more of the layer is kept, in per cent"), trained),
-                (("frozen", "frozen: used, and not trained"), ~trained),
+                (("trained", "trained; darker means more of the layer is kept, in per cent"), trained),
+                (("frozen", "frozen: used but not trained"), ~trained),
             )
             if where.any()
         ),
@@ -88,7 +88,7 @@ def layer_heatmap(parts: Sequence[DevicePart]) -> Figure | None:
 
 
 def channel_heatmaps(parts: Sequence[DevicePart]) -> tuple[Figure, ...]:
-    """Draw which channels of each group each device keeps, one picture a group."""
+    """Draw the kept channels by device, one heatmap per channel group."""
     rows = parts[:MOST_DEVICES]
     groups = list(rows[0].channels)[:MOST_GROUPS] if rows else []
     return tuple(_channels(rows, group, place, len(parts)) for place, group in enumerate(groups))
@@ -149,7 +149,7 @@ def _heatmap(
         "zmax": max(top, 1),
         "colorscale": [[0, f"var(--{scale}-0)"], [0.5, f"var(--{scale}-1)"], [1, f"var(--{scale}-2)"]],
         "showscale": False,
-        # A gap, even an invisible one, keeps plotly from scaling a small image by an inline style.
+        # A gap, even an invisible one, keeps plotly from scaling a small image with an inline style.
         "xgap": 1 if across and len(across) <= MOST_LABELS else 0.01,
         "ygap": 1 if len(devices) <= MOST_LABELS else 0.01,
         "hoverongaps": False,
@@ -159,7 +159,7 @@ def _heatmap(
 
 
 def _written(shape: tuple[int, ...], text: str) -> dict[str, Any]:
-    """Return the texts of cells, where they are few enough to be read."""
+    """Return the settings that show cell texts, if there are few enough cells to read."""
     return (
         {"texttemplate": text, "textfont": {"size": 11, "color": "var(--cell-text)"}}
         if max(shape) <= _MOST_WRITTEN

@@ -1,4 +1,4 @@
-"""The charting library as it was installed: plotly's Python package brings plotly.js along, and no page loads it."""
+"""plotly.js, which comes with plotly's Python package, and our own static files; pages embed both."""
 
 import re
 from importlib.resources import files
@@ -16,12 +16,12 @@ def plotly_js() -> str:
         from plotly.offline import get_plotlyjs
     except ImportError:
         raise MissingDependencyError("plotly", action="Drawing a report", extra="report") from None
-    # A page is read with plain line ends, and its policy names the digest of what is read.
+    # Browsers normalise line ends, and the policy has the digest of the normalised text.
     return str(get_plotlyjs()).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def style_ids(script: str) -> tuple[str, ...]:
-    """Return the ids of the style elements that plotly.js adds to a page, unless there is something of that id.
+    """Return the ids of the style elements that plotly.js adds to a page unless elements with these ids exist.
 
     A strict policy forbids such elements. `style.css` has the rules that matter; the others are for maps.
     """

@@ -1,5 +1,28 @@
-"""The command line: one file a verb, and `main.py` that finds them.
+"""The command line: one module per command, and `main.py`, which collects them.
 
-A verb's module imports the standard library and `edgefl.errors` at its top, everything else inside its functions,
-so that `edgefl --help` is instant on a bare install. stdout is data, stderr is log and progress.
+A command's module imports only the standard library and `edgefl.errors` at the top, everything else inside its
+functions, so that `edgefl --help` is instant on a bare install. Data goes to stdout, logs and progress to stderr.
+
+main.py                   the entry point, exit codes and stream failures
+arguments.py              argument values that several commands parse
+tables.py                 tables and JSON on stdout
+optional_dependencies.py  errors for missing optional packages
+data.py                   `edgefl data`
+export.py                 `edgefl export`
+export_federation.py      `edgefl export --federation`
+export_report.py          the summary of `edgefl export`
+inspect.py                `edgefl inspect`
+profile.py                `edgefl profile`
+plan.py                   `edgefl plan`
+plan_picture.py           heatmap of a plan
+simulate.py               `edgefl simulate`
+simulate_progress.py      progress and summary of `edgefl simulate`
+report.py                 `edgefl report`
+compare.py                `edgefl compare`
+serve.py                  `edgefl serve`
+fed/                      `edgefl fed`
+join.py                   `edgefl join`
+predict.py                `edgefl predict`
+bench/                    `edgefl bench`
+completion.py             `edgefl completion`
 """

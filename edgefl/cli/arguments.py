@@ -1,4 +1,4 @@
-"""What several verbs read from their words: settings as KEY=VALUE, and amounts with a unit."""
+"""Argument values that several commands parse: KEY=VALUE settings, and quantities with a unit."""
 
 import json
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ __all__ = ["quantity", "settings"]
 
 
 def settings(words: Sequence[str]) -> "dict[str, Setting]":
-    """Return KEY=VALUE words; a value is a number, true or false, or else a text."""
+    """Parse KEY=VALUE words; a value is a number, true or false, or otherwise a string."""
     found: dict[str, Setting] = {}
     for word in words:
         key, sign, text = word.partition("=")
         if not sign:
-            raise EdgeFLError(f"{word!r} is no setting", fix="Write KEY=VALUE, such as learning_rate=0.1.")
+            raise EdgeFLError(f"{word!r} is not a setting", fix="Write KEY=VALUE, such as learning_rate=0.1.")
         try:
             value = json.loads(text)
         except ValueError:
@@ -28,7 +28,7 @@ def settings(words: Sequence[str]) -> "dict[str, Setting]":
 
 
 def quantity(kind: Any, text: str, option: str) -> float:
-    """Return an amount such as '2 min' or 600 in the unit of a quantity of `edgefl.values`."""
+    """Convert a text such as '2 min' or 600 to the base unit of a quantity type of `edgefl.values`."""
     from edgefl.values import FieldError
     from edgefl.values.dataclass_fields import field_type_of
 

@@ -1,4 +1,4 @@
-"""`edgefl compare`: runs side by side, on the terminal or in a page."""
+"""`edgefl compare`: compare runs, in the terminal or as an HTML page."""
 
 import argparse
 import sys
@@ -18,37 +18,37 @@ examples:
   edgefl compare runs/fedavg runs/hermes runs/heterofl --out compared.html
   edgefl compare --json runs/*
 
-The first run is the one that the others are compared with: shares differ by percentage points (pp), amounts by per
-cent. Accuracy is of the global model; 'before' and 'personal' are means over devices, before and after they made it
-their own. Time and energy are simulated and estimated by device class. --out needs the extra 'report'.
+The other runs are compared with the first: fractions differ in percentage points (pp), amounts in per cent. Accuracy
+is that of the global model; 'before' and 'personal' are means over devices before and after personalisation. Time is
+simulated, and energy is estimated, by device class. --out needs the extra 'report'.
 """
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb to the command line."""
+    """Add the command."""
     parser = verbs.add_parser(
         "compare",
-        help="put simulated runs side by side",
-        description="Put runs side by side: accuracy, time, energy and traffic, differences to the first of them, and\n"
-        "what was asked differently.",
+        help="compare simulated runs",
+        description="Compare runs: accuracy, time, energy and traffic, the differences from the first run, and the\n"
+        "settings that differ.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("folders", metavar="RUN", nargs="+", help="two or more runs' folders")
-    parser.add_argument("--out", metavar="FILE", help="also make a page with their curves over each other")
+    parser.add_argument("folders", metavar="RUN", nargs="+", help="run folders, two or more")
+    parser.add_argument("--out", metavar="FILE", help="also write an HTML page with their curves")
     parser.add_argument("--json", action="store_true", help="print JSON on stdout")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read the runs, print the comparison, write the page."""
+    """Read the runs, print the comparison and write the page."""
     from edgefl.cli.tables import print_json
     from edgefl.report import comparison_of
     from edgefl.simulation.run_folder import read_run
     from edgefl.values import printable
 
     if len(args.folders) < 2:
-        raise EdgeFLError("one run has nothing to be compared with", fix="Name two or more; or use `edgefl report`.")
+        raise EdgeFLError("only one run was given", fix="Give two or more, or use `edgefl report`.")
     runs = [read_run(Path(folder)) for folder in args.folders]
     compared = comparison_of(runs)
     for warning in compared.warnings:

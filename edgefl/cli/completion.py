@@ -1,4 +1,4 @@
-"""`edgefl completion`: a completion script for the user's shell."""
+"""`edgefl completion`: print a completion script for a shell."""
 
 import argparse
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ examples:
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb to the command line."""
+    """Add the command."""
     parser = verbs.add_parser(
         "completion",
         help="print a completion script for your shell",
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _complete_paths(parser: argparse.ArgumentParser, kinds: Mapping[str, object]) -> None:
-    """Tell shtab which arguments are paths, by their metavar."""
+    """Mark the arguments that are paths, by their metavar."""
     for action in parser._actions:
         if isinstance(action.metavar, str) and action.metavar in kinds:
             action.complete = kinds[action.metavar]  # type: ignore[attr-defined]

@@ -1,6 +1,6 @@
-"""`edgefl data`: which data sets are here, and what a partition of one looks like.
+"""`edgefl data`: list data sets, and show how one is partitioned.
 
-numpy and `edgefl.data` are imported by the run functions, so that building the parser costs nothing.
+The run functions import numpy and `edgefl.data`, so building the parser costs nothing.
 """
 
 import argparse
@@ -25,21 +25,21 @@ examples:
   edgefl data show cifar10 --folder ~/downloads --partition labels:3 --plot clients.png
   edgefl data show mine.npz --partition owner --json
 
-ways to divide data (--partition):
-  iid              random samples, equally many a client
-  dirichlet:ALPHA  every label over the clients in proportions drawn from Dirichlet(ALPHA)
-  labels:K         K labels a client
-  owner            one client an owner (writer, subject, role), or owners grouped
-  two-class:RATE   two classes a client, the smaller RATE times the larger, 0 < RATE <= 1;
-                   the clients must be a multiple of the classes
+partitions (--partition):
+  iid              random samples, the same number for each client
+  dirichlet:ALPHA  each label is spread over the clients in proportions drawn from Dirichlet(ALPHA)
+  labels:K         K labels per client
+  owner            one client per owner (writer, subject, role), or several owners per client
+  two-class:RATE   two classes per client, the smaller RATE times the larger, 0 < RATE <= 1;
+                   the number of clients must be a multiple of the number of classes
 """
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb `data` with its sub-verbs `list` and `show`."""
+    """Add the command and its subcommands `list` and `show`."""
     parser = verbs.add_parser(
         "data",
-        help="list data sets, and show how one is divided among clients",
+        help="list data sets, and show how one is partitioned",
         description="List the data sets that EdgeFL can read, and show how one is divided among clients.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -52,8 +52,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 def _add_list(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = actions.add_parser(
         "list",
-        help="every known data set, whether it is here, and how to get it",
-        description="List every known data set, where it was found, and how to get those that are missing.",
+        help="list the known data sets, where they are, and how to get them",
+        description="List every known data set, where it was found, and how to get it if it is missing.",
     )
     parser.add_argument("--json", action="store_true", help="print JSON on stdout")
     parser.set_defaults(run=run_list)
@@ -62,8 +62,8 @@ def _add_list(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 def _add_show(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = actions.add_parser(
         "show",
-        help="a data set, and a picture of how it is divided among clients",
-        description="Load a data set, divide it among clients, and show who holds what.",
+        help="show a data set and how it is divided among clients",
+        description="Load a data set, divide it among clients, and show which client has which labels.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -72,18 +72,18 @@ def _add_show(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         metavar="NAME|PATH",
         nargs="?",
         default="digits",
-        help="a known set, an .npz file, or the folder or archive of a known set (default: digits)",
+        help="a known data set, its folder or archive, or an .npz file (default: digits)",
     )
-    parser.add_argument("--folder", metavar="DIR", help="where the named set is (default: $EDGEFL_DATA/NAME)")
-    parser.add_argument("--partition", metavar="SPEC", default="iid", help="how to divide it, see below (default: iid)")
+    parser.add_argument("--folder", metavar="DIR", help="folder of the named data set (default: $EDGEFL_DATA/NAME)")
+    parser.add_argument("--partition", metavar="SPEC", default="iid", help="how to divide it; see below (default: iid)")
     parser.add_argument(
         "--clients",
         metavar="N",
         type=int,
-        help="how many clients (default: 10, or one an owner for the partition 'owner')",
+        help="number of clients (default: 10; one per owner with --partition owner)",
     )
-    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of the random draw (default: 0)")
-    parser.add_argument("--plot", metavar="FILE", help="also draw it into a .png, .svg or .pdf file")
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="random seed (default: 0)")
+    parser.add_argument("--plot", metavar="FILE", help="also draw it to a .png, .svg or .pdf file")
     parser.add_argument("--json", action="store_true", help="print JSON on stdout")
     parser.set_defaults(run=run_show)
 
@@ -112,16 +112,16 @@ def run_list(args: argparse.Namespace) -> int:
     for entry in entries:
         print(f"{entry.name:<15} {entry.title}")
         print(f"{'':<15} {f'here: {entry.found_at}' if entry.found_at else f'missing. {entry.how_to_get}'}")
-    print(f"{'FILE.npz':<15} your own data: arrays x and y, and if you like x_test, y_test, owners, owners_test")
+    print(f"{'FILE.npz':<15} your own data: arrays x and y, and optionally x_test, y_test, owners, owners_test")
     return 0
 
 
 def run_show(args: argparse.Namespace) -> int:
-    """Print a data set and a picture of its partition."""
+    """Print a data set and its partition."""
     from edgefl.data import load, parse_scheme, partition, plot_format, save_plot, text_picture
     from edgefl.data.partition_text import WIDTH
 
-    # What is wrong with the words is said before a large file is read.
+    # Check the arguments before reading a large file.
     parse_scheme(args.partition)
     if args.plot is not None:
         plot_format(Path(args.plot))

@@ -1,6 +1,6 @@
-"""`edgefl export`: a torch model once to a bundle, and a personal submodel of it in every format asked for.
+"""`edgefl export`: export a torch model to a bundle, and a personal submodel of it in the requested formats.
 
-The export room is imported by the run function: it needs torch, and the help text must not.
+The run function imports `export`, which needs torch; the help text must work without it.
 """
 
 import argparse
@@ -32,13 +32,13 @@ examples:
   edgefl export --federation digits --device pi-4 --out exported/of-my-pi
   edgefl export --federation digits --budget 0.07 --out exported/small
 
-written to the folder of --out:
-  manifest.json, model_graph.json, train.onnx, infer.onnx, weights.safetensors   for every device, every mask
-from a federation: infer.onnx, weights.safetensors, mask.safetensors
-and in its folder personal, if a part or a format was asked for:
+files in the folder --out:
+  manifest.json, model_graph.json, train.onnx, infer.onnx, weights.safetensors   for every device and mask
+with --federation: infer.onnx, weights.safetensors, mask.safetensors
+and in its subfolder personal, if a submodel or a format is requested:
   mask.safetensors
-  train.onnx, weights.safetensors, train.pte, train.json     to train with onnxruntime; with ExecuTorch
-  infer.onnx, infer.pte, infer.int8.onnx, infer.int8.pte     to predict: weights inside, channels really removed
+  train.onnx, weights.safetensors, train.pte, train.json     for training with onnxruntime or ExecuTorch
+  infer.onnx, infer.pte, infer.int8.onnx, infer.int8.pte     for inference: weights included, channels removed
 """
 
 CALIBRATION_SAMPLES = 256
@@ -46,30 +46,32 @@ TEST_SAMPLES = 1000
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb to the command line."""
+    """Add the command."""
     parser = verbs.add_parser(
         "export",
-        help="export a model once for every device, and a personal sparse part of it",
-        description="Export a torch model to ONNX graphs that train and infer at every width, batch size and freezing\n"
-        "mask, and cut a personal submodel out of it. Needs the extras 'export' and 'device'.",
+        help="export a model for all devices, and a personal sparse submodel",
+        description="Export a torch model to ONNX graphs for training and inference at any width, batch size and\n"
+        "freezing mask, and cut a personal submodel out of it. Needs the extras 'export' and 'device'.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--model", metavar="NAME", help="a model of the zoo, or package.module:factory")
-    parser.add_argument("--out", required=True, metavar="DIR", help="the folder, or a file ending in .zip, to write to")
-    parser.add_argument("--classes", type=int, metavar="N", help="classes of a zoo model (default: its paper's)")
+    parser.add_argument("--model", metavar="NAME", help="a zoo model, or package.module:factory")
+    parser.add_argument("--out", required=True, metavar="DIR", help="output folder, or a file name ending in .zip")
+    parser.add_argument(
+        "--classes", type=int, metavar="N", help="number of classes of a zoo model (default: as in its paper)"
+    )
     parser.add_argument("--input", metavar="SHAPE", help="shape of one sample of your own model, such as 3,32,32")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the fresh weights (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the initial weights (default: 0)")
     parser.add_argument(
         "--masked-loss",
         action="store_true",
-        help="a device's loss leaves out the classes that it has no sample of (HeteroFL)",
+        help="leave classes without local samples out of a device's loss (HeteroFL)",
     )
-    parser.add_argument("--weights", metavar="FILE", help="weights to start from, as a weights.safetensors of EdgeFL")
-    _add_part(parser.add_argument_group("the personal part"))
-    _add_formats(parser.add_argument_group("what to write of it"))
+    parser.add_argument("--weights", metavar="FILE", help="initial weights, a weights.safetensors written by EdgeFL")
+    _add_part(parser.add_argument_group("the personal submodel"))
+    _add_formats(parser.add_argument_group("output formats"))
     add_options(parser)
-    parser.add_argument("--no-check", action="store_true", help="skip the comparison with PyTorch")
+    parser.add_argument("--no-check", action="store_true", help="skip the comparison of gradients with PyTorch")
     parser.add_argument("--json", action="store_true", help="print JSON on stdout")
     parser.set_defaults(run=run)
 
@@ -77,35 +79,37 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 def _add_part(group: "argparse._ArgumentGroup") -> None:
     choice = group.add_mutually_exclusive_group()
     choice.add_argument("--keep", type=float, metavar="F", help="keep this fraction of every layer's channels")
-    choice.add_argument("--mask", metavar="FILE", help="keep and train what a mask file says")
-    choice.add_argument("--profile", metavar="FILE", help="keep what this device can train (see `edgefl profile`)")
+    choice.add_argument("--mask", metavar="FILE", help="use this mask file")
+    choice.add_argument(
+        "--profile", metavar="FILE", help="keep what this device can afford to train (see `edgefl profile`)"
+    )
     group.add_argument(
         "--step-seconds",
         type=float,
         default=1.0,
         metavar="S",
-        help="with --profile: the longest training step (default: 1.0); memory may be half of what is free",
+        help="with --profile: time limit of a training step (default: 1.0); memory is limited to half of what is free",
     )
-    group.add_argument("--batch", type=int, default=32, metavar="N", help="samples a training step (default: 32)")
+    group.add_argument("--batch", type=int, default=32, metavar="N", help="training batch size (default: 32)")
     group.add_argument("--freeze", metavar="NAMES", help="freeze these layers or blocks, comma-separated")
 
 
 def _add_formats(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--format", default="onnx", metavar="LIST", help="onnx, executorch or both (default: onnx)")
-    group.add_argument("--train", action="store_true", help="only what training needs")
-    group.add_argument("--infer", action="store_true", help="only what inference needs")
-    group.add_argument("--int8", action="store_true", help="8-bit inference models too; needs --data")
-    group.add_argument("--data", metavar="NAME|PATH", help="data to calibrate and judge 8-bit models with")
+    group.add_argument("--train", action="store_true", help="write only the training files")
+    group.add_argument("--infer", action="store_true", help="write only the inference files")
+    group.add_argument("--int8", action="store_true", help="also write 8-bit inference models; needs --data")
+    group.add_argument("--data", metavar="NAME|PATH", help="data to calibrate and evaluate 8-bit models")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Export, check, cut, write, and say what it came to."""
+    """Export, check, cut, write, and print a summary."""
     if (args.model is None) == (args.federation is None):
-        raise ExportError("what to export is not said", fix="Give either --model or --federation.")
+        raise ExportError("nothing to export", fix="Give either --model or --federation.")
     if args.federation is not None:
         return run_federation(args)
     if args.device is not None or args.budget is not None:
-        raise ExportError("--device and --budget are of a federation", fix="Name it with --federation.")
+        raise ExportError("--device and --budget need a federation", fix="Name it with --federation.")
     try:
         from export.bundle import make_bundle
         from export.losses import Loss
@@ -136,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class _Progress:
-    """A bar on stderr, where stderr is a terminal."""
+    """A progress bar on stderr, if that is a terminal."""
 
     def __init__(self, steps: int) -> None:
         self._steps = steps
@@ -161,7 +165,7 @@ def _data(args: argparse.Namespace) -> "Dataset | None":
 
     if args.int8 and not args.data:
         raise ExportError(
-            "--int8 needs samples to take the ranges of activations from",
+            "--int8 needs samples to calibrate activations",
             fix="Give a data set, such as --data fashion-mnist, or --data mine.npz.",
         )
     return load(args.data) if args.int8 else None
@@ -173,13 +177,11 @@ def _order(args: argparse.Namespace, source: "ModelSource", data: "Dataset | Non
     formats = tuple(dict.fromkeys(word.strip() for word in args.format.split(",") if word.strip()))
     unknown = [word for word in formats if word not in FORMATS]
     if unknown or not formats:
-        raise ExportError(
-            f"there is no format {args.format!r}", fix=f"Give {' or '.join(FORMATS)}, or both with a comma."
-        )
+        raise ExportError(f"unknown format {args.format!r}", fix=f"Give {' or '.join(FORMATS)}, or both.")
     if args.batch < 1:
         raise ExportError(f"the batch size is {args.batch}", fix="Give a number of at least 1.")
     if args.int8 and args.train and not args.infer:
-        raise ExportError("--int8 is for inference, and --train leaves that out", fix="Leave one of them out.")
+        raise ExportError("--int8 needs inference files, which --train leaves out", fix="Drop one of the two options.")
     both = args.train == args.infer
     calibration = None if data is None else _calibration(data, tuple(source.example.shape[1:]))
     return PersonalExport(
@@ -188,7 +190,7 @@ def _order(args: argparse.Namespace, source: "ModelSource", data: "Dataset | Non
 
 
 def _calibration(data: "Dataset", shape: tuple[int, ...]) -> "Array":
-    """Return samples that lie evenly over the training data."""
+    """Return samples spread evenly over the training data."""
     data.check_shape(shape)
     return data.evenly(CALIBRATION_SAMPLES)[0]
 
@@ -201,14 +203,14 @@ def _checked(source: "ModelSource", bundle: "Bundle", show: _Progress) -> "Parit
     parity = check_parity(source.model, bundle.files[TRAIN], source.example)
     if not parity.holds:
         raise ExportError(
-            f"the gradient of {parity.worst!r} differs from PyTorch's by {parity.gradient_error:.1e} of its size",
-            fix="Report this model; --no-check writes the bundle all the same.",
+            f"the gradient of {parity.worst!r} has a relative error of {parity.gradient_error:.1e} to PyTorch's",
+            fix="Please report this model; --no-check writes the bundle anyway.",
         )
     return parity
 
 
 def _mask(args: argparse.Namespace, bundle: "Bundle") -> "Mask | None":
-    """Return the mask that was asked for, or None if nothing personal was."""
+    """Return the requested mask, or None if no submodel was requested."""
     from edgefl.masks import freeze, full_mask, leading_channels
     from edgefl.wire import decode_mask
 
@@ -248,7 +250,7 @@ def _read(path: str) -> bytes:
 
 
 def _accuracies(files: dict[str, bytes], data: "Dataset") -> dict[str, object]:
-    """Compare the 8-bit models with the others on test samples that lie evenly over the test data."""
+    """Compare the 8-bit models with the float32 ones on samples spread evenly over the test data."""
     from export.quantisation_accuracy import compare
 
     x, y = data.evenly(TEST_SAMPLES, "test" if len(data.test) else "train")

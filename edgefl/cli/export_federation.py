@@ -1,8 +1,8 @@
-"""`edgefl export --federation`: a model out of a federation, from its coordinator. Needs no torch.
+"""`edgefl export --federation`: download a model of a federation from its coordinator. Needs no torch.
 
-The model of a device, one of any size, or the whole one: the graph to infer with, its weights, and its mask. They are
-fetched one after the other, and a round may end in between: the weights, which name their mask, are fetched first and
-last, and unless they are the same, everything is fetched again.
+It downloads the inference graph, weights and mask of a device's submodel, of the best submodel of a given size, or of
+the whole model. A round may end between the downloads, so the weights, which name their mask, are fetched first and
+last. If they differ, everything is fetched again.
 """
 
 import argparse
@@ -22,22 +22,24 @@ _TRIES = 5
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that only this needs."""
-    group = parser.add_argument_group("from a federation, in place of --model")
-    group.add_argument("--federation", metavar="NAME", help="take the newest model of this federation")
+    """Add the options of this variant."""
+    group = parser.add_argument_group("from a federation, instead of --model")
+    group.add_argument("--federation", metavar="NAME", help="export the latest model of this federation")
     part = group.add_mutually_exclusive_group()
-    part.add_argument("--device", metavar="ID", help="the model that this device has (see `edgefl fed devices`)")
-    part.add_argument("--budget", type=float, metavar="F", help="the best one with this share of the parameters")
+    part.add_argument("--device", metavar="ID", help="the submodel of this device (see `edgefl fed devices`)")
+    part.add_argument(
+        "--budget", type=float, metavar="F", help="the best submodel with this fraction of the parameters"
+    )
     add_coordinator(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Download the files, write them, and say what they came to."""
+    """Download the files, write them, and print a summary."""
     from edgefl.artifacts.artifact_store import write_atomically
     from edgefl.wire import BodyKind, decode
 
     if args.budget is not None and not 0 < args.budget <= 1:
-        raise ExportError(f"the budget is {args.budget}", fix="Give a share of the parameters, such as 0.07.")
+        raise ExportError(f"the budget is {args.budget}", fix="Give a fraction of the parameters, such as 0.07.")
     path, query = model_of(args.federation, args.device, args.budget)
     with connect(args) as api:
         files = fetched(lambda form: _download(api, path, query | {"format": form}))
@@ -58,14 +60,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def fetched(fetch: Callable[[str], bytes]) -> dict[str, bytes]:
-    """Return the files of one and the same model."""
+    """Return files that all belong to the same model."""
     for _ in range(_TRIES):
         files = {name: fetch(form) for name, form in _FILES.items()}
         if fetch(_FILES[_WEIGHTS]) == files[_WEIGHTS]:
             return files
     raise ExportError(
-        f"the model changed each of {_TRIES} times while its files were fetched",
-        fix="Try again, or pause the federation meanwhile: edgefl fed pause NAME.",
+        f"the model changed during each of {_TRIES} downloads",
+        fix="Try again, or pause the federation first: edgefl fed pause NAME.",
     )
 
 

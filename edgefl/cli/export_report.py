@@ -1,4 +1,4 @@
-"""What `edgefl export` says at its end: dense beside sparse, in numbers and in bytes."""
+"""The summary that `edgefl export` prints: sizes and costs of the dense model and the submodel."""
 
 import json
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ def report(
     *,
     as_json: bool,
 ) -> None:
-    """Print it."""
+    """Print the summary."""
     from edgefl.model_graph import cost_of
 
     dense = cost_of(bundle.graph)
@@ -63,7 +63,7 @@ def _print_row(label: str, dense: int | None, personal: int | None) -> None:
 
 
 def _dense_sizes(bundle: "Bundle", files: Mapping[str, bytes]) -> dict[str, int]:
-    """Return the sizes of the whole model's files. ExecuTorch's are not told: compiling it takes minutes."""
+    """Return the file sizes of the whole model. ExecuTorch's are left out: compiling it takes minutes."""
     from edgefl.artifacts.bundle import INFER, TRAIN, WEIGHTS
     from edgefl.artifacts.submodel import make_submodel
     from edgefl.masks import full_mask

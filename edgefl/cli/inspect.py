@@ -1,4 +1,4 @@
-"""`edgefl inspect FILE`: say in words what a file is: a wire body, a mask, a profile or any other document."""
+"""`edgefl inspect FILE`: describe a wire body, a mask, a profile or another EdgeFL document."""
 
 import argparse
 import codecs
@@ -32,22 +32,22 @@ Rows = list[tuple[str, str]]
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb to the command line."""
+    """Add the command."""
     parser = verbs.add_parser(
         "inspect",
-        help="say in words what a file is: a wire body, a mask, a profile",
-        description="Say in words what a file is: a wire body, a mask, a device profile, or another document of\n"
-        "EdgeFL. Everything in the file is checked on the way, digests included.",
+        help="describe a file: a wire body, a mask, a profile",
+        description="Describe a file that EdgeFL wrote: a wire body, a mask, a device profile, or another document.\n"
+        "Everything in it is checked, including digests.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", metavar="FILE", help="the file to look at; - reads standard input")
+    parser.add_argument("file", metavar="FILE", help="the file; - reads standard input")
     parser.add_argument("--json", action="store_true", help="print JSON on stdout")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read the file, whatever it is, and print what it is."""
+    """Read a file of any kind and print its description."""
     name = "standard input" if args.file == "-" else args.file
     try:
         data = _read(args.file)
@@ -66,21 +66,21 @@ def _read(file: str) -> bytes:
 
 
 def _read_all(stream: IO[bytes]) -> bytes:
-    """The whole stream; a stream without an end, such as /dev/zero, is left where no body goes on."""
+    """Read the stream, but no more than a body can have: /dev/zero never ends."""
     from edgefl.wire import MAX_BODY_BYTES
 
     pieces = iter(lambda: stream.read(_PIECE), b"")
     held = list(itertools.islice(pieces, MAX_BODY_BYTES // _PIECE + 1))
     if sum(map(len, held)) > MAX_BODY_BYTES:
-        raise SchemaError(f"it has over {MAX_BODY_BYTES:,} bytes, more than any file of EdgeFL", fix=_GIVE)
+        raise SchemaError(f"it has more than {MAX_BODY_BYTES:,} bytes, more than any EdgeFL file", fix=_GIVE)
     return b"".join(held)
 
 
 def _reader(data: bytes) -> Callable[[str, bytes, bool], None]:
-    """What shows data of this kind, told by its first bytes."""
+    """Return the function that shows data of this kind, recognised by its first bytes."""
     if not data:
         raise SchemaError("it is empty", fix=_GIVE)
-    # A body begins with the length of its header, eight bytes of which the upper ones are zero, and a JSON object.
+    # A body begins with the length of its header, eight bytes whose upper ones are zero, and a JSON object.
     if data[4:8] == bytes(4) and data[8:9] == b"{":
         return _show_body
     if _is_text(data):
@@ -94,7 +94,7 @@ def _is_text(data: bytes) -> bool:
     if b"\0" in data:
         return False
     if data.removeprefix(codecs.BOM_UTF8).startswith((b"{", b"[")):
-        return True  # and if it is no UTF-8, the JSON reader says where
+        return True  # if it is not UTF-8, the JSON reader says where
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:

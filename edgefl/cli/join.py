@@ -1,6 +1,6 @@
-"""`edgefl join`: take part in a federation with this device, until it is over or somebody stops it.
+"""`edgefl join`: take part in a federation with this device until it ends or is stopped.
 
-The device runtime is imported by the run function: it needs an engine, and the help text must not.
+The run function imports the device runtime, which needs an engine; the help text must work without it.
 """
 
 import argparse
@@ -28,70 +28,76 @@ examples:
   edgefl join https://10.0.0.5:8443 --data mine.npz --mains-only --below-celsius 75 --hours 22-6
   edgefl join http://127.0.0.1:8000 --key JOIN_KEY --data digits --client 2/5 --partition dirichlet:0.5 --home device2
 
-The key is needed once; what the device is called and its secret are kept in --home, for its user alone. Started again,
-it goes on where it was. The environment variable EDGEFL_JOIN_KEY can hold the key, so that it shows in no list of
-processes. Ctrl-C or SIGTERM stop it within five seconds; nothing that was trained is lost.
+The key is needed only once: the device's name and secret are stored in --home, readable by its user alone, and a
+restarted device continues where it stopped. Put the key into the environment variable EDGEFL_JOIN_KEY to keep it out of
+process lists. Ctrl-C or SIGTERM stops the device within five seconds; no finished training is lost.
 """
 _LONGEST_WAIT = 30.0
 _PATIENCE = 4.0
-"""Seconds that work has to come to an end after a signal."""
+"""Seconds that running work gets to finish after a signal."""
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb to the command line."""
+    """Add the command."""
     parser = verbs.add_parser(
         "join",
         help="take part in a federation with this device",
-        description="Enrol this device with a coordinator, then train what it asks for on this device's own data, and\n"
-        "report. Needs the extra 'device'.",
+        description="Enrol this device with a coordinator, then do its training tasks on this device's own data.\n"
+        "Needs the extra 'device'.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("url", metavar="URL", help="address of the coordinator")
+    parser.add_argument("url", metavar="URL", help="URL of the coordinator")
     parser.add_argument("--key", metavar="KEY", help="join key (default: $EDGEFL_JOIN_KEY)")
-    parser.add_argument("--certificate", metavar="FILE", help="certificate that signed the coordinator's, in PEM form")
     parser.add_argument(
-        "--home", metavar="DIR", default="~/.edgefl", help="where it keeps its files (default: ~/.edgefl)"
+        "--certificate", metavar="FILE", help="certificate that signed the coordinator's, in PEM format"
     )
-    parser.add_argument("--name", metavar="NAME", help="what the coordinator shall call it (default: it finds a name)")
-    parser.add_argument("--profile", metavar="FILE", help="what this device can do (default: it is measured once)")
-    parser.add_argument("--engine", metavar="NAME", help="onnx or executorch (default: the first that is installed)")
-    parser.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: all usable cores)")
-    parser.add_argument("--tasks", type=int, metavar="N", help="stop after so many tasks")
+    parser.add_argument(
+        "--home", metavar="DIR", default="~/.edgefl", help="folder of the device's files (default: ~/.edgefl)"
+    )
+    parser.add_argument("--name", metavar="NAME", help="name of the device (default: the coordinator chooses one)")
+    parser.add_argument("--profile", metavar="FILE", help="profile of this device (default: measure it once)")
+    parser.add_argument("--engine", metavar="NAME", help="onnx or executorch (default: the first installed)")
+    parser.add_argument("--threads", type=int, metavar="N", help="engine threads (default: all usable cores)")
+    parser.add_argument("--tasks", type=int, metavar="N", help="stop after N tasks")
     parser.add_argument(
         "--wait",
         type=float,
         default=20.0,
         metavar="S",
-        help="keep a connection open for so long while there is nothing to do, 0 to come back when told (default: 20)",
+        help="long-poll for this many seconds while there is no task; 0 disables long polling (default: 20)",
     )
-    parser.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    parser.add_argument("--quiet", action="store_true", help="print errors only")
     add_data(parser)
-    _add_policy(parser.add_argument_group("when the device may work"))
+    _add_policy(parser.add_argument_group("limits on when and how much the device works"))
     parser.set_defaults(run=run)
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say which samples are the device's own."""
+    """Add the options that select the device's samples."""
     group = parser.add_argument_group("the device's own data")
     group.add_argument("--data", required=True, metavar="NAME|PATH", help="a known data set, or an .npz file")
-    group.add_argument("--folder", metavar="DIR", help="where the named set is (default: $EDGEFL_DATA/NAME)")
-    group.add_argument("--client", metavar="I/N", help="take the part of client I of N, counted from 1")
-    group.add_argument("--partition", metavar="SPEC", default="iid", help="how the clients divide it (default: iid)")
-    group.add_argument("--seed", type=int, default=0, metavar="N", help="of the division (default: 0)")
+    group.add_argument("--folder", metavar="DIR", help="folder of the named data set (default: $EDGEFL_DATA/NAME)")
+    group.add_argument("--client", metavar="I/N", help="use the share of client I of N, counted from 1")
     group.add_argument(
-        "--validation", type=float, default=0.1, metavar="F", help="share to validate with (default: 0.1)"
+        "--partition", metavar="SPEC", default="iid", help="how the data is divided among clients (default: iid)"
+    )
+    group.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the partition (default: 0)")
+    group.add_argument(
+        "--validation", type=float, default=0.1, metavar="F", help="fraction held out for validation (default: 0.1)"
     )
 
 
 def _add_policy(group: "argparse._ArgumentGroup") -> None:
-    group.add_argument("--mains-only", action="store_true", help="only on mains power")
-    group.add_argument("--below-celsius", type=float, metavar="T", help="only below this temperature")
-    group.add_argument("--hours", metavar="FROM-TO", help="only in these hours, such as 22-6")
-    group.add_argument("--joules-a-day", type=float, metavar="J", help="no more energy than this a day")
-    group.add_argument("--megabytes-a-day", type=float, metavar="MB", help="no more traffic than this a day")
-    group.add_argument("--memory", type=float, metavar="MB", help="no task that is said to take more memory than this")
-    group.add_argument("--cache", type=float, default=2048, metavar="MB", help="keep so many downloads (default: 2048)")
+    group.add_argument("--mains-only", action="store_true", help="work only on mains power")
+    group.add_argument("--below-celsius", type=float, metavar="T", help="work only below this temperature")
+    group.add_argument("--hours", metavar="FROM-TO", help="work only during these hours, such as 22-6")
+    group.add_argument("--joules-a-day", type=float, metavar="J", help="daily energy limit")
+    group.add_argument("--megabytes-a-day", type=float, metavar="MB", help="daily traffic limit")
+    group.add_argument("--memory", type=float, metavar="MB", help="refuse tasks that are predicted to need more memory")
+    group.add_argument(
+        "--cache", type=float, default=2048, metavar="MB", help="size of the download cache (default: 2048)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -112,14 +118,14 @@ def run(args: argparse.Namespace) -> int:
     except UnknownDeviceError:
         if key is None:
             raise
-        say("the coordinator does not know this device any more; joining again")
+        say("the coordinator no longer knows this device; joining again")
         home.forget_token()
         agent.enrol(args.url.rstrip("/"), profile, key, name=args.name)
         return _run(agent)
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Refuse numbers that mean nothing."""
+    """Check the ranges of numeric options."""
     for option in ("threads", "tasks", "memory", "cache", "below_celsius", "joules_a_day", "megabytes_a_day"):
         value = getattr(args, option)
         if value is not None and not 0 < value < float("inf"):
@@ -130,13 +136,13 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _run(agent: "Agent") -> int:
-    """Let the agent work in a thread, so that a signal is heard even while it waits for the network."""
+    """Run the agent in a thread, so that signals are handled even while it waits for the network."""
     stop, failures = threading.Event(), []
 
     def work() -> None:
         try:
             agent.run(stop)
-        except BaseException as error:  # told to the main thread, which knows how to say it
+        except BaseException as error:  # passed to the main thread, which reports it
             failures.append(error)
 
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -148,7 +154,7 @@ def _run(agent: "Agent") -> int:
     thread.join(_PATIENCE)
     if failures:
         raise failures[0]
-    if thread.is_alive():  # in the middle of a long step or request; whatever it did is safe on disk
+    if thread.is_alive():  # in the middle of a long step or request; finished work is safe on disk
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
@@ -201,7 +207,7 @@ def _conditions() -> "DeviceConditions":
 
 
 def _profile(args: argparse.Namespace, home: Any, say: Any) -> "DeviceProfile":
-    """Return the device's profile: the one given, the one measured before, or one that is measured now."""
+    """Return the device's profile: the given one, the stored one, or a new one measured now."""
     from device_runtime.profiler import ProfileRequest, measure
     from edgefl.values import DeviceProfile, dumps, loads
 
@@ -212,16 +218,16 @@ def _profile(args: argparse.Namespace, home: Any, say: Any) -> "DeviceProfile":
             return loads(DeviceProfile, path.read_bytes())
         except OSError as error:
             raise EdgeFLError(
-                f"{path} cannot be read: {error.strerror}", fix="Give a file of `edgefl profile`."
+                f"{path} cannot be read: {error.strerror}", fix="Give a file written by `edgefl profile --out`."
             ) from None
-    say("measuring this device, which takes under a minute")
+    say("measuring this device; this takes less than a minute")
     profile = measure(ProfileRequest(engine=args.engine, threads=args.threads, folder=home.folder))
     kept.write_text(dumps(profile, indent=2) + "\n", encoding="utf-8")
     return profile
 
 
 def local_data(args: argparse.Namespace) -> "LocalData":
-    """Return the samples that the options name."""
+    """Return the samples that the options select."""
     from device_runtime.local_data import LocalData
     from edgefl.data import load, parse_scheme, partition, split_clients
 
@@ -230,7 +236,7 @@ def local_data(args: argparse.Namespace) -> "LocalData":
         return LocalData.whole(dataset, validation=args.validation, seed=args.seed)
     number, _, count = args.client.partition("/")
     if not (number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count)):
-        raise EdgeFLError(f"{args.client!r} names no client", fix="Write for example 2/5: the second of five.")
+        raise EdgeFLError(f"{args.client!r} is not a client", fix="Write for example 2/5: the second of five clients.")
     shares = partition(dataset.train, parse_scheme(args.partition), clients=int(count), seed=args.seed)
     splits = split_clients(shares, dataset.train.labels, validation=args.validation, test=0.0, seed=args.seed)
     return LocalData(dataset, splits[int(number) - 1])
@@ -239,5 +245,5 @@ def local_data(args: argparse.Namespace) -> "LocalData":
 def _say(text: str) -> None:
     from edgefl.values import printable
 
-    with contextlib.suppress(OSError):  # whoever listened may be gone; the work goes on
+    with contextlib.suppress(OSError):  # the reader may be gone; the work goes on
         print(printable(text), file=sys.stderr, flush=True)

@@ -1,6 +1,6 @@
-"""`edgefl`: the shell around the verbs, and all that can happen to its streams.
+"""`edgefl`: the entry point, its exit codes, and failures of its streams.
 
-Exit codes: 0 done, 1 an error that EdgeFL explains, 2 wrong usage, 130 interrupted. A traceback is shown only when
+Exit codes: 0 success, 1 an error that EdgeFL explains, 2 wrong usage, 130 interrupted. A traceback is shown only if
 EDGEFL_DEBUG=1 is set.
 """
 
@@ -25,7 +25,7 @@ EdgeFL: federated training for phones and Raspberry Pis.
 Every device trains the part of the model it can afford.
 """
 _EPILOG = """\
-Set EDGEFL_DEBUG=1 to see tracebacks. Every verb has its own --help.
+Set EDGEFL_DEBUG=1 to see tracebacks. Every command has its own --help.
 """
 
 
@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = args.run(args)
         sys.stdout.flush()
         return code
-    except BrokenPipeError:  # the reader (head, less) has seen enough
+    except BrokenPipeError:  # the reader (head, less) has closed the pipe
         _drop_output()
         return 0
     except KeyboardInterrupt:
@@ -79,14 +79,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.filename is not None:
             return _fail(f"{problem}: {error.filename}", "Check the path and its permissions.", 1)
         _drop_output()
-        return _fail(problem, "Check where the data comes from and where it goes.", 1)
+        return _fail(problem, "Check the input and the output.", 1)
     except Exception as error:
-        fix = "This is a bug in EdgeFL: set EDGEFL_DEBUG=1, run it again, and report what it prints."
+        fix = "This is a bug in EdgeFL: run the command again with EDGEFL_DEBUG=1, and report the output."
         return _fail(f"{type(error).__name__}: {error}", fix, 1)
 
 
 def _mend_streams() -> None:
-    """Give closed streams (`>&-`) something to write to, and let no character be too much for a terminal."""
+    """Replace closed streams (`>&-`), and escape characters that the terminal cannot show."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 (open until the end)
@@ -95,7 +95,7 @@ def _mend_streams() -> None:
 
 
 def _drop_output() -> None:
-    """Forget what could not be written: Python would try, and complain, once more at exit."""
+    """Discard unwritten output: Python would try again at exit, and complain."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

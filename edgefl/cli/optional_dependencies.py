@@ -1,4 +1,4 @@
-"""What to do where a package is missing that a verb needs: a sentence that names the extra, in place of a traceback."""
+"""Missing optional packages: an error that names the extra to install, instead of a traceback."""
 
 import contextlib
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _OURS = frozenset({"edgefl", "export", "device_runtime", "coordinator"})
 
 @contextlib.contextmanager
 def requires_extra(extra: str, *, action: str) -> Iterator[None]:
-    """Say that an extra is missing if one of its packages is."""
+    """Turn the failed import of a third-party package into a `MissingDependencyError` that names the extra."""
     try:
         yield
     except ModuleNotFoundError as error:

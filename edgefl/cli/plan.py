@@ -1,4 +1,4 @@
-"""`edgefl plan`: from device profiles to who trains what, and what it will take, before anything runs."""
+"""`edgefl plan`: plan one round for profiled devices and predict its cost, without running it."""
 
 import argparse
 import json
@@ -23,55 +23,63 @@ examples:
   edgefl plan --bundle exported/cnn4 --strategy heterofl --set sent=masked_noise --plot plan.svg *.json
   edgefl plan --bundle exported/cnn4 --parameters 50000 --strategy perfedmask weak.json strong.json
 
-A profile is what `edgefl profile --out FILE` wrote; FILE@5 stands for five such devices. Seconds, memory and joules are
-predictions by the profile; bytes are those of the bodies that would be sent, before they are packed for the network.
+A profile is a file written by `edgefl profile --out`; FILE@5 means five such devices. Seconds, memory and joules are
+predicted from the profile; bytes are those of the bodies that would be sent, before compression.
 """
 
 _MOST_DEVICES = 100_000
 _LARGEST = 2**53
-"""The largest whole number that JSON keeps everywhere."""
+"""The largest whole number that every JSON reader keeps exact."""
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb to the command line."""
+    """Add the command."""
     parser = verbs.add_parser(
         "plan",
-        help="show which part of a model each device would train, and what it would take",
-        description="Plan one round for a fleet of profiled devices: the part that each trains, and its\n"
+        help="show which submodel each device would train, and its predicted cost",
+        description="Plan one round for a fleet of profiled devices: the submodel that each trains, and its\n"
         "predicted time, memory, energy and traffic.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("profiles", nargs="+", metavar="PROFILE", help="a device's profile; FILE@5 is five of them")
-    parser.add_argument("--bundle", required=True, metavar="DIR", help="the model, as `edgefl export` wrote it")
     parser.add_argument(
-        "--strategy", default="fedavg", metavar="NAME", help="the method, or package.module:Class (default: fedavg)"
+        "profiles", nargs="+", metavar="PROFILE", help="a device profile; FILE@5 means five such devices"
+    )
+    parser.add_argument("--bundle", required=True, metavar="DIR", help="the model, a bundle written by `edgefl export`")
+    parser.add_argument(
+        "--strategy", default="fedavg", metavar="NAME", help="strategy, or package.module:Class (default: fedavg)"
     )
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the method; may be repeated"
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the strategy; repeatable"
     )
-    _add_budget(parser.add_argument_group("what a round may take on a device"))
+    _add_budget(parser.add_argument_group("limits of a round on a device"))
     _add_work(parser.add_argument_group("the round"))
-    parser.add_argument("--plot", metavar="FILE", help="draw who trains what to a .png, .svg or .pdf file")
+    parser.add_argument("--plot", metavar="FILE", help="draw the plan to a .png, .svg or .pdf file")
     parser.add_argument("--json", action="store_true", help="print JSON on stdout")
     parser.set_defaults(run=run)
 
 
 def _add_budget(group: "argparse._ArgumentGroup") -> None:
-    group.add_argument("--deadline", default="600", metavar="TIME", help="of the round, such as '2 min' (default: 600)")
-    group.add_argument("--share", type=float, default=0.5, metavar="F", help="of it, for training (default: 0.5)")
+    group.add_argument(
+        "--deadline", default="600", metavar="TIME", help="deadline of the round, such as '2 min' (default: 600)"
+    )
+    group.add_argument(
+        "--share", type=float, default=0.5, metavar="F", help="fraction of the deadline for training (default: 0.5)"
+    )
     group.add_argument("--memory", metavar="SIZE", help="peak memory, such as '512 MiB' (default: what is free)")
     group.add_argument("--joules", type=float, metavar="J", help="energy (default: no limit)")
     group.add_argument("--parameters", type=int, metavar="N", help="trained parameters (default: no limit)")
 
 
 def _add_work(group: "argparse._ArgumentGroup") -> None:
-    group.add_argument("--samples", type=int, default=600, metavar="N", help="training samples of a device (600)")
+    group.add_argument(
+        "--samples", type=int, default=600, metavar="N", help="training samples per device (default: 600)"
+    )
     group.add_argument("--epochs", type=int, default=1, metavar="N", help="passes over them (default: 1)")
-    group.add_argument("--batch", type=int, default=32, metavar="N", help="samples a step (default: 32)")
-    group.add_argument("--round", type=int, default=1, metavar="N", help="which round, from 1 (default: 1)")
-    group.add_argument("--rounds", type=int, default=100, metavar="N", help="of how many (default: 100)")
-    group.add_argument("--seed", type=int, default=0, metavar="N", help="of all chance (default: 0)")
+    group.add_argument("--batch", type=int, default=32, metavar="N", help="batch size (default: 32)")
+    group.add_argument("--round", type=int, default=1, metavar="N", help="number of the round, from 1 (default: 1)")
+    group.add_argument("--rounds", type=int, default=100, metavar="N", help="number of rounds in total (default: 100)")
+    group.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -119,7 +127,7 @@ class _Planned:
     planned_tasks: "dict[str, PlannedTask]"
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return what each device would do, in their order; None where it is left out."""
+        """Return each device's row, in order; None if it is left out."""
         from edgefl.strategies.transfer_sizes import download_bytes, upload_bytes
 
         sizes: dict[tuple[str, str, int], tuple[int, int]] = {}
@@ -159,13 +167,13 @@ class _Planned:
         }
 
     def figures(self) -> dict[str, Any]:
-        """Return what can be said of the plan as a whole."""
+        """Return figures of the whole plan."""
         explain = getattr(self.strategy, "explain", None)
         return {} if explain is None else dict(explain(self.model, self.fleet, self.round_context))
 
 
 def _check_numbers(args: argparse.Namespace) -> None:
-    """Refuse numbers that no round has."""
+    """Check the ranges of numeric options."""
     most = {"samples": _LARGEST, "rounds": _LARGEST, "round": args.rounds, "seed": 2**64 - 1}
     for name, least in {"samples": 1, "rounds": 1, "round": 1, "seed": 0}.items():
         number = getattr(args, name)
@@ -202,7 +210,7 @@ def _fleet(args: argparse.Namespace) -> "list[Participant]":
 
 
 def _devices(words: Sequence[str]) -> "list[tuple[str, DeviceProfile]]":
-    """Return a name and a profile for each device that is meant."""
+    """Return a name and a profile for each device."""
     from edgefl.values import DeviceProfile, loads
 
     found: list[tuple[str, DeviceProfile]] = []
@@ -212,13 +220,13 @@ def _devices(words: Sequence[str]) -> "list[tuple[str, DeviceProfile]]":
         if not 0 < count <= _MOST_DEVICES - len(found):
             raise EdgeFLError(
                 f"{word!r} is {count} devices, after {len(found)} others",
-                fix=f"Plan for 1 to {_MOST_DEVICES:,} in all.",
+                fix=f"Plan for 1 to {_MOST_DEVICES:,} devices in total.",
             )
         try:
             profile = loads(DeviceProfile, path.read_bytes())
         except OSError as error:
             raise EdgeFLError(
-                f"{path} cannot be read: {error.strerror}", fix="Give a file that `edgefl profile --out` wrote."
+                f"{path} cannot be read: {error.strerror}", fix="Give a file written by `edgefl profile --out`."
             ) from None
         for number in range(1, count + 1):
             name = path.stem if count == 1 else f"{path.stem}-{number}"
@@ -238,9 +246,7 @@ def _counted(word: str) -> tuple[Path, int]:
 
 def _print(rows: Sequence[dict[str, Any]], planned: _Planned) -> None:
     from edgefl.cli.tables import table
-    from edgefl.values.formatting import format_bytes as bytes_in_words
-    from edgefl.values.formatting import format_percent as percent
-    from edgefl.values.formatting import format_seconds as seconds_in_words
+    from edgefl.values.formatting import format_bytes, format_percent, format_seconds
 
     head = ("device", "kept", "trained", "layers", "rule", "time", "memory", "joules", "down", "up")
     lines: list[tuple[object, ...]] = []
@@ -251,15 +257,15 @@ def _print(rows: Sequence[dict[str, Any]], planned: _Planned) -> None:
         lines.append(
             (
                 row["device"],
-                percent(row["kept"]),
-                percent(row["trained"]),
+                format_percent(row["kept"]),
+                format_percent(row["trained"]),
                 len(row["trained_layers"]),
                 row["rule"],
-                None if row["seconds"] is None else seconds_in_words(row["seconds"]),
-                None if row["peak_bytes"] is None else bytes_in_words(row["peak_bytes"]),
+                None if row["seconds"] is None else format_seconds(row["seconds"]),
+                None if row["peak_bytes"] is None else format_bytes(row["peak_bytes"]),
                 None if row["joules"] is None else float(f"{row['joules']:.3g}"),
-                bytes_in_words(row["down_bytes"]),
-                bytes_in_words(row["up_bytes"]),
+                format_bytes(row["down_bytes"]),
+                format_bytes(row["up_bytes"]),
             )
         )
     print(table(head, lines))

@@ -1,4 +1,4 @@
-"""A picture of a plan: devices down, layers across; how much of a layer each device keeps, and what of it is frozen."""
+"""Heatmap of a plan: devices by layers, with the kept fraction of each layer and the frozen layers."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,15 +25,15 @@ _MOST_ROWS = 60
 
 
 def save_picture(planned_tasks: "Mapping[str, PlannedTask]", graph: ModelGraph, file: Path, *, title: str) -> None:
-    """Draw a plan into a .png, .svg or .pdf file."""
+    """Draw a plan to a .png, .svg or .pdf file."""
     if not planned_tasks:
-        raise EdgeFLError("no device has a part, so there is nothing to draw", fix="Allow more time or memory.")
+        raise EdgeFLError("no device gets a submodel, so there is nothing to draw", fix="Allow more time or memory.")
     figure = _figure(planned_tasks, graph, title)
     try:
         figure.savefig(file, format=plot_format(file))
     except OSError as error:
         raise EdgeFLError(
-            f"{file} cannot be written: {error.strerror or error}", fix="Choose a folder that may be written to."
+            f"{file} cannot be written: {error.strerror or error}", fix="Choose a writable folder."
         ) from None
 
 
@@ -68,7 +68,7 @@ def _figure(planned_tasks: "Mapping[str, PlannedTask]", graph: ModelGraph, title
 
 
 def _table(planned_tasks: "Mapping[str, PlannedTask]", graph: ModelGraph) -> tuple[Array, BoolArray]:
-    """Return for devices and layers the percentage that is kept, and whether it is frozen."""
+    """Return, for each device and layer, the kept percentage and whether the layer is frozen."""
     layers = graph.trainable_layers
     kept, frozen = np.zeros((len(planned_tasks), len(layers))), np.zeros((len(planned_tasks), len(layers)), np.bool_)
     for row, planned in enumerate(planned_tasks.values()):

@@ -1,4 +1,4 @@
-"""`edgefl predict`: the answers of the model that stays on this device."""
+"""`edgefl predict`: predict with this device's personal model."""
 
 import argparse
 import json
@@ -22,28 +22,30 @@ _AT_ONCE = 64
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb to the command line."""
+    """Add the command."""
     parser = verbs.add_parser(
         "predict",
-        help="predict with the model that stays on this device",
+        help="predict with this device's personal model",
         description="Predict with the personal model that `edgefl join` left on this device. Nothing is sent\n"
-        "anywhere. Needs the extra 'device'.",
+        "over the network. Needs the extra 'device'.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--data", required=True, metavar="NAME|PATH", help="a known data set, or an .npz file")
-    parser.add_argument("--folder", metavar="DIR", help="where the named set is (default: $EDGEFL_DATA/NAME)")
+    parser.add_argument("--folder", metavar="DIR", help="folder of the named data set (default: $EDGEFL_DATA/NAME)")
     parser.add_argument("--part", choices=["train", "test"], default="test", help="which samples (default: test)")
-    parser.add_argument("--first", type=int, metavar="N", help="only the first samples (default: all)")
-    parser.add_argument("--home", metavar="DIR", default="~/.edgefl", help="the device's files (default: ~/.edgefl)")
-    parser.add_argument("--engine", metavar="NAME", help="onnx or executorch (default: the first that is installed)")
-    parser.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: all usable cores)")
-    parser.add_argument("--json", action="store_true", help="print JSON on stdout, one answer a sample")
+    parser.add_argument("--first", type=int, metavar="N", help="only the first N samples (default: all)")
+    parser.add_argument(
+        "--home", metavar="DIR", default="~/.edgefl", help="folder of the device's files (default: ~/.edgefl)"
+    )
+    parser.add_argument("--engine", metavar="NAME", help="onnx or executorch (default: the first installed)")
+    parser.add_argument("--threads", type=int, metavar="N", help="engine threads (default: all usable cores)")
+    parser.add_argument("--json", action="store_true", help="print JSON on stdout, with one answer per sample")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Predict, and say how many answers are right."""
+    """Predict, and print the accuracy."""
     import numpy as np
 
     from device_runtime.engines import ThreadSettings, open_engine

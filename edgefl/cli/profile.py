@@ -1,6 +1,6 @@
-"""`edgefl profile`: measure this device, and say what training costs it.
+"""`edgefl profile`: measure what training costs this device.
 
-The device runtime is imported by the run function: it needs an engine, and the help text must not.
+The run function imports the device runtime, which needs an engine; the help text must work without it.
 """
 
 import argparse
@@ -22,43 +22,43 @@ examples:
   edgefl profile --bundle exported/cnn4 --threads 2
   edgefl profile --coordinator http://192.168.1.2:8000 --key JOIN_KEY --json
 
-Without --bundle, three built-in models are measured, and predictions for your own are rougher: export it once (see
-`edgefl export`) and give it here. With the package onnx installed, frozen layers of a bundle are measured too. How sure
-predictions are is judged by what was left out of the fit: one mask after the other, or one built-in model after the
-other.
+Without --bundle, three built-in models are measured, and predictions for your own model are rougher: export it once
+(see `edgefl export`) and pass it here. If the package onnx is installed, frozen layers of a bundle are measured too.
+The error of predictions is estimated by cross-validation: one mask, or one built-in model, is left out of the fit at a
+time.
 """
 _WIDTH = 30
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb to the command line."""
+    """Add the command."""
     parser = verbs.add_parser(
         "profile",
         help="measure what training costs this device",
-        description="Measure this device in under a minute: training steps at several widths, cuts and batch sizes,\n"
-        "memory, power, heat, and the way to a coordinator. Needs the extra 'device'.",
+        description="Measure this device in less than a minute: training steps at several widths, cuts and batch\n"
+        "sizes, memory, power, temperature, and the network to a coordinator. Needs the extra 'device'.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--engine", metavar="NAME", help="onnx or executorch (default: the first that is installed)")
-    parser.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: all usable cores)")
+    parser.add_argument("--engine", metavar="NAME", help="onnx or executorch (default: the first installed)")
+    parser.add_argument("--threads", type=int, metavar="N", help="engine threads (default: all usable cores)")
     parser.add_argument(
         "--bundle",
         action="append",
         default=[],
         metavar="DIR",
-        help="a model to measure with, as `edgefl export` wrote it to a folder or zip file; may be given several times",
+        help="a model to measure, a folder or zip file written by `edgefl export`; repeatable",
     )
-    parser.add_argument("--seconds", type=float, metavar="S", help="how long to measure, about (default: 40)")
-    parser.add_argument("--coordinator", metavar="URL", help="also measure the way to this coordinator")
-    parser.add_argument("--key", metavar="KEY", help="join key or token for the coordinator")
+    parser.add_argument("--seconds", type=float, metavar="S", help="approximate measuring time (default: 40)")
+    parser.add_argument("--coordinator", metavar="URL", help="also measure the network to this coordinator")
+    parser.add_argument("--key", metavar="KEY", help="join key or token of the coordinator")
     parser.add_argument("--out", metavar="FILE", help="write the profile to this file, as JSON")
     parser.add_argument("--json", action="store_true", help="print JSON on stdout")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, write and print."""
+    """Measure, then write and print the profile."""
     from device_runtime.profiler import DEFAULT_SECONDS, ProfileRequest, measure
     from edgefl.values import dumps
 
@@ -91,22 +91,20 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _writable(out: Path) -> Path:
-    """Refuse a path that cannot be written before a minute is spent, not after."""
+    """Check that the file can be written before measuring for a minute."""
     if out.is_dir() or not os.access(out if out.exists() else out.absolute().parent, os.W_OK):
-        raise EdgeFLError(
-            f"{out} cannot be written", fix="Give a file in a folder that exists and that you may write to."
-        )
+        raise EdgeFLError(f"{out} cannot be written", fix="Choose a file in an existing, writable folder.")
     return out
 
 
 class _Bar:
-    """A bar on stderr, where stderr is a terminal."""
+    """A progress bar on stderr, if that is a terminal."""
 
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()
 
     def show(self, what: str, share: float) -> None:
-        """Show what is done now, and how much is done."""
+        """Show the current step and the progress."""
         if self._shown:
             done = round(_WIDTH * min(1.0, share))
             print(f"\r[{'#' * done:.<{_WIDTH}}] {what:<20}", end="", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""`edgefl report`: one page about a run, in a file that needs nothing else."""
+"""`edgefl report`: write a self-contained HTML page about a run."""
 
 import argparse
 from pathlib import Path
@@ -10,28 +10,28 @@ examples:
   edgefl report runs/hermes
   edgefl report runs/hermes --out hermes.html
 
-A run is a folder that `edgefl simulate` wrote; one that is still under way is shown as far as it has come. The page
-has everything in it, and asks no other host for anything. Needs the extra 'report'.
+A run is a folder written by `edgefl simulate`; a run that is still in progress is shown up to its latest round. The
+page is self-contained and loads nothing from other hosts. Needs the extra 'report'.
 """
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb to the command line."""
+    """Add the command."""
     parser = verbs.add_parser(
         "report",
-        help="make one self-contained HTML page about a simulated run",
-        description="Make one HTML page about a run: its figures and curves, a table of its devices, and pictures of\n"
-        "their data and masks. Prints the page's path.",
+        help="write a self-contained HTML page about a simulated run",
+        description="Write one HTML page about a run: figures and curves, a table of its devices, and heatmaps of\n"
+        "their data and masks. Prints the path of the page.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folder", metavar="RUN", help="the run's folder")
-    parser.add_argument("--out", metavar="FILE", help="where the page goes (default: RUN/report.html)")
+    parser.add_argument("--out", metavar="FILE", help="output file (default: RUN/report.html)")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read the run, write the page."""
+    """Read the run and write the page."""
     from edgefl.artifacts.artifact_store import write_atomically
     from edgefl.report import run_page
     from edgefl.simulation.run_folder import read_run

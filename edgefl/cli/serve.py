@@ -1,6 +1,6 @@
-"""`edgefl serve`: run a coordinator, until somebody stops it.
+"""`edgefl serve`: run a coordinator until it is stopped.
 
-The coordinator is imported by the run function: it needs a web server, and the help text must not.
+The run function imports the coordinator, which needs a web server; the help text must work without it.
 """
 
 import argparse
@@ -26,23 +26,23 @@ examples:
   edgefl serve federation.toml --host 0.0.0.0 --port 8443 --certificate certificate.pem --private-key private-key.pem
   edgefl serve --database postgresql://edgefl@db.local/edgefl --blobs s3://edgefl/blobs --log-format json
 
-A federation that is not there yet is created and started, and a join key for its devices is printed on stdout, once:
-only its hash is kept. One that is there already goes on where it was; its file must still say the same.
+A new federation is created and started, and a join key for its devices is printed on stdout once: only its hash is
+stored. An existing federation continues where it stopped; its file must not have changed.
 
-Its page for a browser is at the address that it prints. The admin token is in the file admin-token of --state, for its
-user alone, and one for those who may only look in viewer-token; EDGEFL_ADMIN_TOKEN and EDGEFL_VIEWER_TOKEN give others.
-There are no options for them, because other users can read command lines; a password of the database goes into
-EDGEFL_DATABASE for the same reason. Ctrl-C or SIGTERM stop the coordinator; nothing that it acknowledged is lost, even
+The web page is at the address that is printed. The admin token is in the file admin-token of --state, and a read-only
+token in viewer-token, both readable by their user alone. EDGEFL_ADMIN_TOKEN and EDGEFL_VIEWER_TOKEN override them.
+There are no options for tokens because other users can read command lines; put a database password into
+EDGEFL_DATABASE for the same reason. Ctrl-C or SIGTERM stops the coordinator. Nothing that it acknowledged is lost, even
 if it is killed.
 """
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb to the command line."""
+    """Add the command."""
     parser = verbs.add_parser(
         "serve",
         help="run a coordinator",
-        description="Run a coordinator: plan rounds, hand out submodels, collect updates and combine them.\n"
+        description="Run a coordinator: plan rounds, send submodels to devices, collect updates and aggregate them.\n"
         "Needs the extra 'coordinator'.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -52,13 +52,15 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         "--start",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="start federations that are created here (default: yes)",
+        help="start the federations that are created (default: yes)",
     )
-    parser.add_argument("--join-key-file", metavar="FILE", help="write a new federation's join key here, not to stdout")
+    parser.add_argument(
+        "--join-key-file", metavar="FILE", help="write the join key of a new federation to this file, not to stdout"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON on stdout")
-    _add_keeping(parser.add_argument_group("where it keeps things"))
-    _add_listening(parser.add_argument_group("where it listens"))
-    _add_logging(parser.add_argument_group("what it says, on stderr"))
+    _add_keeping(parser.add_argument_group("storage"))
+    _add_listening(parser.add_argument_group("network"))
+    _add_logging(parser.add_argument_group("logging, on stderr"))
     parser.set_defaults(run=run)
 
 
@@ -67,45 +69,51 @@ def _add_keeping(group: "argparse._ArgumentGroup") -> None:
         "--state",
         metavar="DIR",
         default="~/.edgefl/coordinator",
-        help="folder of everything that is kept (default: ~/.edgefl/coordinator)",
+        help="state folder (default: ~/.edgefl/coordinator)",
     )
     group.add_argument(
-        "--database", metavar="URL", help="such as postgresql://... (default: $EDGEFL_DATABASE, or SQLite in --state)"
+        "--database",
+        metavar="URL",
+        help="database URL, such as postgresql://... (default: $EDGEFL_DATABASE, or SQLite in --state)",
     )
-    group.add_argument("--blobs", metavar="URL", help="such as s3://bucket/folder (default: a folder in --state)")
+    group.add_argument(
+        "--blobs", metavar="URL", help="blob storage, such as s3://bucket/folder (default: a folder in --state)"
+    )
 
 
 def _add_listening(group: "argparse._ArgumentGroup") -> None:
-    group.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help="address (default: 127.0.0.1)")
-    group.add_argument("--port", metavar="N", type=int, default=8000, help="port; 0 is a free one (default: 8000)")
     group.add_argument(
-        "--workers", metavar="N", type=int, default=1, help="processes that serve, about one a core (default: 1)"
+        "--host", metavar="ADDRESS", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)"
     )
-    group.add_argument("--certificate", metavar="FILE", help="TLS certificate and those that vouch for it, in PEM form")
-    group.add_argument("--private-key", metavar="FILE", help="its key (default: it is in the certificate's file)")
+    group.add_argument("--port", metavar="N", type=int, default=8000, help="port; 0 picks a free one (default: 8000)")
+    group.add_argument(
+        "--workers", metavar="N", type=int, default=1, help="server processes, about one per core (default: 1)"
+    )
+    group.add_argument("--certificate", metavar="FILE", help="TLS certificate chain, in PEM format")
+    group.add_argument("--private-key", metavar="FILE", help="private key (default: in the certificate file)")
     group.add_argument(
         "--insecure-public",
         action="store_true",
-        help="listen to other machines without TLS: tokens and models are then readable on the way",
+        help="accept other machines without TLS: tokens and models are then sent unencrypted",
     )
     group.add_argument(
         "--trusted-proxy",
         action="append",
         default=[],
         metavar="ADDRESS",
-        help="a proxy in front, whose X-Forwarded-For is believed; may be given several times",
+        help="reverse proxy whose X-Forwarded-For is trusted; repeatable",
     )
 
 
 def _add_logging(group: "argparse._ArgumentGroup") -> None:
-    group.add_argument("--log-format", choices=["text", "json"], default="text", help="form of the log (default: text)")
+    group.add_argument("--log-format", choices=["text", "json"], default="text", help="log format (default: text)")
     group.add_argument(
-        "--log-level", choices=["debug", "info", "warning", "error"], default="info", help="(default: info)"
+        "--log-level", choices=["debug", "info", "warning", "error"], default="info", help="log level (default: info)"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve, until a signal comes."""
+    """Serve until a signal arrives."""
     serve, settings = _server(args)
     files = _read(args)
 
@@ -117,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _server(args: argparse.Namespace) -> "tuple[Callable[..., None], ServerSettings]":
-    """Return what serves, and what it is told."""
+    """Return the serve function and its settings."""
     with requires_extra("coordinator", action="Running a coordinator"):
         from coordinator.http.server import serve
         from coordinator.http.server_settings import ServerSettings
@@ -141,18 +149,18 @@ def _server(args: argparse.Namespace) -> "tuple[Callable[..., None], ServerSetti
 
 
 def _read(args: argparse.Namespace) -> "list[FederationFile]":
-    """Read all files before anything is opened or created: what is wrong with the last is said at once."""
+    """Read all files before anything is opened or created, so that errors in any of them are reported first."""
     from coordinator.federations.federation_file import read_federation_file
 
     files = [read_federation_file(Path(path), data_is_here=True) for path in args.federations]
     names = [file.settings.name for file in files]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
-        raise EdgeFLError(f"two files name their federation {min(twice)!r}", fix="Give each its own name.")
+        raise EdgeFLError(f"two files name their federation {min(twice)!r}", fix="Give each federation its own name.")
     if args.join_key_file is not None:
         if len(files) != 1:
             raise EdgeFLError(
-                f"--join-key-file takes one key, and there are {len(files)} federation files",
+                f"--join-key-file holds one key, but there are {len(files)} federation files",
                 fix="Give one file, or make keys with: edgefl fed key NAME",
             )
         _check_writable(Path(args.join_key_file))
@@ -160,9 +168,9 @@ def _read(args: argparse.Namespace) -> "list[FederationFile]":
 
 
 def _begin(args: argparse.Namespace, listening: "Listening", file: "FederationFile") -> dict[str, object]:
-    """Start a federation that nobody has started yet, make a key for one that has none, and say what was done.
+    """Start the federation if it has not been started, make a join key if it has none, and return what was done.
 
-    A coordinator that was killed between creating and starting it does both here, the next time.
+    This also completes the work of a coordinator that was killed between creating and starting a federation.
     """
     from coordinator.federations.lifecycle import Verb, existing, move, new_key
 
@@ -179,7 +187,7 @@ def _begin(args: argparse.Namespace, listening: "Listening", file: "FederationFi
 
 
 def _announce(args: argparse.Namespace, listening: "Listening", federations: list[dict[str, object]]) -> None:
-    """Say on stdout where the coordinator is and what it runs; this once also the new join keys."""
+    """Print the coordinator's address, its federations, and new join keys, which are shown only once."""
     paths = {f"{role}_token_file": token.path for role, token in listening.tokens.items()}
     files = {name: None if path is None else str(path) for name, path in paths.items()}
     if args.json:
@@ -197,17 +205,17 @@ def _announce(args: argparse.Namespace, listening: "Listening", federations: lis
             rows.append(("join key", f"{told['join_key']}  (shown this once)"))
         if told["join_key_file"] is not None:
             rows.append(("join key", f"in {told['join_key_file']}"))
-    # In one piece: whoever reads only the first line of it shall not end the coordinator.
+    # In one write: a reader that closes the pipe after the first line must not stop the coordinator.
     print("\n".join(f"  {label:<12}  {text}" for label, text in rows), flush=True)
 
 
 def _check_writable(path: Path) -> None:
     if path.is_dir() or not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
-        raise EdgeFLError(f"{path} cannot be written", fix="Give a file in a folder that exists and is yours.")
+        raise EdgeFLError(f"{path} cannot be written", fix="Choose a file in an existing, writable folder.")
 
 
 def _write_secret(path: Path, secret: str) -> None:
-    """Write a file that its owner alone can read, even where there was another one."""
+    """Write a file that only its owner can read, replacing any existing one."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
         file.write(secret + "\n")

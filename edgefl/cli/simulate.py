@@ -1,4 +1,4 @@
-"""`edgefl simulate`: a whole fleet on this machine, or on a Ray cluster, with real training and simulated time."""
+"""`edgefl simulate`: simulate a fleet on this machine or a Ray cluster, with real training and simulated time."""
 
 import argparse
 import json
@@ -34,39 +34,39 @@ examples:
   edgefl simulate --over http --devices 5
   edgefl simulate --engine ray --ray-address auto --model cnn4 --data fashion-mnist --devices 10000 --per-round 100
 
-Training is real: every device's part is trained on its own samples. Time, memory and joules are those of the devices
-that are simulated, by their classes. The same request gives the same model whatever engine does it.
+Training is real: every device's submodel is trained on its own samples. Time, memory and energy are simulated by device
+class. The same request gives the same model, whichever engine runs it.
 
 fleets (--fleet): mixed, pis, phones; or classes with their shares, of
   pi3, pi4, pi5, phone-low, phone-mid, phone-high; or a .toml file with one [[class]] for each kind:
     [[class]]
     name = "kitchen"
-    like = "pi4"                 # what is not said is as there
+    like = "pi4"                 # other fields as in pi4
     share = 2
     memory_bytes = "512 MiB"
-    online_seconds = "2 h"       # it comes and goes
+    online_seconds = "2 h"       # comes and goes
     offline_seconds = "30 min"
-    fails = 0.05                 # of so many tasks nothing comes back
-traces (--trace): a CSV file of device,from_seconds,to_seconds says when each device is there.
+    fails = 0.05                 # fraction of tasks that return nothing
+traces (--trace): a CSV file of device,from_seconds,to_seconds with the times each device is available.
 """
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb to the command line."""
+    """Add the command."""
     parser = verbs.add_parser(
         "simulate",
         help="simulate a fleet: real training, simulated time",
-        description="Run a federation of simulated devices to its end, and keep all of it in a folder for\n"
-        "`edgefl report` and `edgefl compare`. Needs the extra 'simulate', 'coordinator' with --over http, and\n"
-        "'export' for models that are not exported yet.",
+        description="Run a federation of simulated devices, and write the run to a folder for `edgefl report` and\n"
+        "`edgefl compare`. Needs the extra 'simulate', also 'coordinator' with --over http, and 'export' for models\n"
+        "that are not exported yet.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_model(parser.add_argument_group("model and data"))
     _add_fleet(parser.add_argument_group("the fleet"))
     _add_rounds(parser.add_argument_group("the federation"))
-    _add_engine(parser.add_argument_group("who computes"))
-    parser.add_argument("--out", metavar="DIR", help="the run's folder (default: runs/STRATEGY, or with a number)")
+    _add_engine(parser.add_argument_group("execution"))
+    parser.add_argument("--out", metavar="DIR", help="run folder (default: runs/STRATEGY, with a number if it exists)")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON on stdout")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.set_defaults(run=run)
@@ -77,46 +77,62 @@ def _add_model(group: "argparse._ArgumentGroup") -> None:
         "--model",
         default="digits_cnn",
         metavar="NAME",
-        help="digits_cnn or digits_mlp, which are built in; a bundle of `edgefl export`; another model of the zoo; or "
+        help="digits_cnn or digits_mlp, which are built in; a bundle of `edgefl export`; a zoo model; or "
         "package.module:factory (default: digits_cnn)",
     )
     group.add_argument("--input", metavar="SHAPE", help="shape of one sample of your own model, such as 3,32,32")
-    group.add_argument("--classes", type=int, metavar="N", help="classes of a zoo model (default: its own)")
-    group.add_argument("--data", default="digits", metavar="NAME|PATH", help="see `edgefl data list` (default: digits)")
-    group.add_argument("--folder", metavar="DIR", help="where the named set is (default: $EDGEFL_DATA/NAME)")
-    group.add_argument("--samples", type=int, metavar="N", help="use so many training samples (default: all)")
-    group.add_argument("--test-samples", type=int, metavar="N", help="and so many test samples (default: all)")
+    group.add_argument("--classes", type=int, metavar="N", help="number of classes of a zoo model (default: its own)")
+    group.add_argument(
+        "--data", default="digits", metavar="NAME|PATH", help="data set, see `edgefl data list` (default: digits)"
+    )
+    group.add_argument("--folder", metavar="DIR", help="folder of the named data set (default: $EDGEFL_DATA/NAME)")
+    group.add_argument("--samples", type=int, metavar="N", help="number of training samples to use (default: all)")
+    group.add_argument("--test-samples", type=int, metavar="N", help="number of test samples to use (default: all)")
     group.add_argument(
         "--partition",
         default="dirichlet:0.3",
         metavar="SPEC",
-        help="how devices divide it, see `edgefl data show --help` (default: dirichlet:0.3)",
+        help="how the data is divided, see `edgefl data show --help` (default: dirichlet:0.3)",
     )
 
 
 def _add_fleet(group: "argparse._ArgumentGroup") -> None:
-    group.add_argument("--devices", type=int, default=8, metavar="N", help="how many (default: 8)")
-    group.add_argument("--fleet", default="mixed", metavar="SPEC", help="of which classes, see below (default: mixed)")
-    group.add_argument("--trace", metavar="FILE", help="when each device is there (default: as its class says)")
+    group.add_argument("--devices", type=int, default=8, metavar="N", help="number of devices (default: 8)")
+    group.add_argument("--fleet", default="mixed", metavar="SPEC", help="device classes, see below (default: mixed)")
+    group.add_argument("--trace", metavar="FILE", help="when each device is available (default: by its class)")
 
 
 def _add_rounds(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
-        "--strategy", default="fedavg", metavar="NAME", help="the method, or package.module:Class (default: fedavg)"
+        "--strategy", default="fedavg", metavar="NAME", help="strategy, or package.module:Class (default: fedavg)"
     )
     group.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the method; may be repeated"
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the strategy; repeatable"
     )
-    group.add_argument("--rounds", type=int, default=10, metavar="N", help="(default: 10)")
-    group.add_argument("--per-round", type=int, metavar="N", help="devices asked in a round (default: all, at most 10)")
+    group.add_argument("--rounds", type=int, default=10, metavar="N", help="number of rounds (default: 10)")
+    group.add_argument(
+        "--per-round", type=int, metavar="N", help="devices selected per round (default: all, at most 10)"
+    )
     group.add_argument("--epochs", type=int, default=5, metavar="N", help="passes over a device's data (default: 5)")
-    group.add_argument("--batch", type=int, default=16, metavar="N", help="samples a step (default: 16)")
-    group.add_argument("--most-steps", type=int, metavar="N", help="steps of a device in a round (default: no limit)")
-    group.add_argument("--deadline", default="600", metavar="TIME", help="of a round, such as '20 s' (default: 600)")
-    group.add_argument("--share", type=float, default=0.5, metavar="F", help="of it, for training (default: 0.5)")
-    group.add_argument("--evaluate-every", type=int, default=1, metavar="N", help="rounds; 0 for the last (default: 1)")
-    group.add_argument("--no-personal", action="store_true", help="do not personalise and judge devices in the end")
-    group.add_argument("--seed", type=int, default=0, metavar="N", help="of all chance (default: 0)")
+    group.add_argument("--batch", type=int, default=16, metavar="N", help="batch size (default: 16)")
+    group.add_argument(
+        "--most-steps", type=int, metavar="N", help="most steps of a device per round (default: no limit)"
+    )
+    group.add_argument(
+        "--deadline", default="600", metavar="TIME", help="deadline of a round, such as '20 s' (default: 600)"
+    )
+    group.add_argument(
+        "--share", type=float, default=0.5, metavar="F", help="fraction of the deadline for training (default: 0.5)"
+    )
+    group.add_argument(
+        "--evaluate-every",
+        type=int,
+        default=1,
+        metavar="N",
+        help="evaluate every N rounds; 0: only the last (default: 1)",
+    )
+    group.add_argument("--no-personal", action="store_true", help="skip personalisation and its evaluation at the end")
+    group.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
 
 
 def _add_engine(group: "argparse._ArgumentGroup") -> None:
@@ -126,12 +142,16 @@ def _add_engine(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--engine", choices=["local", "ray"], default="local", help="ray: workers on a Ray cluster (extra 'ray')"
     )
-    group.add_argument("--ray-address", metavar="ADDRESS", help="of the cluster (default: one on this machine)")
-    group.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core, all of a cluster's)")
+    group.add_argument(
+        "--ray-address", metavar="ADDRESS", help="address of the cluster (default: start one on this machine)"
+    )
+    group.add_argument(
+        "--workers", type=int, metavar="N", help="worker processes (default: one per core, all of a cluster)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Simulate, and say what it came to."""
+    """Simulate, and print the summary."""
     with requires_extra("simulate", action="Simulating"):
         return _run(args)
 
@@ -164,7 +184,7 @@ def _run(args: argparse.Namespace) -> int:
         lines = summary_lines(request, summary, over_http=args.over == "http")
         print("\n".join([*lines, f"the run is in {folder.path}"]))
     if not summary.updates:
-        print("edgefl: warning: no update counted; give a longer --deadline, or other devices", file=sys.stderr)
+        print("edgefl: warning: no update arrived in time; use a longer --deadline, or other devices", file=sys.stderr)
     return 0
 
 
@@ -262,10 +282,10 @@ def _selected(args: argparse.Namespace) -> int:
 
 
 def _out(args: argparse.Namespace) -> Path:
-    """Return the folder that was named, or a new one."""
+    """Return the given folder, or a new one."""
     if args.out is not None:
         return Path(str(args.out))
-    name = str(args.strategy).rpartition(":")[2]  # of package.module:Class the class
+    name = str(args.strategy).rpartition(":")[2]  # the class of package.module:Class
     number, path = 1, Path("runs") / name
     while path.exists():
         number += 1

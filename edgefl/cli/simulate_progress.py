@@ -1,4 +1,4 @@
-"""What `edgefl simulate` shows: a line that moves on stderr while it works, and a few lines on stdout in the end."""
+"""Output of `edgefl simulate`: a progress line on stderr, and a summary on stdout."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ _WIDTH = 20
 
 
 class SimulationProgress:
-    """Rounds as they end: one line that is written again on a terminal, a line each elsewhere."""
+    """Progress by rounds: one redrawn line on a terminal, otherwise one line per round."""
 
     def __init__(self, rounds: int, *, shown: bool = True) -> None:
         self._rounds, self._shown = rounds, shown
@@ -26,12 +26,12 @@ class SimulationProgress:
         self._up = 0
 
     def stage(self, text: str) -> None:
-        """Say what is being done."""
+        """Show the current stage."""
         if self._shown and self._moves:
             self._write(text)
 
     def round(self, result: "RoundResult") -> None:
-        """Show a round that is over."""
+        """Show a finished round."""
         if result.score is not None:
             self._accuracy = result.score.accuracy
         self._seconds += result.simulated_seconds
@@ -47,7 +47,7 @@ class SimulationProgress:
         )
 
     def done(self) -> None:
-        """Leave the terminal as it was."""
+        """Clear the line."""
         if self._shown and self._moves:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
@@ -61,7 +61,7 @@ class SimulationProgress:
 
 
 def summary_lines(request: "SimulationRequest", found: "Summary", *, over_http: bool = False) -> list[str]:
-    """Return a run in words; over HTTP, bytes are those that were sent."""
+    """Return the summary of a run; with `over_http`, the byte counts are those actually sent."""
     graphs = f"{format_bytes(found.setup_bytes)} of graphs, before packing"
     federation = request.federation
     classes = ", ".join(kind.name for kind in request.classes)

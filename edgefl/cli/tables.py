@@ -11,7 +11,7 @@ __all__ = ["cell", "print_json", "print_table", "table"]
 
 
 def print_json(data: object) -> None:
-    """Print data for programs."""
+    """Print data as JSON."""
     print(json.dumps(data, indent=2, ensure_ascii=False))
 
 
@@ -21,7 +21,7 @@ def cell(value: Any, formatted: Callable[[Any], str]) -> str | None:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return rows under a head, in columns; a column of numbers is aligned to the right, None is a dash."""
+    """Return an aligned table; columns of numbers are right-aligned, None is shown as a dash."""
     from edgefl.values.formatting import printable
 
     texts = [["-" if cell is None else printable(str(cell)) for cell in row] for row in rows]
@@ -41,5 +41,5 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[object]], nothing: str) -> None:
-    """Print a table, or a line that says that there is nothing to show."""
+    """Print a table, or the line `nothing` if it has no rows."""
     print(table(head, rows) if rows else nothing)

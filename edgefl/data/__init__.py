@@ -1,9 +1,22 @@
 """Data sets and how they are divided among clients.
 
-`load` reads a known set or your own .npz, `partition` deals its training samples to clients (IID, Dirichlet,
-few labels, by owner, two classes), `split_clients` and `matched_test` give every client its own validation
-and test samples, and `text_picture` and `save_plot` show the result. numpy is all this room needs; the file
-of the default set comes with scikit-learn, which is never imported.
+`load` reads a known data set or your own .npz, `partition` divides its training samples among clients, `split_clients`
+and `matched_test` give every client its own validation and test samples, and `text_picture` and `save_plot` show the
+result. This package needs only numpy; the file of the default data set comes with scikit-learn, which is never
+imported.
+
+samples.py         features, labels and owners of samples
+normalisation.py   from raw features to float32
+dataset.py         a data set: training and test samples
+archives.py        reading files, folders and archives
+sources.py         where a known data set is looked for
+formats/           the published file formats
+catalogue.py       the known data sets, by name
+schemes/           ways to divide samples among clients
+partitions.py      which client has which training samples
+splits.py          validation and test samples of each client
+partition_text.py  a partition as text for the terminal
+partition_plot.py  a partition as a plot
 """
 
 from edgefl.data.catalogue import CatalogueEntry, catalogue, load

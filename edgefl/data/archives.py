@@ -1,7 +1,7 @@
-"""Bytes out of files, gzip files, folders, tars and zips, with every damage turned into a `DataError`.
+"""Reading of files, gzip files, folders, tars and zips; damaged ones raise `DataError`.
 
-The formats call this. It trusts no header: it reads in pieces up to a limit, so memory follows the bytes that
-are really there, and it never unpacks anything to disk. It knows nothing of what the bytes mean.
+The formats call this. It trusts no header: it reads in pieces up to a limit, so memory use follows the actual bytes,
+and it never unpacks to disk.
 """
 
 import errno
@@ -21,12 +21,12 @@ from edgefl.errors import DataError
 
 __all__ = ["damaged", "reading", "read_file", "read_members", "is_archive"]
 
-# The largest file of any known set is under 200 MB; a gigabyte is a bomb or a mistake.
+# The largest file of any known data set is under 200 MB; a gigabyte is a zip bomb or a mistake.
 MOST_BYTES = 1 << 30
 
 _PIECE = 1 << 20
 
-# What the standard library raises over bytes that are not what they claim to be.
+# What the standard library raises for damaged files.
 _DAMAGE = (
     OSError,
     EOFError,
@@ -42,20 +42,20 @@ _DAMAGE = (
 
 
 def damaged(file: Path | str, what: str) -> DataError:
-    """The error for a file that is there but is not what it should be."""
+    """Return the error for a file that exists but has the wrong content."""
     return DataError(
-        f"{file} is damaged or of another kind: {what}",
-        fix="Get the file again (`edgefl data list` says where from), or point to the right one",
+        f"{file} is damaged or has another format: {what}",
+        fix="Download the file again (see `edgefl data list`), or give the right one",
     )
 
 
 @contextmanager
 def reading(file: Path | str) -> Iterator[None]:
-    """Turn whatever reading or parsing raises inside the block into a `DataError` that names the file."""
+    """Turn read and parse errors inside the block into a `DataError` that names the file."""
     try:
         yield
     except _DAMAGE as error:
-        # The system's own errors have a number; EINVAL is what it says to a place that a damaged header points to.
+        # System errors have a number; EINVAL results from an offset in a damaged header.
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise DataError(
                 f"{file} cannot be read: {error.strerror}", fix="Check the path and its permissions"
@@ -75,7 +75,7 @@ def _read_all(stream: IO[bytes] | gzip.GzipFile, file: Path | str) -> bytes:
 
 
 def read_file(path: Path) -> bytes:
-    """The content of a plain or gzip file, told apart by its first bytes and not by its name."""
+    """Return the content of a plain or gzip file, told apart by its first bytes, not its name."""
     with reading(path), path.open("rb") as raw:
         packed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
@@ -86,12 +86,12 @@ def read_file(path: Path) -> bytes:
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a path is a file whose name is that of a tar or a zip."""
+    """Return whether a path is a file named like a tar or a zip."""
     return path.is_file() and path.name.lower().endswith((".tar.gz", ".tgz", ".tar", ".zip"))
 
 
 def _wanted(member: str, wanted: Collection[str], exact: bool = False) -> str | None:
-    """The wanted path that a member's path ends with, part by part, or which it is."""
+    """Return the wanted path that a member's path equals or ends with."""
     if exact:
         return member if member in wanted else None
     parts = PurePosixPath(member).parts
@@ -101,12 +101,12 @@ def _wanted(member: str, wanted: Collection[str], exact: bool = False) -> str | 
 
 
 Found = dict[str, tuple[str, bytes]]
-"""By wanted path, the path of the member that was found for it, and its content."""
+"""By wanted path: the path of the matching member, and its content."""
 
 
 def _keep(found: Found, path: Path, name: str, member: str, content: bytes) -> None:
     if name in found:
-        raise damaged(path, f"{name} is in it twice, as {found[name][0]} and as {member}")
+        raise damaged(path, f"it contains {name} twice, as {found[name][0]} and as {member}")
     found[name] = (member, content)
 
 
@@ -126,7 +126,7 @@ def _from_zip(path: Path, content: IO[bytes], wanted: Collection[str], found: Fo
     with zipfile.ZipFile(content) as archive:
         for member in archive.namelist():
             name = _wanted(member, wanted, exact=is_npz)
-            # The UCI archive serves a zip that holds nothing but the old zip.
+            # The UCI archive serves a zip that contains only the old zip.
             inner = not (is_npz or within) and member.lower().endswith(".zip") and "__MACOSX" not in member
             if name is None and not inner:
                 continue
@@ -140,10 +140,10 @@ def _from_zip(path: Path, content: IO[bytes], wanted: Collection[str], found: Fo
 
 
 def read_members(path: Path, wanted: Collection[str]) -> dict[str, bytes]:
-    """The wanted files of a folder, a tar or a zip, by their paths; those that are not there are left out.
+    """Return the wanted files of a folder, a tar or a zip, by path; missing ones are left out.
 
-    A wanted path such as "train/X_train.txt" is matched with the end of a member's path, and must be there once;
-    in an .npz it is the whole path.
+    A wanted path such as "train/X_train.txt" matches the end of a member's path, and must match only once; in an .npz
+    it must be the whole path.
     """
     with reading(path):
         if path.is_dir():

@@ -1,8 +1,8 @@
-"""A data set: training and test samples, and what their classes and owners are called.
+"""Data set: training and test samples, and the names of classes and owners.
 
-Loaders build it, partitions and trainers read it. Features stay as raw as their file had them (a Raspberry Pi
-then holds bytes and not floats); `Dataset.batch` makes the float32 of one batch when it is wanted. Nothing
-here knows a file format or a way to divide data.
+Loaders build it; partitions and trainers read it. Features stay in the raw type of their file (a Raspberry Pi then
+holds bytes, not floats); `Dataset.batch` converts one batch to float32 when needed. This module is independent of file
+formats and partitions.
 """
 
 from collections.abc import Sequence
@@ -20,8 +20,7 @@ __all__ = ["MOST_CLASSES", "Dataset", "Part", "some_samples"]
 
 Part = Literal["train", "test"]
 
-# Above this a "label" is an id, a year or a measurement; tables of clients times classes would not fit
-# anyway.
+# With more, a "label" is an id, a year or a measurement, and tables of clients by classes would not fit in memory.
 MOST_CLASSES = 65_536
 
 
@@ -29,9 +28,8 @@ MOST_CLASSES = 65_536
 class Dataset:
     """A data set with its published (or fixed) division into training and test samples.
 
-    `owner_kind` says what an owner is, "writer", "subject" or "role", and `owner_names[i]` who owner i is.
-    Without a normalisation, float features are used as they are, and integer features are tokens for an
-    embedding.
+    `owner_kind` is what an owner is, such as "writer", "subject" or "role", and `owner_names[i]` the name of owner i.
+    Without a normalisation, float features are used unchanged, and integer features are tokens for an embedding.
     """
 
     name: str
@@ -50,25 +48,25 @@ class Dataset:
             raise DataError(
                 f"In {self.name!r} a training sample has the shape {self.train.features.shape[1:]} and a "
                 f"test sample {self.test.features.shape[1:]}",
-                fix="Give both parts samples of one shape",
+                fix="Give all samples the same shape",
             )
         if not 1 <= self.classes <= MOST_CLASSES:
             raise DataError(
-                f"{self.name!r} would have {self.classes} classes",
-                fix=f"Number the classes from 0 up, at most {MOST_CLASSES} of them",
+                f"{self.name!r} has {self.classes} classes",
+                fix=f"Number the classes from 0, at most {MOST_CLASSES} of them",
             )
         self._check_ids("labels", self.classes)
         if self.class_names is not None and len(self.class_names) != self.classes:
             raise DataError(
                 f"{self.name!r} has {self.classes} classes but {len(self.class_names)} class names",
-                fix="Give one name a class, or none at all",
+                fix="Give one name per class, or none at all",
             )
         has_owners = (self.train.owners is not None, self.test.owners is not None or len(self.test) == 0)
         known = self.owner_names is not None and self.owner_kind is not None
         if known != has_owners[0] or (known and not has_owners[1]):
             raise DataError(
-                f"{self.name!r} says who owns its samples in one place and not in another",
-                fix="Give owners of both parts, owner_kind and owner_names, or none of them",
+                f"{self.name!r} gives the owners of its samples only partially",
+                fix="Give the owners of training and test samples, owner_kind and owner_names, or none of them",
             )
         if self.owner_names is not None:
             self._check_ids("owners", len(self.owner_names))
@@ -89,28 +87,28 @@ class Dataset:
             raise DataError(
                 f"{self.name!r} has samples of the shape {shape} and a normalisation of "
                 f"{len(self.normalisation.mean)} channels",
-                fix="Give one mean and std, or one a channel",
+                fix="Give one mean and std, or one per channel",
             )
 
     def batch(
         self, indices: NDArray[np.int64] | Sequence[int], part: Part = "train"
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Model-ready features of some samples (float32, or int64 tokens) and their labels."""
+        """Return model-ready features of some samples (float32, or int64 tokens) and their labels."""
         if part not in ("train", "test"):
             raise DataError(
                 f"A data set has no part {part!r}",
-                fix="Ask for 'train' or 'test'; validation samples are indices of training samples (split_clients)",
+                fix="Use 'train' or 'test'; validation samples are indices of training samples (split_clients)",
             )
         samples = self.train if part == "train" else self.test
         chosen = np.asarray(indices, dtype=np.int64 if len(indices) == 0 else None)
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
             raise DataError(
-                f"Indices of the type {chosen.dtype} and the shape {chosen.shape} choose no samples",
+                f"Indices of type {chosen.dtype} and shape {chosen.shape} select no samples",
                 fix="Give a list of whole numbers",
             )
         if len(chosen) and (int(chosen.min()) < 0 or int(chosen.max()) >= len(samples)):
             raise DataError(
-                f"Indices from {chosen.min()} to {chosen.max()} leave the {len(samples)} {part} samples",
+                f"Indices from {chosen.min()} to {chosen.max()} exceed the {len(samples)} {part} samples",
                 fix=f"Give indices from 0 to {len(samples) - 1}",
             )
         raw = samples.features[chosen]
@@ -119,24 +117,24 @@ class Dataset:
         return raw.astype(np.float32 if raw.dtype.kind == "f" else np.int64), samples.labels[chosen]
 
     def evenly(self, count: int, part: Part = "train") -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """At most so many samples that lie evenly over a part, as a batch."""
+        """Return at most `count` samples spread evenly over a part, as a batch."""
         size = len(self.train if part == "train" else self.test)
         chosen = min(count, size)
         return self.batch([at * size // chosen for at in range(chosen)], part)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        """Refuse to be given to a model that takes samples of another shape."""
+        """Raise unless the samples have the shape that a model takes."""
         found = self.train.features.shape[1:]
         if found != tuple(shape):
             raise DataError(
-                f"a sample of {self.name!r} has the shape {found}, and the model takes {tuple(shape)}",
+                f"a sample of {self.name!r} has the shape {found}, but the model takes {tuple(shape)}",
                 fix="Give data of the model's shape.",
             )
 
     def pooled(self) -> "Dataset":
-        """The same data with its test samples moved into the training part, which leaves the test part empty.
+        """Return the same data with all test samples moved to the training samples.
 
-        For sets whose published test part has other owners than the training part (UCI HAR): every owner
+        For data sets whose published test samples have other owners than the training samples (UCI HAR): every owner
         becomes a client, and `split_clients` then gives each its own test samples.
         """
         if len(self.test) == 0:
@@ -151,7 +149,7 @@ class Dataset:
 
 
 def some_samples(dataset: Dataset, train: int | None, test: int | None) -> Dataset:
-    """Return a data set with at most so many training and test samples; None is all of them."""
+    """Return a data set with at most `train` and `test` samples, drawn with a fixed seed; None means all."""
     return replace(dataset, train=_some(dataset.train, train), test=_some(dataset.test, test))
 
 

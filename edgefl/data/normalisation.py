@@ -1,4 +1,4 @@
-"""How raw features become the float32 that a model takes: scaled, centred, divided by their deviation.
+"""Normalisation of raw features to float32: scale, subtract the mean, divide by the standard deviation.
 
 A `Dataset` carries one of these and applies it to one batch at a time.
 """
@@ -18,7 +18,7 @@ _ROWS_AT_ONCE = 4096
 
 @dataclass(frozen=True, slots=True)
 class Normalisation:
-    """`(raw / scale - mean) / std`, with one mean and std for all channels or one a channel (axis 1)."""
+    """`(raw / scale - mean) / std`, with one mean and std for all channels or one per channel (axis 1)."""
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
@@ -28,17 +28,17 @@ class Normalisation:
         numbers = np.array([*self.mean, *self.std, self.scale], dtype=np.float64)
         if not self.mean or len(self.mean) != len(self.std) or not np.isfinite(numbers).all():
             raise DataError(
-                f"A normalisation by mean {self.mean}, std {self.std} and scale {self.scale} cannot be",
-                fix="Give as many finite means as standard deviations: one, or one a channel",
+                f"A normalisation with mean {self.mean}, std {self.std} and scale {self.scale} is not valid",
+                fix="Give equally many finite means and standard deviations: one, or one per channel",
             )
         if min(*self.std, self.scale) <= 0:
             raise DataError(
                 f"The std {self.std} or the scale {self.scale} of a normalisation is not above 0",
-                fix="A constant channel gets the standard deviation 1",
+                fix="Use a standard deviation of 1 for a constant channel",
             )
 
     def apply(self, raw: NDArray[Any]) -> NDArray[np.float32]:
-        """The normalised float32 form of raw features; one new array, whatever the raw type."""
+        """Return raw features as normalised float32, in one new array."""
         mean, std = np.array(self.mean), np.array(self.std)
         if len(self.mean) > 1:
             along_channels = (1, -1, *([1] * (raw.ndim - 2)))
@@ -50,7 +50,7 @@ class Normalisation:
 
     @classmethod
     def measured(cls, features: NDArray[np.uint8], scale: float = 255.0) -> "Normalisation":
-        """Mean and standard deviation of bytes, exactly and by channel, without a float copy of them."""
+        """Return the exact mean and standard deviation of bytes by channel, without a float copy."""
         channels = features.shape[1] if features.ndim > 2 else 1
         counts = np.zeros((channels, 256), dtype=np.int64)
         for at in range(0, len(features), _ROWS_AT_ONCE):

@@ -1,7 +1,7 @@
-"""A picture of a partition as a file: the share of every class in every client, and the clients' sizes.
+"""Plot of a partition: the share of each class in each client, and the clients' sizes.
 
-matplotlib is imported when a plot is asked for, drawn by its Agg canvas, and never through pyplot, so this
-needs no screen and leaves no global state behind.
+matplotlib is imported when a plot is requested, and used without pyplot, so this needs no screen and leaves no global
+state.
 """
 
 import itertools
@@ -26,7 +26,7 @@ _MOST_TICKS = 26
 
 
 def plot_format(file: Path) -> str:
-    """The format that a file's name asks for, such as "png"."""
+    """Return the format of a file name, such as "png"."""
     if file.suffix.lower() not in SUFFIXES:
         raise DataError(
             f"A plot cannot be written as {file.name!r}", fix=f"Use a name that ends in {', '.join(SUFFIXES)}"
@@ -35,7 +35,7 @@ def plot_format(file: Path) -> str:
 
 
 def save_plot(counts: NDArray[np.int64], file: Path, *, title: str, class_names: tuple[str, ...] | None = None) -> None:
-    """Draw a table of clients by classes into a .png, .svg or .pdf file."""
+    """Draw a table of clients by classes to a .png, .svg or .pdf file."""
     form = plot_format(file)
     figure = _figure(counts, title, class_names)
     try:
@@ -43,7 +43,7 @@ def save_plot(counts: NDArray[np.int64], file: Path, *, title: str, class_names:
     except OSError as error:
         raise DataError(
             f"The plot {file} cannot be written: {error.strerror or error}",
-            fix="Choose a folder that exists and may be written to",
+            fix="Choose an existing, writable folder",
         ) from error
 
 
@@ -63,9 +63,9 @@ def _figure(counts: NDArray[np.int64], title: str, class_names: tuple[str, ...] 
     image = table.imshow(shares, aspect="auto", cmap="Blues", vmin=0, interpolation="nearest")
     figure.colorbar(image, ax=table, label="% of a client's samples", pad=0.02, fraction=0.05)
     _label_table(table, counts.shape, class_names)
-    # One outline: a bar a client would be an object a client, which takes minutes for many.
+    # One outline: one bar object per client would take minutes for many clients.
     sizes.stairs(counts.sum(axis=1), np.arange(clients + 1) - 0.5, orientation="horizontal", fill=True, color="#4a7fb5")
-    sizes.set_xlabel("samples a client")
+    sizes.set_xlabel("samples per client")
     sizes.locator_params(axis="x", nbins=3)
     sizes.tick_params(axis="y", left=False, labelleft=False)
     for side in ("top", "right"):
@@ -81,12 +81,12 @@ def _label_table(axes: "Axes", shape: tuple[int, ...], class_names: tuple[str, .
     ticks = _ticks(classes)
     names = [printable(class_names[tick]) if class_names else str(tick) for tick in ticks]
     turned = max(map(len, names)) > 3
-    # A class name is text from a file, in which a $ starts no formula.
+    # A class name is text from a file, in which a $ must not start a formula.
     axes.set_xticks(ticks, names, rotation=45 if turned else 0, ha="right" if turned else "center", parse_math=False)
     axes.set_yticks(_ticks(clients))
 
 
 def _ticks(count: int) -> list[int]:
-    """Round numbers below `count`, as many as are readable."""
+    """Return a readable number of round numbers below `count`."""
     steps = (digit * 10**power for power in itertools.count() for digit in (1, 2, 5))
     return list(range(0, count, next(step for step in steps if count <= _MOST_TICKS * step)))

@@ -1,8 +1,8 @@
-"""A picture of a partition for the terminal: clients down, classes across, a shade for every share.
+"""Text rendering of a partition for the terminal: clients by classes, shaded by share.
 
-The command line prints it. A shade says how much of a client's data has that label, next to the client's
-size; so uneven labels and uneven sizes are both seen. It keeps to a width: neighbouring classes share a column
-and later clients are left out where there are too many, and a note says so.
+A shade shows how much of a client's data has that label, next to the client's size, so uneven labels and uneven sizes
+are both visible. It fits a given width: if there are too many, neighbouring classes share a column, later clients are
+left out, and a note says so.
 """
 
 import textwrap
@@ -22,13 +22,13 @@ SHADES = "·░▒▓█"
 PLAIN_SHADES = ".-+*#"
 
 _BAR = 12
-_NARROW = 60  # below this the bars of sizes give their room to the classes
+_NARROW = 60  # narrower tables have no size bars
 
 
 def distance_from_whole(counts: NDArray[np.int64]) -> float:
-    """How unlike the whole the clients are: 0 if all have the same labels, near 1 if they share none.
+    """Return how much the clients differ from the whole: 0 if all have the same labels, near 1 if they share none.
 
-    The total variation distance between a client's labels and all labels, averaged by the clients' sizes.
+    This is the total variation distance between a client's labels and all labels, averaged by the clients' sizes.
     """
     whole = counts.sum(axis=0) / counts.sum()
     sizes = counts.sum(axis=1)
@@ -37,14 +37,14 @@ def distance_from_whole(counts: NDArray[np.int64]) -> float:
 
 
 def text_picture(counts: NDArray[np.int64], *, plain: bool = False, width: int = WIDTH) -> str:
-    """Lines of text that show a table of clients by classes; `plain` keeps to ASCII.
+    """Return a table of clients by classes as lines of text; `plain` uses ASCII only.
 
     No line is longer than `width`, which is at least 30.
     """
     if counts.ndim != 2 or counts.size == 0 or counts.sum(axis=1).min() < 1:
         raise DataError(
-            f"A table of the shape {counts.shape} shows no clients, or one of them has no samples",
-            fix="Give Partition.label_counts(labels, classes)",
+            f"A table of shape {counts.shape} has no clients, or a client without samples",
+            fix="Pass Partition.label_counts(labels, classes)",
         )
     width = max(width, LEAST_WIDTH)
     bar_width = _BAR if width >= _NARROW else 0
@@ -66,7 +66,7 @@ def text_picture(counts: NDArray[np.int64], *, plain: bool = False, width: int =
 
 
 def _columns(classes: int, room: int) -> tuple[int, int]:
-    """How many classes share a column, and how wide a column is."""
+    """Return how many classes share a column, and the width of a column."""
     together = -(-classes // room)
     columns = -(-classes // together)
     return together, max(1, min(3, room // columns))
@@ -77,13 +77,13 @@ def _grouped(counts: NDArray[np.int64], together: int) -> NDArray[np.int64]:
 
 
 def _levels(shares: NDArray[np.float64]) -> NDArray[np.int64]:
-    """0 for nothing at all, then 1 to 4 by quarters of the largest share."""
+    """Return 0 for none, and 1 to 4 by quarters of the largest share."""
     quarters = np.ceil(4 * shares / shares.max() - 1e-9).astype(np.int64)
     return np.where(shares > 0, np.clip(quarters, 1, 4), 0)
 
 
 def _heads(classes: int, together: int, cell: int) -> str:
-    """Column heads: every class's number where there is room, and otherwise every tenth column's."""
+    """Return column heads: every class's number if there is room, otherwise every tenth column's."""
     if cell == 3:
         return "".join(f"{column:>3}" for column in range(classes))
     columns = -(-classes // together)
@@ -105,8 +105,8 @@ def _notes(counts: NDArray[np.int64], together: int, shares: NDArray[np.float64]
     steps = ", ".join(f"{shade} to {shares.max() * level / 4:.0%}" for level, shade in enumerate(shades[1:], start=1))
     notes.append(f"share of a client's samples: {shades[0]} none, {steps}")
     if together > 1:
-        notes.append(f"every column stands for {together} classes; its number is the first of them")
-    for what, values in (("samples a client", sizes), ("classes a client", held)):
+        notes.append(f"every column stands for {together} classes, numbered by the first")
+    for what, values in (("samples per client", sizes), ("classes per client", held)):
         notes.append(f"{what}: {values.min()} to {values.max()}, median {np.median(values):g}")
     notes.append(
         f"distance from the whole: {distance_from_whole(counts):.2f} (0: all clients alike, near 1: nothing in common)"

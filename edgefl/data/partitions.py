@@ -1,8 +1,7 @@
-"""A partition: which client holds which training samples; and the texts that ask for one.
+"""Partition: which client has which training samples, and the specs such as `dirichlet:0.3` that describe one.
 
-The simulator and the command line call `partition`. The schemes themselves are in `edgefl.data.schemes`; here
-a text is turned into one of them, and its result into a value that is checked to use every sample exactly
-once.
+The simulator and the command line call `partition`. The schemes are in `edgefl.data.schemes`; this module parses a spec
+and checks that the result uses every sample exactly once.
 """
 
 import hashlib
@@ -26,7 +25,7 @@ __all__ = ["SCHEMES", "DEFAULT_CLIENTS", "Scheme", "Partition", "parse_scheme", 
 DEFAULT_CLIENTS = 10
 
 SCHEMES = ("iid", "dirichlet:ALPHA", "labels:K", "owner", "two-class:RATE")
-"""What a scheme's text looks like. `edgefl data show --help` describes each."""
+"""The specs of schemes. `edgefl data show --help` describes each."""
 
 _NUMBERS = {
     "dirichlet": f"a number from {LEAST_ALPHA:g} to {MOST_ALPHA:g}, such as dirichlet:0.3",
@@ -37,20 +36,22 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """A way to divide samples: its kind, and the number that goes with it."""
+    """A way to divide samples: its kind, and its parameter."""
 
     kind: str
     number: float | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in (name.partition(":")[0] for name in SCHEMES):
-            raise DataError(f"{self.kind!r} is no scheme to divide data", fix=f"Use one of: {', '.join(SCHEMES)}")
+            raise DataError(f"{self.kind!r} is not a known partition scheme", fix=f"Use one of: {', '.join(SCHEMES)}")
         if self.kind not in _NUMBERS and self.number is not None:
             raise DataError(f"The scheme {self.kind} takes no number", fix=f"Write just {self.kind}")
         if self.kind in _NUMBERS and self.number is None:
             raise DataError(f"The scheme {self.kind} needs a number", fix=f"Use {_NUMBERS[self.kind]}")
         if self.number is not None and not _fits(self.kind, self.number):
-            raise DataError(f"The number of the scheme {self.kind} is {self.number}", fix=f"Use {_NUMBERS[self.kind]}")
+            raise DataError(
+                f"The scheme {self.kind} has the invalid number {self.number}", fix=f"Use {_NUMBERS[self.kind]}"
+            )
 
     def __str__(self) -> str:
         if self.number is None:
@@ -68,7 +69,7 @@ def _fits(kind: str, number: float) -> bool:
 
 
 def parse_scheme(text: str) -> Scheme:
-    """The scheme that a text such as `iid` or `labels:3` asks for."""
+    """Parse a spec such as `iid` or `labels:3`."""
     kind, colon, value = text.strip().lower().partition(":")
     try:
         number = float(value) if colon else None
@@ -82,7 +83,7 @@ def parse_scheme(text: str) -> Scheme:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partition:
-    """For every client the sorted indices of its training samples; together every sample, once."""
+    """The sorted indices of each client's training samples; together they cover every sample exactly once."""
 
     scheme: str
     seed: int
@@ -91,12 +92,14 @@ class Partition:
     def __post_init__(self) -> None:
         clients = tuple(frozen(np.sort(np.asarray(client, dtype=np.int64))) for client in self.clients)
         if not clients or not all(len(client) for client in clients):
-            raise DataError("A partition has no clients or an empty one", fix="Give every client a sample")
+            raise DataError(
+                "A partition has no clients, or a client without samples", fix="Give every client at least one sample"
+            )
         together = np.sort(np.concatenate(clients))
         if not np.array_equal(together, np.arange(len(together))):
             raise DataError(
-                "The clients of a partition do not hold every sample exactly once",
-                fix=f"Deal out the indices 0 to {len(together) - 1}, each to one client",
+                "The clients of a partition do not have every sample exactly once",
+                fix=f"Assign each of the indices 0 to {len(together) - 1} to one client",
             )
         object.__setattr__(self, "clients", clients)
 
@@ -105,22 +108,22 @@ class Partition:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """How many samples each client has."""
+        """Return the number of samples of each client."""
         return np.array([len(client) for client in self.clients], dtype=np.int64)
 
     def label_counts(self, labels: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
-        """How many samples of each class (columns) each client (rows) has."""
+        """Return the number of samples by client (rows) and class (columns)."""
         total = int(self.sizes.sum())
         if len(labels) != total or int(labels.max()) >= classes:
             raise DataError(
-                f"A partition of {total} samples does not go with {len(labels)} labels up to "
+                f"A partition of {total} samples does not match {len(labels)} labels up to "
                 f"{labels.max(initial=0)}, counted as {classes} classes",
-                fix="Give the labels of the training samples that were divided, and their number of classes",
+                fix="Pass the labels of the partitioned training samples, and their number of classes",
             )
         return np.stack([np.bincount(labels[client], minlength=classes) for client in self.clients])
 
     def digest(self) -> str:
-        """A hash of who holds what: equal on two machines exactly if their clients are."""
+        """Return a hash of the partition: equal on two machines exactly if their clients are."""
         state = hashlib.sha256()
         for client in self.clients:
             state.update(len(client).to_bytes(8, "little"))
@@ -136,11 +139,10 @@ def partition(
     seed: int = 0,
     minimum: int | None = None,
 ) -> Partition:
-    """Divide training samples among clients; the same arguments give the same clients (see `schemes.dealing`).
+    """Divide training samples among clients; equal arguments give equal clients (see `schemes.apportionment`).
 
-    Without a number of clients there are as many as owners for `owner`, and 10 otherwise. `minimum` is the
-    least number of samples a client has under `dirichlet` (by default a tenth of the average client, from 1
-    to 10).
+    The default number of clients is the number of owners for `owner`, and 10 otherwise. `minimum` is the least number
+    of samples of a client under `dirichlet` (by default a tenth of the average client, from 1 to 10).
     """
     wanted = parse_scheme(scheme) if isinstance(scheme, str) else scheme
     if clients is None and wanted.kind != "owner":
@@ -161,14 +163,14 @@ def _check_clients(clients: int, samples: int) -> None:
     if not possible:
         raise DataError(
             f"{samples} samples cannot be divided among {clients!r} clients",
-            fix=f"Ask for 1 to {samples} clients, a whole number",
+            fix=f"Use a whole number from 1 to {samples}",
         )
 
 
 def _assignment(
     samples: Samples, scheme: Scheme, clients: int | None, rng: np.random.Generator, minimum: int | None
 ) -> NDArray[np.int64]:
-    """The client of every sample."""
+    """Return the client of every sample."""
     if scheme.kind == "owner" or clients is None:
         return by_owner(samples.owners, clients, rng)
     if scheme.kind == "iid" or scheme.number is None:

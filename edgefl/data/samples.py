@@ -1,6 +1,6 @@
-"""Samples: features, one label each, and where it is known whose they are; arrays that cannot change.
+"""Samples: features, labels and optional owners, as immutable arrays.
 
-A `Dataset` is made of two of these, and `partition` deals out the samples of one.
+A `Dataset` has two of these, and `partition` divides the samples of one.
 """
 
 from dataclasses import dataclass
@@ -17,17 +17,17 @@ _ROWS_AT_ONCE = 4096
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """Mark an array that nobody else can write to as read-only, so that `read_only` makes no second copy of it."""
+    """Mark an array that nobody else can write to as read-only, so that `read_only` does not copy it."""
     array.flags.writeable = False
     return array
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only form of an array: itself if nothing can write to its memory any more, and otherwise a copy."""
+    """Return a read-only form of an array: itself if nothing can write to its memory, otherwise a copy."""
     owner: object = array
     while isinstance(owner, np.ndarray) and not owner.flags.writeable:
         owner = owner.base
-    # Where no array in the chain of views is writable, it ends in nothing, or in the bytes that a file was read into.
+    # If no array in the chain of views is writable, it ends in nothing, or in the bytes a file was read into.
     return array if owner is None or isinstance(owner, bytes) else frozen(array.copy())
 
 
@@ -35,17 +35,17 @@ def _whole_numbers(values: NDArray[Any], what: str, count: int) -> NDArray[np.in
     array = np.asarray(values)
     if array.dtype.kind not in "iu":
         raise DataError(
-            f"The {what} have the type {array.dtype}, which is no integer type",
-            fix=f"Give one integer a sample as {what}, for example with .astype('int64')",
+            f"The {what} have type {array.dtype}, which is not an integer type",
+            fix=f"Give one integer per sample as {what}, for example with .astype('int64')",
         )
     if array.shape != (count,):
         raise DataError(
-            f"The {what} have the shape {array.shape}, but there are {count} samples",
-            fix=f"Give exactly one of the {what} to every sample: the shape must be ({count},)",
+            f"The {what} have shape {array.shape}, but there are {count} samples",
+            fix=f"Give exactly one per sample: the shape must be ({count},)",
         )
     whole = frozen(array.astype(np.int64))
     if count and int(whole.min()) < 0:
-        raise DataError(f"One of the {what} is {int(whole.min())}", fix=f"Number the {what} from 0 up")
+        raise DataError(f"One of the {what} is {int(whole.min())}", fix=f"Number the {what} from 0")
     return whole
 
 
@@ -57,9 +57,9 @@ def _fit_float32(features: NDArray[Any]) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Samples:
-    """Features in their raw type, one label a sample, and where it is known whose sample it is.
+    """Features in their raw type, one label per sample, and optionally its owner.
 
-    An array that somebody could still write to is copied; see `frozen`.
+    An array that could still be written to is copied; see `frozen`.
     """
 
     features: NDArray[Any]
@@ -70,12 +70,12 @@ class Samples:
         features = read_only(np.asarray(self.features))
         if features.ndim < 2 or features.dtype.kind not in "buif":
             raise DataError(
-                f"The features have the type {features.dtype} and the shape {features.shape}",
-                fix="Give numbers in an array of samples by features, such as (60000, 1, 28, 28)",
+                f"The features have type {features.dtype} and shape {features.shape}",
+                fix="Give numbers in an array of samples by features, with a shape such as (60000, 1, 28, 28)",
             )
         if features.dtype.kind == "f" and not _fit_float32(features):
             raise DataError(
-                "The features hold NaN, infinity, or numbers too large for the float32 that models take",
+                "The features contain NaN, infinity, or numbers too large for float32",
                 fix="Remove, replace or rescale those samples first",
             )
         object.__setattr__(self, "features", features)

@@ -1,8 +1,8 @@
-"""Where a known data set is looked for, and what is said when it is not there.
+"""Where a known data set is looked for, and the error if it is missing.
 
-Every format describes its sets as `Source` values; `edgefl.data.catalogue` lists and loads them. A set is looked
-for in the folder that was given (and in its subfolder of the set's name), or else in `$EDGEFL_DATA/<name>`,
-or else where a system package puts it.
+Every format describes its data sets as `Source` values; `edgefl.data.catalogue` lists and loads them. A data set is
+looked for in the given folder (and in its subfolder of that name), otherwise in `$EDGEFL_DATA/<name>`, otherwise where
+a system package puts it.
 """
 
 import os
@@ -19,16 +19,16 @@ ENVIRONMENT_VARIABLE = "EDGEFL_DATA"
 
 
 def no_places() -> tuple[Path, ...]:
-    """For sets that no package installs."""
+    """For data sets that no system package installs."""
     return ()
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A known data set: how it is found, read, and had when it is missing.
+    """A known data set: how to find, read and get it.
 
-    `find` takes a folder or a file and says what `read` should be given, or None if the set is not there. It
-    looks at names alone, so that listing every set reads no data.
+    `find` takes a folder or a file and returns what to pass to `read`, or None if the data set is not there. It checks
+    names only, so listing data sets reads no data.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Source:
     needs_package: Callable[[], EdgeFLError] | None = None
 
     def places(self, folder: Path | None) -> tuple[Path, ...]:
-        """Every place to look at, in order."""
+        """Return every place to look, in order."""
         if folder is not None:
             return (folder, folder / self.name)
         root = os.environ.get(ENVIRONMENT_VARIABLE)
@@ -49,24 +49,24 @@ class Source:
             own = (Path(root).expanduser() / self.name,) if root else ()
         except RuntimeError as error:
             raise DataError(
-                f"${ENVIRONMENT_VARIABLE} is {root!r}, whose user has no home here",
+                f"${ENVIRONMENT_VARIABLE} is {root!r}, whose user has no home folder",
                 fix="Set it to a folder, or unset it",
             ) from error
         return (*own, *self.usual_places())
 
     def locate(self, folder: Path | None = None) -> Path | None:
-        """Where the set is, or None."""
+        """Return where the data set is, or None."""
         for place in self.places(folder):
             try:
                 found = self.find(place)
-            except OSError:  # a folder that may not be read holds no data for us
+            except OSError:  # an unreadable folder has no data for us
                 continue
             if found is not None:
                 return found
         return None
 
     def load(self, folder: Path | None = None) -> Dataset:
-        """Read the set, or say how to get it."""
+        """Read the data set, or raise an error that says how to get it."""
         found = self.locate(folder)
         if found is None:
             raise self._missing(folder)
@@ -76,8 +76,8 @@ class Source:
         if self.needs_package is not None and folder is None:
             return self.needs_package()
         places = ", ".join(map(str, self.places(folder))) or f"no folder, as ${ENVIRONMENT_VARIABLE} is not set"
-        problem = f"The data set {self.name!r} is not here: looked for {self.looks_for} in {places}"
+        problem = f"The data set {self.name!r} was not found: looked for {self.looks_for} in {places}"
         if self.needs_package is not None:
-            return DataError(problem, fix=f"Leave --folder out. {self.how_to_get}")
-        where = f"Then give that folder (--folder DIR), or keep it as ${ENVIRONMENT_VARIABLE}/{self.name}"
+            return DataError(problem, fix=f"Omit --folder. {self.how_to_get}")
+        where = f"Then pass that folder (--folder DIR), or keep it as ${ENVIRONMENT_VARIABLE}/{self.name}"
         return DataError(problem, fix=f"{self.how_to_get}. {where}")

@@ -1,8 +1,8 @@
-"""Every client's own validation and test samples, with the labels in the proportions of its training samples.
+"""Each client's own validation and test samples, with labels in the proportions of its training samples.
 
-Either cut out of the client's samples (`split_clients`), or drawn from the published test set
-(`matched_test`), as FedSpa (appendix B.1) and PerFedMask (section 5) do. A personal model is judged by
-samples like those it is for.
+They are either taken from the client's samples (`split_clients`), or drawn from the published test set
+(`matched_test`), as FedSpa (appendix B.1) and PerFedMask (section 5) do. A personal model is evaluated on samples like
+those it is for.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ __all__ = ["ClientSplit", "split_clients", "matched_test"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClientSplit:
-    """Sorted indices of one client's samples, into the training samples that were divided."""
+    """Sorted indices of one client's samples, into the partitioned training samples."""
 
     train: NDArray[np.int64]
     validation: NDArray[np.int64]
@@ -39,18 +39,17 @@ def split_clients(
     test: float = 0.2,
     seed: int = 0,
 ) -> tuple[ClientSplit, ...]:
-    """Cut every client's samples into training, validation and test samples, label by label.
+    """Split each client's samples into training, validation and test samples, label by label.
 
-    Training keeps at least one sample of every label the client has, so nothing is tested that was not
-    trained, and it is never empty. Within that, a part with a fraction above 0 gets at least one sample, the
-    test part first.
+    Training keeps at least one sample of every label the client has, so every tested label was trained, and training is
+    never empty. Within that, a part with a fraction above 0 gets at least one sample, test first.
     """
     if not (min(validation, test) >= 0 and validation + test < 1):
         raise DataError(
-            f"Fractions of {validation} for validation and {test} for test cannot be",
-            fix="Use fractions from 0 up whose sum is below 1",
+            f"Fractions of {validation} for validation and {test} for test are not valid",
+            fix="Use fractions of at least 0 whose sum is below 1",
         )
-    partition.label_counts(labels, 1 + int(labels.max(initial=0)))  # refuses labels of another data set
+    partition.label_counts(labels, 1 + int(labels.max(initial=0)))  # rejects labels of another data set
     rng = generator(seed)
     return tuple(_split(client, labels[client], validation, test, rng) for client in partition.clients)
 
@@ -91,14 +90,13 @@ def matched_test(
     samples: int = 100,
     seed: int = 0,
 ) -> tuple[NDArray[np.int64], ...]:
-    """For every client, indices of test samples whose labels have the proportions of its training samples.
+    """Return, for each client, indices of test samples in the label proportions of its training samples.
 
-    No client gets a sample twice, but clients may share some. Where the test set has too few of a label, the
-    client gets fewer samples in all rather than other proportions; a label that the test set lacks altogether
-    is left out.
+    No client gets a sample twice, but clients may share some. If the test set has too few samples of a label, the
+    client gets fewer samples overall rather than other proportions; a label missing from the test set is left out.
     """
     if samples < 1:
-        raise DataError(f"{samples} test samples a client were asked for", fix="Ask for at least 1")
+        raise DataError(f"{samples} test samples per client were requested", fix="Request at least 1")
     classes = 1 + max(int(train_labels.max(initial=0)), int(test_labels.max(initial=0)))
     available = np.bincount(test_labels, minlength=classes)
     rng = generator(seed)
@@ -109,7 +107,7 @@ def matched_test(
         if not usable.any():
             raise DataError(
                 f"The test set has no sample of any label that client {number} trains on",
-                fix="Use split_clients, which takes test samples from the client itself",
+                fix="Use split_clients, which takes test samples from the client's own",
             )
         wanted = _matched_counts(usable, available, samples)
         drawn = [rng.permutation(by_label[label])[: wanted[label]] for label in np.flatnonzero(wanted)]
@@ -118,7 +116,7 @@ def matched_test(
 
 
 def _matched_counts(counts: NDArray[np.int64], available: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """How many test samples of every label: the most, up to `most`, that keep the proportions of `counts`."""
+    """Return the test samples per label: as many as possible, up to `most`, in the proportions of `counts`."""
     held = counts > 0
     total = int(counts.sum())
     possible = int((available[held] * total // counts[held]).min())

@@ -1,11 +1,11 @@
-"""Masks: which part of a model a device has and trains, and how parts are cut, put back and combined.
+"""Masks: which part of a model a device keeps and trains, and how submodels are cut, put back and combined.
 
-mask.py      the value and its digest
-checks.py    what a mask must obey
-slicing.py   gather a submodel, scatter it back
-blocks.py    what a submodel changes of the whole model, block by block
-algebra.py   holders, overlap and union of many masks
-choice.py    the plain ways to choose a mask
+mask.py            the value and its digest
+checks.py          the rules that a mask must satisfy
+constructors.py    simple masks: full, leading channels, random channels, frozen layers
+gather_scatter.py  cut a submodel out of the weights, and put it back
+block_changes.py   the weight changes of a submodel, block by block
+algebra.py         holders, overlap and union of masks
 """
 
 from edgefl.masks.algebra import holders, overlap, union

@@ -1,7 +1,7 @@
-"""How several masks of one model relate: who holds what, what all share, what they cover together.
+"""Holders, overlap and union of several masks of one model.
 
-Averaging by holders divides each coordinate by its count here; planners read the overlap. Pure functions over
-masks; no weights.
+Averaging by holders divides each coordinate by its count; planners use the overlap. These are pure functions of masks,
+without weights.
 """
 
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ __all__ = ["holders", "overlap", "union"]
 def holders(masks: Sequence[Mask], *, trained_only: bool = False) -> dict[str, npt.NDArray[np.int32]]:
     """Return how many of the masks hold each coordinate of each tensor.
 
-    With `trained_only` a mask counts for the tensors of its trained layers alone: a frozen copy is held, but it
-    has nothing to say in an average.
+    With `trained_only`, a mask counts only for the tensors of its trained layers: a frozen copy is held, but does not
+    take part in an average.
     """
     graph = _one_model(masks)
     counts = {tensor.name: np.zeros(tensor.shape, np.int32) for tensor in graph.tensors}
@@ -32,20 +32,19 @@ def holders(masks: Sequence[Mask], *, trained_only: bool = False) -> dict[str, n
 
 
 def overlap(masks: Sequence[Mask], *, trained_only: bool = False) -> dict[str, BoolArray]:
-    """Return where all of the masks hold a coordinate: the strict intersection.
+    """Return where all masks hold a coordinate: the strict intersection.
 
-    It is no mask, because it may be empty.
+    It is not a mask, because it may be empty.
     """
     return {name: count == len(masks) for name, count in holders(masks, trained_only=trained_only).items()}
 
 
 def union(masks: Sequence[Mask]) -> Mask:
-    """Return the smallest mask that contains every one of the masks.
+    """Return the smallest mask that contains all of the masks.
 
-    It keeps a channel if one of them does and trains a layer if one of them does. It may hold coordinates that
-    none of them holds: channels are kept or lost as a whole, so the input channels of one mask meet the output
-    channels of another. In a tensor of which some mask does not hold every weight, exactly the coordinates that
-    some mask holds are held.
+    It keeps a channel, and trains a layer, if one of them does. It may hold coordinates that none of them holds: whole
+    channels are kept or removed, so the input channels of one mask combine with the output channels of another. If some
+    mask does not hold every weight of a tensor, the union holds exactly the coordinates that some mask holds.
     """
     graph = _one_model(masks)
     kept = {group.name: _merged(graph, masks, group.name) for group in graph.groups}
@@ -64,7 +63,7 @@ def _merged(graph: ModelGraph, masks: Sequence[Mask], group: str) -> IndexArray:
     multiple = graph.group[group].multiple_of
     lacking = -channels.size % multiple
     if lacking:
-        # The norm needs a multiple of its groups: fill up with the first channels that nobody kept.
+        # The norm needs a multiple of its groups: add the first channels that no mask keeps.
         others = np.setdiff1d(np.arange(graph.group[group].width), channels)
         channels = np.sort(np.concatenate([channels, others[:lacking]]))
     return channels

@@ -1,12 +1,11 @@
-"""What a submodel's tensor changes of the whole one: `part - base`, where the mask holds it, block by block.
+"""Weight changes of a submodel, `part - base` where the mask holds the entry, block by block.
 
-Whoever combines updates adds these blocks up, measures them or sorts them (`edgefl.strategies`). Nothing here is as
-large as a tensor: a block and what belongs to it fit a processor's cache, so that a change is computed, weighted and
-added while it is there.
+Strategies add up, measure or sort these blocks when they aggregate. Nothing here is as large as a tensor: a block and
+its buffers fit the CPU cache, so that a change is computed, weighted and added while it is cached.
 
-Where the kept channels are consecutive, blocks are views of the whole tensor. Where they are not, what is kept is taken
-out by index and put back: a piece at a time, such as the kernel between two channels, because numpy spends its time on
-indices and not on what they point to.
+If the kept channels are consecutive, blocks are views of the whole tensor. Otherwise the kept entries are taken out by
+index and put back, a piece at a time, such as the kernel between two channels, because numpy's cost is per index, not
+per entry.
 """
 
 import functools
@@ -24,17 +23,17 @@ from edgefl.masks.mask import BoolArray, IndexArray, Mask, Selector
 __all__ = ["BLOCK", "Box", "add_changes", "boxes", "changes"]
 
 Box = tuple[slice, ...]
-"""A block of a tensor: from where to where on each axis."""
+"""A block of a tensor: a range on each axis."""
 _Blocks = Iterator[tuple[Array, Array]]
 
 _LARGE_BLOCK = 1 << 18
-"""For two threads: in smaller blocks they would wait for each other's turn in the interpreter more than they add."""
+"""Block size with two threads; with smaller blocks they would mostly wait for the GIL."""
 BLOCK = 1 << 15
-"""Entries of a block: it, its base, its sum and its scratch space fit a processor's second cache."""
+"""Entries of a block: the block, its base, its sum and its scratch space fit the L2 cache."""
 
 
 def boxes(shape: tuple[int, ...], size: int) -> Iterator[Box]:
-    """Cut a shape into blocks of at most `size` entries, in row-major order."""
+    """Yield blocks of at most `size` entries that cover a shape, in row-major order."""
     row = math.prod(shape[1:])
     rest = tuple(slice(0, length) for length in shape[1:])
     if not shape:
@@ -60,12 +59,12 @@ def changes(
     absent: float = 0.0,
     box: Box | None = None,
 ) -> _Blocks:
-    """Yield blocks of `into`, and `weight * (part - base)` for each entry of them: `block += change` adds it all up.
+    """Yield blocks of `into`, each with its `weight * (part - base)`: `block += change` adds everything up.
 
     `part` has the submodel's shape, `base` is the whole tensor that it was cut from. `into` has the whole tensor's
-    shape, or that of a `box` of it which limits all this, and is in row-major order. Its entries that the mask does
-    not hold are in no block, or their change is `absent`. A change has the dtype of `into`. Block and change are good
-    until the next ones; what is done to the block in place is done to `into`.
+    shape, or that of a `box` of it, which limits the operation, and is in row-major order. Entries that the mask does
+    not hold are in no block, or have the change `absent`. A change has the dtype of `into`. Block and change are valid
+    until the next iteration; in-place changes to the block change `into`.
     """
     if part.shape != mask.shapes[name]:
         raise MaskError(
@@ -73,7 +72,7 @@ def changes(
             fix="Give the tensor as it was gathered with this mask.",
         )
     if not into.flags.c_contiguous:
-        raise ValueError("what is changed in place must be in row-major order")
+        raise ValueError("`into` must be in row-major order")
     held = mask.held.get(name)
     if part.shape == base.shape == into.shape:
         held = None if held is None else held.reshape(-1)
@@ -88,12 +87,12 @@ def changes(
 
 
 def add_changes(into: Array, base: Array, parts: Sequence[tuple[Array, float]]) -> None:
-    """Add `weight * (part - base)` for several parts that are whole tensors: base and sum are read once for all.
+    """Add `weight * (part - base)` for several whole tensors, reading base and sum only once.
 
-    A large tensor is divided between two threads, which changes no bit of the sum.
+    A large tensor is split between two threads, which does not change any bit of the sum.
     """
     if not into.flags.c_contiguous:
-        raise ValueError("what is changed in place must be in row-major order")
+        raise ValueError("`into` must be in row-major order")
     flat = [(part.reshape(-1), into.dtype.type(weight)) for part, weight in parts]
     into, base = into.reshape(-1), base.reshape(-1)
     if into.size < 2 * _LARGE_BLOCK:
@@ -121,14 +120,14 @@ def _add_between(
 
 @functools.lru_cache(maxsize=1)
 def _second_thread(process: int) -> ThreadPoolExecutor:
-    """Return a thread of this process: one that was forked has none of its parent's."""
+    """Return a worker thread of this process; a forked process does not inherit its parent's."""
     return ThreadPoolExecutor(1, thread_name_prefix="sums")
 
 
 def _consecutive(
     part: Array, base: Array, into: Array, held: BoolArray | None, weight: float, absent: float
 ) -> _Blocks:
-    """Yield the changes where `part` lies in `base` and `into` entry by entry."""
+    """Yield the changes if `part`, `base` and `into` correspond entry by entry."""
     scratch, factor = np.empty(min(part.size, BLOCK), into.dtype), into.dtype.type(weight)
     flat = part.ndim == 1
     for here in _slices(part.size) if flat else boxes(part.shape, BLOCK):
@@ -151,7 +150,7 @@ def _scattered(
     weight: float,
     absent: float,
 ) -> _Blocks:
-    """Yield the changes of what is kept alone, taken out piece by piece and put back."""
+    """Yield the changes of the kept entries, taken out piece by piece and put back."""
     starts, within, run = _flat_indices(base.shape, selectors)
     part, base, into = part.reshape(-1, run), base.reshape(-1, run), into.reshape(-1, run)
     held = None if held is None else held.reshape(part.shape)
@@ -170,16 +169,16 @@ def _scattered(
             np.copyto(change, absent, where=~held[here])
         into.take(at, 0, block, "clip")
         yield block, change
-        pieces[at] = block.view(pieces.dtype).reshape(-1)  # one index a piece, not one an entry
+        pieces[at] = block.view(pieces.dtype).reshape(-1)  # one index per piece, not per entry
 
 
 def _slices(length: int) -> Iterator[slice]:
-    """Cut a single axis into blocks; as `boxes`, but this is where most of the time goes."""
+    """Cut one axis into blocks; a faster `boxes` for the most frequent case."""
     return (slice(begin, begin + BLOCK) for begin in range(0, length, BLOCK))
 
 
 def _subtract(one: Array, other: Array, out: Array) -> None:
-    """Subtract in the dtype of `out`. Saying so costs a microsecond, so it is said only where it matters."""
+    """Subtract in the dtype of `out`. Passing `dtype` costs a microsecond, so it is passed only if needed."""
     if one.dtype == other.dtype == out.dtype:
         np.subtract(one, other, out)
     else:
@@ -187,7 +186,7 @@ def _subtract(one: Array, other: Array, out: Array) -> None:
 
 
 def _flat_indices(shape: tuple[int, ...], selectors: Sequence[Selector]) -> tuple[IndexArray, IndexArray, int]:
-    """Return where the kept rows begin, where the kept columns lie within a row, and the entries of a column."""
+    """Return the starts of the kept rows, the kept columns within a row, and the entries per column."""
     last = _last_cut(shape, selectors)
     within = np.zeros(1, np.int64)
     for length, selector in zip(shape[1:last], selectors[1:], strict=False):
@@ -200,14 +199,14 @@ def _indices(selector: Selector, length: int) -> IndexArray:
 
 
 def _last_cut(shape: tuple[int, ...], selectors: Sequence[Selector]) -> int:
-    """Return how many axes there are up to the last one that is cut."""
+    """Return the number of axes up to and including the last cut one."""
     pairs = zip(shape, selectors, strict=True)
     whole = (isinstance(s, slice) and s.indices(length) == (0, length, 1) for length, s in pairs)
     return max((axis + 1 for axis, is_whole in enumerate(whole) if not is_whole), default=0)
 
 
 def _within(selectors: Sequence[Selector], box: Box) -> tuple[tuple[Selector, ...], Box]:
-    """Return the selectors as seen from a box of the whole tensor, and which box of the part lies in it."""
+    """Return the selectors relative to a box of the whole tensor, and the box of the part inside it."""
     seen: list[Selector] = []
     own = []
     for selector, edge in zip(selectors, box, strict=True):

@@ -1,4 +1,4 @@
-"""What a mask must obey, and the messages when it does not. Called by `Mask` alone."""
+"""Rules that a mask must satisfy, called only by `Mask`."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ _FIXED_WORDS = {Fixed.INPUT: "the model's input", Fixed.CLASSES: "the classes of
 
 
 def checked_layers(graph: ModelGraph, trained: Iterable[str]) -> frozenset[str]:
-    """Return the trained layers if all of them can be trained."""
+    """Return the trained layers; raise if one of them is not trainable."""
     names = frozenset(trained)
     unknown = names - set(graph.trainable_layers)
     if unknown:
@@ -27,7 +27,7 @@ def checked_layers(graph: ModelGraph, trained: Iterable[str]) -> frozenset[str]:
 
 
 def checked_channels(graph: ModelGraph, kept: Mapping[str, npt.NDArray[np.int64]]) -> dict[str, npt.NDArray[np.int64]]:
-    """Return sorted, read-only channels of every group."""
+    """Return the kept channels of every group, sorted and read-only."""
     unknown = set(kept) - set(graph.group)
     if unknown:
         raise MaskError(
@@ -53,17 +53,17 @@ def _checked_group(group: ChannelGroup, indices: npt.NDArray[Any]) -> npt.NDArra
     channels = np.sort(indices)
     if channels[0] < 0 or channels[-1] >= group.width or np.any(channels[1:] == channels[:-1]):
         raise MaskError(
-            f"group {group.name!r} keeps channels from {channels[0]} to {channels[-1]}, some perhaps twice",
+            f"group {group.name!r} keeps channels from {channels[0]} to {channels[-1]}, out of range or repeated",
             fix=f"Name each kept channel once, from 0 to {group.width - 1}.",
         )
     if group.fixed is not None and channels.size < group.width:
         raise MaskError(
             f"group {group.name!r} is {_FIXED_WORDS[group.fixed]} and keeps {channels.size} of {group.width}",
-            fix="Leave it whole; cut the other groups.",
+            fix="Keep all of it; cut other groups.",
         )
     if channels.size % group.multiple_of:
         raise MaskError(
-            f"group {group.name!r} keeps {channels.size} channels, which its norm cannot divide",
+            f"group {group.name!r} keeps {channels.size} channels, which its norm cannot divide into groups",
             fix=f"Keep a multiple of {group.multiple_of}, the number of groups of the norm.",
         )
     channels = channels.astype(np.int64)
@@ -76,7 +76,7 @@ def checked_held(
     shapes: Mapping[str, tuple[int, ...]],
     held: Mapping[str, npt.NDArray[np.bool_]],
 ) -> dict[str, npt.NDArray[np.bool_]]:
-    """Return read-only copies of the flags of the tensors that are not held whole."""
+    """Return read-only copies of the flags of tensors that are not held completely."""
     checked: dict[str, npt.NDArray[np.bool_]] = {}
     for name, flags in held.items():
         if name not in shapes:

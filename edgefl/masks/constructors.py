@@ -1,7 +1,6 @@
-"""The plain ways to choose a mask: everything, the leading channels, random channels, frozen layers.
+"""Simple masks: the full model, leading channels, random channels, frozen layers.
 
-HeteroFL keeps the leading channels, random masks are a baseline, and every planner starts from these. Choosing well
-is the planners' work, not this file's.
+HeteroFL keeps the leading channels, random masks are a baseline, and every planner starts from these.
 """
 
 import math
@@ -22,15 +21,15 @@ def full_mask(graph: ModelGraph) -> Mask:
 
 
 def leading_channels(graph: ModelGraph, fraction: float, *, multiple: int = 1) -> Mask:
-    """Keep the first channels of every group: about `fraction` of its width (not of the parameters).
+    """Return a mask of the first channels of every group: about `fraction` of its width (not of the parameters).
 
-    `multiple` asks for widths that kernels like, see `kept_width`.
+    `multiple` requests widths that suit the kernels, see `kept_width`.
     """
     return Mask.of(graph, kept={g.name: range(kept_width(g, fraction, multiple=multiple)) for g in graph.groups})
 
 
 def random_channels(graph: ModelGraph, fraction: float, generator: np.random.Generator) -> Mask:
-    """Keep random channels of every group: about `fraction` of its width (not of the parameters)."""
+    """Return a mask of random channels of every group: about `fraction` of its width (not of the parameters)."""
 
     def draw(group: ChannelGroup) -> IndexArray:
         return generator.permutation(group.width)[: kept_width(group, fraction)]
@@ -39,7 +38,7 @@ def random_channels(graph: ModelGraph, fraction: float, generator: np.random.Gen
 
 
 def freeze(mask: Mask, layers: Iterable[str]) -> Mask:
-    """Return the mask with these layers frozen too."""
+    """Return the mask with these layers also frozen."""
     frozen = frozenset(layers)
     unknown = frozen - set(mask.graph.trainable_layers)
     if unknown:
@@ -51,10 +50,10 @@ def freeze(mask: Mask, layers: Iterable[str]) -> Mask:
 
 
 def kept_width(group: ChannelGroup, fraction: float, *, multiple: int = 1) -> int:
-    """Return how many channels `fraction` of a group is: the nearest width that its norm allows, at least one.
+    """Return the width for `fraction` of a group: the nearest one that its norm allows, at least one channel.
 
-    Processors work on 4 to 16 channels at once, so widths that are a `multiple` of that waste nothing. A group that is
-    too narrow for four such steps is cut in finer ones.
+    Processors work on 4 to 16 channels at once, so widths that are a `multiple` of that waste nothing. A group too
+    narrow for four such steps is cut in finer ones.
     """
     if not 0 < fraction <= 1:
         raise MaskError(f"the kept fraction is {fraction}", fix="Give a number above 0 and at most 1.")

@@ -1,7 +1,7 @@
-"""Cut a submodel out of a model's weights, and put it back.
+"""Gather and scatter: cut a submodel out of a model's weights, and put it back.
 
-A submodel is nothing but slices of the global weights, so this is the whole price of a personal model: a few numpy
-takes. The coordinator gathers before it sends; whoever combines updates scatters. Arrays in, new arrays out.
+A submodel is slices of the global weights, so cutting one costs only a few numpy takes. The coordinator gathers before
+it sends, and scatters when it aggregates. Arrays in, new arrays out.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ Weights = Mapping[str, Array]
 def gather(mask: Mask, weights: Weights, names: Iterable[str] | None = None) -> dict[str, Array]:
     """Return the submodel's tensors: the kept channels, with zeros where weights are not held.
 
-    `names` limits it to some tensors, such as `mask.trained_tensors`; the default is all of them.
+    `names` selects some tensors, such as `mask.trained_tensors`; the default is all.
     """
     part: dict[str, Array] = {}
     for name in _names(mask, names):
@@ -39,7 +39,7 @@ def gather(mask: Mask, weights: Weights, names: Iterable[str] | None = None) -> 
 def scatter(mask: Mask, part: Weights, base: Weights) -> dict[str, Array]:
     """Return `base` with the entries that the mask holds replaced by those of `part`; `base` itself is unchanged.
 
-    Tensors that `part` lacks are those of `base`, not copies, so an update of the trained layers alone is cheap.
+    Tensors that are not in `part` are shared with `base`, so an update of the trained layers alone is cheap.
     """
     names = list(_names(mask, part))
     result = dict(base)
@@ -51,7 +51,7 @@ def scatter(mask: Mask, part: Weights, base: Weights) -> dict[str, Array]:
 
 
 def add_at(mask: Mask, name: str, whole: Array, part: Array | np.generic) -> None:
-    """Add `part` to the entries of tensor `name` that the mask holds, in place: the step of a running sum."""
+    """Add `part` in place to the entries of tensor `name` that the mask holds: one step of a running sum."""
     if isinstance(part, np.ndarray) and part.shape != mask.shapes[name]:
         raise MaskError(
             f"tensor {name!r} has shape {part.shape}, but the submodel needs {mask.shapes[name]}",
@@ -84,7 +84,7 @@ def _assign(mask: Mask, name: str, whole: Array, part: Array) -> None:
 
 
 def _take(whole: Array, selectors: tuple[Selector, ...]) -> Array:
-    """Return a copy of the outer product of the selectors; slices go first, because they cost nothing."""
+    """Return a copy of the outer product of the selectors; slices come first, because they cost nothing."""
     view = whole[tuple(s if isinstance(s, slice) else slice(None) for s in selectors)]
     for axis, selector in enumerate(selectors):
         if isinstance(selector, np.ndarray):

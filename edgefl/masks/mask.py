@@ -1,10 +1,10 @@
-"""A mask: which part of a model a device has, and which part of that it trains.
+"""Mask: which part of a model a device keeps, and which part of that it trains.
 
-Three things, each optional: trained or frozen layers (frozen means still used in the forward pass), kept channels
-of each group (removed means gone), and held weights of single tensors (what is not held is zero). Planners make
-masks, `slicing.py` cuts weights with them, the coordinator compares them by digest.
+A mask has three optional parts: trained layers (frozen ones are still used in the forward pass), kept channels of each
+group (others are removed), and held weights of single tensors (others are zero). Planners make masks,
+`gather_scatter.py` cuts weights with them, and the coordinator compares them by digest.
 
-A mask belongs to one model graph and is checked against it when it is made, so an invalid mask cannot exist.
+A mask belongs to one model graph and is checked against it on construction, so an invalid mask cannot exist.
 """
 
 import hashlib
@@ -26,12 +26,12 @@ __all__ = ["BoolArray", "IndexArray", "Mask", "Selector"]
 IndexArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 Selector = slice | IndexArray
-"""What to take along one axis: a slice where the indices are consecutive, which copies nothing."""
+"""Indices along one axis: a slice if they are consecutive, which copies nothing."""
 
 
-@dataclass(frozen=True, eq=False)  # no slots: cached look-ups need a place; masks are compared by digest
+@dataclass(frozen=True, eq=False)  # no slots: cached properties need a __dict__; masks are compared by digest
 class Mask:
-    """The part of a model that one device has and trains. `Mask.of` makes one from plain lists."""
+    """The part of a model that a device keeps and trains. `Mask.of` makes one from plain lists."""
 
     graph: ModelGraph
     trained: frozenset[str]
@@ -39,8 +39,8 @@ class Mask:
     kept: Mapping[str, IndexArray]
     """Sorted kept channels of every group."""
     held: Mapping[str, BoolArray]
-    """Where the weights of a tensor are held, in the shape it has within the kept channels. Tensors that are
-    held whole are not here."""
+    """Flags of the held weights of a tensor, in its shape within the kept channels. Tensors that are held completely
+    are left out."""
 
     def __post_init__(self) -> None:
         trained, kept = checked_layers(self.graph, self.trained), checked_channels(self.graph, self.kept)
@@ -57,7 +57,7 @@ class Mask:
         kept: Mapping[str, Iterable[int]] | None = None,
         held: Mapping[str, npt.ArrayLike] | None = None,
     ) -> "Mask":
-        """Make a mask: None trains every layer, a missing group is kept whole, a missing tensor held whole."""
+        """Make a mask: None trains every layer, a missing group is kept, and a missing tensor held, completely."""
         return cls(
             graph,
             frozenset(graph.trainable_layers if trained is None else trained),
@@ -67,17 +67,17 @@ class Mask:
 
     @cached_property
     def widths(self) -> Mapping[str, int]:
-        """How many channels of each group are kept."""
+        """Number of kept channels of each group."""
         return {name: indices.size for name, indices in self.kept.items()}
 
     @cached_property
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """The shape that each tensor has in the submodel."""
+        """Shape of each tensor in the submodel."""
         return {tensor.name: kept_shape(self.graph, tensor, self.widths) for tensor in self.graph.tensors}
 
     @cached_property
     def selectors(self) -> Mapping[str, tuple[Selector, ...]]:
-        """What each tensor of the submodel takes along each axis of the whole tensor."""
+        """The selectors of each tensor of the submodel, one per axis of the whole tensor."""
         return {tensor.name: self._selectors(tensor.name, tensor.shape) for tensor in self.graph.tensors}
 
     @cached_property
@@ -87,20 +87,20 @@ class Mask:
 
     @cached_property
     def cost(self) -> Cost:
-        """What this part of the model costs a device."""
+        """Cost of the submodel."""
         held = {name: int(np.count_nonzero(where)) for name, where in self.held.items()}
         return cost_of(self.graph, self.widths, self.trained, held)
 
     @cached_property
     def digest(self) -> Digest:
-        """The content address of this mask: equal for equal masks of equal models, on every platform.
+        """Content address of the mask: equal for equal masks of equal models, on every platform.
 
         SHA-256 over the fields below, each as a little-endian 64-bit length and its bytes. Texts are UTF-8, and names
-        come in ascending order of their UTF-8 bytes. First the text "edgefl.mask/1", the model graph's digest, how
-        many layers are trained in decimal, and their names. Then for every cut group the text "group " with its name,
-        and its channels as a bitmap. Then for every tensor that is not held whole the text "tensor " with its name,
-        and its weights as a bitmap. Bit i of a bitmap is bit i % 8 of byte i // 8; entries of a tensor are counted
-        with the last axis running fastest.
+        are in ascending order of their UTF-8 bytes. First the text "edgefl.mask/1", the model graph's digest, the
+        number of trained layers in decimal, and their names. Then for every cut group the text "group " with its name,
+        and its channels as a bitmap. Then for every tensor that is not held completely the text "tensor " with its
+        name, and its weights as a bitmap. Bit i of a bitmap is bit i % 8 of byte i // 8; the last axis of a tensor
+        varies fastest.
         """
         hasher = hashlib.sha256()
 
@@ -124,8 +124,8 @@ class Mask:
     def index(self, tensor: str) -> tuple[Any, ...]:
         """Return the numpy index of the kept entries of a whole tensor: the outer product of its selectors.
 
-        numpy pairs several index arrays element by element, and moves their axes to the front when a slice stands
-        between them. So from the first array to the last, each axis gets an array of its own dimension.
+        numpy pairs several index arrays element by element, and moves their axes to the front if a slice is between
+        them. So from the first array to the last, each axis gets an array of its own dimension.
         """
         selectors, shape = self.selectors[tensor], self.graph.tensor[tensor].shape
         arrays = [axis for axis, selector in enumerate(selectors) if isinstance(selector, np.ndarray)]
@@ -137,7 +137,7 @@ class Mask:
         return tuple(index)
 
     def kept_bitmaps(self) -> dict[str, BoolArray]:
-        """Return, for every group that is cut, a flag for each of its channels."""
+        """Return, for every cut group, a flag per channel."""
         cut = (group for group in self.graph.groups if self.widths[group.name] < group.width)
         return {group.name: _flags(self.kept[group.name], group.width) for group in cut}
 
@@ -145,8 +145,8 @@ class Mask:
         """Raise unless this mask belongs to the given model."""
         if self.graph is not graph and self.graph.digest != graph.digest:
             raise MaskError(
-                f"a mask of model {self.graph.name!r} meets model {graph.name!r}",
-                fix="Use masks that were made for this very model: their model digests must be equal.",
+                f"a mask of model {self.graph.name!r} is used with model {graph.name!r}",
+                fix="Use a mask made for this model: the model digests must be equal.",
             )
 
     def _selectors(self, tensor: str, shape: tuple[int, ...]) -> tuple[Selector, ...]:
@@ -172,7 +172,7 @@ def _flags(indices: IndexArray, width: int) -> BoolArray:
 
 
 def _span_indices(span: Span, width: int) -> IndexArray:
-    """Return the indices of every channel of a span, one row a channel."""
+    """Return the indices of every channel of a span, one row per channel."""
     inner = (np.arange(span.stacks)[:, None] * span.stride + np.arange(span.repeat)).ravel()
     return span.offset + np.arange(width)[:, None] * span.repeat + inner
 

@@ -1,7 +1,9 @@
-"""What a model is and what any part of it costs, without a machine-learning framework.
+"""Framework-free description of a model, and the cost of its submodels.
 
-graph.py     tensors, layers, blocks, channel groups: the description and its checks
-cost.py      parameters, bytes, multiply-adds and activations of any submodel
+elements.py  tensors, layers, channel groups and spans
+graph.py     the model graph
+checks.py    consistency checks of a model graph
+cost.py      parameters, bytes, multiply-adds and activations of a submodel
 builder.py   describing a model by hand
 """
 

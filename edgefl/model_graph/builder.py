@@ -1,8 +1,8 @@
-"""Describe a model by hand, layer by layer, without a framework.
+"""Builder for model graphs: describe a model by hand, layer by layer, without a framework.
 
-The builder follows the channels: what an operation writes is a new channel group, what it reads joins the group
-of its source, and an addition makes two groups one. Use it for a model that no exporter has seen, in examples and
-in tests. It only describes (activations are those that layers with weights write); `ModelGraph` checks the result.
+The builder tracks channels: the output of an operation is a new channel group, its input joins the group of its source,
+and an addition merges two groups. Use it for models that were not exported, in examples and in tests. It only describes
+(activations are the outputs of layers with weights); `ModelGraph` checks the result.
 
     build = GraphBuilder("small", channels=1, positions=28 * 28)
     x = build.conv("conv1", build.input, 32, kernel=3, positions=28 * 28)
@@ -24,10 +24,10 @@ __all__ = ["GraphBuilder", "Signal"]
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """What flows between layers: the channels of one or more groups, at a number of positions."""
+    """A value between layers: the channels of one or more groups, at a number of positions."""
 
     parts: tuple[tuple[str, int], ...]
-    """Group after group, with the indices that one channel occupies: more than 1 after a flatten."""
+    """Groups in order, with the number of indices per channel: more than 1 after a flatten."""
     positions: int
     layers: tuple[str, ...] = ()
     from_input: bool = False
@@ -43,7 +43,7 @@ class _Group:
 
 
 class GraphBuilder:
-    """Collects layers, then `finish` gives the graph."""
+    """Collects layers; `finish` returns the graph."""
 
     def __init__(self, name: str, *, channels: int, positions: int = 1) -> None:
         self._name, self._input_elements = name, channels * positions
@@ -55,13 +55,13 @@ class GraphBuilder:
         self.input = Signal((("input", 1),), positions, from_input=True)
 
     def begin_block(self, name: str | None) -> None:
-        """Put the layers that follow into one block; None makes each its own block again."""
+        """Put the following layers into one block; None makes each its own block again."""
         self._block = name
 
     def conv(
         self, name: str, source: Signal, channels: int, *, kernel: int, positions: int, bias: bool = False
     ) -> Signal:
-        """Add a square convolution that writes `positions` output positions."""
+        """Add a square convolution with `positions` output positions."""
         out = self._new_signal(name, channels, positions)
         shape = (channels, self._width(source), kernel, kernel)
         names = [self._tensor(f"{name}.weight", shape, TensorRole.WEIGHT, positions, {0: out, 1: source})]
@@ -70,7 +70,7 @@ class GraphBuilder:
         return self._layer(name, "conv", names, source, out)
 
     def depthwise(self, name: str, source: Signal, *, kernel: int, positions: int) -> Signal:
-        """Add a depthwise convolution: its channels are its source's."""
+        """Add a depthwise convolution, which shares the channels of its source."""
         out = replace(source, positions=positions)
         shape = (self._width(source), 1, kernel, kernel)
         weight = self._tensor(f"{name}.weight", shape, TensorRole.WEIGHT, positions, {0: source})
@@ -88,7 +88,7 @@ class GraphBuilder:
         return self._layer(name, "linear", names, source, out)
 
     def norm(self, name: str, source: Signal, *, groups: int = 1, statistics: bool = False) -> Signal:
-        """Add a norm with scale and shift; `groups` of a group norm bind the widths, batch norm may track."""
+        """Add a norm with scale and shift; `groups` of a group norm restrict widths; batch norm may track."""
         for group, _ in self._resolved(source):
             group.multiple_of = math.lcm(group.multiple_of, groups)
         parts = [("weight", TensorRole.NORM, source.positions), ("bias", TensorRole.NORM, 0)]
@@ -99,7 +99,7 @@ class GraphBuilder:
         return self._layer(name, "norm", names, source, source)
 
     def embedding(self, name: str, words: int, channels: int, *, steps: int) -> Signal:
-        """Add an embedding that reads the model's input, a text of `steps` words."""
+        """Add an embedding of the model's input, a text of `steps` words."""
         out = self._new_signal(name, channels, steps)
         table = self._tensor(f"{name}.weight", (words, channels), TensorRole.WEIGHT, 0, {1: out})
         return self._layer(name, "embedding", [table], self.input, out)
@@ -118,7 +118,7 @@ class GraphBuilder:
         return self._layer(name, "lstm", names, source, out)
 
     def pool(self, source: Signal, *, positions: int) -> Signal:
-        """Reduce the positions."""
+        """Reduce the number of positions."""
         return replace(source, positions=positions)
 
     def flatten(self, source: Signal) -> Signal:
@@ -131,16 +131,18 @@ class GraphBuilder:
         repeats = [[repeat for _, repeat in signal.parts] for signal in (one, other)]
         if repeats[0] != repeats[1] or one.positions != other.positions:
             raise MaskError(
-                "two signals of different shapes are added", fix="Add signals of equal channels and positions."
+                "two signals of different shapes are added", fix="Add signals with equal channels and positions."
             )
         for (left, _), (right, _) in zip(one.parts, other.parts, strict=True):
             self._join(left, right)
         return self._merged(one.parts, [one, other])
 
     def concat(self, *signals: Signal) -> Signal:
-        """Put the channels of several signals one after the other."""
+        """Concatenate the channels of several signals."""
         if len({signal.positions for signal in signals}) != 1:
-            raise MaskError("signals of different positions are concatenated", fix="Pool them to the same size first.")
+            raise MaskError(
+                "signals with different positions are concatenated", fix="Pool them to the same size first."
+            )
         return self._merged(tuple(part for signal in signals for part in signal.parts), signals)
 
     def finish(self) -> ModelGraph:
@@ -172,7 +174,7 @@ class GraphBuilder:
 
     def _new_signal(self, name: str, width: int, positions: int, fixed: Fixed | None = None) -> Signal:
         if name in self._groups or name in self._joined:
-            raise MaskError(f"there is a group {name!r} already", fix="Give the layer another name.")
+            raise MaskError(f"group {name!r} already exists", fix="Give the layer another name.")
         self._groups[name] = _Group(width, fixed=fixed)
         return Signal(((name, 1),), positions)
 
@@ -188,7 +190,7 @@ class GraphBuilder:
         if group.width != other.width:
             raise MaskError(
                 f"{keep!r} with {group.width} channels is added to {gone!r} with {other.width}",
-                fix="Add signals of equal channels.",
+                fix="Add signals with equal channels.",
             )
         group.spans += other.spans
         group.multiple_of = math.lcm(group.multiple_of, other.multiple_of)

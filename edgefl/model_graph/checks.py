@@ -1,4 +1,4 @@
-"""What a model graph must obey, and the messages when it does not. Called by `ModelGraph` alone."""
+"""Consistency checks of a model graph, called only by `ModelGraph`."""
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ __all__ = ["check_groups", "check_layers", "check_tensors"]
 
 
 def check_tensors(model: str, tensors: Sequence[TensorSpec], layers: Sequence[Layer]) -> None:
-    """Every tensor is described once and belongs to one layer."""
+    """Check that every tensor is described once and belongs to one layer."""
     _refuse_twins("tensor", (tensor.name for tensor in tensors))
     owned = [name for layer in layers for name in layer.tensors]
     _refuse_twins("tensor among the layers", owned)
@@ -23,7 +23,7 @@ def check_tensors(model: str, tensors: Sequence[TensorSpec], layers: Sequence[La
 
 
 def check_layers(layers: Sequence[Layer], groups: Sequence[ChannelGroup]) -> None:
-    """Layers stand in the order of the forward pass, block by block, and count with groups that are there."""
+    """Check that layers are in the order of the forward pass, block by block, and name existing groups."""
     _refuse_twins("layer", (layer.name for layer in layers))
     known = {group.name for group in groups}
     before: set[str] = set()
@@ -35,7 +35,7 @@ def check_layers(layers: Sequence[Layer], groups: Sequence[ChannelGroup]) -> Non
             current = layer.block
         if current in closed:
             raise MaskError(
-                f"block {current!r} goes on at layer {layer.name!r} after another block began",
+                f"block {current!r} continues at layer {layer.name!r} after another block began",
                 fix="Put the layers of a block next to each other.",
             )
         if not before.issuperset(layer.inputs):
@@ -46,14 +46,14 @@ def check_layers(layers: Sequence[Layer], groups: Sequence[ChannelGroup]) -> Non
         named = {group for term in (*layer.activations, *layer.products) for group in term.groups}
         if not named <= known:
             raise MaskError(
-                f"layer {layer.name!r} counts with the unknown channel group {min(named - known)!r}",
+                f"layer {layer.name!r} refers to the unknown channel group {min(named - known)!r}",
                 fix="Name groups of this model.",
             )
         before.add(layer.name)
 
 
 def check_groups(tensors: Mapping[str, TensorSpec], groups: Sequence[ChannelGroup]) -> None:
-    """Groups lie on axes that are there, and no two of them claim the same indices."""
+    """Check that groups lie on existing axes, and that no two of them claim the same indices."""
     _refuse_twins("channel group", (group.name for group in groups))
     if sum(span.stacks for group in groups for span in group.spans) > MAX_STACKS:
         raise MaskError("the spans of the groups have too many stacks", fix=f"Use at most {MAX_STACKS:,} in all.")
@@ -62,7 +62,7 @@ def check_groups(tensors: Mapping[str, TensorSpec], groups: Sequence[ChannelGrou
         if group.width % group.multiple_of:
             raise MaskError(
                 f"channel group {group.name!r} has {group.width} channels in multiples of {group.multiple_of}",
-                fix="Its width must be a multiple of its norm's groups.",
+                fix="Its width must be a multiple of the number of groups of its norm.",
             )
         for span in group.spans:
             _check_span(tensors, group, span)
@@ -98,6 +98,6 @@ def _refuse_twins(what: str, names: Iterable[str]) -> None:
         if name in seen or "#" in name:
             raise MaskError(
                 f"the {what} {name!r} is listed twice or has a '#' in its name",
-                fix="Give each its own name; '#' is kept for parts of tensors on the wire.",
+                fix="Give each its own name; '#' is reserved for parts of tensors on the wire.",
             )
         seen.add(name)

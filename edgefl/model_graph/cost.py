@@ -1,11 +1,11 @@
-"""What a submodel costs: parameters, bytes, multiply-adds and activations, from widths alone.
+"""Cost of a submodel: parameters, bytes, multiply-adds and activations, from widths alone.
 
-Planners ask this for thousands of candidate masks, so it needs no mask: only how many channels each group keeps,
-which layers are trained, and how many weights are held. Compute and activations are counted for one sample.
+Planners call it for thousands of candidate masks, so it needs no mask: only the kept channels of each group, the
+trained layers, and the number of held weights. Compute and activations are counted for one sample.
 
 A layer's backward pass has two halves of about the forward's cost each. The gradient of its weights is needed if
 it is trained; the gradient of its input is needed if anything before it is trained. So freezing the first layers
-makes their whole backward pass vanish, and freezing a layer in the middle saves only half of its own.
+removes their whole backward pass, and freezing a layer in the middle saves only half of its own.
 """
 
 import math
@@ -23,26 +23,26 @@ _ACTIVATION_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of one submodel; compute and activations are of one sample."""
+    """The cost of one submodel; compute and activations are for one sample."""
 
     parameters: int
-    """Parameters that the device holds, running statistics not among them."""
+    """Parameters on the device, without running statistics."""
     trained_parameters: int
-    """Those of them in trained layers."""
+    """Parameters in trained layers."""
     parameter_bytes: int
-    """Bytes of everything the device holds, running statistics among them."""
+    """Bytes of all tensors on the device, including running statistics."""
     forward_multiply_adds: int
-    """What an engine executes: dense arithmetic within the kept channels."""
+    """Multiply-adds that an engine executes: dense arithmetic within the kept channels."""
     backward_multiply_adds: int
     held_multiply_adds: int
     """Forward multiply-adds of held weights only: what an engine that skips zeros would execute."""
     saved_activations: int
-    """Elements that the forward pass must remember for the backward pass."""
+    """Elements that the forward pass saves for the backward pass."""
     transient_activations: int
-    """Elements of the largest input and output that are alive at the same time."""
+    """Elements of the largest input and output that exist at the same time."""
 
     def activation_bytes(self, batch: int) -> int:
-        """Bytes of activations in one training step on a batch."""
+        """Return the bytes of activations in one training step on a batch."""
         return _ACTIVATION_BYTES * batch * (self.saved_activations + self.transient_activations)
 
 
@@ -52,7 +52,7 @@ def cost_of(
     trained: Collection[str] | None = None,
     held: Mapping[str, int] | None = None,
 ) -> Cost:
-    """Count the cost of a submodel.
+    """Return the cost of a submodel.
 
     `widths` gives the kept channels of groups (a group that is missing is whole), `trained` the trained layers
     (None means all), `held` the number of held weights of tensors (a tensor that is missing is held whole).
@@ -77,7 +77,7 @@ def cost_of(
 
 
 def kept_shape(graph: ModelGraph, tensor: TensorSpec, widths: Mapping[str, int]) -> tuple[int, ...]:
-    """Return the shape that a tensor has in the submodel of the given group widths."""
+    """Return the shape of a tensor in the submodel with the given group widths."""
     shape = list(tensor.shape)
     for group, span in graph.spans_of.get(tensor.name, ()):
         shape[span.axis] -= (group.width - widths[group.name]) * span.per_channel
@@ -95,7 +95,7 @@ def _by_weights(graph: ModelGraph, layer: Layer, sizes: Mapping[str, int]) -> in
 def _backward(
     graph: ModelGraph, training: set[str], sizes: Mapping[str, int], widths: Mapping[str, int]
 ) -> tuple[int, int]:
-    """Return the multiply-adds of the backward pass and the elements to remember for it."""
+    """Return the multiply-adds of the backward pass and the elements saved for it."""
     reached: set[str] = set()
     remembered: set[str] = set()
     multiply_adds = 0
@@ -105,7 +105,7 @@ def _backward(
         if not (weights_wanted or input_wanted):
             continue
         multiply_adds += (weights_wanted + input_wanted) * _by_weights(graph, layer, sizes)
-        # A product of two activations has a gradient for each of them that one is wanted for.
+        # A product of two activations has a gradient for each of them that needs one.
         wanted_sides = 2 if weights_wanted else min(2, len(reached.intersection(layer.inputs)))
         multiply_adds += wanted_sides * _total(layer.products, widths)
         reached.add(layer.name)
@@ -126,7 +126,7 @@ def _reads_input(layer: Layer) -> bool:
 
 
 def _check(graph: ModelGraph, widths: Mapping[str, int], training: set[str], held: Mapping[str, int]) -> None:
-    """Refuse what is not of this model: a typing error must not look like a cheap submodel."""
+    """Reject names that are not in this model: a typo must not look like a cheap submodel."""
     for name, width in widths.items():
         if name not in graph.group or not 1 <= width <= graph.group[name].width:
             raise MaskError(
@@ -134,7 +134,7 @@ def _check(graph: ModelGraph, widths: Mapping[str, int], training: set[str], hel
             )
     unknown = training - set(graph.trainable_layers)
     if unknown:
-        raise MaskError(f"there is no trainable layer {min(unknown)!r}", fix="Name trainable layers of the model.")
+        raise MaskError(f"unknown trainable layer {min(unknown)!r}", fix="Name trainable layers of the model.")
     for name, count in held.items():
         if name not in graph.tensor or not 0 <= count <= graph.tensor[name].size:
             raise MaskError(

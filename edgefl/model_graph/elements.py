@@ -1,12 +1,12 @@
-"""What a model graph is made of: tensors, layers, channel groups, and the spans of their channels.
+"""Elements of a model graph: tensors, layers, channel groups, and the spans of their channels.
 
-A *channel group* is a set of tensor axes that keep or lose the same channels: the outputs of a convolution, its
-norm, and the inputs of whatever reads it. A *span* says where the channels of a group lie on one axis. Channel c
+A *channel group* is a set of tensor axes that keep or lose the same channels: the outputs of a convolution, its norm,
+and the inputs of the layers that read it. A *span* describes where the channels of a group lie on one axis. Channel c
 occupies the indices
 
     offset + s * stride + c * repeat + j        for s in 0..stacks-1 and j in 0..repeat-1
 
-which covers the four layouts that occur, and their mixtures:
+which covers the four layouts that occur, and their combinations:
 
     plain                                 offset 0, repeat 1, stacks 1
     repeated, after a flatten of C,H,W    repeat = H * W
@@ -26,14 +26,14 @@ from edgefl.values import Count, Name, PositiveCount, check_fields
 __all__ = ["ChannelGroup", "Dtype", "Fixed", "Layer", "TensorRole", "Span", "TensorSpec", "Term"]
 
 MAX_SIZE = 2**31 - 1
-"""The most entries of a tensor: what a Java array can index."""
+"""Maximum number of entries of a tensor: what a Java array can index."""
 MAX_AXES = 16
 MAX_STACKS = 2**20
-"""The most stacks of all spans of a model: a description of a few lines must not take gigabytes to check."""
+"""Maximum number of stacks in a model: a description of a few lines must not take gigabytes to check."""
 
 
 class TensorRole(StrEnum):
-    """What a tensor is for. Strategies treat roles differently (FedMRN masks weights, PerFedMask freezes heads)."""
+    """Role of a tensor. Strategies treat roles differently (FedMRN masks weights, PerFedMask freezes heads)."""
 
     WEIGHT = "weight"
     BIAS = "bias"
@@ -43,7 +43,7 @@ class TensorRole(StrEnum):
 
 
 class Dtype(StrEnum):
-    """How the entries of a tensor are stored."""
+    """Data type of a tensor's entries."""
 
     FLOAT32 = "float32"
     FLOAT16 = "float16"
@@ -53,7 +53,7 @@ class Dtype(StrEnum):
 
 
 class Fixed(StrEnum):
-    """Why the channels of a group can never be cut."""
+    """Reason why the channels of a group can never be cut."""
 
     INPUT = "input"
     CLASSES = "classes"
@@ -81,7 +81,7 @@ class TensorSpec:
 
     @property
     def size(self) -> int:
-        """How many numbers the tensor holds."""
+        """Number of entries."""
         return math.prod(self.shape)
 
     @property
@@ -108,16 +108,16 @@ class Layer:
     name: Name
     kind: Name
     block: Name
-    """The block it belongs to; layers of a block stand next to each other."""
+    """Its block; the layers of a block are consecutive."""
     tensors: tuple[Name, ...]
     inputs: tuple[Name, ...] = ()
     """The earlier layers whose outputs it reads."""
     activations: tuple[Term, ...] = ()
-    """Elements of its output for one sample: what training has to remember of it."""
+    """Elements of its output for one sample, which training must save."""
     products: tuple[Term, ...] = ()
     """Multiply-adds for one sample between activations, such as attention scores."""
     reads_input: bool = False
-    """Whether it reads the model's input too; a layer without `inputs` reads nothing else."""
+    """Whether it also reads the model's input; a layer without `inputs` reads nothing else."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -139,11 +139,11 @@ class Span:
 
     @property
     def per_channel(self) -> int:
-        """How many indices of the axis one channel occupies."""
+        """Number of indices of the axis per channel."""
         return self.repeat * self.stacks
 
     def last_index(self, width: int) -> int:
-        """The largest index that `width` channels reach."""
+        """Return the largest index that `width` channels reach."""
         return self.offset + (self.stacks - 1) * self.stride + width * self.repeat - 1
 
 

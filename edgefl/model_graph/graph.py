@@ -1,7 +1,7 @@
-"""What a model is, without a framework: tensors, layers in order, and the channels that belong together.
+"""Model graph: a framework-free description of a model's tensors, layers and channel groups.
 
-The exporter makes a `ModelGraph` once; masks, planners, the coordinator and devices read it. It knows shapes and
-connections, never weights, and nothing of torch or ONNX.
+The exporter makes a `ModelGraph` once; masks, planners, the coordinator and devices read it. It has shapes and
+connections but no weights, and is independent of torch and ONNX.
 """
 
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ __all__ = ["ModelGraph"]
 
 
 @document("model_graph", version=1)
-@dataclass(frozen=True)  # no slots: the cached look-ups below need a place
+@dataclass(frozen=True)  # no slots: cached properties need a __dict__
 class ModelGraph:
-    """The framework-free description of a model. Anything inconsistent is refused when it is made."""
+    """The framework-free description of a model, checked for consistency on construction."""
 
     name: Name
     tensors: tuple[TensorSpec, ...]
@@ -50,24 +50,24 @@ class ModelGraph:
 
     @cached_property
     def trainable_layers(self) -> tuple[str, ...]:
-        """The layers that have tensors, in order; the others can be neither trained nor frozen."""
+        """The layers with tensors, in order; others can be neither trained nor frozen."""
         return tuple(layer.name for layer in self.layers if layer.tensors)
 
     @cached_property
     def classes(self) -> int | None:
-        """How many numbers the head writes, one a class; None where there is no head to tell."""
+        """Number of classes: the outputs of the head, or None without a head."""
         axes = ((tensor, self.class_axis(tensor.name)) for tensor in self.tensors)
         return next((tensor.shape[axis] for tensor, axis in axes if axis is not None), None)
 
     def class_axis(self, name: str) -> int | None:
-        """Return along which axis of a tensor of the head the classes lie, one index a class; else None."""
+        """Return the axis of a head tensor along which the classes lie, one index per class, or None."""
         tensor, spans = self.tensor[name], self.spans_of.get(name, ())
         if tensor.role is not TensorRole.HEAD:
             return None
         said = [span.axis for group, span in spans if group.fixed is Fixed.CLASSES and span.per_channel == 1]
         if said:
             return said[0]
-        # An exported graph has no group for them: what the head writes comes first, and nobody can cut it.
+        # An exported graph has no group for them: the head's output axis is first, and cannot be cut.
         return 0 if tensor.shape and all(span.axis != 0 for _, span in spans) else None
 
     @cached_property
@@ -94,7 +94,7 @@ class ModelGraph:
 
     @cached_property
     def parameters(self) -> int:
-        """Trainable numbers of the whole model; running statistics are not parameters."""
+        """Number of trainable parameters; running statistics are not parameters."""
         return sum(tensor.size for tensor in self.tensors if tensor.role is not TensorRole.STATISTIC)
 
     @cached_property

@@ -1,18 +1,17 @@
-"""Runs for people: one page about a run, and runs side by side.
+"""HTML pages about simulated runs: one run, or a comparison.
 
-curves.py       a run over its rounds
-devices.py      one row a device: what it had, did and cost
-headlines.py    a run in a few figures, and what was asked
-comparison.py   runs side by side: figures, differences, warnings
-overlays.py     the curves of several runs over each other
-markup.py       HTML from values: the one place that escapes
-tables.py       tables and lists of the pages
-page.py         the shell of a page: everything inside it, and a policy that lets nothing out
-run_page.py, comparison_page.py
-                the two pages
+`edgefl report` and `edgefl compare` call this package. It consists of pure functions and writes no files.
 
-`edgefl report` and `edgefl compare` call this. The charts themselves are in `edgefl.charts`. Functions from values to
-values; nothing here writes a file.
+headlines.py          key figures and settings of a run
+device_rows.py        one row per device
+run_charts.py         charts of a run over its rounds
+comparison.py         comparison of runs: figures, differences, warnings
+comparison_charts.py  overlaid curves of several runs
+html_elements.py      HTML elements, and the one place that escapes
+tables.py             tables and lists
+page.py               the frame of a page, with its Content-Security-Policy
+run_page.py           the page about one run
+comparison_page.py    the page that compares runs
 """
 
 from edgefl.report.comparison import Comparison, comparison_of

@@ -1,4 +1,4 @@
-"""Runs side by side: what each came to, how far that is from the first one, and what was asked differently."""
+"""Comparison of runs: their figures, the differences from the first run, and the settings that differ."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ from edgefl.values.formatting import (
 __all__ = ["FIGURES", "SHARES", "Comparison", "RunRow", "comparison_of"]
 
 SHARES = ("accuracy", "personal_before", "personal_after", "kept_fraction")
-"""Figures whose difference is one of percentage points; of the others it is a ratio less one."""
+"""Figures compared in percentage points; all others are compared as a ratio minus one."""
 _AMOUNTS = ("simulated_seconds", "joules", "up_bytes", "down_bytes", "updates")
 _TEST_DATA = ("data", "folder", "test_samples")
 _NOT_SET = "not set"
@@ -40,12 +40,12 @@ FIGURES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 )
 """The compared fields of a run's summary: field, heading, and how its value is formatted."""
 _Fleet = Mapping[str, Mapping[str, Any]]
-"""What the classes say, by their names."""
+"""Fields of device classes, by class name."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """One run among others."""
+    """One run of a comparison."""
 
     name: str
     path: str
@@ -53,20 +53,20 @@ class RunRow:
     finished: bool
     figures: Summary
     asked: Mapping[str, Any]
-    """What was not asked alike of all runs, and is of this one."""
+    """This run's values of the settings that differ between runs."""
     differences: Mapping[str, float | None]
-    """To the first run: of shares in percentage points over 100, of amounts relative to the first."""
+    """Differences from the first run: fractions as a difference, amounts relative to the first run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Runs, the first of which the others are compared with."""
+    """Runs compared with the first of them."""
 
     rows: tuple[RunRow, ...]
     warnings: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """Return it for programs."""
+        """Return the JSON form."""
         return {
             "runs": [
                 {
@@ -106,7 +106,7 @@ def comparison_of(runs: Sequence[Run]) -> Comparison:
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
-    """Return a name for each run that no other has."""
+    """Return a unique name for each run."""
     names = [name_of(run) for run in runs]
     names = [str(run.path) if names.count(name) > 1 else name for run, name in zip(runs, names, strict=True)]
     return [name if name not in names[:place] else f"{name} ({place + 1})" for place, name in enumerate(names)]
@@ -124,24 +124,24 @@ def _differences(first: Summary, other: Summary) -> dict[str, float | None]:
 
 
 def _asked_differently(requests: Sequence[SimulationRequest]) -> list[dict[str, Any]]:
-    """Return for each request its values of what is not alike in all."""
+    """Return, for each request, its values of the settings that differ between requests."""
     fleets = [{kind.name: dict(_leaves(to_json(kind), "")) for kind in request.classes} for request in requests]
     flat = [_flat(request, fleet, _said_by_all(fleets)) for request, fleet in zip(requests, fleets, strict=True)]
     keys = dict.fromkeys(key for one in flat for key in one)
-    # A class that only some fleets have is in the fleet's mixture already.
+    # A class that only some fleets have already shows up in the fleet's composition.
     keys = {key: None for key in keys if not key.startswith("classes.") or all(key in one for one in flat)}
     differing = [key for key in keys if any(one.get(key, _NOT_SET) != flat[0].get(key, _NOT_SET) for one in flat)]
     return [{key: one.get(key, _NOT_SET) for key in differing} for one in flat]
 
 
 def _said_by_all(fleets: Sequence[_Fleet]) -> list[str]:
-    """Return what the classes of each fleet say alike, though another fleet may say something else."""
+    """Return the fields that have one value for all classes of each fleet, though fleets may differ."""
     names = next(iter(fleets[0].values()))
     return [name for name in names if all(len({repr(kind[name]) for kind in fleet.values()}) == 1 for fleet in fleets)]
 
 
 def _flat(request: SimulationRequest, fleet: _Fleet, alike: Collection[str]) -> dict[str, Any]:
-    """Return everything that a request says under names with dots; what all classes say is said once."""
+    """Return a request as dotted names and values; fields that all classes share appear once."""
     first = next(iter(fleet.values()))
     told = {kind: {name: value for name, value in one.items() if name not in alike} for kind, one in fleet.items()}
     data = to_json(request)
@@ -165,8 +165,8 @@ def _warnings(runs: Sequence[Run]) -> Iterable[str]:
     tested = [tuple(getattr(run.request, name) for name in _TEST_DATA) for run in runs]
     if len(set(tested)) > 1:
         sets = ", ".join(dict.fromkeys(run.request.data for run in runs))
-        yield f"These runs are judged by different test samples ({sets}): their accuracies do not compare."
+        yield f"These runs are evaluated on different test samples ({sets}): their accuracies are not comparable."
     for run, name in zip(runs, _names(runs), strict=True):
         if run.summary is None:
             asked = pluralise(run.request.federation.rounds.count, "round")
-            yield f"{name} has not come to its end: its figures are of {len(run.rounds)} of {asked}."
+            yield f"{name} is not finished: its figures cover {len(run.rounds)} of {asked}."

@@ -1,4 +1,4 @@
-"""The curves of several runs over each other: by rounds, by simulated time, by bytes."""
+"""Charts that overlay the curves of several runs: by round, by simulated time, by bytes."""
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
@@ -17,7 +17,7 @@ _Of = Callable[[RoundResult], float | None]
 
 
 def comparison_charts(runs: Sequence[Run], names: Sequence[str]) -> tuple[Figure, ...]:
-    """Return three charts each for the global model's accuracy, the devices' own accuracy and the loss."""
+    """Return three charts each for the global accuracy, the devices' own accuracy and the loss."""
     quantities: tuple[tuple[str, str, _Of, Callable[[float | None], str], str, dict[str, Any]], ...] = (
         ("accuracy", "Accuracy of the global model", _accuracy, format_percent, ".1%", {"yaxis": PERCENT_AXIS}),
         ("own", "Median own accuracy of devices", _own_accuracy, format_percent, ".1%", {"yaxis": PERCENT_AXIS}),
@@ -39,7 +39,7 @@ def comparison_charts(runs: Sequence[Run], names: Sequence[str]) -> tuple[Figure
                 Figure(
                     name=f"{key}-{axis}",
                     title=f"{title} {words}",
-                    summary=f"In the end: {ends}.",
+                    summary=f"Final values: {ends}.",
                     traces=tuple(lines),
                     layout=layout(
                         x=unit,
@@ -63,7 +63,7 @@ _AXES = (
 
 
 def _points(run: Run, of: _Of) -> list[tuple[float, float, float, float]]:
-    """Return round, simulated seconds and MiB until its end, and the value, of each round that has one."""
+    """Return (round, simulated seconds so far, MiB so far, value) for each round that has a value."""
     sent = accumulate((result.up_bytes + result.down_bytes) / _MIB for result in run.rounds)
     rows = ((result, total, number(of(result))) for result, total in zip(run.rounds, sent, strict=True))
     return [

@@ -1,4 +1,4 @@
-"""The page that puts runs side by side."""
+"""The HTML page that compares runs."""
 
 from collections.abc import Sequence
 
@@ -13,23 +13,23 @@ from edgefl.values.formatting import format_change
 __all__ = ["comparison_page"]
 
 _NOTE = (
-    "Personal accuracy is a mean over devices, before and after they made the last model their own. Time and energy "
-    "are simulated and estimated by device class. Differences to the first run: of shares in percentage points, of "
-    "amounts in per cent."
+    "Personal accuracy is a mean over devices, before and after personalisation. Time is simulated, and energy is "
+    "estimated, by device class. Differences from the first run are in percentage points for fractions, and in per "
+    "cent for amounts."
 )
 
 
 def comparison_page(runs: Sequence[Run], compared: Comparison) -> str:
-    """Return a page about several runs, in one text."""
+    """Return the page as one text."""
     names = [row.name for row in compared.rows]
     return page(
-        title="Runs side by side",
+        title="Comparison of runs",
         subtitle=", ".join(names),
         notices=compared.warnings,
         sections=(
-            ("figures", "What they came to", _figures(compared.rows)),
-            ("curves", "Over each other", charts(comparison_charts(runs, names), columns="three")),
-            ("asked", "What was asked differently", _asked(compared.rows)),
+            ("figures", "Results", _figures(compared.rows)),
+            ("curves", "Curves", charts(comparison_charts(runs, names), columns="three")),
+            ("asked", "Settings that differ", _asked(compared.rows)),
         ),
     )
 
@@ -44,7 +44,7 @@ def _figures(rows: Sequence[RunRow]) -> Markup:
         )
         for place, row in enumerate(rows)
     ]
-    caption = f"Figures of each run, and differences to {rows[0].name}"
+    caption = f"Figures of each run, and differences from {rows[0].name}"
     return table("runs-table", head, lines, caption=caption, note=_NOTE, numbers=range(2, len(head)), sortable=True)
 
 
@@ -64,12 +64,12 @@ def _cell(row: RunRow, name: str, *, first: bool) -> Markup:
 def _asked(rows: Sequence[RunRow]) -> Markup:
     keys = list(rows[0].asked)
     if not keys:
-        return element("p", "Nothing: the same was asked of all of them.", class_="empty")
+        return element("p", "None: all runs have the same settings.", class_="empty")
     lines = [
         (element("th", key, scope="row"), *(element("td", _shown(row.asked[key])) for row in rows)) for key in keys
     ]
-    head = ("Asked", *(row.name for row in rows))
-    return table("asked-table", head, lines, caption="Settings that are not alike in all runs")
+    head = ("Setting", *(row.name for row in rows))
+    return table("asked-table", head, lines, caption="Settings that differ between the runs")
 
 
 def _shown(value: object) -> str:

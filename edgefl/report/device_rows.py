@@ -1,4 +1,4 @@
-"""One row a device: what it had, what it did, and what that cost. Numbers only, for tables and programs."""
+"""One row per device: its submodel, its tasks and their cost. Numbers only, for tables and programs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,32 +12,32 @@ __all__ = ["DeviceRow", "device_rows"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceRow:
-    """What a device came to over all rounds; what it did with the last model in the end is not counted."""
+    """A device's totals over all rounds, final personalisation not included."""
 
     device_id: str
     kind: str
     samples: int
     kept_fraction: float | None
-    """Share of the model's parameters that its last part has; None if it was never asked."""
+    """Fraction of the model's parameters in its last submodel; None if it was never selected."""
     trained_fraction: float | None
     arrived: int
     late: int
     lost: int
     refused: int
     seconds: float | None
-    """Median of its rounds, simulated."""
+    """Median simulated time of its rounds."""
     peak_bytes: int | None
     joules: float | None
     up_bytes: int
     down_bytes: int
     before: float | None
-    """Accuracy of its part of the last global model, on its own test samples."""
+    """Accuracy of its submodel of the last global model, on its own test samples."""
     after: float | None
-    """The same of its own model."""
+    """The same for its personal model."""
 
 
 def device_rows(run: Run) -> tuple[DeviceRow, ...]:
-    """Return a row for each device of the fleet, in its order."""
+    """Return one row per device, in the order of the fleet."""
     tasks: dict[str, list[DeviceRound]] = {}
     for result in run.rounds:
         for one in result.devices:

@@ -1,7 +1,7 @@
-"""HTML from values, and the one place that escapes: whatever comes from a run is text, never markup.
+"""HTML elements, and the one place that escapes: data of a run is text, never markup.
 
-A `Markup` is HTML that was made here; any other text is escaped when it is put into an element. The pages carry a
-policy that forbids inline handlers and styles, so attributes are names and values alone.
+A `Markup` is HTML made here; any other text is escaped when it is put into an element. The Content-Security-Policy of
+the pages forbids inline handlers and styles, so attributes are plain names and values.
 """
 
 import html
@@ -13,13 +13,13 @@ __all__ = ["Markup", "data_block", "element", "joined"]
 
 
 class Markup(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
     __slots__ = ()
 
 
 def element(tag: str, *children: str, **attributes: str | bool | None) -> Markup:
-    """Return an element; `class_` is class, an underscore in a name a dash, True an attribute without a value."""
+    """Return an element. `class_` means class, underscores become dashes, True is an attribute without a value."""
     words = [tag]
     for name, value in attributes.items():
         if value is None or value is False:
@@ -30,12 +30,12 @@ def element(tag: str, *children: str, **attributes: str | bool | None) -> Markup
 
 
 def joined(*children: str) -> Markup:
-    """Return children one after the other, escaped where they are not markup."""
+    """Join children, escaping those that are not markup."""
     return Markup("".join(child if isinstance(child, Markup) else html.escape(printable(child)) for child in children))
 
 
 def data_block(name: str, value: object) -> Markup:
-    """Return JSON in a script element that nobody runs, and which nothing in it can close."""
+    """Return JSON in a non-executable script element that its content cannot close."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -1,7 +1,7 @@
-"""The shell of a page: one file with everything in it, and a policy under which it can ask nobody for anything.
+"""The frame of a page: one self-contained file with a Content-Security-Policy that blocks all requests.
 
-The policy names the digest of every script and stylesheet that is inside, so nothing else runs: what a run holds is
-shown, and can do nothing.
+The policy lists the digest of every embedded script and stylesheet, so nothing else runs: the data of a run is shown,
+but cannot do anything.
 """
 
 import base64
@@ -14,11 +14,11 @@ from edgefl.report.html_elements import Markup, data_block, element, joined
 
 __all__ = ["chart", "charts", "page", "section"]
 
-_NO_SCRIPT = "The charts need JavaScript. What they show is said beside each of them, and in the tables."
+_NO_SCRIPT = "The charts need JavaScript. Their content is also described beside each of them and in the tables."
 
 
 def page(*, title: str, subtitle: str, notices: tuple[str, ...], sections: tuple[tuple[str, str, Markup], ...]) -> str:
-    """Return a whole page; a section is an id, a heading and what is below it."""
+    """Return a whole page; a section is an id, a heading and its content."""
     style, library = own_file("style.css"), plotly_js()
     scripts = [library, own_file("charts.js"), own_file("tables.js")]
     policy = (
@@ -36,7 +36,7 @@ def page(*, title: str, subtitle: str, notices: tuple[str, ...], sections: tuple
         *(element("template", id=name, class_="no-inline-styles") for name in style_ids(library)),
     )
     body = joined(
-        element("a", "To the content", class_="skip", href="#content"),
+        element("a", "Skip to content", class_="skip", href="#content"),
         element(
             "header",
             element("p", "EdgeFL", class_="brand"),
@@ -47,26 +47,26 @@ def page(*, title: str, subtitle: str, notices: tuple[str, ...], sections: tuple
         ),
         element("noscript", element("p", _NO_SCRIPT, class_="notice")),
         element("main", *(section(*one) for one in sections), id="content"),
-        element("footer", element("p", f"Made by edgefl {__version__}. This page asks no other host for anything.")),
+        element("footer", element("p", f"Made by edgefl {__version__}. This page loads nothing from other hosts.")),
         *(Markup(f"<script>{_script_text(script)}</script>") for script in scripts),
     )
     return f'<!DOCTYPE html>\n<html lang="en">\n<head>{head}</head>\n<body>{body}</body>\n</html>\n'
 
 
 def section(name: str, heading: str, content: Markup) -> Markup:
-    """Return a part of a page under a heading."""
+    """Return a section with a heading."""
     return element(
         "section", element("h2", heading, id=f"{name}-heading"), content, id=name, aria_labelledby=f"{name}-heading"
     )
 
 
 def charts(figures: tuple[Figure, ...], *, columns: str = "two") -> Markup:
-    """Return charts beside each other, as many as the screen is wide."""
+    """Return charts in as many columns as fit the screen."""
     return element("div", *map(chart, figures), class_=f"charts {columns}")
 
 
 def chart(figure: Figure) -> Markup:
-    """Return a chart: its heading, what it says in words, and the place where `charts.js` draws it."""
+    """Return a chart: its heading, its summary, and the element that `charts.js` draws it in."""
     key = [element("li", element("span", class_=f"swatch {name}"), words) for name, words in figure.key]
     return element(
         "figure",
@@ -85,7 +85,7 @@ def chart(figure: Figure) -> Markup:
 
 
 def _height_class(figure: Figure) -> int:
-    """Return how tall a chart will be, in steps: room is kept for it before it is drawn."""
+    """Return the height class of a chart, which reserves its space before it is drawn."""
     return min(9, round(int(figure.layout["height"]) / 100))
 
 
@@ -94,7 +94,7 @@ def _jump(name: str, heading: str) -> Markup:
 
 
 def _script_text(script: str) -> str:
-    """Return a script that does not end its element early."""
+    """Escape a script so that it cannot close its element."""
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 

@@ -1,4 +1,4 @@
-"""A run over its rounds: the global model, the devices' own ones, and what every round cost."""
+"""Charts of a run over its rounds: the global model, the devices' own models, and the cost of each round."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ _TESTED_ON = "the published test samples"
 
 
 def curves(rounds: Sequence[RoundResult]) -> tuple[Figure, ...]:
-    """Return every curve for which there is something to draw."""
+    """Return every chart that has data."""
     count, places = len(rounds), [result.number + 1 for result in rounds]
     scored = [(result.number + 1, result.score) for result in rounds if result.score is not None]
     own = [(result.number + 1, [one.own_accuracy for one in result.devices]) for result in rounds]

@@ -1,4 +1,4 @@
-"""The page about one run."""
+"""The HTML page about one run."""
 
 from edgefl.charts.coverage import coverage_chart
 from edgefl.charts.figure import Figure
@@ -14,11 +14,11 @@ from edgefl.values.formatting import pluralise
 
 __all__ = ["run_page"]
 
-_HOW_TO_ZOOM = "Drag over a chart to look closer, and double-click it to go back."
+_HOW_TO_ZOOM = "Drag over a chart to zoom in; double-click to zoom out."
 
 
 def run_page(run: Run) -> str:
-    """Return a page about a run: everything in one text, nothing from elsewhere."""
+    """Return a self-contained page about a run."""
     request, notice = run.request, standing(run)
     return page(
         title=name_of(run),
@@ -31,14 +31,14 @@ def run_page(run: Run) -> str:
             ("devices", "Devices", device_table(device_rows(run))),
             ("data", "Data", _data(run)),
             ("masks", "Masks", _masks(run)),
-            ("asked", "What was asked", joined(definitions(asked(run)), class_table(request.classes, run.fleet))),
+            ("asked", "Settings", joined(definitions(asked(run)), class_table(request.classes, run.fleet))),
         ),
     )
 
 
 def _curves(run: Run) -> Markup:
     if not run.rounds:
-        return element("p", "No round has come to its end yet.", class_="empty")
+        return element("p", "No round has finished yet.", class_="empty")
     return joined(element("p", _HOW_TO_ZOOM, class_="hint zoom"), charts(curves(run.rounds)))
 
 
@@ -51,12 +51,11 @@ def _data(run: Run) -> Markup:
 
 def _masks(run: Run) -> Markup:
     if not run.parts:
-        return element("p", "There are no parts to show: they are written when a run comes to its end.", class_="empty")
+        return element("p", "There are no submodels to show yet: they are written when a run ends.", class_="empty")
     groups = len(run.parts[0].channels)
     more = f" The first {MOST_GROUPS} of {groups} channel groups are shown." if groups > MOST_GROUPS else ""
     told = (
-        f"The last part that each device had; {len(run.parts):,} of {pluralise(len(run.fleet), 'device')} "
-        f"had one.{more}"
+        f"The last submodel of each device; {len(run.parts):,} of {pluralise(len(run.fleet), 'device')} had one.{more}"
     )
     return joined(
         element("p", told, class_="hint"),

@@ -1,4 +1,4 @@
-"""Tables and lists of the pages. A cell has the number that it is sorted by, and the words that are read."""
+"""Tables and lists of the pages. A cell has a number to sort by and the text to read."""
 
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
@@ -49,13 +49,13 @@ _DEVICE_COLUMNS = (
 )
 _LONG_NAME = 32
 _DEVICE_NOTE = (
-    "Kept and trained: share of the model's parameters in its last "
-    "part. Arrived to refused: its tasks. Round: median simulated time. Memory: peak, energy: sum, both estimated by "
-    "device class. Before and after: accuracy on its own test samples, of its part of the last model and of its own "
-    "model. Choose a heading to sort."
+    "Kept and trained: fraction of the model's parameters in the last submodel. Arrived to refused: number of tasks. "
+    "Round: median simulated time. Memory: peak, energy: sum, both estimated by device class. Before and after: "
+    "accuracy on the device's own test samples, of its submodel of the last global model and of its personal model. "
+    "Select a heading to sort."
 )
 _CLASS_NOTE = (
-    "Speed 1 is about a Raspberry Pi 4. Memory: what training may take. Fails: share of tasks of which nothing comes."
+    "Speed 1 is about a Raspberry Pi 4. Memory: available for training. Fails: fraction of tasks that return nothing."
 )
 _CLASS_COLUMNS = (
     _Column("Speed", lambda kind: kind.speed, lambda value: f"{value:g}"),
@@ -69,7 +69,7 @@ _CLASS_COLUMNS = (
 
 
 def device_table(rows: Sequence[DeviceRow]) -> Markup:
-    """Return the table of devices, which its headings sort."""
+    """Return the sortable table of devices."""
     head = ("Device", "Class", *(column.head for column in _DEVICE_COLUMNS))
     lines = [
         (
@@ -83,7 +83,7 @@ def device_table(rows: Sequence[DeviceRow]) -> Markup:
         "devices-table",
         head,
         lines,
-        caption="What each device has, did and cost over all rounds",
+        caption="Submodel, tasks and cost of each device over all rounds",
         note=_DEVICE_NOTE,
         numbers=range(2, 16),
         sortable=True,
@@ -91,7 +91,7 @@ def device_table(rows: Sequence[DeviceRow]) -> Markup:
 
 
 def class_table(classes: Sequence[DeviceClass], fleet: Sequence[FleetRow]) -> Markup:
-    """Return the table of device classes, with where their figures come from."""
+    """Return the table of device classes, with the sources of their figures."""
     kinds = [row.kind for row in fleet]
     head = ("Class", "Devices", *(column.head for column in _CLASS_COLUMNS), "Source of these figures")
     lines = [
@@ -99,7 +99,7 @@ def class_table(classes: Sequence[DeviceClass], fleet: Sequence[FleetRow]) -> Ma
             element("th", kind.name, scope="row"),
             element("td", format_count(kinds.count(kind.name)), class_="number"),
             *(_cell(column, kind) for column in _CLASS_COLUMNS),
-            element("td", kind.source or "not said", class_="prose"),
+            element("td", kind.source or "not given", class_="prose"),
         )
         for kind in classes
     ]
@@ -118,7 +118,7 @@ def table(
     numbers: Container[int] = (),
     sortable: bool = False,
 ) -> Markup:
-    """Return a table that scrolls by itself where the screen is narrow; `numbers` are its columns of numbers."""
+    """Return a table that scrolls on narrow screens; `numbers` are the indices of its number columns."""
     heads = [
         element("th", words, scope="col", class_="number" if place in numbers else None)
         for place, words in enumerate(head)
@@ -139,12 +139,12 @@ def table(
 
 
 def definitions(pairs: Sequence[tuple[str, str]]) -> Markup:
-    """Return names and values."""
+    """Return a definition list of names and values."""
     return element("dl", *(element("div", element("dt", name), element("dd", value)) for name, value in pairs))
 
 
 def tiles(figures: Sequence[Headline]) -> Markup:
-    """Return figures in large type."""
+    """Return figures as tiles in large type."""
     return element(
         "dl",
         *(

@@ -1,21 +1,29 @@
-"""The values that move between the rooms and over the network, and their JSON form.
+"""Data types exchanged between packages and over the network, and their JSON form.
 
-A value is a frozen dataclass that checks itself when it is made, so one that exists is valid. Read
-`edgefl.values.schema` for the JSON form, `quantities` for units, and one file for each value. This room is
-plain Python: it knows no numpy, no tensors, no files and no network.
+A value is a frozen dataclass that checks itself on construction, so every existing value is valid. This package is
+plain Python: it uses no numpy, no tensors, no files and no network.
 
-    field_error        errors that know their path in the document
-    units, quantities  what '250 ms' is; `Seconds`, `Bytes`, `Fraction`, ... as types
-    texts              names, identifiers, digests, timestamps, seeds as types
-    frozen_mapping     a mapping that cannot change
-    shapes, containers, records
-                       from type hints to checks and JSON
-    unknown_fields     advice on a field that does not exist
-    json_text, schema  strict JSON, documents with a schema tag
-    labels             measured or estimated; process, package or device
-    device_profile, budget, client_plan, local_result, telemetry, protocol
-    settings           scalars by name that become a dataclass, chosen by its name
-    formatting, describe  numbers and values as people read them
+field_error.py       errors with the path of the offending field
+units.py             units, and the conversion of texts such as '250 ms'
+quantities.py        quantity types: `Seconds`, `Bytes`, `Fraction`, ...
+strings.py           string types: names, identifiers, digests, timestamps, seeds
+frozen_mapping.py    immutable mapping
+field_types.py       how one kind of field is read, checked and written
+containers.py        field types that contain others: optional values, lists, mappings
+dataclass_fields.py  dataclasses as field types: from type hints to checks and JSON
+unknown_fields.py    errors for unknown fields, with advice
+strict_json.py       strict JSON parsing
+schema.py            documents with a schema tag, and their JSON form
+settings.py          named scalars that configure a dataclass chosen by name
+provenance.py        measured or estimated; scope of a measurement
+device_profile.py    what a device can do
+budget.py            what a device may spend on one round
+client_plan.py       one device's task in one round
+telemetry.py         what a round cost the device
+local_result.py      a device's report of its task
+protocol.py          messages between a device and the coordinator
+formatting.py        numbers as people read them
+describe.py          human-readable description of a value
 """
 
 from edgefl.values.budget import Budget

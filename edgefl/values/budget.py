@@ -1,8 +1,8 @@
 """Budget: what a device may spend on one round.
 
-Made by the planner from a `DeviceProfile` and the wishes of the operator; read by the strategies, which
-make a mask that stays within it. The limits are separate fields because they bind separately: freezing
-layers saves time and memory but not download, removing channels saves all three.
+The planner makes it from a `DeviceProfile` and the operator's limits; strategies choose masks that stay within it. The
+limits are separate fields because they bind separately: freezing layers saves time and memory but not download,
+removing channels saves all three.
 """
 
 from dataclasses import dataclass, field, fields
@@ -19,16 +19,16 @@ _NO_LIMIT = {"absent": "no limit"}
 @document("budget", version=1)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The most that one round may take. None is no limit."""
+    """Limits on one round. None means no limit."""
 
     trainable_parameters: Count | None = field(default=None, metadata=_NO_LIMIT)
     """Number of parameters that get a gradient."""
 
     kept_fraction: Fraction | None = field(default=None, metadata=_NO_LIMIT)
-    """Share of the model's parameters that the submodel keeps, 0 to 1: whole channels are removed."""
+    """Fraction of the model's parameters that the submodel keeps, 0 to 1: whole channels are removed."""
 
     weight_density: Fraction | None = field(default=None, metadata=_NO_LIMIT)
-    """Share of the kept weights that are held, 0 to 1: single weights are zero."""
+    """Fraction of the kept weights that are held, 0 to 1: single weights are zero."""
 
     round_seconds: Seconds | None = field(default=None, metadata=_NO_LIMIT)
     """Seconds of one round on the device."""
@@ -43,10 +43,10 @@ class Budget:
         check_fields(self)
 
     def exceeded_by(self, use: "Budget") -> tuple[str, ...]:
-        """The names of the limits that `use` breaks, in the order of the fields.
+        """Return the names of the limits that `use` exceeds, in the order of the fields.
 
-        `use` holds what a round takes, in the same fields and units; None there is 'not known', which breaks
-        nothing. Equal to the limit is within it.
+        `use` is what a round takes, in the same fields and units; None means not known, which exceeds nothing. A value
+        equal to the limit is within it.
         """
         broken = []
         for limit_field in fields(self):
@@ -56,7 +56,7 @@ class Budget:
         return tuple(broken)
 
     def tightened_by(self, other: "Budget") -> "Budget":
-        """The budget that keeps to both: of each two limits, the lower one."""
+        """Return the budget that satisfies both: the lower of each pair of limits."""
         tightest = {}
         for limit_field in fields(self):
             limits = [getattr(budget, limit_field.name) for budget in (self, other)]

@@ -1,7 +1,7 @@
-"""ClientPlan: what one device shall do in one round.
+"""ClientPlan: one device's task in one round.
 
-Made by a strategy, sent by the coordinator, carried out by the device's runtime. It names graph, weights
-and mask by their digests; those travel as binary bodies.
+A strategy makes it, the coordinator sends it, and the device runtime carries it out. It names graph, weights and mask
+by their digests; those are sent as binary bodies.
 """
 
 from collections.abc import Mapping
@@ -18,13 +18,13 @@ _NOT_PREDICTED = {"absent": "not predicted"}
 _NO_LIMIT = {"absent": "no limit"}
 
 Setting = bool | int | float | str
-"""What a local rule can be told. Python's JSON keeps 1 and 1.0 apart, but JavaScript writes both as 1: a rule
-that expects a float must take an integer too."""
+"""A setting of a local rule. Python's JSON keeps 1 and 1.0 apart, but JavaScript writes both as 1: a rule that expects
+a float must accept an integer too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSettings:
-    """The local rule that the device shall train by."""
+    """The local rule to train with."""
 
     name: Identifier
     """Name of the local rule, such as 'sgd'."""
@@ -38,16 +38,16 @@ class RuleSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalWork:
-    """How much the device shall train."""
+    """The amount of local training."""
 
     epochs: PositiveCount = 1
     """Passes over the device's training samples."""
 
     batch_size: PositiveCount = 32
-    """Samples of one training step."""
+    """Samples per training step."""
 
     most_steps: PositiveCount | None = field(default=None, metadata=_NO_LIMIT)
-    """Training steps after which the round ends, whatever is left of its epochs; None is no limit."""
+    """Maximum number of training steps, even if epochs remain; None means no limit."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -55,7 +55,7 @@ class LocalWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What the planner expects the round to take, to be compared with the telemetry afterwards."""
+    """The planner's prediction of a round's cost, compared with the telemetry afterwards."""
 
     seconds: Seconds | None = field(default=None, metadata=_NOT_PREDICTED)
     """Seconds of the round on the device, or None if not predicted."""
@@ -73,13 +73,13 @@ class Prediction:
 @document("client_plan", version=1)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientPlan:
-    """What one device shall do in one round."""
+    """One device's task in one round."""
 
     task_id: Identifier
-    """Names this piece of work. A result is accepted once for it, however often it is sent."""
+    """Identifies the task. Its result is accepted once, however often it is sent."""
 
     device_id: Identifier
-    """The device that shall do it."""
+    """The device that does the task."""
 
     round: Count
     """Number of the round, from 0."""
@@ -94,25 +94,25 @@ class ClientPlan:
     """The local rule and its settings."""
 
     deadline_seconds: Seconds
-    """Seconds from the moment the device gets the plan until the coordinator stops waiting for its result."""
+    """Seconds from the device's receipt of the plan until the coordinator stops waiting for its result."""
 
     seed: Seed
-    """Seed of all chance on the device, 0 to 2^64 - 1. In JSON a text of digits (see `UnsignedText`)."""
+    """Seed of all randomness on the device, 0 to 2^64 - 1. In JSON a string of digits (see `UnsignedText`)."""
 
     work: LocalWork = field(default_factory=LocalWork)
     """How much to train."""
 
     rounds: PositiveCount = 1
-    """How many rounds the federation is to have: schedules need it."""
+    """Number of rounds of the federation, which schedules need."""
 
     graph: Digest | None = field(default=None, metadata={"absent": "the device finds it by the model"})
-    """Digest of the training graph to run, or None if the device is to find it by the model."""
+    """Digest of the training graph to run, or None if the device finds it by the model."""
 
     mask_body: Digest | None = field(default=None, metadata={"absent": "the device knows it"})
-    """Digest of the body that carries the mask, or None where the whole model is meant, which needs no telling."""
+    """Digest of the body that carries the mask, or None for the whole model, whose mask the device knows."""
 
     inference: Digest | None = field(default=None, metadata={"absent": "the device does not evaluate"})
-    """Digest of the inference graph to evaluate with on the device's own validation data, or None."""
+    """Digest of the inference graph for evaluation on the device's own validation data, or None."""
 
     weights: Digest | None = field(default=None, metadata={"absent": "the device has them"})
     """Digest of the weights to start from, or None if the device has them already."""
@@ -121,12 +121,12 @@ class ClientPlan:
     """Digest of a body with further tensors that the rule reads, or None if it needs none."""
 
     predicted: Prediction | None = field(default=None, metadata=_NOT_PREDICTED)
-    """What the planner expects, or None if it predicts nothing."""
+    """The planner's prediction, or None."""
 
     def __post_init__(self) -> None:
         check_fields(self)
 
     @property
     def is_personal(self) -> bool:
-        """Whether it comes after the last round, for the device to make the model its own."""
+        """Whether this is personalisation, after the last round."""
         return self.round >= self.rounds

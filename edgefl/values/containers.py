@@ -23,24 +23,24 @@ class OptionalType:
 
     @property
     def words(self) -> str:
-        """What the field is."""
+        """Description of the expected value."""
         return f"{self.inner.words}, or null"
 
     @property
     def example(self) -> str:
-        """What to write."""
+        """Example of a valid value."""
         return f"{self.inner.example}, or null"
 
     def read(self, data: object) -> Any:
-        """From JSON: null, or the inner shape."""
+        """Read null, or the inner type."""
         return None if data is None else self.inner.read(data)
 
     def check(self, value: object) -> Any:
-        """None, or the inner shape."""
+        """Check for None, or the inner type."""
         return None if value is None else self.inner.check(value)
 
     def write(self, value: Any) -> Any:
-        """To JSON: null, or the inner shape."""
+        """Return null, or the inner type's JSON."""
         return None if value is None else self.inner.write(value)
 
 
@@ -52,29 +52,29 @@ class ListType:
 
     @property
     def words(self) -> str:
-        """What the field is."""
-        return f"a list, of which each is {self.item.words}"
+        """Description of the expected value."""
+        return f"a list, each item {self.item.words}"
 
     @property
     def example(self) -> str:
-        """What to write."""
+        """Example of a valid value."""
         return f"[{self.item.example}]"
 
     def read(self, data: object) -> tuple[Any, ...]:
-        """From JSON: a list."""
+        """Read a list."""
         return self._each(data, self.item.read)
 
     def check(self, value: object) -> tuple[Any, ...]:
-        """A tuple; a list becomes one, so that the value cannot change afterwards."""
+        """Return a tuple; a list is converted, so that the value cannot change afterwards."""
         return self._each(value, self.item.check)
 
     def write(self, value: tuple[Any, ...]) -> list[Any]:
-        """To JSON: a list."""
+        """Return a list."""
         return [self.item.write(item) for item in value]
 
     def _each(self, items: object, take: Callable[[object], Any]) -> tuple[Any, ...]:
         if not isinstance(items, list | tuple):
-            raise FieldError(f"is {self.words}; got {shown(items)}", fix=f"Write for example {self.example}")
+            raise FieldError(f"must be {self.words}; got {shown(items)}", fix=f"Write for example {self.example}")
         taken = []
         for index, item in enumerate(items):
             try:
@@ -92,29 +92,29 @@ class MapType:
 
     @property
     def words(self) -> str:
-        """What the field is."""
-        return f"an object, in which each value is {self.item.words}"
+        """Description of the expected value."""
+        return f"an object, each value {self.item.words}"
 
     @property
     def example(self) -> str:
-        """What to write."""
+        """Example of a valid value."""
         return f"{{'name': {self.item.example}}}"
 
     def read(self, data: object) -> FrozenMapping[Any]:
-        """From JSON: an object."""
+        """Read an object."""
         return self._each(data, self.item.read)
 
     def check(self, value: object) -> FrozenMapping[Any]:
-        """A mapping, of which the value keeps a copy that cannot change."""
+        """Return an immutable copy of a mapping."""
         return self._each(value, self.item.check)
 
     def write(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        """To JSON: an object with sorted keys."""
+        """Return an object with sorted keys."""
         return {key: self.item.write(value[key]) for key in sorted(value)}
 
     def _each(self, items: object, take: Callable[[object], Any]) -> FrozenMapping[Any]:
         if not isinstance(items, Mapping):
-            raise FieldError(f"is {self.words}; got {shown(items)}", fix=f"Write for example {self.example}")
+            raise FieldError(f"must be {self.words}; got {shown(items)}", fix=f"Write for example {self.example}")
         taken = {}
         for key, item in items.items():
             try:

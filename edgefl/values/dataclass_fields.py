@@ -1,9 +1,9 @@
-"""Records: a frozen dataclass as a shape, driven by its fields and their type hints.
+"""Dataclasses as field types: JSON form and checks derived from their fields and type hints.
 
-`check_fields` is what the `__post_init__` of every value calls, so the checks of JSON and those of Python are
-the same code and an invalid value cannot exist. Hints that are understood: `bool`, `int`, `float`, `str`, a
+The `__post_init__` of every value calls `check_fields`, so JSON and Python values pass the same checks, and an invalid
+value cannot exist. Supported hints: `bool`, `int`, `float`, `str`, a
 `StrEnum`, another dataclass, `X | None`, a union of plain scalars, `tuple[X, ...]`, `Mapping[str, X]`, and
-`Annotated[X, shape]`.
+`Annotated[X, field_type]`.
 """
 
 import dataclasses
@@ -28,39 +28,39 @@ _PLAIN: dict[object, FieldType] = {bool: Flag(), int: WHOLE, float: REAL, str: A
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a record."""
+    """One field of a dataclass."""
 
     name: str
     shape: FieldType
     required: bool
     absent: str
-    """What a person reads when the field is None: the field's metadata 'absent', or 'not known'."""
+    """Text shown if the field is None: the field's metadata 'absent', or 'not known'."""
 
     label: str | None
-    """What a person reads for the field's name: its metadata 'label', or None for the name itself in words."""
+    """Text shown for the field's name: its metadata 'label', or None to derive it from the name."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Record:
-    """A dataclass; in JSON, an object with exactly its fields, written in the order of the class."""
+    """A dataclass; in JSON, an object with exactly its fields, in the order of the class."""
 
     cls: type
 
     @property
     def words(self) -> str:
-        """What the field is."""
+        """Description of the expected value."""
         return f"an object with the fields of {self.cls.__name__}"
 
     @property
     def example(self) -> str:
-        """What to write."""
+        """Example of a valid value."""
         required = [field for field in fields_of(self.cls).values() if field.required]
         return "{" + ", ".join(f'"{field.name}": ...' for field in required) + "}"
 
     def read(self, data: object) -> Any:
-        """From JSON: an object. Unknown fields come first: a misspelt field is also a missing one."""
+        """Read a JSON object. Unknown fields are reported first: a misspelt field is also a missing one."""
         if not isinstance(data, Mapping):
-            raise FieldError(f"is {self.words}, got {shown(data)}", fix=f"Write {self.example}")
+            raise FieldError(f"must be {self.words}, got {shown(data)}", fix=f"Write {self.example}")
         fields = fields_of(self.cls)
         for key in data:
             if key not in fields:
@@ -77,13 +77,13 @@ class Record:
         return self.cls(**values)
 
     def check(self, value: object) -> Any:
-        """An instance; it was checked when it was made."""
+        """Check that the value is an instance; it was validated on construction."""
         if not isinstance(value, self.cls):
-            raise FieldError(f"is a {self.cls.__name__}, got {shown(value)}", fix=f"Pass a {self.cls.__name__}")
+            raise FieldError(f"must be a {self.cls.__name__}, got {shown(value)}", fix=f"Pass a {self.cls.__name__}")
         return value
 
     def write(self, value: Any) -> dict[str, Any]:
-        """To JSON: every field, null included, in the order of the class."""
+        """Return every field, including nulls, in the order of the class."""
         fields = fields_of(self.cls).items()
         return {name: field.shape.write(getattr(value, name)) for name, field in fields}
 
@@ -93,7 +93,7 @@ def _how_to_add(name: str, shape: FieldType) -> str:
 
 
 def fields_of(cls: type) -> Mapping[str, Field]:
-    """The fields of a dataclass with their shapes, in order."""
+    """Return the fields of a dataclass with their types, in order."""
     return _compiled_fields(cls)
 
 
@@ -109,7 +109,7 @@ def _compiled_fields(cls: type) -> Mapping[str, Field]:
 
 
 def field_type_of(hint: Any) -> FieldType:
-    """The shape that a type hint asks for. A hint that is not understood is a bug, hence a `TypeError`."""
+    """Return the field type for a type hint. An unsupported hint is a bug, hence a `TypeError`."""
     if hint in _PLAIN:
         return _PLAIN[hint]
     if isinstance(hint, type) and issubclass(hint, StrEnum):
@@ -148,10 +148,10 @@ def _shape_of_union(args: tuple[Any, ...]) -> FieldType | None:
 
 
 def check_fields(value: object) -> None:
-    """Check every field of a dataclass instance against its hint. To be called from `__post_init__`.
+    """Check every field of a dataclass instance against its hint. Call it from `__post_init__`.
 
-    Where the checked form differs from the given one (30 for a float field, a dict for a mapping field), the
-    field gets the checked form, so that equal values are written as equal texts.
+    A field is replaced by its checked form if that differs (30 for a float field, a dict for a mapping field), so that
+    equal values are written as equal texts.
     """
     for name, field in fields_of(type(value)).items():
         given = getattr(value, name)
@@ -160,16 +160,16 @@ def check_fields(value: object) -> None:
         except FieldError as error:
             raise error.under(name) from None
         if checked is not given:
-            object.__setattr__(value, name, checked)  # the value is frozen, but not yet in anybody's hands
+            object.__setattr__(value, name, checked)  # the value is frozen, but nobody else has it yet
 
 
 def check_order(value: object, *names: str) -> None:
-    """Check that the fields never fall from one to the next: baseline <= peak, min <= p50 <= p90."""
+    """Check that the fields are in ascending order: baseline <= peak, min <= p50 <= p90."""
     for smaller, larger in itertools.pairwise(names):
         low, high = getattr(value, smaller), getattr(value, larger)
         if low > high:
             raise FieldError(
-                f"is {shown(high)}, which is below '{smaller}', which is {shown(low)}",
+                f"is {shown(high)}, below '{smaller}', which is {shown(low)}",
                 fix=f"These fields must hold {' <= '.join(names)}",
                 path=(larger,),
             )

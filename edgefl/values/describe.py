@@ -1,7 +1,6 @@
-"""A value in words: lines of label and text for a person. `edgefl inspect` prints them.
+"""Human-readable description of a value: lines of label and text, which `edgefl inspect` prints.
 
-Works for every document, those of other rooms included, because it follows the same type hints as the JSON
-form.
+It works for every document, also those of other packages, because it follows the same type hints as the JSON form.
 """
 
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ __all__ = ["describe"]
 
 
 def describe(value: object) -> list[tuple[str, str]]:
-    """The value's fields in order, as pairs such as ('latency p50 step', '12.3 ms')."""
+    """Return the value's fields in order, as pairs such as ('latency p50 step', '12.3 ms')."""
     return _record_lines(value, "")
 
 
@@ -63,7 +62,7 @@ def _text(value: Any, shape: FieldType) -> str:
 
 
 def _label(name: str, shape: FieldType) -> str:
-    """The field's name in words; the text names the unit, so the label need not."""
+    """Return the field's name with spaces, without a unit that the text already has."""
     inner = shape.inner if isinstance(shape, OptionalType) else shape
     stem, unit = split_unit(name)
     named_by_text = isinstance(inner, Quantity) and unit is not None and unit.dimension is inner.dimension

@@ -1,6 +1,6 @@
 """DeviceProfile: what a device can do, as measured on the device itself.
 
-Made by `edgefl profile`, sent when a device enrols, read by the planner, which turns it into a `Budget`.
+`edgefl profile` makes it, a device sends it when it enrols, and the planner turns it into a `Budget`.
 """
 
 from dataclasses import dataclass, field
@@ -46,39 +46,39 @@ class Machine:
 class CostFit:
     """A linear model of one training step, fitted to measurements on this device.
 
-    Multiply-adds alone do not tell the time: norms, activations and pools go with the bytes that they touch, the
-    optimiser with the parameters that it moves. A term that a device does not need is 0.
+    Multiply-adds alone do not determine the time: norms, activations and pools scale with the bytes they touch, the
+    optimiser with the parameters it updates. A term that a device does not need is 0.
     """
 
     overhead_seconds: Seconds
-    """Seconds that every step takes, however small the model."""
+    """Fixed seconds of every step, whatever the model."""
 
     forward_seconds_per_multiply_add: SecondsPerMultiplyAdd
-    """Seconds for one multiply-add of the forward pass."""
+    """Seconds per multiply-add of the forward pass."""
 
     backward_seconds_per_multiply_add: SecondsPerMultiplyAdd
-    """Seconds for one multiply-add of the backward pass."""
+    """Seconds per multiply-add of the backward pass."""
 
     seconds_per_activation_byte: Seconds = 0.0
-    """Seconds for each byte of activations: norms, pools and whatever else works on every entry."""
+    """Seconds per byte of activations: norms, pools and other elementwise work."""
 
     seconds_per_trained_parameter: Seconds = 0.0
-    """Seconds for each trained parameter, whatever the batch: the optimiser."""
+    """Seconds per trained parameter, independent of the batch: the optimiser."""
 
     memory_base_bytes: Bytes
-    """Bytes that the process takes, however small the model."""
+    """Fixed bytes of the process, whatever the model."""
 
     memory_bytes_per_activation_byte: Ratio
-    """Bytes of peak memory for each byte of activations that the backward pass keeps."""
+    """Bytes of peak memory per byte of activations kept for the backward pass."""
 
     memory_bytes_per_parameter_byte: Ratio = 0.0
-    """Bytes of peak memory for each byte of parameters that the device holds."""
+    """Bytes of peak memory per byte of parameters on the device."""
 
     memory_bytes_per_trained_parameter: Ratio = 0.0
-    """Bytes of peak memory for each trained parameter: its gradient, its momentum, its new value."""
+    """Bytes of peak memory per trained parameter: gradient, momentum, new value."""
 
     relative_error: Ratio
-    """Typical error of a step time that was not fitted, as a share of the measured one: 0.1 is one tenth."""
+    """Typical relative error of step times left out of the fit: 0.1 is 10 %."""
 
     memory_relative_error: Ratio | None = field(default=None, metadata={"absent": "not known"})
     """The same for peak memory, or None if not known."""
@@ -87,7 +87,7 @@ class CostFit:
     """Number of step times behind the fit."""
 
     measured_on: Name | None = field(default=None, metadata={"absent": "not known"})
-    """The models whose training was measured."""
+    """The measured models."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -100,7 +100,7 @@ class CostFit:
         activation_bytes: Bytes,
         trained_parameters: Count,
     ) -> Seconds:
-        """Predicted seconds of one training step; all but the parameters are of the whole batch."""
+        """Predict the seconds of one training step; all arguments but the parameters are for the whole batch."""
         return (
             self.overhead_seconds
             + self.forward_seconds_per_multiply_add * forward_multiply_adds
@@ -110,7 +110,7 @@ class CostFit:
         )
 
     def peak_bytes(self, *, activation_bytes: Bytes, parameter_bytes: Bytes, trained_parameters: Count) -> Bytes:
-        """Predicted peak memory of a process that trains; the activations are of the whole batch."""
+        """Predict the peak memory of a training process; activations are for the whole batch."""
         beyond = (
             self.memory_bytes_per_activation_byte * activation_bytes
             + self.memory_bytes_per_parameter_byte * parameter_bytes
@@ -121,10 +121,10 @@ class CostFit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerSource:
-    """What shows the power of the device. Busy may be below idle, where noise exceeds the load."""
+    """Source of power readings. Busy may be below idle if noise exceeds the load."""
 
     source: Name
-    """The instrument, such as 'intel-rapl' or 'pmic', or what the estimate rests on."""
+    """The instrument, such as 'intel-rapl' or 'pmic', or the basis of the estimate."""
 
     scope: Scope
     """What the watts cover."""
@@ -133,7 +133,7 @@ class PowerSource:
     """Measured or estimated."""
 
     idle_watts: Watts | None = None
-    """Watts while the device does nothing, or None if not known."""
+    """Watts while the device is idle, or None if not known."""
 
     busy_watts: Watts | None = None
     """Watts while the device trains, or None if not known."""
@@ -148,7 +148,7 @@ class DeviceProfile:
     """What a device can do."""
 
     device_name: Name
-    """Name for a person, such as 'raspberry-pi-4'."""
+    """Human-readable name, such as 'raspberry-pi-4'."""
 
     machine: Machine
     """The hardware and its system."""
@@ -157,19 +157,19 @@ class DeviceProfile:
     """Training engine and its version, such as 'onnxruntime 1.23.0'."""
 
     threads: PositiveCount
-    """Threads that the engine ran with while it was measured."""
+    """Engine threads during the measurement."""
 
     cost: CostFit
     """Fitted cost of a training step."""
 
     memory_total_bytes: Bytes
-    """Memory of the device, or of the container that the process lives in."""
+    """Memory of the device, or of the container the process runs in."""
 
     memory_free_bytes: Bytes
     """Memory that a new process could get without swapping."""
 
     storage_free_bytes: Bytes
-    """Free bytes where EdgeFL keeps its files."""
+    """Free bytes on the disk of EdgeFL's files."""
 
     measured_at: Timestamp
     """When the profile was made, in UTC."""
@@ -181,13 +181,13 @@ class DeviceProfile:
     """Data rate to the coordinator, or None if not measured."""
 
     power: PowerSource | None = None
-    """What shows the power of this device, or None where nothing does."""
+    """Source of power readings, or None if there is none."""
 
     temperature_celsius: Celsius | None = None
-    """Degrees Celsius at the end of the measurements, or None where the system does not show it."""
+    """Degrees Celsius at the end of the measurements, or None if not exposed."""
 
     throttled: bool | None = None
-    """Whether the system slowed the processor down meanwhile, or None where it does not say."""
+    """Whether the system throttled the processor meanwhile, or None if not exposed."""
 
     def __post_init__(self) -> None:
         check_fields(self)

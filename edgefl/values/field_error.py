@@ -1,9 +1,8 @@
-"""Errors that know where in a document they belong.
+"""Errors with the path of the offending field.
 
-A check deep inside a document (say, of `joules`) knows neither the field nor the document around it. It
-raises a `FieldError` with an empty path, and every level on the way out puts its own name in front, until
-the message reads `field 'telemetry.energy.joules' ...`. Everything in `edgefl.values` that checks input
-raises these.
+A check deep inside a document (say, of `joules`) knows neither the field nor the document around it. It raises a
+`FieldError` with an empty path, and each enclosing level prepends its own name, until the message reads
+`field 'telemetry.energy.joules' ...`. All input checks in `edgefl.values` raise these.
 """
 
 import re
@@ -21,7 +20,7 @@ _LONGEST_SHOWN = 60
 class FieldError(SchemaError):
     """A `SchemaError` about one field, found at `path`.
 
-    `says` is the message without its subject: "is a time in seconds, got '512 MiB', which is a size".
+    `says` is the message without its subject: "must be a time in seconds, got '512 MiB', which is a size".
     """
 
     def __init__(self, says: str, *, fix: str, path: Path = ()) -> None:
@@ -31,12 +30,12 @@ class FieldError(SchemaError):
         self.path = path
 
     def under(self, part: str | int) -> "FieldError":
-        """The same error, seen from one level further out."""
+        """Return the same error with one more level of path."""
         return FieldError(self.says, fix=self.fix, path=(part, *self.path))
 
 
 def path_text(path: Path) -> str:
-    """A path as a person writes it: `telemetry.energy.joules`, `layers[3].name`, `settings["a b"]`."""
+    """Return a path as people write it: `telemetry.energy.joules`, `layers[3].name`, `settings["a b"]`."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -49,10 +48,10 @@ def path_text(path: Path) -> str:
 
 
 def shown(value: object) -> str:
-    """An offending value, short enough for a message and safe whatever it is.
+    """Return an offending value as short text that is safe to print.
 
-    Anything that came from outside can end here: megabytes of text, unpaired surrogates, integers so long
-    that Python refuses to print them.
+    The value may be anything from outside: megabytes of text, unpaired surrogates, integers too long for Python to
+    print.
     """
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]

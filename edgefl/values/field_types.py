@@ -1,8 +1,8 @@
-"""Shapes: how one kind of field is read from JSON, checked in Python, and written to JSON.
+"""Field types: how one kind of field is read from JSON, checked in Python, and written to JSON.
 
-`edgefl.values.dataclass_fields` picks the shape of a field by its type hint. Here are the plain ones; `containers` has
-those that hold others. Quantities and texts are shapes too, and another room can add its own: any object with
-these members, put into `Annotated[X, shape]`.
+`edgefl.values.dataclass_fields` chooses the type of a field by its hint. The plain types are here, those that contain
+others in `containers`. Quantities and strings are field types too, and other packages can add their own: any object
+with these members, put into `Annotated[X, field_type]`.
 """
 
 import difflib
@@ -24,20 +24,20 @@ class FieldType(Protocol):
 
     @property
     def words(self) -> str:
-        """What the field is, as in "field 'x' is ..."."""
+        """Description of the expected value, as in "field 'x' must be ..."."""
 
     @property
     def example(self) -> str:
-        """What to write, as in "Write for example ..."."""
+        """Example of a valid value, as in "Write for example ..."."""
 
     def read(self, data: object) -> Any:
-        """The value from its JSON form, or a `FieldError`."""
+        """Return the value of a JSON form, or raise `FieldError`."""
 
     def check(self, value: object) -> Any:
-        """The value itself, made immutable where needed, or a `FieldError`."""
+        """Return the value, made immutable if needed, or raise `FieldError`."""
 
     def write(self, value: Any) -> Any:
-        """The JSON form of a value that was checked."""
+        """Return the JSON form of a checked value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +48,17 @@ class Flag:
     example: str = "true"
 
     def read(self, data: object) -> bool:
-        """From JSON: true or false."""
+        """Read true or false."""
         return self.check(data)
 
     def check(self, value: object) -> bool:
-        """A Python boolean."""
+        """Check for a Python boolean."""
         if not isinstance(value, bool):
-            raise FieldError(f"is {self.words}, got {shown(value)}", fix="Write true or false, without quotes")
+            raise FieldError(f"must be {self.words}, got {shown(value)}", fix="Write true or false, without quotes")
         return value
 
     def write(self, value: bool) -> bool:
-        """To JSON: true or false."""
+        """Return true or false."""
         return value
 
 
@@ -70,28 +70,28 @@ class Choice:
 
     @property
     def words(self) -> str:
-        """What the field is."""
+        """Description of the expected value."""
         return "one of " + ", ".join(repr(str(choice)) for choice in self.choices)
 
     @property
     def example(self) -> str:
-        """What to write."""
+        """Example of a valid value."""
         return repr(str(next(iter(self.choices))))
 
     def read(self, data: object) -> StrEnum:
-        """From JSON: the text of a member."""
+        """Read the text of a member."""
         if isinstance(data, str):
             for choice in self.choices:
                 if choice.value == data:
                     return choice
-        raise FieldError(f"is {self.words}, got {shown(data)}", fix=self._advice(data))
+        raise FieldError(f"must be {self.words}, got {shown(data)}", fix=self._advice(data))
 
     def check(self, value: object) -> StrEnum:
-        """A member. Its bare text is taken too, since it compares equal to the member."""
+        """Return the member. Its bare text is accepted too, since it compares equal."""
         return value if isinstance(value, self.choices) else self.read(value)
 
     def write(self, value: StrEnum) -> str:
-        """To JSON: the text of the member."""
+        """Return the text of the member."""
         return value.value
 
     def _advice(self, data: object) -> str:
@@ -102,28 +102,28 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A setting: `bool | int | float | str`, or fewer of these. It keeps the type it was written in."""
+    """A setting: `bool | int | float | str`, or some of these. It keeps the type it was written in."""
 
     allowed: tuple[type, ...]
 
     @property
     def words(self) -> str:
-        """What the field is."""
-        names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+        """Description of the expected value."""
+        names = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
         return ", ".join(names[kind] for kind in self.allowed)
 
     @property
     def example(self) -> str:
-        """What to write."""
+        """Example of a valid value."""
         examples = {bool: "true", int: "1", float: "0.1", str: "'a text'"}
         return examples[self.allowed[-1]]
 
     def read(self, data: object) -> bool | int | float | str:
-        """From JSON: the same scalar."""
+        """Read a scalar."""
         return self.check(data)
 
     def check(self, value: object) -> bool | int | float | str:
-        """A scalar of an allowed type; a number is finite, and exact in every JSON reader."""
+        """Check for an allowed type; numbers must be finite and exact in every JSON reader."""
         if isinstance(value, bool) and bool in self.allowed:
             return value
         if isinstance(value, str) and str in self.allowed:
@@ -133,8 +133,8 @@ class Scalar:
             return WHOLE.check(value)
         if number and float in self.allowed:
             return REAL.check(value)
-        raise FieldError(f"is one of: {self.words}; got {shown(value)}", fix=f"Write for example {self.example}")
+        raise FieldError(f"must be one of: {self.words}; got {shown(value)}", fix=f"Write for example {self.example}")
 
     def write(self, value: bool | int | float | str) -> bool | int | float | str:
-        """To JSON: the same scalar."""
+        """Return the scalar."""
         return value

@@ -1,7 +1,7 @@
-"""A mapping that cannot change, for the fields of frozen values.
+"""Immutable mapping for the fields of frozen values.
 
-`types.MappingProxyType` would be the obvious choice, but it can be neither pickled nor hashed, and values do
-travel between processes.
+`types.MappingProxyType` would be the obvious choice, but it can be neither pickled nor hashed, and values are sent
+between processes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ V = TypeVar("V")
 
 
 class FrozenMapping(Mapping[str, V]):
-    """An immutable, hashable mapping from text, in the order of its keys. Equal to any equal mapping."""
+    """An immutable, hashable mapping with string keys in sorted order. Equal to any equal mapping."""
 
     __slots__ = ("_items",)
     _items: dict[str, V]

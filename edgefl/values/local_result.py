@@ -1,7 +1,7 @@
-"""LocalResult: what one device reports after a round.
+"""LocalResult: a device's report of its task.
 
-Made by the device's runtime, read by the strategy that aggregates. It travels inside the binary body that carries the
-tensors (`edgefl.wire.encode_result`): one file that a device can keep, send, and send again.
+The device runtime makes it and the strategy reads it when it aggregates. It is sent inside the binary body that carries
+the tensors (`edgefl.wire.encode_result`): one file that a device can store, send, and send again.
 """
 
 from collections.abc import Mapping
@@ -22,26 +22,26 @@ _MOST_METRICS = 64
 @document("local_result", version=1)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalResult:
-    """What one device reports after a round that it finished.
+    """A device's report of a finished task.
 
-    Training that diverged has no result, as its loss is no number and its tensors are of no use: the device
-    refuses the task instead, with a reason.
+    Training that diverged has no result: its loss is not a number and its tensors are useless, so the device refuses
+    the task with a reason instead.
     """
 
     task_id: Identifier
-    """The work that this answers, from the plan."""
+    """The task it reports on, from the plan."""
 
     device_id: Identifier
-    """The device that did it."""
+    """The device that did the task."""
 
     round: Count
     """Number of the round, from 0."""
 
     samples: Count
-    """Number of different training samples on the device, the weight of its result in an average."""
+    """Number of distinct training samples on the device: its weight in an average."""
 
     steps: Count
-    """Number of training steps that were done."""
+    """Number of training steps done."""
 
     loss: Real
     """Mean training loss over the round's last pass. Always finite."""
@@ -50,16 +50,16 @@ class LocalResult:
     """What the round cost."""
 
     accuracy: Fraction | None = field(default=None, metadata={"absent": "not evaluated"})
-    """Share of right answers, 0 to 1, on the device's held-out data, or None if not evaluated."""
+    """Accuracy, 0 to 1, on the device's held-out data, or None if not evaluated."""
 
     metrics: Mapping[str, Real] = field(default_factory=dict)
-    """Further numbers by name, for people and plots; 64 of them at most."""
+    """Further numbers by name, for people and plots; at most 64."""
 
     def __post_init__(self) -> None:
         check_fields(self)
         if len(self.metrics) > _MOST_METRICS:
             raise FieldError(
                 f"has {len(self.metrics)} entries",
-                fix=f"Send {_MOST_METRICS} at most: they are for people",
+                fix=f"Send at most {_MOST_METRICS}",
                 path=("metrics",),
             )

@@ -1,7 +1,7 @@
-"""What a device and the coordinator say to each other, apart from plans, results and tensors.
+"""Messages between a device and the coordinator, apart from plans, results and tensors.
 
-A device enrols once and gets a token; polls, and is told what to do or when to come back; refuses with a reason, or
-uploads and gets a receipt. Every request can be repeated: the answer to the second one is that of the first.
+A device enrols once and gets a token. It polls, and gets a task or the time of its next poll. It refuses a task with a
+reason, or uploads a result and gets a receipt. Every request is idempotent: a repeated one gets the same response.
 """
 
 from dataclasses import dataclass, field
@@ -20,19 +20,19 @@ __all__ = ["Assignment", "Enrolled", "Enrolment", "Outcome", "Reason", "Receipt"
 @document("enrolment", version=1)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enrolment:
-    """A device asks to take part. The join key travels as the bearer token of the request."""
+    """A device's request to take part. The join key is the bearer token of the request."""
 
     enrolment_id: Identifier
-    """Chosen by the device at random, once: who asks twice, because the answer got lost, is one device."""
+    """Chosen at random by the device, once, so that a retry after a lost response does not enrol a second device."""
 
     profile: DeviceProfile
-    """What the device can do."""
+    """The device's profile."""
 
     software: Name
-    """What it runs, such as 'edgefl 0.1.0'."""
+    """The device's software, such as 'edgefl 0.1.0'."""
 
     name: Identifier | None = field(default=None, metadata={"absent": "the coordinator finds one"})
-    """What it wants to be called; refused if another device is called so. The same names give the same federation."""
+    """Requested device name; refused if another device has it. The same names give the same federation."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -41,13 +41,13 @@ class Enrolment:
 @document("enrolled", version=1)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enrolled:
-    """The device takes part."""
+    """The response to an enrolment."""
 
     device_id: Identifier
-    """What the coordinator calls it."""
+    """The device's identifier at the coordinator."""
 
     token: Identifier
-    """The secret that it shows from now on. The coordinator keeps only its hash."""
+    """The device's secret from now on. The coordinator stores only its hash."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -56,91 +56,91 @@ class Enrolled:
 @document("assignment", version=1)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """The answer to a poll."""
+    """The response to a poll."""
 
     retry_seconds: Seconds
-    """When to poll again, if there is nothing to do; jitter is in it already."""
+    """Seconds until the next poll, if there is no task; jitter is included."""
 
     plan: ClientPlan | None = field(default=None, metadata={"absent": "nothing to do"})
-    """What to do now, or None."""
+    """The task to do now, or None."""
 
     finished: bool = False
-    """Whether the federation is over, so that there will never be anything to do again."""
+    """Whether the federation has ended, so that there will be no more tasks."""
 
     def __post_init__(self) -> None:
         check_fields(self)
 
 
 class Reason(StrEnum):
-    """Why a device does not do a task."""
+    """Reason for refusing a task."""
 
     POWER = "power"
-    """It is not on mains power, and may train only there."""
+    """The device may train only on mains power, and is not."""
     TEMPERATURE = "temperature"
-    """It is too warm."""
+    """The device is too warm."""
     HOURS = "hours"
-    """It may not train at this time of the day."""
+    """The device may not train at this time of day."""
     ENERGY = "energy"
-    """It has spent the joules of the day."""
+    """The daily energy budget is spent."""
     TRAFFIC = "traffic"
-    """It has spent the bytes of the day."""
+    """The daily traffic budget is spent."""
     MEMORY = "memory"
-    """The task needs more memory than it may take."""
+    """The task needs more memory than the device allows."""
     STORAGE = "storage"
-    """There is no room on its disk."""
+    """The disk is full."""
     DATA = "data"
-    """Its data do not fit the model, or there are none."""
+    """The device has no data, or its data do not fit the model."""
     DIVERGED = "diverged"
-    """Training gave numbers that are none."""
+    """Training diverged to NaN or infinity."""
     DEADLINE = "deadline"
-    """It could not be done in time."""
+    """The task could not be finished in time."""
     UNSUPPORTED = "unsupported"
-    """It has not what the plan asks for: a rule, an engine, a version."""
+    """The device lacks what the plan needs: a rule, an engine, a version."""
     BROKEN = "broken"
-    """Something failed that should not."""
+    """An unexpected failure."""
     STOPPED = "stopped"
-    """Its owner stopped it."""
+    """The device was stopped by its owner."""
 
 
 @document("refusal", version=1)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A device does not do a task."""
+    """A device's refusal of a task."""
 
     reason: Reason
-    """Why, for programs."""
+    """The reason, for programs."""
 
     message: Name
-    """Why, for a person."""
+    """The reason, for people."""
 
     def __post_init__(self) -> None:
         check_fields(self)
 
 
 class Outcome(StrEnum):
-    """What became of an upload or a refusal."""
+    """Outcome of an upload or a refusal."""
 
     ACCEPTED = "accepted"
-    """It is on the coordinator's disk, and will not be lost."""
+    """Stored on the coordinator's disk; it will not be lost."""
     ALREADY = "already have it"
-    """The same came before."""
+    """The same message was received before."""
     LATE = "late"
-    """The round is closed: it was looked at, and is of no use any more."""
+    """Valid, but the round is closed."""
 
 
 @document("receipt", version=1)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The coordinator has taken something."""
+    """The coordinator's acknowledgement."""
 
     task_id: Identifier
-    """The task that it belongs to."""
+    """The task it belongs to."""
 
     outcome: Outcome
-    """What became of it."""
+    """The outcome."""
 
     retry_seconds: Seconds | None = field(default=None, metadata={"absent": "at once"})
-    """When to poll again, for a device that keeps no connection open to wait; jitter is in it already."""
+    """Seconds until the next poll, for a device that does not long-poll; jitter is included."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -1,7 +1,7 @@
-"""Labels that every measurement carries: how it came about, and what it covers.
+"""Provenance and scope of a measurement: measured or estimated, and what it covers.
 
-A number of joules that was estimated from CPU time must never be mistaken for one that a power meter saw,
-nor the power of one chip for that of the whole phone. So these labels are fields without a default.
+Joules estimated from CPU time must never be mistaken for joules from a power meter, nor the power of one chip for that
+of the whole phone. So these labels are fields without a default.
 """
 
 from enum import StrEnum
@@ -10,13 +10,13 @@ __all__ = ["Provenance", "Scope"]
 
 
 class Provenance(StrEnum):
-    """How a number came about."""
+    """How a number was obtained."""
 
     MEASURED = "measured"
-    """An instrument or a counter of the system showed it."""
+    """Read from an instrument or a system counter."""
 
     ESTIMATED = "estimated"
-    """It was computed from something else, such as CPU seconds and an assumed power."""
+    """Computed from something else, such as CPU seconds and an assumed power."""
 
 
 class Scope(StrEnum):
@@ -26,7 +26,7 @@ class Scope(StrEnum):
     """This process alone."""
 
     PACKAGE = "package"
-    """The processor package, with everything that runs on it."""
+    """The processor package, including everything that runs on it."""
 
     DEVICE = "device"
-    """The whole device: display, radio and all."""
+    """The whole device, including display and radio."""

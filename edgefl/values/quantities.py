@@ -1,8 +1,8 @@
-"""Quantities as types: `Seconds`, `Bytes`, `Joules`, ...
+"""Quantity types: `Seconds`, `Bytes`, `Joules`, ...
 
-Each is a `float` or an `int` to the type checker, and carries its unit and its range for the code that reads
-JSON and the code that checks a value on construction. In JSON a quantity is a plain number in the base unit,
-or a text with an explicit unit ('250 ms', '512 MiB', '3.5 Wh').
+Each is a `float` or an `int` to the type checker, and carries its unit and range for the code that reads JSON and
+checks values on construction. In JSON a quantity is a number in the base unit, or a string with an explicit unit
+('250 ms', '512 MiB', '3.5 Wh').
 """
 
 import math
@@ -35,36 +35,36 @@ __all__ = [
 ]
 
 LARGEST_INTEGER = 2**53 - 1
-"""The largest integer that every JSON reader keeps exact, JavaScript included. Larger ones are refused."""
+"""The largest integer that every JSON reader, including JavaScript, keeps exact. Larger ones are rejected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """How a number is read, checked and written. The metadata of the quantity types below."""
+    """How a number is read, checked and written: the metadata of the quantity types below."""
 
     dimension: Dimension
     words: str
-    """What the field is, as in "field 'x' is ..."."""
+    """Description of the expected value, as in "field 'x' must be ..."."""
 
     example: str
-    """What to write, as in "Write for example ..."."""
+    """Example of a valid value, as in "Write for example ..."."""
 
     whole: bool = False
     low: float | None = 0
     high: float | None = None
 
     def read(self, data: object) -> float | int:
-        """From JSON: a plain number in the base unit, or a text with a unit."""
+        """Read a number in the base unit, or a string with a unit."""
         return self.check(self._converted(data) if isinstance(data, str) else data)
 
     def check(self, value: object) -> float | int:
-        """A Python number of the right kind and range. numpy scalars become Python numbers."""
+        """Return a Python number of the right kind and range; numpy scalars are converted."""
         if isinstance(value, bool) or not isinstance(value, (int, float, numbers.Real)):
-            # `read` has converted the texts of JSON by now, so a text here comes from Python.
+            # `read` has already converted JSON strings, so a string here comes from Python.
             fix = (
-                "Pass a plain number; a text with a unit works in JSON only" if isinstance(value, str) else self._advice
+                "Pass a plain number; strings with a unit work in JSON only" if isinstance(value, str) else self._advice
             )
-            raise FieldError(f"is {self.words}, got {shown(value)}, which is not a number", fix=fix)
+            raise FieldError(f"must be {self.words}, got {shown(value)}, which is not a number", fix=fix)
         number = self._whole_number(value) if self.whole else _as_float(value)
         too_small = self.low is not None and number < self.low
         too_large = self.high is not None and number > self.high
@@ -73,7 +73,7 @@ class Quantity:
         return number
 
     def write(self, value: float | int) -> float | int:
-        """To JSON: the number itself, in the base unit."""
+        """Return the number in the base unit."""
         return value
 
     @property
@@ -82,39 +82,39 @@ class Quantity:
 
     def _converted(self, text: str) -> float | int:
         if self.dimension is Dimension.NUMBER:
-            raise FieldError(f"is {self.words}, got the text {shown(text)}", fix=self._advice)
+            raise FieldError(f"must be {self.words}, got the string {shown(text)}", fix=self._advice)
         amount, unit = amount_in_base_unit(text, self.dimension, words=self.words, fix=self._advice)
         if not self.whole:
             return _as_float(amount)
         # '1.1 GiB' means the nearest byte; '1.5 B' is a mistake.
         if unit.factor == 1 and amount.denominator != 1:
-            raise FieldError(f"is {self.words}, got {shown(text)}, which is not whole", fix=self._advice)
+            raise FieldError(f"must be {self.words}, got {shown(text)}, which is not whole", fix=self._advice)
         return round(amount)
 
     def _whole_number(self, value: float | numbers.Real) -> int:
         if isinstance(value, (int, numbers.Integral)):
             return int(value)
         number = _as_float(value)
-        # Some JSON writers know one kind of number only and write 3.0 for 3. That loses nothing here.
+        # Some JSON writers have one kind of number only and write 3.0 for 3, which is fine here.
         if not number.is_integer():
-            raise FieldError(f"is {self.words}, got {shown(value)}, which is not whole", fix=self._advice)
+            raise FieldError(f"must be {self.words}, got {shown(value)}, which is not whole", fix=self._advice)
         return int(number)
 
     def _out_of_range(self, number: float | int, got: str) -> FieldError:
         if not _is_finite(number):
-            return FieldError(f"is {self.words} and must be finite, got {got}", fix=self._advice)
+            return FieldError(f"must be {self.words}, got {got}, which is not finite", fix=self._advice)
         if self.low is not None and number < self.low:
-            says = f"is {self.words} and cannot be below {self.low:g}, got {got}"
+            says = f"must be {self.words}, got {got}, which is below {self.low:g}"
             return FieldError(says, fix=self._advice)
         if self.dimension is Dimension.SHARE and number <= 100:
             return FieldError(
-                f"is {self.words}, got {got}, which looks like a percentage",
+                f"must be {self.words}, got {got}, which looks like a percentage",
                 fix=f"For {number:g} %, write {number / 100:g}",
             )
         fix = self._advice
         if self.whole:
             fix += "; integers above 2^53 - 1 lose digits in many JSON readers"
-        return FieldError(f"is {self.words} and cannot be above {self.high}, got {got}", fix=fix)
+        return FieldError(f"must be {self.words}, got {got}, which is above {self.high}", fix=fix)
 
 
 def _is_finite(number: float | int) -> bool:

@@ -1,12 +1,12 @@
-"""Documents: values with a schema tag, to JSON text and back.
+"""Documents: values with a schema tag, and their JSON form.
 
-A document is a frozen dataclass registered under a kind and a version, and its JSON object begins with
-them: `"schema": "edgefl.device_profile/1"`. Any room makes its own kind with the `document` decorator; a
-kind is known once its module was imported.
+A document is a frozen dataclass registered under a kind and a version, with which its JSON object begins:
+`"schema": "edgefl.device_profile/1"`. Any package defines its own kinds with the `document` decorator; a kind is known
+once its module is imported.
 
-The JSON form is canonical, so equal values give equal texts: the tag first, then every field in the order
-of the class (null included), keys of mappings sorted, quantities in base units, no spaces. (Settings of 1
-and of 1.0 are equal in Python and differ in the text.)
+The JSON form is canonical, so equal values give equal texts: the tag first, then every field in the order of the class
+(including nulls), mapping keys sorted, quantities in base units, no spaces. (Settings of 1 and of 1.0 are equal in
+Python but differ in the text.)
 """
 
 import difflib
@@ -32,7 +32,7 @@ _KIND_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class DocumentKind:
-    """One kind of document: its name, the version that this EdgeFL reads and writes, and its class."""
+    """One kind of document: its name, the version this EdgeFL reads and writes, and its class."""
 
     name: str
     version: int
@@ -40,7 +40,7 @@ class DocumentKind:
 
     @property
     def tag(self) -> str:
-        """The text in the document's field `schema`."""
+        """The value of the document's field `schema`."""
         return f"edgefl.{self.name}/{self.version}"
 
 
@@ -54,7 +54,7 @@ def document(name: str, *, version: int) -> Callable[[type[T]], type[T]]:
         @dataclass(frozen=True, slots=True, kw_only=True)
         class Budget: ...
 
-    Raise the version whenever a reader of the old one would misunderstand the new one.
+    Increase the version whenever a reader of the old one would misunderstand the new one.
     """
 
     def register(cls: type[T]) -> type[T]:
@@ -72,30 +72,30 @@ def document(name: str, *, version: int) -> Callable[[type[T]], type[T]]:
 
 
 def _full_name(cls: type) -> str:
-    # Not the class itself: a module that is loaded again makes a new class of the same name.
+    # Not the class itself: reloading a module makes a new class of the same name.
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def kinds() -> Mapping[str, DocumentKind]:
-    """Every kind of document that was registered, by its name."""
+    """Return every registered kind of document, by name."""
     return MappingProxyType(_kinds)
 
 
 def to_json(value: Any) -> dict[str, Any]:
-    """The JSON form of a value, as plain Python data. A document gets its schema tag, a part does not."""
+    """Return the JSON form of a value as plain Python data. Documents get a schema tag, nested values do not."""
     kind = _kind_of(type(value))
     body = Record(type(value)).write(value)
     return body if kind is None else {"schema": kind.tag, **body}
 
 
 def dumps(value: Any, *, indent: int | None = None) -> str:
-    """The JSON text of a value. Without `indent` it is canonical; with it, the same for a person to read."""
+    """Return the JSON text of a value: canonical, or indented for people with `indent`."""
     separators = (",", ":") if indent is None else (",", ": ")
     return json.dumps(to_json(value), ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
 
 
 def from_json(cls: type[T], data: object) -> T:
-    """The value of class `cls` in JSON data. Raises `SchemaError` for anything else."""
+    """Return the value of class `cls` in JSON data. Raise `SchemaError` for anything else."""
     kind = _kind_of(cls)
     if kind is not None:
         data = _untagged(data, expected=kind)[1]
@@ -104,12 +104,12 @@ def from_json(cls: type[T], data: object) -> T:
 
 
 def loads(cls: type[T], text: str | bytes) -> T:
-    """The value of class `cls` in a JSON text. Raises `SchemaError` for anything else."""
+    """Return the value of class `cls` in a JSON text. Raise `SchemaError` for anything else."""
     return from_json(cls, parse(text))
 
 
 def read(text: str | bytes) -> Any:
-    """The value in a JSON text, of the kind that its schema tag says, or a `SchemaError`."""
+    """Return the value in a JSON text, of the kind named by its schema tag. Raise `SchemaError` if invalid."""
     kind, body = _untagged(parse(text), expected=None)
     return Record(kind.cls).read(body)
 
@@ -119,14 +119,14 @@ def _kind_of(cls: type) -> DocumentKind | None:
 
 
 def _untagged(data: object, *, expected: DocumentKind | None) -> tuple[DocumentKind, dict[str, Any]]:
-    """The kind of a document, and its fields without the tag."""
+    """Return the kind of a document, and its fields without the tag."""
     if expected is not None and isinstance(data, Mapping) and data.get("schema") == expected.tag:
         return expected, {key: item for key, item in data.items() if key != "schema"}
     wanted = f"'{expected.tag}'" if expected else "for example " + ", ".join(f"'{k.tag}'" for k in _kinds.values())
     if not isinstance(data, Mapping):
         raise FieldError(
-            f"is a JSON object with a schema tag, got {shown(data)}",
-            fix=f'Write {{"schema": ..., ...}}, where the tag is {wanted}',
+            f"must be a JSON object with a schema tag, got {shown(data)}",
+            fix=f'Write {{"schema": ..., ...}} with the tag {wanted}',
         )
     if "schema" not in data:
         raise FieldError("is missing", fix=f'Add "schema": {wanted}', path=("schema",))
@@ -141,7 +141,7 @@ def _untagged(data: object, *, expected: DocumentKind | None) -> tuple[DocumentK
 def _matching_kind(name: str, version: int, expected: DocumentKind | None) -> DocumentKind:
     if expected is not None and name != expected.name:
         raise SchemaError(
-            f"this document is a '{name}' (field 'schema'), where a '{expected.name}' is needed",
+            f"this document is a '{name}' (field 'schema'), but a '{expected.name}' is needed",
             fix=f"Pass a document with the schema '{expected.tag}'",
         )
     kind = _kinds.get(name)
@@ -149,13 +149,13 @@ def _matching_kind(name: str, version: int, expected: DocumentKind | None) -> Do
         near = "".join(f"Did you mean '{match}'? " for match in difflib.get_close_matches(name, _kinds, n=1))
         raise SchemaError(
             f"'{name}' (field 'schema') is not a known kind of document",
-            fix=f"{near}Known: {', '.join(sorted(_kinds))}. If a newer EdgeFL made it, get that one",
+            fix=f"{near}Known: {', '.join(sorted(_kinds))}. If a newer EdgeFL made it, upgrade",
         )
     if version > kind.version:
         raise SchemaError(
             f"this '{name}' was made by a newer EdgeFL (schema version {version}; this one reads version "
             f"{kind.version})",
-            fix="Get the newer EdgeFL from where you got this one",
+            fix="Upgrade EdgeFL",
         )
     if version < kind.version:
         raise SchemaError(

@@ -1,7 +1,7 @@
-"""Settings: plain scalars by name that become a dataclass, chosen by its name. Local rules and strategies are made so.
+"""Settings: named scalars that configure a dataclass chosen by name, such as a local rule or a strategy.
 
-The settings of a class are its fields. The fields of a dataclass within it, such as `descent`, are settings by their
-own names, because a plan or a file holds plain scalars only: {"learning_rate": 0.1, "codec": "sparse"}.
+The settings of a class are its fields. The fields of a nested dataclass, such as `descent`, are settings under their
+own names, because plans and files hold plain scalars only: {"learning_rate": 0.1, "codec": "sparse"}.
 """
 
 import dataclasses
@@ -22,15 +22,15 @@ T = TypeVar("T")
 
 
 def chosen(what: str, known: Mapping[str, type[T]], name: str, settings: Mapping[str, Setting]) -> T:
-    """Make the one of the `known` classes that has this name; a `SchemaError` says what is wrong with it.
+    """Make an instance of the `known` class with this name; raise `SchemaError` if name or settings are invalid.
 
-    `what` is the word for one of them, such as 'strategy'.
+    `what` is the kind of class for messages, such as 'strategy'.
     """
     cls = known.get(name)
     if cls is None:
         near = difflib.get_close_matches(name[:100], known, n=1)
         advice = f"Did you mean {near[0]!r}? " if near else ""
-        raise SchemaError(f"there is no {what} {shown(name)}", fix=f"{advice}Known are: {', '.join(known)}.")
+        raise SchemaError(f"unknown {what} {shown(name)}", fix=f"{advice}Known: {', '.join(known)}.")
     try:
         _check_known(settings, settings_of(cls))
         return cls(**_values(cls, settings))
@@ -39,7 +39,7 @@ def chosen(what: str, known: Mapping[str, type[T]], name: str, settings: Mapping
 
 
 def settings_of(cls: type) -> dict[str, FieldType]:
-    """Return what each setting of a class may be, by name."""
+    """Return the field type of each setting of a class, by name."""
     found: dict[str, FieldType] = {}
     for name, field in fields_of(cls).items():
         if isinstance(field.shape, Record):
@@ -50,7 +50,7 @@ def settings_of(cls: type) -> dict[str, FieldType]:
 
 
 def settings_from(value: object) -> dict[str, Setting]:
-    """Return all settings of a value, as plain scalars: `chosen` makes an equal value from them."""
+    """Return all settings of a value as plain scalars; `chosen` makes an equal value from them."""
     found: dict[str, Setting] = {}
     for name, field in fields_of(type(value)).items():
         given = getattr(value, name)
@@ -68,13 +68,13 @@ def _check_known(given: Mapping[str, Setting], known: Mapping[str, FieldType]) -
 
 
 def _values(cls: type, given: Mapping[str, Setting], default: object = None) -> dict[str, Any]:
-    """Return those fields of a dataclass that the settings say something about; `default` is what they change."""
+    """Return the fields of a dataclass that the settings change, relative to `default`."""
     values: dict[str, Any] = {}
     defaults = {field.name: field for field in dataclasses.fields(cls)}
     for name, field in fields_of(cls).items():
         if isinstance(field.shape, Record):
             factory = defaults[name].default_factory
-            # What a class changes of the inner defaults stays, unless the settings say otherwise.
+            # A class's own defaults for the nested dataclass stay, unless the settings override them.
             own = field.shape.cls() if factory is dataclasses.MISSING else factory()
             base = own if default is None else getattr(default, name)
             values[name] = dataclasses.replace(base, **_values(field.shape.cls, given, base))

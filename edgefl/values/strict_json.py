@@ -1,9 +1,8 @@
-"""JSON text to plain Python data, strictly.
+"""Strict JSON parsing.
 
-The json module of Python accepts more than JSON and fails in more ways than one: it takes NaN, silently
-drops all but the last of two equal keys, turns 1e999 into infinity, and answers deep nesting with a
-RecursionError and long integers with a ValueError. Text from a network or a text editor gets a
-`SchemaError` here for each of these.
+Python's json module accepts more than JSON and fails in several ways: it accepts NaN, silently drops all but the last
+of duplicate keys, turns 1e999 into infinity, and raises RecursionError for deep nesting and ValueError for long
+integers. Here each of these is a `SchemaError`.
 """
 
 import json
@@ -16,17 +15,17 @@ from edgefl.values.field_error import FieldError, Path, shown
 __all__ = ["parse", "DEEPEST_NESTING"]
 
 DEEPEST_NESTING = 64
-"""Levels of lists and objects inside each other. EdgeFL's own documents have fewer than ten."""
+"""Maximum nesting of lists and objects. EdgeFL's own documents have fewer than ten levels."""
 
 _LONGEST_INTEGER = 100
-# A string literal is skipped as a whole (a bracket inside it nests nothing). Possessive quantifiers, and a
-# closing quote that may be absent, keep the time linear in the text, whatever the text.
+# String literals are skipped as a whole (brackets inside them do not nest). Possessive quantifiers, and a
+# closing quote that may be absent, keep the time linear in the length of any text.
 _STRING_OR_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+|[\[\]{}]', re.DOTALL)
 
 
 def parse(text: str | bytes) -> Any:
-    """The data in a JSON text. NaN and infinity are let through: their field refuses them, and has a path."""
-    text = _decoded(text).removeprefix("\ufeff")  # some Windows editors begin a file with this mark
+    """Return the data in a JSON text. NaN and infinity pass: their field rejects them, with a path."""
+    text = _decoded(text).removeprefix("\ufeff")  # some Windows editors write this mark
     _check_nesting(text)
     repeated: list[tuple[dict[str, Any], str]] = []
 
@@ -44,9 +43,9 @@ def parse(text: str | bytes) -> Any:
             fix="Correct the text there; JSON needs double quotes, and no comma after the last item",
         ) from None
     if repeated:
-        # An object inside a dropped duplicate is out of reach, but then its parent was noted after it.
+        # An object inside a dropped duplicate is unreachable, but then its parent was recorded after it.
         inside, key = repeated[-1]
-        raise FieldError("is there more than once", fix="Keep one of them", path=(*(_path_to(inside, data) or ()), key))
+        raise FieldError("appears more than once", fix="Keep one of them", path=(*(_path_to(inside, data) or ()), key))
     return data
 
 
@@ -70,16 +69,16 @@ def _check_nesting(text: str) -> None:
         depth += (token in "[{") - (token in "]}")
         if depth > DEEPEST_NESTING:
             raise SchemaError(
-                f"the JSON text is nested over {DEEPEST_NESTING} levels deep, at character {match.start()}",
-                fix="No EdgeFL document is; check where this text comes from",
+                f"the JSON text is nested more than {DEEPEST_NESTING} levels deep, at character {match.start()}",
+                fix="No EdgeFL document is that deep; check the origin of this text",
             )
 
 
 def _integer(digits: str) -> int:
     if len(digits) > _LONGEST_INTEGER:
         raise SchemaError(
-            f"the JSON text holds an integer of {len(digits)} characters, {shown(digits)}",
-            fix="No EdgeFL field is that large; check where this text comes from",
+            f"the JSON text contains an integer of {len(digits)} characters, {shown(digits)}",
+            fix="No EdgeFL field is that large; check the origin of this text",
         )
     return int(digits)
 
@@ -94,7 +93,7 @@ def _first_repeated(pairs: list[tuple[str, Any]]) -> str:
 
 
 def _path_to(target: dict[str, Any], data: Any) -> Path | None:
-    """Where in the data an object is, by identity."""
+    """Return the path of an object in the data, by identity."""
     if data is target:
         return ()
     inner: Any = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()

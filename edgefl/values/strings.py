@@ -1,7 +1,7 @@
-"""Texts as types: names, identifiers, digests, points in time, and seeds.
+"""String types: names, identifiers, digests, timestamps, and seeds.
 
-Each is a `str` (a seed: an `int`) to the type checker, and carries its form for the code that reads JSON and
-the code that checks a value on construction. This is the one place that says what a digest looks like.
+Each is a `str` (a seed: an `int`) to the type checker, and carries its format for the code that reads JSON and checks
+values on construction. This is the one place that defines what a digest looks like.
 """
 
 import hashlib
@@ -33,26 +33,26 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """How a text is read, checked and written. The metadata of the text types below."""
+    """How a string is read, checked and written: the metadata of the string types below."""
 
     words: str
     example: str
     fits: Callable[[str], bool]
 
     def read(self, data: object) -> str:
-        """From JSON: the same text."""
+        """Read a string."""
         return self.check(data)
 
     def check(self, value: object) -> str:
-        """A text of the right form."""
+        """Check the format of a string."""
         if not isinstance(value, str):
-            raise FieldError(f"is {self.words}, got {shown(value)}, which is not a text", fix=self._advice)
+            raise FieldError(f"must be {self.words}, got {shown(value)}, which is not a string", fix=self._advice)
         if not self.fits(value):
-            raise FieldError(f"is {self.words}, got {shown(value)}", fix=self._advice)
-        return str.__str__(value)  # a plain text, even of a member of some enumeration
+            raise FieldError(f"must be {self.words}, got {shown(value)}", fix=self._advice)
+        return str.__str__(value)  # a plain string, even for a member of an enumeration
 
     def write(self, value: str) -> str:
-        """To JSON: the same text."""
+        """Return the string."""
         return value
 
     @property
@@ -62,44 +62,43 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class UnsignedText:
-    """A whole number that JSON carries as a decimal text.
+    """A whole number that is a decimal string in JSON.
 
-    JavaScript and several JSON libraries read every number as a 64-bit float, which keeps 53 bits. A seed
-    has 64, and a seed that lost its last digits would silently give other noise on the other side. So it is
-    a text always, small or large: a form that depends on the value is found out by nobody until it is
-    large.
+    JavaScript and several JSON libraries read every number as a 64-bit float, which keeps 53 bits. A seed has 64, and a
+    seed that lost its last digits would silently give different noise on the other side. It is always a string, even
+    if it is small: a format that depends on the value goes unnoticed until the value is large.
     """
 
     bits: int
 
     @property
     def words(self) -> str:
-        """What the field is."""
-        return f"a whole number of 0 to 2^{self.bits} - 1, in JSON written as a text of decimal digits"
+        """Description of the expected value."""
+        return f"a whole number from 0 to 2^{self.bits} - 1, written in JSON as a string of decimal digits"
 
     @property
     def example(self) -> str:
-        """What to write."""
+        """Example of a valid value."""
         return "'1234'"
 
     def read(self, data: object) -> int:
-        """From JSON: decimal digits, with no sign and no leading zero."""
+        """Read decimal digits without sign or leading zeros."""
         if not isinstance(data, str) or not _DECIMAL.fullmatch(data):
             fix = f"Write it in quotes, for example {self.example}"
-            raise FieldError(f"is {self.words}, got {shown(data)}", fix=fix)
+            raise FieldError(f"must be {self.words}, got {shown(data)}", fix=fix)
         return self.check(int(data))
 
     def check(self, value: object) -> int:
-        """A Python integer in range. A numpy integer becomes one."""
+        """Return a Python integer in range; numpy integers are converted."""
         if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-            raise FieldError(f"is {self.words}, got {shown(value)}", fix="Pass an integer")
+            raise FieldError(f"must be {self.words}, got {shown(value)}", fix="Pass an integer")
         number = int(value)
         if not 0 <= number < 2**self.bits:
-            raise FieldError(f"is {self.words}, got {shown(number)}", fix=f"Take it modulo 2^{self.bits}")
+            raise FieldError(f"must be {self.words}, got {shown(number)}", fix=f"Take it modulo 2^{self.bits}")
         return number
 
     def write(self, value: int) -> str:
-        """To JSON: decimal digits."""
+        """Return decimal digits."""
         return str(value)
 
 
@@ -111,7 +110,7 @@ _LONGEST_NAME = 200
 
 
 def _is_text(text: str) -> bool:
-    """JSON may hold half a surrogate pair, which no file and no network connection can carry on."""
+    """Return whether the text can be encoded: JSON may hold half a surrogate pair."""
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
@@ -129,11 +128,11 @@ def _is_timestamp(text: str) -> bool:
     return True
 
 
-ANY_TEXT = Text("a text", "'some text'", _is_text)
+ANY_TEXT = Text("a string", "'some text'", _is_text)
 NAME = Text(f"a name of 1 to {_LONGEST_NAME} printable characters, on one line", "'raspberry-pi-4'", _is_name)
 
 Name = Annotated[str, NAME]
-"""Words for a person: a device's name, an engine, a source of measurements."""
+"""Human-readable text: a device's name, an engine, a source of measurements."""
 
 Identifier = Annotated[
     str,
@@ -143,7 +142,7 @@ Identifier = Annotated[
         lambda text: _IDENTIFIER.fullmatch(text) is not None,
     ),
 ]
-"""What names a thing in a URL, so it holds no character that would have to be escaped there."""
+"""An identifier for use in URLs: it has no character that needs escaping there."""
 
 Digest = Annotated[
     str,
@@ -153,25 +152,25 @@ Digest = Annotated[
         lambda text: _DIGEST.fullmatch(text) is not None,
     ),
 ]
-"""Names content by its SHA-256."""
+"""The SHA-256 of some content."""
 
 Timestamp = Annotated[
     str,
-    Text("a point in time in UTC, in ISO 8601 ending in Z", "'2026-01-31T12:00:00Z'", _is_timestamp),
+    Text("a time in UTC, in ISO 8601 ending in Z", "'2026-01-31T12:00:00Z'", _is_timestamp),
 ]
-"""A point in time; UTC always, because devices of one fleet live in many time zones."""
+"""A time, always in UTC, because the devices of a fleet are in many time zones."""
 
 Seed = Annotated[int, UnsignedText(64)]
-"""An unsigned 64-bit number; in JSON a text of decimal digits."""
+"""An unsigned 64-bit number; in JSON a string of decimal digits."""
 
 
 def digest_of(content: bytes) -> str:
-    """The digest of some bytes, as every `Digest` field holds it."""
+    """Return the digest of some bytes, in the format of `Digest` fields."""
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
 def check_digest(text: str) -> str:
-    """The text itself if it is a digest, else a `SchemaError`. For digests outside documents, as in a URL."""
+    """Return the text if it is a digest, else raise `SchemaError`. For digests outside documents, as in a URL."""
     if not isinstance(text, str) or not _DIGEST.fullmatch(text):
         raise SchemaError(
             f"{shown(text)} is not a digest",
@@ -181,7 +180,7 @@ def check_digest(text: str) -> str:
 
 
 def timestamp_of(moment: datetime) -> str:
-    """A moment as a `Timestamp`, in whole seconds: `timestamp_of(datetime.now(UTC))`."""
+    """Return a moment as a `Timestamp`, in whole seconds: `timestamp_of(datetime.now(UTC))`."""
     if moment.tzinfo is None:
         raise SchemaError(f"the moment {moment.isoformat()} has no time zone", fix="Take it from datetime.now(UTC)")
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"

@@ -1,7 +1,7 @@
-"""Telemetry: what one training round cost the device in time, memory, energy, heat and network.
+"""Telemetry: what one training round cost the device in time, memory, energy, heat and traffic.
 
-Made by the device's runtime during a round, sent inside `LocalResult`, read by the planner and by people.
-Each part says whether it was measured or estimated, by which source, and in which scope.
+The device runtime records it during a round and sends it in `LocalResult`; planners and people read it. Each part
+states whether it was measured or estimated, from which source, and in which scope.
 """
 
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ __all__ = ["Latency", "Memory", "Energy", "Thermal", "Transfer", "Telemetry"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """How long the round took."""
+    """Times of the round."""
 
     load_seconds: Seconds
     """Time to load the graph into the engine."""
@@ -33,16 +33,16 @@ class Latency:
     """Median time of a training step."""
 
     p90_step_seconds: Seconds
-    """Time that nine of ten training steps stayed within."""
+    """90th percentile of the training step times."""
 
     steps_measured: PositiveCount
     """Number of training steps behind min, p50 and p90."""
 
     round_seconds: Seconds
-    """Time of the whole round on the device, the steps included."""
+    """Time of the whole round on the device, including the steps."""
 
     source: Name
-    """The clock, such as 'monotonic clock', or what the estimate rests on."""
+    """The clock, such as 'monotonic clock', or the basis of the estimate."""
 
     scope: Scope
     """What the times cover."""
@@ -57,16 +57,16 @@ class Latency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """How much memory the round took."""
+    """Memory use of the round."""
 
     baseline_bytes: Bytes
     """Bytes in use before the round began."""
 
     peak_bytes: Bytes
-    """The most bytes in use at any time of the round, the baseline included."""
+    """Peak bytes in use during the round, including the baseline."""
 
     source: Name
-    """Where the numbers come from, such as 'VmHWM'."""
+    """Source of the numbers, such as 'VmHWM'."""
 
     scope: Scope
     """What the numbers cover."""
@@ -81,13 +81,13 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Energy:
-    """How much energy the round took."""
+    """Energy use of the round."""
 
     joules: Joules
-    """Joules that the source counted during the round. The idle share is included: `idle_watts` tells it."""
+    """Joules counted by the source during the round, including idle power (see `idle_watts`)."""
 
     source: Name
-    """The instrument, such as 'intel-rapl' or 'pmic', or what the estimate rests on."""
+    """The instrument, such as 'intel-rapl' or 'pmic', or the basis of the estimate."""
 
     scope: Scope
     """What the joules cover."""
@@ -96,10 +96,10 @@ class Energy:
     """Measured or estimated."""
 
     sample_hertz: Hertz | None = field(default=None, metadata={"label": "sample rate", "absent": "not sampled"})
-    """Samples a second, where joules are summed from power samples; None where the source counts joules."""
+    """Samples per second if joules are summed from power samples; None if the source counts joules."""
 
     idle_watts: Watts | None = None
-    """Watts that the same source shows while the device does nothing, or None if not known."""
+    """Watts that the same source shows on an idle device, or None if not known."""
 
     plugged: bool | None = None
     """Whether the device was on external power, or None if not known."""
@@ -110,7 +110,7 @@ class Energy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thermal:
-    """How warm the device got. Systems show different parts of this, so each may be None, but not all."""
+    """Temperature of the device. Systems expose different parts of it, so each may be None, but not all."""
 
     start_celsius: Celsius | None = None
     """Degrees Celsius when the round began."""
@@ -119,26 +119,26 @@ class Thermal:
     """Degrees Celsius when the round ended."""
 
     throttled: bool | None = None
-    """Whether the system slowed the processor down because of heat or power during the round."""
+    """Whether the system throttled the processor during the round because of heat or power."""
 
     def __post_init__(self) -> None:
         check_fields(self)
         if self.start_celsius is None and self.end_celsius is None and self.throttled is None:
             raise FieldError(
-                "says nothing: start_celsius, end_celsius and throttled are all null",
-                fix="Give one of them, or give null in place of the whole object",
+                "is empty: start_celsius, end_celsius and throttled are all null",
+                fix="Give at least one of them, or null for the whole object",
             )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
-    """How much went over the network, as sent, headers included."""
+    """Network traffic as sent, including headers."""
 
     down_bytes: Bytes
     """Bytes that the device received."""
 
     up_bytes: Bytes
-    """Bytes that the device sent. The message that carries this number cannot count itself."""
+    """Bytes that the device sent, not counting the message that carries this number."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -159,13 +159,13 @@ class Telemetry:
     """Network."""
 
     threads: PositiveCount
-    """Threads that the engine ran with."""
+    """Engine threads."""
 
     energy: Energy | None = None
-    """Energy, or None where nothing shows it and nothing was estimated."""
+    """Energy, or None if it was neither measured nor estimated."""
 
     thermal: Thermal | None = None
-    """Heat, or None where the system does not show it."""
+    """Temperature, or None if the system does not expose it."""
 
     def __post_init__(self) -> None:
         check_fields(self)

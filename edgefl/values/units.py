@@ -1,7 +1,7 @@
-"""Units, and the conversion of a text such as '250 ms' into its base unit.
+"""Units, and the conversion of a text such as '250 ms' to its base unit.
 
-A quantity is held in its base unit everywhere: seconds, bytes, joules, watts. Only a person writes another
-one, in a JSON file, and then names it. This table is the one place that knows how units relate.
+Quantities are always stored in base units: seconds, bytes, joules, watts. Only people write other units, in JSON files,
+and name them there. This table is the one place that knows how units relate.
 """
 
 import difflib
@@ -32,7 +32,7 @@ class Dimension(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One unit: what it measures, and how many base units it is. The factor is exact, not a float."""
+    """A unit: its dimension, and its size in base units. The factor is exact, not a float."""
 
     symbol: str
     dimension: Dimension
@@ -45,7 +45,7 @@ _IEC = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4}
 
 
 def _decimal(symbol: str, dimension: Dimension, prefixes: str, factor: int | str = 1) -> list[Unit]:
-    """Units with decimal prefixes; `prefixes` is a text of them, in which a blank is 'no prefix'."""
+    """Return units with decimal prefixes; a blank in `prefixes` means no prefix."""
     return [
         Unit(
             prefix.strip() + symbol,
@@ -85,7 +85,7 @@ _ALL = [
 ]
 
 UNITS: dict[str, Unit] = {unit.symbol: unit for unit in _ALL}
-"""Every unit that may stand in a JSON text, by its symbol. Symbols are case-sensitive: mW is not MW."""
+"""Every unit allowed in JSON, by symbol. Symbols are case-sensitive: mW is not MW."""
 
 # Lengths are bounded because '1e999999999 s' would otherwise build an integer of that many digits.
 _LONGEST_QUANTITY = 64
@@ -95,29 +95,29 @@ _QUANTITY = re.compile(
 
 
 def symbols_of(dimension: Dimension) -> list[str]:
-    """The unit symbols of a dimension, for messages."""
+    """Return the unit symbols of a dimension, for messages."""
     return [unit.symbol for unit in UNITS.values() if unit.dimension is dimension]
 
 
 def amount_in_base_unit(text: str, dimension: Dimension, *, words: str, fix: str) -> tuple[fractions.Fraction, Unit]:
-    """The exact amount of '250 ms' in the base unit, and the unit that it was written in.
+    """Return the exact amount of '250 ms' in the base unit, and the unit it was written in.
 
     `words` ("a time in seconds") and `fix` describe the field for the message of the error.
     """
     match = _QUANTITY.fullmatch(text.strip()) if len(text) <= _LONGEST_QUANTITY else None
     if match is None:
-        raise FieldError(f"is {words}, got {shown(text)}, which is not a number with a unit", fix=fix)
+        raise FieldError(f"must be {words}, got {shown(text)}, which is not a number with a unit", fix=fix)
     symbol = match["unit"]
     if symbol is None:
-        raise FieldError(f"is {words}, got the text {shown(text)}, which has no unit", fix=fix)
+        raise FieldError(f"must be {words}, got the string {shown(text)}, which has no unit", fix=fix)
     unit = UNITS.get(symbol)
     if unit is None:
         raise FieldError(
-            f"is {words}, got {shown(text)}, whose unit {shown(symbol)} is not known",
+            f"must be {words}, got {shown(text)}, whose unit {shown(symbol)} is unknown",
             fix=_nearest_unit(symbol, dimension) + fix,
         )
     if unit.dimension is not dimension:
-        raise FieldError(f"is {words}, got {shown(text)}, which is {unit.dimension}", fix=fix)
+        raise FieldError(f"must be {words}, got {shown(text)}, which is {unit.dimension}", fix=fix)
     return fractions.Fraction(match["number"]) * unit.factor, unit
 
 

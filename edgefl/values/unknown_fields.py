@@ -1,7 +1,7 @@
-"""What to tell somebody who wrote a field that does not exist.
+"""Errors for unknown fields, with advice.
 
-The likeliest reasons, in this order: the right field in another unit (`latency_ms` for `latency_seconds`),
-which must never be read as if it were the same number; a misspelling; and a field that is not there at all.
+The likeliest causes, in this order: the right field in another unit (`latency_ms` for `latency_seconds`), whose number
+must never be taken as it is; a misspelling; and a field that does not exist at all.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ __all__ = ["unknown_field", "split_unit"]
 
 _LONGEST_COMPARED = 100  # difflib takes quadratic time
 
-# How field names abbreviate units. A name ends in one of these, after an underscore or by itself.
+# Abbreviations of units in field names. A name is one of these, or ends in one after an underscore.
 _SUFFIXES = {
     "s sec secs second seconds": "s",
     "ms msec millis millisecond milliseconds": "ms",
@@ -57,15 +57,15 @@ _SUFFIXES = {
     "percent percentage pct": "%",
 }
 _UNIT_OF = {suffix: UNITS[symbol] for words, symbol in _SUFFIXES.items() for suffix in words.split()}
-# The base unit of shares has no symbol, but field names do name it.
+# The base unit of fractions has no symbol, but field names do name it.
 _UNIT_OF["fraction"] = Unit("", Dimension.SHARE, fractions.Fraction(1))
 _ENDINGS = sorted(_UNIT_OF, key=len, reverse=True)
 
 
 def split_unit(name: str) -> tuple[str, Unit | None]:
-    """The name without the unit at its end, and that unit: `p50_step_seconds` -> (`p50_step`, seconds).
+    """Return the name without its unit suffix, and the unit: `p50_step_seconds` -> (`p50_step`, seconds).
 
-    A name that is nothing but a unit keeps no stem: `joules` -> (``, joules).
+    A name that is only a unit has an empty stem: `joules` -> (``, joules).
     """
     for ending in _ENDINGS:
         if name == ending:
@@ -76,9 +76,9 @@ def split_unit(name: str) -> tuple[str, Unit | None]:
 
 
 def unknown_field(key: object, value: object, known: Mapping[str, FieldType]) -> FieldError:
-    """The error for a field that no class knows, with the best advice that there is."""
+    """Return the error for an unknown field, with the best advice available."""
     if not isinstance(key, str):
-        return FieldError(f"has the key {shown(key)}, which is not a text", fix="Write field names as texts")
+        return FieldError(f"has the key {shown(key)}, which is not a string", fix="Write field names as strings")
     twin = _same_in_another_unit(key, known)
     if twin is not None:
         return _wrong_unit(key, value, twin, known[twin])
@@ -107,11 +107,11 @@ def _same_in_another_unit(key: str, known: Mapping[str, FieldType]) -> str | Non
 def _wrong_unit(key: str, value: object, twin: str, shape: FieldType) -> FieldError:
     unit = split_unit(key.lower())[1]
     quantity = _quantity(shape)
-    says = f"is not a known field; '{path_text((twin,))}' is, and it is {shape.words}"
+    says = f"is not a known field; '{path_text((twin,))}' is: {shape.words}"
     fix = f'Convert it and write "{twin}": for example {shape.example}'
     if unit is not None and quantity is not None and isinstance(value, int | float):
         text = f"{shown(value)} {unit.symbol}"
-        # Where the value is wrong in other ways too, the general advice stands.
+        # If the value is wrong in other ways too, the general advice stands.
         with contextlib.suppress(FieldError):
             fix = f'Write "{twin}": {shown(quantity.read(text))} (that is {text}), or "{twin}": "{text}"'
     return FieldError(says, fix=fix, path=(key,))

@@ -1,18 +1,13 @@
-"""Bytes on the network: one safetensors envelope, five codecs, and no pickle anywhere.
+"""The binary wire format: a safetensors envelope, five codecs, and no pickle.
 
-body.py        what travels: `encode`, `decode` and their inverse promise
-envelope.py    the safetensors file and its digest
-parts.py       what an envelope holds
-dense.py       whole tensors
-slices.py      kept channels with their axes
-sparse.py      single entries; positions.py holds their bitmaps and deltas
-bits.py        one bit an entry
-counts.py      small whole numbers
-mask_body.py   a mask as a body
-result_body.py a device's result as a body
-size.py        where the bytes go
-planes.py      packed for the network
-checks.py      what every codec checks
+body.py          bodies: `encode` and `decode`
+envelope.py      the safetensors file and its digest
+body_parts.py    the named parts of an envelope
+codecs/          how one tensor becomes parts, and back
+mask_body.py     a mask as a body
+result_body.py   a device's result as a body
+body_size.py     how many bytes each tensor of a body takes
+byte_shuffle.py  lossless compression for the network
 """
 
 from edgefl.wire.body import (

@@ -1,13 +1,13 @@
-"""A body: named tensors in any mixture of codecs, what they are, and a seed. `encode` and `decode` are inverses.
+"""Bodies: named tensors in any mixture of codecs, with metadata and a seed. `encode` and `decode` are inverses.
 
-Everything that moves between coordinator and devices is one of these, and so is a mask or a set of weights on
-disk. The text within the envelope is a JSON object in ASCII with sorted keys and no spaces:
+Everything sent between coordinator and devices is a body, and so is a mask or a set of weights on disk. The text in the
+envelope is a JSON object in ASCII with sorted keys and no spaces:
 
     wire     version of this format, the number 1
     kind     "weights", "update" or "mask"
-    about    texts by name: whatever sender and receiver agreed on (task, model and mask digests, ...)
-    seed     an unsigned 64-bit number in decimal, as a text (JavaScript's numbers end at 2^53); may be absent
-    codecs   for every tensor that is not dense its entry, a list that begins with the form (see the codecs)
+    about    texts by name that sender and receiver agree on (task, model and mask digests, ...)
+    seed     an unsigned 64-bit number as a decimal string (JavaScript's numbers end at 2^53); optional
+    codecs   for every tensor that is not dense its entry, a list that begins with its form (see the codecs)
 
 Every part of the envelope that no entry claims is a dense tensor. Tensor names are 1 to 256 printable characters
 without "#", which marks the parts that belong to a codec. There are at most 64 texts in `about`, of at most 256 Ki
@@ -50,7 +50,7 @@ __all__ = [
 
 WIRE_VERSION = 1
 MAX_BODY_BYTES = 2**30
-"""What `decode` takes unless told otherwise: a gigabyte, twice the largest model in the papers."""
+"""Default limit of `decode`: a gigabyte, twice the largest model in the papers."""
 MAX_NAME = 256
 MAX_TEXTS = 64
 MAX_TEXT = 2**18
@@ -69,7 +69,7 @@ _KEYS = {"wire", "kind", "about", "seed", "codecs"}
 
 
 class BodyKind(StrEnum):
-    """What a body is."""
+    """Kind of a body."""
 
     WEIGHTS = "weights"
     UPDATE = "update"
@@ -78,7 +78,7 @@ class BodyKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Body:
-    """What travels: tensors by name, and what they are."""
+    """Named tensors and their metadata."""
 
     kind: BodyKind
     tensors: Mapping[str, Payload]
@@ -101,10 +101,10 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a plan says of a tensor; None leaves it open."""
+    """What a plan requires of a tensor; None allows anything."""
 
     shape: tuple[int, ...]
-    """The tensor's shape; of a slice, the shape of the whole tensor."""
+    """The tensor's shape; for a slice, the shape of the whole tensor."""
     codec: str | None = None
     dtype: str | None = None
     """The dtype of its values, such as "float32"."""
@@ -129,7 +129,7 @@ def encode(body: Body) -> bytes:
     if header_bytes(sealed) - 8 > MAX_HEADER_BYTES or len(parts) > MAX_PARTS:
         raise WireFormatError(
             f"{len(body.tensors)} tensors need {len(parts)} parts and a header of {header_bytes(sealed)} bytes",
-            fix="Send fewer tensors in one body, or shorten their names and what is said about them.",
+            fix="Send fewer tensors per body, or shorten their names and the texts in `about`.",
         )
     return sealed
 
@@ -148,32 +148,32 @@ def decode(
     intact: bool = False,
     known: bool = False,
 ) -> Body:
-    """Read a body from bytes that nobody vouches for; anything wrong with them is a `WireFormatError`.
+    """Read a body from untrusted bytes; raise `WireFormatError` if anything is wrong with them.
 
-    `kind` and `expected` say what the plan says: another kind, a missing, an additional or a different tensor is
-    refused. Without `expected`, a small body may claim a huge sparse tensor, which costs nothing until it is
-    expanded: say what you expect before you call `to_dense` on a stranger's tensor. Decoding takes memory for at most
-    twice the body and about two kilobytes for each tensor.
+    `kind` and `expected` are the plan's requirements: another kind, and a missing, additional or different tensor are
+    rejected. Without `expected`, a small body may claim a huge sparse tensor, which costs nothing until it is expanded:
+    pass `expected` before you call `to_dense` on an untrusted tensor. Decoding takes memory for at most twice the body
+    and about two kilobytes per tensor.
 
-    `intact` says that these are the bytes that were encoded, as a digest of all of them has shown: the digest inside is
-    not computed again. Everything else is looked at.
+    `intact` means that a digest over all bytes has shown them to be unchanged since they were encoded: the digest
+    inside is not computed again. Everything else is checked.
 
-    `known` says that this very body was decoded before and cannot have changed since: its digest and its numbers are
-    not looked at again, and its arrays are views of `data`, so reading it costs next to nothing.
+    `known` means that this body was decoded before and cannot have changed since: its digest and numbers are not
+    checked again, and its arrays are views of `data`, so reading it costs next to nothing.
     """
     if len(data) > limit:
         raise WireFormatError(
-            f"the body has {len(data)} bytes, and {limit} are allowed",
-            fix="Send a smaller update, or raise the limit of the receiver.",
+            f"the body has {len(data)} bytes, but only {limit} are allowed",
+            fix="Send a smaller update, or raise the receiver's limit.",
         )
     text, parts = unseal_known(memoryview(data)) if known else unseal(bytes(data), intact=intact)
     said = _checked_text(parse_json(text, "description of the body"))
     found = _kind(said.get("kind"))
     if kind is not None and found is not kind:
-        raise WireFormatError(f"the body is of kind {found.value!r}", fix=f"Send the kind {kind.value!r}.")
+        raise WireFormatError(f"the body is of kind {found.value!r}", fix=f"Send a body of kind {kind.value!r}.")
     codecs = said.get("codecs", {})
     if expected is not None:
-        # Before anything is unpacked: a stranger's body must not cost more than looking at it.
+        # Before anything is unpacked: a hostile body must cost little.
         _check_names({*codecs, *(name for name in parts if "#" not in name)}, expected)
     tensors = _tensors(codecs, parts, known=known)
     if expected is not None:
@@ -182,9 +182,9 @@ def decode(
 
 
 def check_tensors(tensors: Mapping[str, Payload], expected: Mapping[str, Expected]) -> None:
-    """Refuse tensors that are not what the plan says: a missing, an additional or a different one.
+    """Raise if tensors differ from the plan: a missing, an additional or a different one.
 
-    `decode` does this when it is told what to expect. This is for those who learn it from the body itself.
+    `decode` calls it with `expected`. Call it yourself if the expectation depends on the body.
     """
     _check_names(set(tensors), expected)
     for name, wanted in expected.items():
@@ -193,17 +193,17 @@ def check_tensors(tensors: Mapping[str, Payload], expected: Mapping[str, Expecte
 
 def _checked_text(text: Any) -> dict[str, Any]:
     if not isinstance(text, dict) or type(text.get("wire")) is not int:
-        raise WireFormatError("the body names no version of the wire format", fix="Send an EdgeFL body.")
+        raise WireFormatError("the body has no wire format version", fix="Send an EdgeFL body.")
     if text["wire"] != WIRE_VERSION:
         raise WireFormatError(
-            f"the body is of wire version {text['wire']}",
-            fix=f"This EdgeFL reads version {WIRE_VERSION}; use the same version on both sides.",
+            f"the body has wire version {text['wire']}",
+            fix=f"This EdgeFL reads version {WIRE_VERSION}; use the same EdgeFL on both sides.",
         )
     unknown = set(text) - _KEYS
     if unknown:
         raise WireFormatError(f"the body has the unknown field {min(unknown)[:80]!r}", fix="Upgrade the receiver.")
     if not isinstance(text.get("codecs", {}), dict):
-        raise WireFormatError("the codecs of the body are not entries by name", fix="Send an EdgeFL body.")
+        raise WireFormatError("the field 'codecs' of the body is not an object", fix="Send an EdgeFL body.")
     return text
 
 
@@ -215,8 +215,8 @@ def _tensors(codecs: dict[str, Any], parts: BodyParts, *, known: bool) -> dict[s
         form = entry[0] if isinstance(entry, list) and entry else None
         if not isinstance(form, str) or form not in _READERS:
             raise WireFormatError(
-                f"tensor {name!r} is in the unknown codec {str(form)[:80]!r}",
-                fix=f"Known are dense, {', '.join(_READERS)}; use the same version on both sides.",
+                f"tensor {name!r} has the unknown codec {str(form)[:80]!r}",
+                fix=f"Known: dense, {', '.join(_READERS)}. Use the same EdgeFL on both sides.",
             )
         tensors[name] = _READERS[form].unpack(name, entry, parts)
         if form == "slice":
@@ -231,7 +231,7 @@ def _tensors(codecs: dict[str, Any], parts: BodyParts, *, known: bool) -> dict[s
 def _check_name(name: str) -> None:
     if not 0 < len(name) <= MAX_NAME or "#" in name or not name.isprintable() or name == "__metadata__":
         raise WireFormatError(
-            f"{name[:MAX_NAME]!r} cannot name a tensor",
+            f"{name[:MAX_NAME]!r} is not a valid tensor name",
             fix=f"Names are 1 to {MAX_NAME} printable characters without '#'.",
         )
 
@@ -259,35 +259,33 @@ def _check_expected(name: str, payload: Payload, wanted: Expected) -> None:
 
 def _unexpected(name: str, what: str, found: object, planned: object) -> WireFormatError:
     return WireFormatError(
-        f"tensor {name!r} has {what} {found}, and the plan says {planned}", fix="Send the tensors as the plan says."
+        f"tensor {name!r} has {what} {found}, but the plan says {planned}", fix="Send the tensors as planned."
     )
 
 
 def _kind(kind: Any) -> BodyKind:
     if kind not in list(BodyKind):
-        raise WireFormatError(
-            f"the body is of the unknown kind {str(kind)[:80]!r}", fix=f"Known are {', '.join(BodyKind)}."
-        )
+        raise WireFormatError(f"the body has the unknown kind {str(kind)[:80]!r}", fix=f"Known: {', '.join(BodyKind)}.")
     return BodyKind(kind)
 
 
 def _about(about: Any) -> dict[str, str]:
-    """Check what a body says about itself: a few texts that can be printed and sent on."""
+    """Check the field `about`: a few texts that can be printed and encoded."""
     if not isinstance(about, Mapping) or len(about) > MAX_TEXTS:
         raise WireFormatError(
-            "what the body says about itself is not a few texts by name", fix=f"Send at most {MAX_TEXTS}."
+            "the field 'about' of the body is not an object of a few texts", fix=f"Send at most {MAX_TEXTS}."
         )
     for text in (*about, *about.values()):
         if not isinstance(text, str) or len(text) > MAX_TEXT or not _is_unicode(text):
             raise WireFormatError(
-                f"the body says about itself {str(text)[:80]!r}",
+                f"the field 'about' of the body contains {str(text)[:80]!r}",
                 fix=f"Send Unicode texts of at most {MAX_TEXT} characters.",
             )
     return dict(about)
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether a text has no half of a surrogate pair, which nothing can print or send on."""
+    """Return whether a text has no unpaired surrogate, which cannot be printed or encoded."""
     return text.isascii() or _SURROGATE.search(text) is None
 
 
@@ -306,6 +304,6 @@ def _read_seed(text: Any) -> int | None:
         return None
     if not isinstance(text, str) or re.fullmatch("0|[1-9][0-9]{0,19}", text) is None:
         raise WireFormatError(
-            f"the seed is {str(text)[:80]!r}", fix="Write it in decimal, without leading zeros, as a text."
+            f"the seed is {str(text)[:80]!r}", fix="Write it as a string of decimal digits without leading zeros."
         )
     return _seed(int(text))

@@ -1,4 +1,4 @@
-"""The parts of a body on their way in or out of an envelope, by name, and the axes that slices share."""
+"""The named parts of an envelope, and the axes that slices share."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,18 +17,18 @@ def axis_part(number: int) -> str:
 
 
 def pieces(array: Array) -> Iterator[Array]:
-    """Yield consecutive pieces of a flat array, small beside the array itself, so that checks take little memory."""
+    """Yield consecutive small pieces of a flat array, so that checks take little memory."""
     step = min(max(array.size // 16, 512), 1 << 16)
     return (array[begin : begin + step] for begin in range(0, array.size, step))
 
 
 def count_ones(packed: npt.NDArray[np.uint8]) -> int:
-    """Return how many bits are set."""
+    """Return the number of set bits."""
     return sum(int(np.bitwise_count(piece).sum()) for piece in pieces(packed))
 
 
 class BodyParts(dict[str, Array]):
-    """Parts by name. Whoever reads one takes it out; what is left over is dense."""
+    """Parts by name. Readers remove the parts they use; the remaining ones are dense tensors."""
 
     def __init__(self, parts: dict[str, Array] | None = None) -> None:
         super().__init__(parts or {})
@@ -36,13 +36,13 @@ class BodyParts(dict[str, Array]):
         self._ones: dict[int, int] = {}
 
     def share_axis(self, packed: npt.NDArray[np.uint8]) -> int:
-        """Return the number of a shared axis, adding it if no tensor before had it."""
+        """Return the number of a shared axis, adding it if it is new."""
         number = self._numbers.setdefault(packed.tobytes(), len(self._numbers))
         self.setdefault(axis_part(number), packed)
         return number
 
     def ones(self, number: int) -> int:
-        """Return how many indices a shared axis marks. Many tensors ask; it is counted once."""
+        """Return the number of marked indices of a shared axis, counted once for all tensors."""
         if number not in self._ones:
             self._ones[number] = count_ones(self[axis_part(number)])
         return self._ones[number]

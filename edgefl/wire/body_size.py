@@ -1,4 +1,4 @@
-"""Bytes as they are sent, headers included: where the bytes of a body go."""
+"""Size of a body: how many bytes its header and each tensor take."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ class WireSize:
     header_bytes: int
     """Everything that is not tensor data: names, shapes, codecs, digest."""
     tensor_bytes: Mapping[str, int]
-    """Data of each tensor. Bitmaps of axes that several slices share stand under "#"."""
+    """Data bytes of each tensor. Bitmaps of axes that slices share are counted under "#"."""
 
     def bits_per_parameter(self, parameters: int) -> float:
-        """Return the bits on the wire, headers included, for each of so many parameters."""
+        """Return the bits on the wire per parameter, including headers."""
         return 8 * self.total_bytes / parameters
 
 
 def measure(data: bytes) -> WireSize:
-    """Return where the bytes of a sound body go."""
+    """Return the sizes in a valid body."""
     sizes: dict[str, int] = {}
     for part, array in unseal(data)[1].items():
         tensor = part.partition("#")[0] or "#"

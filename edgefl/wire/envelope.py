@@ -1,4 +1,4 @@
-"""The envelope of everything that moves: one safetensors file with one metadata entry and a digest.
+"""The envelope of a body: one safetensors file with one metadata entry and a digest.
 
     8 bytes   length of the header, little-endian
     header    {"__metadata__":{"edgefl":"<sha256> <text>"},"<part>":{dtype, shape, data_offsets},...} and spaces
@@ -7,13 +7,13 @@
 Any safetensors reader opens it. The header begins with exactly these characters, without spaces between them.
 `<text>` is the JSON that `body.py` writes and reads; `<sha256>` is 64 lower-case hexadecimal digits: SHA-256 over the
 UTF-8 bytes of `<text>` and a zero byte, then for every part, in ascending order of the UTF-8 bytes of its name: name,
-a zero byte, dtype, a zero byte, the sizes in decimal joined by commas, a zero byte, and the part's data. So neither a
-flipped bit nor two exchanged parts go unseen.
+a zero byte, dtype, a zero byte, the sizes in decimal joined by commas, a zero byte, and the part's data. So a flipped
+bit or two exchanged parts are detected.
 
-This file knows bytes and parts, not what they mean. There is one metadata entry because safetensors writes several
+This module handles bytes and parts, not their meaning. There is one metadata entry because safetensors writes several
 in an order that differs from run to run, and equal bodies must be equal bytes. The library checks the header but does
-not give the metadata out, so that entry alone is read here. Writing is done here too, to the same bytes: the library
-copies everything twice on its way, and a device may not have room for its model once more.
+not return the metadata, so that entry is read here. Writing is done here too, to the same bytes: the library copies
+everything twice, and a device may not have enough memory for that.
 """
 
 import hashlib
@@ -32,8 +32,8 @@ __all__ = ["DTYPES", "MAX_HEADER_BYTES", "MAX_PARTS", "header_bytes", "parse_jso
 
 MAX_HEADER_BYTES = 2**20
 MAX_PARTS = 2**13
-"""A header describes tensors, it does not hold them: a thousand need about 150 kilobytes. Reading one takes about two
-kilobytes of memory for each part, so these bound what a small hostile body can cost."""
+"""A header only describes tensors: a thousand need about 150 kilobytes. Reading one takes about two kilobytes of memory
+per part, so these bound the cost of a small hostile body."""
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "I64": np.dtype("<i8"),
@@ -43,7 +43,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "F16": np.dtype("<f2"),
     "U8": np.dtype("u1"),
 }
-"""By their names in a header, in the order in which safetensors writes them: large ones first, so all are aligned."""
+"""By name in a header, in the order in which safetensors writes them: large ones first, so all are aligned."""
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _KEY = "edgefl"
 _BEGIN = '{"__metadata__":{"edgefl":'
@@ -56,7 +56,7 @@ def seal(text: str, parts: Mapping[str, Array]) -> bytes:
     for name, part in ready.items():
         if part.dtype not in _NAMES:
             raise WireFormatError(
-                f"tensor {name!r} is of dtype {part.dtype}",
+                f"tensor {name!r} has dtype {part.dtype}",
                 fix=f"Convert it to one of {', '.join(map(str, _NAMES))}.",
             )
     ranks = {dtype: rank for rank, dtype in enumerate(DTYPES.values())}
@@ -73,12 +73,12 @@ def seal(text: str, parts: Mapping[str, Array]) -> bytes:
 
 
 def unseal(body: bytes, *, intact: bool = False) -> tuple[str, BodyParts]:
-    """Return the text and the read-only parts of a body whose digest is right; of an intact one it is not computed."""
+    """Return the text and the read-only parts of a body after checking its digest, unless it is known to be intact."""
     _check_length(body)
     try:
         found = deserialize(body)  # type: ignore[no-untyped-call]
     except SafetensorError as error:
-        raise WireFormatError(f"the body is not a sound safetensors file ({error})", fix=_DAMAGED) from None
+        raise WireFormatError(f"the body is not a valid safetensors file ({error})", fix=_DAMAGED) from None
     if len(found) > MAX_PARTS:
         raise WireFormatError(f"the body has {len(found)} parts", fix=f"Send at most {MAX_PARTS} in one body.")
     parts = BodyParts({name: _part(name, part) for name, part in found})
@@ -89,7 +89,7 @@ def unseal(body: bytes, *, intact: bool = False) -> tuple[str, BodyParts]:
 
 
 def unseal_known(body: memoryview) -> tuple[str, BodyParts]:
-    """Return the text and the parts of a body that `unseal` has read before: views of it, and no check."""
+    """Return the text and the parts of a body that `unseal` has read before, as views and without checks."""
     start = header_bytes(body)
     header = json.loads(bytes(body[8:start]))
     text: str = header.pop("__metadata__")[_KEY].partition(" ")[2]
@@ -103,38 +103,38 @@ def unseal_known(body: memoryview) -> tuple[str, BodyParts]:
 
 
 def header_bytes(body: bytes | memoryview) -> int:
-    """Return how many bytes of a body are not data."""
+    """Return the number of bytes of a body before its data."""
     return 8 + int.from_bytes(body[:8], "little")
 
 
 def parse_json(text: str, what: str) -> Any:
-    """Parse JSON from a stranger, strictly."""
+    """Parse untrusted JSON strictly."""
     try:
         return parse(text)
     except SchemaError as error:
-        raise WireFormatError(f"the {what} is not sound ({error.problem})", fix=_DAMAGED) from None
+        raise WireFormatError(f"the {what} is not valid ({error.problem})", fix=_DAMAGED) from None
 
 
 def _check_length(body: bytes) -> None:
     if len(body) < 8:
-        raise WireFormatError(f"the body ends after {len(body)} bytes, within its length field", fix=_DAMAGED)
+        raise WireFormatError(f"the body has only {len(body)} bytes, less than its length field", fix=_DAMAGED)
     length = header_bytes(body) - 8
     if length > MAX_HEADER_BYTES or length > len(body) - 8:
         raise WireFormatError(
-            f"the header claims {length} bytes of a body of {len(body)}, of which {MAX_HEADER_BYTES} are allowed",
-            fix="Check that this is an EdgeFL body and that it arrived whole.",
+            f"the header claims {length} bytes in a body of {len(body)}; at most {MAX_HEADER_BYTES} are allowed",
+            fix="Check that this is a complete EdgeFL body.",
         )
 
 
 def _metadata(body: bytes) -> str:
-    """Return our metadata entry; the library has checked by now that the header is sound JSON."""
+    """Return our metadata entry; the library has already checked that the header is valid JSON."""
     header = body[8 : header_bytes(body)].decode()
     if header.startswith(_BEGIN):
         entry, end = json.JSONDecoder().raw_decode(header, len(_BEGIN))
         if isinstance(entry, str) and header[end : end + 2] in ("},", "}}"):
             return entry
     raise WireFormatError(
-        "the file carries no EdgeFL metadata, or more than that",
+        "the file has no EdgeFL metadata, or other metadata as well",
         fix="Only bodies written by EdgeFL can be read; plain safetensors weights need their own loader.",
     )
 
@@ -142,9 +142,7 @@ def _metadata(body: bytes) -> str:
 def _part(name: str, part: dict[str, Any]) -> Array:
     dtype = DTYPES.get(part["dtype"])
     if dtype is None:
-        raise WireFormatError(
-            f"part {name[:80]!r} is of dtype {part['dtype']}", fix=f"Only {', '.join(DTYPES)} are known here."
-        )
+        raise WireFormatError(f"part {name[:80]!r} has dtype {part['dtype']}", fix=f"Use one of {', '.join(DTYPES)}.")
     flat: Array = np.frombuffer(part["data"], dtype)
     flat.flags.writeable = False
     try:

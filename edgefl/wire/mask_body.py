@@ -1,9 +1,9 @@
-"""A mask as a body of kind `mask`: for the network, for a file, for a cache.
+"""A mask as a body of kind `mask`, for the network, files and caches.
 
 about     "model": digest of the model graph; "mask": digest of the mask; "trained": names of the trained layers,
-          one a line
-tensors   "kept/<group>"    bits, one a channel, for every group that is cut
-          "held/<tensor>"   bits, one a weight of the submodel, for every tensor that is not held whole
+          one per line
+tensors   "kept/<group>"    bits, one per channel, for every group that is cut
+          "held/<tensor>"   bits, one per weight of the submodel, for every tensor that is not held completely
 """
 
 import math
@@ -29,24 +29,24 @@ def encode_mask(mask: Mask) -> bytes:
 
 
 def mask_tensors(mask: Mask) -> dict[str, Payload]:
-    """Return the bits of a mask by their names in a body."""
+    """Return the bits of a mask, by name in a body."""
     kept: dict[str, Payload] = {KEPT + name: Bits.of(flags) for name, flags in mask.kept_bitmaps().items()}
     return kept | {HELD + name: Bits.of(flags) for name, flags in mask.held.items()}
 
 
 def decode_mask(data: bytes, graph: ModelGraph, *, limit: int = MAX_BODY_BYTES) -> Mask:
-    """Read a mask of the given model from bytes that nobody vouches for."""
+    """Read a mask of the given model from untrusted bytes."""
     body = decode(data, kind=BodyKind.MASK, limit=limit)
     if body.about.get("model") != graph.digest:
         raise WireFormatError(
             f"the mask is for the model {body.about.get('model')!r}, not for {graph.name!r} ({graph.digest})",
-            fix="Ask for a mask of this model.",
+            fix="Request a mask of this model.",
         )
     return mask_of(body, graph, body.about.get("mask"))
 
 
 def mask_of(body: Body, graph: ModelGraph, digest: str | None) -> Mask:
-    """Read the mask of this digest from a body that holds its bits and names its trained layers."""
+    """Read the mask with this digest from a body with its bits and trained layers."""
     kept, held = _flags(body, graph)
     try:
         mask = Mask.of(
@@ -56,14 +56,14 @@ def mask_of(body: Body, graph: ModelGraph, digest: str | None) -> Mask:
             held=held,
         )
     except MaskError as error:
-        raise WireFormatError(f"the mask breaks a rule: {error.problem}", fix=error.fix) from None
+        raise WireFormatError(f"the mask is not valid: {error.problem}", fix=error.fix) from None
     if digest != mask.digest:
         raise WireFormatError("the mask does not match its digest", fix="Ask the sender for it again.")
     return mask
 
 
 def _flags(body: Body, graph: ModelGraph) -> tuple[dict[str, BoolArray], dict[str, BoolArray]]:
-    """Return the kept channels and the held weights, unpacked only once it is clear that they are the model's."""
+    """Return the kept channels and held weights, unpacked only after checking that they belong to the model."""
     kept: dict[str, BoolArray] = {}
     held: dict[str, BoolArray] = {}
     for name, bits in body.tensors.items():
@@ -74,12 +74,12 @@ def _flags(body: Body, graph: ModelGraph) -> tuple[dict[str, BoolArray], dict[st
             held[tensor.name] = bits.to_bool()
         else:
             raise WireFormatError(
-                f"the mask holds {name!r} of shape {bits.shape}, which is nothing of model {graph.name!r}",
-                fix="Ask for a mask of this model.",
+                f"the mask contains {name!r} of shape {bits.shape}, which does not belong to model {graph.name!r}",
+                fix="Request a mask of this model.",
             )
     return kept, held
 
 
 def trained_layers(body: Body) -> list[str]:
-    """Return the names of the layers that a mask body trains."""
+    """Return the names of the trained layers in a mask body."""
     return [name for name in body.about.get("trained", "").split("\n") if name]

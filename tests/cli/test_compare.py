@@ -91,13 +91,13 @@ def test_other_data_is_compared_with_a_warning(folders: list[str], capsys: Captu
     other = written(asked(tiny_run(), data="mnist"), tmp_path / "other")
     assert main(["compare", folders[0], str(other)]) == 0
     captured = capsys.readouterr()
-    assert "warning: These runs are judged by different test samples (digits, mnist)" in captured.err
+    assert "warning: These runs are evaluated on different test samples (digits, mnist)" in captured.err
     assert "mnist" in captured.out
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(["plain"], "one run has nothing to be compared with"), (["plain", "nowhere"], "nowhere is not a run folder")],
+    [(["plain"], "only one run was given"), (["plain", "nowhere"], "nowhere is not a run folder")],
 )
 def test_what_cannot_be_compared_says_why(
     words: list[str], message: str, folders: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch

@@ -79,7 +79,7 @@ def test_a_model_of_ones_own_is_exported(
         (["--model", "mlp", "--mask", "nowhere"], "nowhere cannot be read"),
         (["--model", "mlp", "--profile", "nowhere"], "nowhere cannot be read"),
         (["--model", "mlp", "--weights", "nowhere"], "nowhere cannot be read"),
-        (["--model", "mlp", "--format", "tflite"], "no format 'tflite'"),
+        (["--model", "mlp", "--format", "tflite"], "unknown format 'tflite'"),
         (["--model", "mlp", "--batch", "0"], "batch size is 0"),
         (["--model", "mlp", "--int8"], "--data fashion-mnist"),
         (["--model", "mlp", "--int8", "--data", "digits"], "a sample of 'digits' has the shape (1, 8, 8)"),
@@ -200,6 +200,6 @@ def test_files_out_of_a_federation_are_of_one_model_even_if_a_round_ends_meanwhi
 
 def test_a_model_that_never_stands_still_is_given_up_with_a_word() -> None:
     moving = _Moving(list(range(1, 1000)))
-    with pytest.raises(ExportError, match="changed each of 5 times"):
+    with pytest.raises(ExportError, match="changed during each of 5 downloads"):
         fetched(moving)
     assert moving.fetched <= 20

@@ -72,8 +72,8 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     ("words", "said"),
     [
         (["list", "--url", NOWHERE], "the coordinator at http://127.0.0.1:9 cannot be reached"),
-        (["list", "--url", "ftp://somewhere"], "'ftp://somewhere' is no address"),
-        (["list", "--url", "http://[::1"], "is no address"),
+        (["list", "--url", "ftp://somewhere"], "'ftp://somewhere' is not a coordinator URL"),
+        (["list", "--url", "http://[::1"], "is not a coordinator URL"),
         (["list", "--url", "https://localhost:9", "--certificate", "/nowhere"], "certificate /nowhere cannot be used"),
         (["create", "/nowhere.toml", "--url", NOWHERE], "/nowhere.toml cannot be read"),
         (["key", "digits", "--uses", "0", "--url", NOWHERE], "--uses is 0"),
@@ -94,7 +94,7 @@ def test_a_missing_token_is_asked_for(
     monkeypatch.setenv("HOME", str(tmp_path))
     said = refused(capsys, "list", "--url", NOWHERE)
     assert f"{tmp_path}/.edgefl/coordinator/admin-token: No such file or directory" in said
-    assert "Set EDGEFL_ADMIN_TOKEN, or give --token-file" in said
+    assert "Set EDGEFL_ADMIN_TOKEN or give --token-file" in said
 
 
 def test_a_token_is_found_in_the_state_folder_or_the_file_that_is_given(
@@ -105,7 +105,7 @@ def test_a_token_is_found_in_the_state_folder_or_the_file_that_is_given(
     (tmp_path / ".edgefl" / "coordinator" / "admin-token").write_text(TOKEN + "\n")
     assert "cannot be reached" in refused(capsys, "list", "--url", NOWHERE)
     (tmp_path / "other").write_text("two words")
-    assert "characters that none has" in refused(
+    assert "contains invalid characters" in refused(
         capsys, "list", "--url", NOWHERE, "--token-file", str(tmp_path / "other")
     )
     (tmp_path / "other").write_bytes(b"\xff")
@@ -120,7 +120,7 @@ def test_a_token_is_found_in_the_state_folder_or_the_file_that_is_given(
         (404, b"<html>", "/v1/federations answered with status 404"),
         (500, b'{"error": {}}', "answered with status 500"),
         (302, b"", "answered with status 302"),
-        (200, b"<html>", "does not answer as a coordinator does"),
+        (200, b"<html>", "does not respond like a coordinator"),
     ],
 )
 def test_what_a_server_says_is_passed_on_and_what_it_does_not_say_is_explained(
@@ -151,7 +151,7 @@ def test_the_address_may_come_from_the_environment(
 def test_a_token_that_would_go_unencrypted_to_another_machine_is_a_warning(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert "goes to nowhere.invalid unencrypted" in refused(capsys, "list", "--url", "http://nowhere.invalid:9")
+    assert "is sent to nowhere.invalid unencrypted" in refused(capsys, "list", "--url", "http://nowhere.invalid:9")
 
 
 @pytest.mark.usefixtures("token")
@@ -201,7 +201,7 @@ def test_a_terminal_gets_a_bar_that_outlives_the_coordinator(
     lines = [line.rstrip() for line in captured.err.split("\r")]
     assert lines[1] == "[######........................] 2 of 10 rounds, 6 devices joined, waiting for enough of them"
     assert "[######........................] 2 of 10 rounds, 3 of 5 updates, 2 h left, accuracy 50.0 %" in lines
-    assert any("the coordinator does not answer; waiting for it" in line for line in lines)
+    assert any("the coordinator does not respond; waiting for it" in line for line in lines)
     assert any(r"paused: too few \x1b[2J updates" in line for line in lines)
     assert lines[-2:] == ["", ""]
     assert "state          finished" in captured.out

@@ -204,9 +204,9 @@ def test_a_model_of_any_size_is_exported(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "what to export is not said"),
+        ([], "nothing to export"),
         (["--federation", "digits", "--budget", "1.5"], "the budget is 1.5"),
-        (["--model", "cnn4", "--budget", "0.5"], "of a federation"),
+        (["--model", "cnn4", "--budget", "0.5"], "need a federation"),
         (["--federation", "other"], "no federation 'other'"),
     ],
 )
@@ -248,7 +248,7 @@ def test_a_federation_is_paused_resumed_and_aborted(story: Story, capsys: Captur
     assert "not a number with a unit" in refused(capsys, story, "deadline", "second", "soon")
     assert "none opened yet" in told(capsys, story, "status", "second")
     assert "no device has joined" in told(capsys, story, "devices", "second")
-    assert "no round was opened" in told(capsys, story, "rounds", "second")
+    assert "no round has been opened" in told(capsys, story, "rounds", "second")
     assert "no join key" in told(capsys, story, "keys", "second")
     assert json_of(capsys, story, "abort", "second", "--reason", "wrong labels")["state"] == "aborted"
     assert "aborted: wrong labels" in told(capsys, story, "status", "second")

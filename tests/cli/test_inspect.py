@@ -105,7 +105,7 @@ def test_a_file_without_an_end_is_not_read_to_its_end(
 ) -> None:
     monkeypatch.setattr("edgefl.wire.MAX_BODY_BYTES", 10_000)
     assert main(["inspect", "/dev/zero"]) == 1
-    assert "/dev/zero: it has over 10,000 bytes" in capsys.readouterr().err
+    assert "/dev/zero: it has more than 10,000 bytes" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_file_without_an_end_is_not_read_to_its_end(
         (b"{}", "schema"),
         (b'{"schema": "edgefl.unicorn/1"}', "not a known kind"),
         (safetensors.numpy.save({"w": np.zeros(2, np.float32)}), "no EdgeFL metadata"),
-        ((GOLDEN / "update_v1.safetensors").read_bytes()[:-1], "not a sound safetensors file"),
+        ((GOLDEN / "update_v1.safetensors").read_bytes()[:-1], "not a valid safetensors file"),
     ],
 )
 def test_a_file_that_is_not_ours_is_refused(

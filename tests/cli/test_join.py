@@ -79,11 +79,11 @@ def test_a_signal_stops_it_within_five_seconds_and_nothing_is_lost(tmp_path: Pat
         (["http://127.0.0.1:9", "--data", "digits", "--key", "k"], "cannot be reached"),
         (["http://127.0.0.1:9", "--data", "digits"], "Give the join key with --key"),
         (["ftp://somewhere", "--data", "digits", "--key", "k"], "is not the address of a coordinator"),
-        (["http://127.0.0.1:9", "--data", "digits", "--client", "6/5"], "'6/5' names no client"),
+        (["http://127.0.0.1:9", "--data", "digits", "--client", "6/5"], "'6/5' is not a client"),
         (["http://127.0.0.1:9", "--data", "digits", "--hours", "late"], "'late' are not valid hours"),
         (["http://127.0.0.1:9", "--data", "digits", "--wait", "31"], "--wait is 31.0"),
         (["http://127.0.0.1:9", "--data", "digits", "--engine", "abacus"], "no engine 'abacus'"),
-        (["http://127.0.0.1:9", "--data", "nothing.npz"], "no data set 'nothing.npz'"),
+        (["http://127.0.0.1:9", "--data", "nothing.npz"], "'nothing.npz' is neither a known data set"),
     ],
 )
 def test_what_is_wrong_is_said_at_once(

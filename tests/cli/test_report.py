@@ -24,7 +24,7 @@ def test_the_page_goes_where_it_is_told_to(tmp_path: Path, capsys: Capture) -> N
     folder, out = written(tiny_run(done=False), tmp_path / "run"), tmp_path / "pages" / "mine.html"
     assert main(["report", str(folder), "--out", str(out)]) == 0
     assert capsys.readouterr().out == f"{out}\n"
-    assert "has not come to its end" in out.read_text(encoding="utf-8")
+    assert "is not finished" in out.read_text(encoding="utf-8")
     assert not (folder / "report.html").exists()
 
 

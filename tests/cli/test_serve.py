@@ -35,7 +35,7 @@ def refused(capsys: pytest.CaptureFixture[str], state: Path, *words: str) -> str
         (["--port", "70000"], "70000 is not a valid port"),
         (["--private-key", "key.pem"], "a private key without a certificate"),
         (["nowhere.toml"], "nowhere.toml cannot be read: No such file or directory"),
-        (["--join-key-file", "key"], "--join-key-file takes one key, and there are 0 federation files"),
+        (["--join-key-file", "key"], "--join-key-file holds one key, but there are 0 federation files"),
     ],
 )
 def test_what_cannot_be_served_is_refused_before_anything_is_made(
@@ -139,7 +139,7 @@ def test_with_a_certificate_only_who_trusts_it_gets_in(tmp_path: Path, capsys: p
         assert main(["fed", "list", "--url", running.url, "--certificate", certificate, *token]) == 0
         assert "no federation" in capsys.readouterr().out
         assert main(["fed", "list", "--url", running.url, *token]) == 1
-        assert "Give the certificate that signed the coordinator's" in capsys.readouterr().err
+        assert "Pass the signing certificate" in capsys.readouterr().err
         transport = HttpTransport(running.url)
         with pytest.raises(UnreachableError, match=r"certificate is not trusted.*--certificate"):
             transport.send(Request("POST", "/v1/tasks/next", "token"))

@@ -87,7 +87,7 @@ def test_a_strategy_that_goes_on_with_own_models_is_the_same_on_ray(tmp_path: Pa
         (("--rounds", "0"), "rounds"),
         (("--workers", "0"), "--workers is 0"),
         (("--deadline", "5 MB"), "--deadline"),
-        (("--set", "speed"), "is no setting"),
+        (("--set", "speed"), "is not a setting"),
         (("--model", "digits_mlp", "--data", "fashion-mnist", "--samples", "0"), "samples"),
         (("--over", "http", "--trace", "none.csv"), "none.csv"),
     ],

@@ -59,7 +59,7 @@ def test_a_file_that_is_there_twice_is_refused(tmp_path: Path, form: str) -> Non
 def test_a_garbage_tar_is_named_in_a_whole_sentence(tmp_path: Path) -> None:
     path = tmp_path / "garbage.tar.gz"
     path.write_bytes(b"garbage" * 100)
-    with pytest.raises(DataError, match=r"of another kind: file could not be opened successfully\. Get"):
+    with pytest.raises(DataError, match=r"has another format: file could not be opened successfully\. Download"):
         read_members(path, ["train.bin"])
 
 

@@ -57,7 +57,7 @@ def test_a_missing_set_says_what_was_looked_for_where_and_how_to_get_it(
 def test_a_folder_without_the_digits_is_to_be_left_out(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"looked for digits\.csv\.gz in ") as raised:
         load("digits", tmp_path)
-    assert raised.value.fix.startswith("Leave --folder out. It comes with scikit-learn. Install it with: pip install ")
+    assert raised.value.fix.startswith("Omit --folder. It comes with scikit-learn. Install it with: pip install ")
 
 
 def test_a_folder_goes_with_a_name_and_not_with_a_path(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_missing_set_without_any_folder_says_that_the_variable_is_not_set() ->
 def test_an_incomplete_set_is_missing(tmp_path: Path) -> None:
     idx_folder(tmp_path)
     (tmp_path / "t10k-labels-idx1-ubyte.gz").unlink()
-    with pytest.raises(DataError, match="is not here"):
+    with pytest.raises(DataError, match="was not found"):
         load("mnist", tmp_path)
 
 
@@ -113,7 +113,7 @@ def test_sets_with_the_same_file_names_are_told_apart_by_the_folders_name(tmp_pa
 def test_a_path_without_data_says_what_could_be_given(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("text", encoding="utf-8")
     for path in (tmp_path, tmp_path / "notes.md"):
-        with pytest.raises(DataError, match="holds no known data set"):
+        with pytest.raises(DataError, match="contains no known data set"):
             load(path)
 
 
@@ -124,7 +124,7 @@ def test_a_folder_that_may_not_be_read_is_an_error_and_no_traceback(
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "is_file", refuse)
-    with pytest.raises(DataError, match="is not here"):
+    with pytest.raises(DataError, match="was not found"):
         load("mnist", tmp_path)
     with pytest.raises(DataError, match="Permission denied"):
         load(tmp_path)

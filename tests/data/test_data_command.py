@@ -80,8 +80,8 @@ def test_a_plot_is_announced_on_stderr_so_that_stdout_stays_data(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--partition", "nonsense"], "no scheme"),
-        (["imagenet"], "no data set"),
+        (["--partition", "nonsense"], "not a known partition scheme"),
+        (["imagenet"], "neither a known data set"),
         (["--clients", "0"], "1 to 1442"),
         (["--seed", "-1"], "seed"),
         (["--plot", "plot.jpg"], "plot.jpg"),
@@ -94,7 +94,7 @@ def test_what_cannot_be_shown_is_an_error_that_the_shell_can_print(words: list[s
 
 
 def test_a_misspelt_scheme_is_said_before_any_data_is_looked_for() -> None:
-    with pytest.raises(DataError, match="no scheme"):
+    with pytest.raises(DataError, match="not a known partition scheme"):
         run("show", "cifar10", "--partition", "nonsense")
 
 
@@ -106,7 +106,7 @@ def test_a_plot_of_an_unknown_kind_is_said_before_any_data_is_looked_for() -> No
 def test_the_help_describes_every_scheme(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         run("show", "--help")
-    described = capsys.readouterr().out.partition("ways to divide data")[2]
+    described = capsys.readouterr().out.partition("partitions (--partition)")[2]
     assert tuple(re.findall(r"^  (\S+)", described, re.MULTILINE)) == SCHEMES
 
 

@@ -125,7 +125,7 @@ def test_cifar_without_its_file_of_names_has_no_names(tmp_path: Path) -> None:
         ({"cifar-100-binary/train.bin": b"x" * 3075}, "3,075 bytes"),
         ({"cifar-100-binary/train.bin": b""}, "0 bytes"),
         ({"cifar-100-binary/train.bin": bytes((0, 100)) + bytes(3072)}, "label is 100"),
-        ({"cifar-100-binary/test.bin": None}, "test.bin is not in it"),
+        ({"cifar-100-binary/test.bin": None}, "it does not contain test.bin"),
     ],
 )
 def test_a_damaged_cifar_archive_is_named_with_what_is_wrong(

@@ -78,7 +78,7 @@ def test_bytes_in_three_dimensions_are_grey_images(tmp_path: Path) -> None:
 
 def test_an_array_is_meant_only_by_its_whole_name(tmp_path: Path) -> None:
     nested = {"train/x": X, "train/y": Y, "test/x": X, "test/y": Y}
-    with pytest.raises(DataError, match="no array 'x'"):
+    with pytest.raises(DataError, match="lacks an array 'x'"):
         load(save(tmp_path, **nested))
     assert len(load(save(tmp_path, **nested, x=X[:10], y=Y[:10])).pooled().train) == 10
 
@@ -91,8 +91,8 @@ def test_compressed_files_are_read_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "word"),
     [
-        ({"x": X}, "no array 'y'"),
-        ({"y": Y}, "no array 'x'"),
+        ({"x": X}, "lacks an array 'x' or 'y'"),
+        ({"y": Y}, "lacks an array 'x'"),
         ({"x": X, "y": Y[:3]}, "shape"),
         ({"x": X, "y": Y * 1.0}, "float64"),
         ({"x": X, "y": Y - 1}, "-1"),
@@ -102,7 +102,7 @@ def test_compressed_files_are_read_too(tmp_path: Path) -> None:
         ({"x": np.array(["a"] * 20), "y": Y}, "type"),
         ({"x": X, "y": Y, "x_test": X}, "only one"),
         ({"x": X, "y": Y, "x_test": X[:, :1], "y_test": Y}, "shape"),
-        ({"x": X, "y": Y, "x_test": X, "y_test": Y, "owners": Y}, "one part only"),
+        ({"x": X, "y": Y, "x_test": X, "y_test": Y, "owners": Y}, "only one of 'owners'"),
         ({"x": X, "y": Y, "owners": Y * 0.5}, "owners"),
         ({"x": X, "y": Y, "class_names": ["one"]}, "class names"),
         ({"x": X[:0], "y": Y[:0]}, "damaged|no training"),

@@ -17,8 +17,8 @@ def test_a_picture_shows_clients_sizes_and_shares() -> None:
     assert lines[0].split() == ["client", "samples", "0", "1", "2"]
     assert lines[1].split() == ["0", "40", "█" * 12, "██", "··", "··"]
     assert lines[2].split() == ["1", "20", "█" * 6, "▒▒", "░░", "░░"]
-    assert "samples a client: 20 to 40, median 20" in lines
-    assert "classes a client: 1 to 3, median 1" in lines
+    assert "samples per client: 20 to 40, median 20" in lines
+    assert "classes per client: 1 to 3, median 1" in lines
 
 
 def test_a_plain_picture_is_ascii() -> None:

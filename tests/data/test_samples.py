@@ -164,7 +164,7 @@ def test_a_data_set_that_contradicts_itself_is_refused() -> None:
         Dataset("toy", samples(), samples(), 2, class_names=("one",))
     with pytest.raises(DataError, match="shape"):
         Dataset("toy", samples(), other_shape, 2)
-    with pytest.raises(DataError, match="owns"):
+    with pytest.raises(DataError, match="owners of its samples only partially"):
         Dataset("toy", owned, samples(), 2, owner_kind="writer", owner_names=("a", "b", "c"))
     with pytest.raises(DataError, match="owners"):
         Dataset("toy", owned, owned, 2, owner_kind="writer", owner_names=("a", "b"))

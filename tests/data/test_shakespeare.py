@@ -61,7 +61,7 @@ def test_unknown_characters_become_plain_ones_or_a_space_and_never_shift_a_windo
         (b"{}", "users"),
         (b'{"users": ["A"], "user_data": {}}', "no data"),
         (b'{"users": [["A"]], "user_data": {}}', "no data"),
-        (json.dumps({"users": ["A"], "user_data": {"A": {"x": ["a" * 80], "y": []}}}).encode(), "one length"),
+        (json.dumps({"users": ["A"], "user_data": {"A": {"x": ["a" * 80], "y": []}}}).encode(), "equal length"),
         (leaf({"A": [("short", "a")]}), "80 characters"),
         (leaf({"A": [("a" * 80, "ab")]}), "length 1"),
         (leaf({"A": [("a" * 80, "b")]}).replace(b"[1]", b"[5]"), "num_samples"),

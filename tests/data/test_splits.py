@@ -102,7 +102,7 @@ def test_fractions_that_leave_nothing_to_train_on_are_refused(validation: float,
 
 
 def test_splitting_with_the_labels_of_other_data_is_refused() -> None:
-    with pytest.raises(DataError, match="does not go with"):
+    with pytest.raises(DataError, match="does not match"):
         split_clients(one_client(np.zeros(9, dtype=np.int64)), np.zeros(8, dtype=np.int64))
 
 

@@ -55,7 +55,7 @@ def test_two_class_clients_hold_exactly_two_classes(samples: Samples, rate: floa
 
 @pytest.mark.parametrize(
     ("clients", "good"),
-    [(1, "Ask for 5 clients"), (7, "Ask for 5 or 10 clients"), (24, "Ask for 20 clients"), (25, "Ask for 20 clients")],
+    [(1, "Use 5 clients"), (7, "Use 5 or 10 clients"), (24, "Use 20 clients"), (25, "Use 20 clients")],
 )
 def test_a_number_of_clients_at_which_the_rate_cannot_be_kept_is_refused(clients: int, good: str) -> None:
     # Five classes of nine: at most four rings, each of which takes two samples of every class.

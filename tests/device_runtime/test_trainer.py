@@ -188,7 +188,7 @@ def test_training_that_diverges_is_refused_with_a_reason(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"rule": RuleSettings(name="alchemy")}, "no local rule 'alchemy'"),
+        ({"rule": RuleSettings(name="alchemy")}, "unknown local rule 'alchemy'"),
         ({"rule": RuleSettings(name="sgd", settings={"learning_rat": 0.1})}, "learning_rat"),
     ],
 )

@@ -132,7 +132,7 @@ def test_a_mask_cannot_be_changed() -> None:
     ("kept", "message"),
     [
         ({"conv1": []}, "keeps no channel.*at least 1 of its 32"),
-        ({"conv1": [0, 0]}, "twice"),
+        ({"conv1": [0, 0]}, "repeated"),
         ({"conv1": [32]}, "from 0 to 31"),
         ({"conv1": [-1]}, "from 0 to 31"),
         ({"conv1": [1.5]}, "whole numbers"),

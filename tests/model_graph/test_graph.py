@@ -130,5 +130,5 @@ def test_values_that_cannot_be_are_refused_by_name(make: Callable[[], object], m
 
 def test_a_name_that_the_wire_keeps_for_itself_is_refused() -> None:
     tensors = (TensorSpec("a#at", (4, 3), TensorRole.WEIGHT, 1), TensorSpec("b", (2, 4), TensorRole.HEAD, 1))
-    with pytest.raises(MaskError, match="'#' is kept"):
+    with pytest.raises(MaskError, match="'#' is reserved"):
         small(tensors=tensors)

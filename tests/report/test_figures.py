@@ -153,7 +153,7 @@ def test_runs_lie_over_each_other_by_rounds_time_and_bytes() -> None:
     assert over_time[0]["x"] == [5.0, 25.0]
     assert over_bytes[0]["x"] == [pytest.approx(9000 / 2**20, rel=1e-5), pytest.approx(27000 / 2**20, rel=1e-5)]
     assert len(found["accuracy-rounds"].traces[1]["x"]) == 1
-    assert found["accuracy-rounds"].summary == "In the end: long 70.0 %; short 30.0 %."
+    assert found["accuracy-rounds"].summary == "Final values: long 70.0 %; short 30.0 %."
 
 
 def test_texts_of_strangers_are_texts_to_plotly() -> None:

@@ -142,13 +142,13 @@ def test_elements_escape_all_but_markup() -> None:
 @pytest.mark.parametrize("rounds", [0, 2])
 def test_a_run_under_way_is_shown_as_such(rounds: int) -> None:
     words = Page(run_page(tiny_run(rounds=rounds, done=False))).words()
-    assert f"This run has not come to its end: {rounds} of 3 rounds are here" in words
-    assert "There are no parts to show" in words
-    assert ("No round has come to its end yet" in words) == (rounds == 0)
+    assert f"This run is not finished: {rounds} of 3 rounds are available" in words
+    assert "There are no submodels to show" in words
+    assert ("No round has finished yet" in words) == (rounds == 0)
 
 
 def test_a_run_that_ended_has_no_notice(page: Page) -> None:
-    assert "has not come to its end" not in page.words()
+    assert "is not finished" not in page.words()
 
 
 def test_a_row_adds_up_what_a_device_did() -> None:

@@ -77,17 +77,17 @@ def test_no_strategy_has_two_settings_of_one_name() -> None:
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
-        ("fedavgg", {}, r"no strategy 'fedavgg'\. Did you mean 'fedavg'\?"),
-        ("quite_another", {}, r"no strategy 'quite_another'\. Known are: fedavg"),
+        ("fedavgg", {}, r"unknown strategy 'fedavgg'\. Did you mean 'fedavg'\?"),
+        ("quite_another", {}, r"unknown strategy 'quite_another'\. Known: fedavg"),
         ("fedavg", {"learning_rat": 1}, r"'settings.learning_rat' is not a known field. Did you mean 'learning_rate'"),
-        ("fedavg", {"learning_rate": "fast"}, r"'settings.learning_rate' is a number above 0, got the text 'fast'"),
-        ("fedavg", {"width": "wide"}, r"'settings.width' is one of 'fit', 'full', 'levels', got 'wide'"),
-        ("fedavg", {"average": "medain"}, r"'settings.average' is one of .* Did you mean 'median'\?"),
+        ("fedavg", {"learning_rate": "fast"}, r"'settings.learning_rate' must be a number above 0, got the string"),
+        ("fedavg", {"width": "wide"}, r"'settings.width' must be one of 'fit', 'full', 'levels', got 'wide'"),
+        ("fedavg", {"average": "medain"}, r"'settings.average' must be one of .* Did you mean 'median'\?"),
         ("fedavg", {"average": "clipped"}, r"'settings.clip_update_norm' is None, but the average is 'clipped'"),
         ("fedavg", {"clip_update_norm": 3}, r"'settings.clip_update_norm' is 3.0, but the average is 'mean'"),
         ("fedavg", {"trim": 0.5}, r"'settings.trim' must be below 0.5"),
         ("fedavg", {"averaging": "mean"}, r"'settings.averaging' is not a known field"),
-        ("fedavg", {"assumed_samples": 0}, r"'settings.assumed_samples' is a count"),
+        ("fedavg", {"assumed_samples": 0}, r"'settings.assumed_samples' must be a count"),
     ],
 )
 def test_a_bad_file_is_told_what_is_wrong(name: str, settings: dict[str, Any], message: str) -> None:

@@ -252,5 +252,5 @@ def test_large_tensors_are_added_block_by_block_like_small_ones() -> None:
 def test_an_update_of_another_model_is_refused() -> None:
     running = RunningMean(Model(cnn4(), random_weights(cnn4(), 0)))
     other = cnn4(classes=11)
-    with pytest.raises(MaskError, match="meets model"):
+    with pytest.raises(MaskError, match="is used with model"):
         running.add(client_update(full_mask(other), random_weights(other, 0), random_weights(other, 1)), 1)

@@ -47,7 +47,7 @@ def test_a_malformed_tag_is_refused(tag: object) -> None:
 
 
 def test_another_kind_than_asked_for_is_refused_by_name() -> None:
-    with pytest.raises(SchemaError, match=r"is a 'budget' .* where a 'device_profile' is needed"):
+    with pytest.raises(SchemaError, match=r"is a 'budget' .* but a 'device_profile' is needed"):
         loads(DeviceProfile, dumps(BUDGET))
 
 
@@ -57,13 +57,13 @@ def test_an_unknown_kind_is_refused_with_the_nearest_one() -> None:
 
 
 def test_a_newer_version_asks_for_an_upgrade() -> None:
-    with pytest.raises(SchemaError, match=r"made by a newer EdgeFL .*Get the newer EdgeFL"):
+    with pytest.raises(SchemaError, match=r"made by a newer EdgeFL .*Upgrade EdgeFL"):
         read('{"schema": "edgefl.budget/2"}')
 
 
 @pytest.mark.parametrize("text", ["[]", "null", "3", '"edgefl.budget/1"'])
 def test_a_document_is_an_object(text: str) -> None:
-    with pytest.raises(FieldError, match="the document is a JSON object"):
+    with pytest.raises(FieldError, match="the document must be a JSON object"):
         read(text)
 
 
@@ -82,19 +82,19 @@ def test_a_field_with_a_default_may_be_missing() -> None:
 @pytest.mark.parametrize(
     ("path", "wrong", "expected"),
     [
-        (["machine"], "aarch64", "field 'machine' is an object with the fields of Machine, got 'aarch64'"),
-        (["machine", "cores"], "4", "field 'machine.cores' is a count.*got the text '4'"),
+        (["machine"], "aarch64", "field 'machine' must be an object with the fields of Machine, got 'aarch64'"),
+        (["machine", "cores"], "4", "field 'machine.cores' must be a count.*got the string '4'"),
         (["machine", "cores"], 4.5, "field 'machine.cores' .* got 4.5, which is not whole"),
-        (["device_name"], 3, "field 'device_name' is a name .* got 3, which is not a text"),
-        (["throttled"], 0, "field 'throttled' is true or false, got 0"),
+        (["device_name"], 3, "field 'device_name' must be a name .* got 3, which is not a string"),
+        (["throttled"], 0, "field 'throttled' must be true or false, got 0"),
         (
             ["power", "scope"],
             "cpu",
-            "field 'power.scope' is one of 'process', 'package', 'device', got 'cpu'",
+            "field 'power.scope' must be one of 'process', 'package', 'device', got 'cpu'",
         ),
         (["power", "provenance"], "mesured", "got 'mesured'. Did you mean 'measured'"),
-        (["cost"], None, "field 'cost' is an object with the fields of CostFit, got null"),
-        (["measured_at"], "2026-02-30T00:00:00Z", "field 'measured_at' is a point in time in UTC"),
+        (["cost"], None, "field 'cost' must be an object with the fields of CostFit, got null"),
+        (["measured_at"], "2026-02-30T00:00:00Z", "field 'measured_at' must be a time in UTC"),
     ],
 )
 def test_a_wrong_type_is_named_with_its_path(path: list[str], wrong: object, expected: str) -> None:
@@ -110,7 +110,7 @@ def test_a_wrong_type_is_named_with_its_path(path: list[str], wrong: object, exp
 
 def test_a_check_across_fields_has_its_path_too() -> None:
     data = changed(RESULT, lambda data: data["telemetry"]["memory"].update(peak_bytes=1))
-    with pytest.raises(FieldError, match=r"field 'telemetry.memory.peak_bytes' is 1, which is below"):
+    with pytest.raises(FieldError, match=r"field 'telemetry.memory.peak_bytes' is 1, below 'baseline_bytes'"):
         from_json(LocalResult, data)
 
 
@@ -129,7 +129,7 @@ def test_settings_take_numpy_scalars_as_plain_numbers() -> None:
 
 
 def test_a_mapping_refuses_an_odd_key() -> None:
-    with pytest.raises(FieldError, match=r"field 'settings' has the key 'a\\nb'; a key is a name"):
+    with pytest.raises(FieldError, match=r"field 'settings' has the key 'a\\nb'; a key must be a name"):
         from_json(RuleSettings, {"name": "sgd", "settings": {"a\nb": 1}})
 
 

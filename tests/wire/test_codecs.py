@@ -149,24 +149,24 @@ def test_numbers_above_their_limit_are_refused() -> None:
         ('{"x":["counts",[7],3]}', {"x": [1, 0x80]}, "after the last one"),
         ('{"x":["deltas",[8]]}', {"x": [1]}, "part 'x#at' is missing"),
         ('{"x":["deltas",[8]]}', {"x": [7], "x#at": [8]}, "beyond its 8 entries"),
-        ('{"x":["deltas",[300]]}', {"x": [7], "x#at": [0x80]}, "ends in the middle"),
-        ('{"x":["deltas",[300]]}', {"x": [7], "x#at": [0x81, 0]}, "longer than it needs"),
-        ('{"x":["deltas",[300]]}', {"x": [7], "x#at": [255, 255, 255, 255, 255, 1]}, "longer than it needs"),
-        ('{"x":["deltas",[300]]}', {"x": [7], "x#at": [255] * 900 + [1]}, "longer than it needs"),
-        ('{"x":["deltas",[300]]}', {"x": [7, 7], "x#at": [1]}, "1 positions meet 2 values"),
+        ('{"x":["deltas",[300]]}', {"x": [7], "x#at": [0x80]}, "is cut off"),
+        ('{"x":["deltas",[300]]}', {"x": [7], "x#at": [0x81, 0]}, "not in its shortest form"),
+        ('{"x":["deltas",[300]]}', {"x": [7], "x#at": [255, 255, 255, 255, 255, 1]}, "not in its shortest form"),
+        ('{"x":["deltas",[300]]}', {"x": [7], "x#at": [255] * 900 + [1]}, "not in its shortest form"),
+        ('{"x":["deltas",[300]]}', {"x": [7, 7], "x#at": [1]}, "1 positions for 2 values"),
         ('{"x":["deltas",[300],1]}', {"x": [7], "x#at": [1]}, "form, shape"),
-        ('{"x":["bitmap",[8]]}', {"x": [7], "x#at": [3]}, "2 positions meet 1 values"),
+        ('{"x":["bitmap",[8]]}', {"x": [7], "x#at": [3]}, "2 positions for 1 values"),
         ('{"x":["bitmap",[9]]}', {"x": [7], "x#at": [3]}, "1 bytes do not hold 9 bits"),
-        ('{"x":["slice",[8],[0]]}', {"x": [7]}, "no axis 0"),
-        ('{"x":["slice",[8],["0"]]}', {"x": [7], "#0": [1]}, "no axis 0"),
-        ('{"x":["slice",[8],[0]]}', {"x": [7], "#0": [3]}, "another number than the 1"),
-        ('{"x":["slice",[8],[]]}', {"x": [7]}, "0 axes and 1"),
+        ('{"x":["slice",[8],[0]]}', {"x": [7]}, "axis 0 is missing"),
+        ('{"x":["slice",[8],["0"]]}', {"x": [7], "#0": [1]}, "axis 0 is missing"),
+        ('{"x":["slice",[8],[0]]}', {"x": [7], "#0": [3]}, "values for 1 indices, but keeps another number"),
+        ('{"x":["slice",[8],[]]}', {"x": [7]}, "0 axes, and values with 1"),
         ('{"x":["slice",[8]]}', {"x": [7]}, "codec, shape, axes"),
-        ('{"x":["slice",[9],[null]]}', {"x": [7]}, "another number than the 1"),
-        ('{"x":["slice",[1],[null]]}', {"x": [7], "#0": [3]}, "cannot name a tensor"),
-        ("{}", {"x#at": [7]}, "'x#at' cannot name a tensor"),
-        ('{"x#y":["bits",[8]]}', {"x#y": [7]}, "'x#y' cannot name a tensor"),
-        ("[]", {}, "codecs of the body"),
+        ('{"x":["slice",[9],[null]]}', {"x": [7]}, "values for 1 indices, but keeps another number"),
+        ('{"x":["slice",[1],[null]]}', {"x": [7], "#0": [3]}, "is not a valid tensor name"),
+        ("{}", {"x#at": [7]}, "'x#at' is not a valid tensor name"),
+        ('{"x#y":["bits",[8]]}', {"x#y": [7]}, "'x#y' is not a valid tensor name"),
+        ("[]", {}, "'codecs' of the body"),
     ],
 )
 def test_what_breaks_a_codecs_rules_is_refused(codecs: str, parts: dict[str, list[int]], message: str) -> None:
@@ -177,7 +177,7 @@ def test_what_breaks_a_codecs_rules_is_refused(codecs: str, parts: dict[str, lis
 
 def test_indices_that_do_not_ascend_are_refused() -> None:
     for indices in ([2, 1], [1, 1], [-1, 2], [1, 10]):
-        with pytest.raises(WireFormatError, match="do not ascend"):
+        with pytest.raises(WireFormatError, match="are not ascending"):
             Sparse.at((10,), np.array(indices), np.ones(2))
     with pytest.raises(WireFormatError, match="one flat index"):
         Sparse.at((10,), np.array([1]), np.ones(2))
@@ -207,14 +207,14 @@ def test_big_endian_arrays_travel_as_little_endian_ones() -> None:
 
 
 def test_unsigned_indices_that_descend_are_refused_too() -> None:
-    with pytest.raises(WireFormatError, match="do not ascend"):
+    with pytest.raises(WireFormatError, match="are not ascending"):
         Sparse.at((1000,), np.array([5, 3], np.uint64), np.ones(2))
 
 
 def test_arrays_of_the_wrong_kind_are_refused() -> None:
-    with pytest.raises(WireFormatError, match="bits are made of an array of float64"):
+    with pytest.raises(WireFormatError, match="bits need booleans, got an array of float64"):
         Bits.of(np.ones(3))  # type: ignore[arg-type]
-    with pytest.raises(WireFormatError, match="counts are made of an array of float64"):
+    with pytest.raises(WireFormatError, match="counts need whole numbers, got an array of float64"):
         Counts.of(np.ones(3), 3)  # type: ignore[arg-type]
     with pytest.raises(WireFormatError, match="booleans of the tensor's shape"):
         Sparse.where(np.ones(3), np.ones(4, np.bool_))

@@ -52,13 +52,13 @@ def test_equal_reports_have_equal_bytes() -> None:
 
 
 def test_a_result_of_another_model_is_refused() -> None:
-    with pytest.raises(WireFormatError, match="the result is of the model"):
+    with pytest.raises(WireFormatError, match="the result is for the model"):
         decode_result(encode_result(report(), GRAPH), character_lstm())
 
 
 def test_a_report_that_is_no_result_is_refused() -> None:
     about = {"result": "{}", "model": GRAPH.digest, "mask": ""}
-    with pytest.raises(WireFormatError, match="the report of the result is wrong"):
+    with pytest.raises(WireFormatError, match="the report in the result is not valid"):
         decode_result(encode(Body(BodyKind.UPDATE, {}, about=about)), GRAPH)
 
 
@@ -67,5 +67,5 @@ def test_bits_of_a_mask_without_its_name_are_refused() -> None:
     assert decode_result(with_mask, GRAPH).next_mask is not None
     about = {"result": dumps(RESULT), "model": GRAPH.digest, "mask": ""}
     tensors = {"kept/block1.conv": Dense(np.ones(3, np.uint8))}
-    with pytest.raises(WireFormatError, match="does not name"):
+    with pytest.raises(WireFormatError, match="without its digest"):
         decode_result(encode(Body(BodyKind.UPDATE, tensors, about=about)), GRAPH)

@@ -1,8 +1,8 @@
-"""A coordinator under load: a real server in processes of its own, and many simulated devices beside it.
+"""Load test of a coordinator: a real server in its own processes, and many simulated devices.
 
-model.py        the model of the federation: small, made without torch
-connection.py   one device's HTTP connection
-device.py       one device: polls, comes back when told to, uploads
-figures.py      what was seen, as a report
-run.py          all of it together; the server is `edgefl.coordinator_process`
+model.py        a small model, made without torch
+connection.py   a device's HTTP connection
+device.py       a simulated device: polls, trains nothing, uploads
+report_rows.py  the rows of the report
+run.py          the whole load test
 """

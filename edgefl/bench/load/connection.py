@@ -1,4 +1,4 @@
-"""One simulated device's connection: plain HTTP/1.1 on a socket, because a thousand HTTP clients would be the load."""
+"""HTTP/1.1 connection of a simulated device, on a plain socket: a thousand HTTP clients would be the bottleneck."""
 
 import asyncio
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ _LENGTH = b"content-length:"
 
 @dataclass
 class Connection:
-    """A connection that stays open, one request at a time."""
+    """A persistent connection with one request at a time."""
 
     host: str
     port: int
@@ -31,7 +31,7 @@ class Connection:
         return int(lines[0].split()[1]), await self.reader.readexactly(size)
 
     async def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         if self.writer is not None:
             self.writer.close()
             await self.writer.wait_closed()

@@ -1,7 +1,7 @@
-"""One simulated device, and what all of them share: how they behave, and what is noted of it.
+"""Simulated devices of a load test, their behaviour, and the recorded figures.
 
-A device polls, comes back when it is told to, and uploads an update each round. Without training time an update follows
-its task at once, and the server is always as busy as it can be.
+A device polls, comes back when the server tells it to, and uploads an update each round. Without training time, it
+uploads as soon as it gets a task, so the server is as busy as it can be.
 """
 
 import asyncio
@@ -23,47 +23,47 @@ from edgefl.wire import Dense, ResultBody, encode_result
 __all__ = ["Behaviour", "LoadDevice", "Figures", "Load"]
 
 FIRST_LOOK = 10
-"""Updates of a round after which the server's memory is looked at first."""
+"""Number of updates in a round after which the server's memory is first recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
-    """How the devices behave."""
+    """Behaviour of the devices."""
 
     devices: int = 100
     rounds: int = 3
     wait: float = 0.0
-    """Seconds that a poll may wait at the coordinator."""
+    """Seconds that the coordinator may hold a poll open."""
     start: float = 2.0
-    """Seconds within which the first polls come: no fleet is switched on in one millisecond."""
+    """Seconds over which the first polls are spread: no fleet starts in one millisecond."""
     train: float = 0.0
-    """Seconds that a device trains, half to one and a half of it."""
+    """Mean training time in seconds; it varies by half."""
     buffered: bool = False
-    """No rounds to wait for: a new model after so many updates."""
+    """No rounds: a new model after every `devices` updates."""
     download: bool = False
-    """Whether the weights of every task are fetched."""
+    """Whether devices download the weights of every task."""
 
 
 @dataclass
 class Figures:
-    """What was seen."""
+    """Recorded figures."""
 
     polls: list[float] = field(default_factory=list)
     uploads: list[float] = field(default_factory=list)
     tasks: list[tuple[int, float]] = field(default_factory=list)
-    """Round and time of day of every task that came."""
+    """Round and time of every received task."""
     accepted: dict[int, int] = field(default_factory=dict)
     memory: dict[int, dict[int, dict[int, int]]] = field(default_factory=dict)
-    """Resident bytes of the server's processes by round and number of its updates."""
+    """Resident bytes of the server's processes, by round and number of updates in it."""
     errors: list[str] = field(default_factory=list)
     server_seconds: float = 0.0
-    """Processor time of the server from the first poll to the last."""
+    """CPU time of the server from the first poll to the last."""
     own_seconds: float = 0.0
-    """Processor time of the devices meanwhile."""
+    """CPU time of the devices meanwhile."""
 
 
 class Load:
-    """Everything that the devices share."""
+    """State shared by all devices."""
 
     def __init__(self, graph: ModelGraph, behaviour: Behaviour, memory: Callable[[], dict[int, int]]) -> None:
         self.behaviour, self.figures = behaviour, Figures()
@@ -85,7 +85,7 @@ class Load:
         return body
 
     def count(self, number: int) -> None:
-        """Note an accepted update, and the server's memory at the first and the last of a round."""
+        """Count an accepted update, and record the server's memory near the start and at the end of a round."""
         if self.behaviour.buffered:
             number = sum(self.figures.accepted.values()) // self.behaviour.devices
         count = self.figures.accepted.get(number, 0) + 1
@@ -103,7 +103,7 @@ class LoadDevice:
     load: Load
 
     async def run(self) -> None:
-        """Poll and upload until the federation is over."""
+        """Poll and upload until the federation ends."""
         behaviour, figures = self.load.behaviour, self.load.figures
         await asyncio.sleep(random.uniform(0, behaviour.start))
         while True:

@@ -1,7 +1,7 @@
-"""The model of a federation under load: a small perceptron, 50 KB an update, described by hand.
+"""The model of a load test: a small perceptron with updates of 50 KB, described by hand.
 
-Nobody trains it, so its training graph is a stand-in: every tensor's gradient is the tensor. For the coordinator, which
-cuts graphs and averages tensors, it is a model like any other. `--bundle` puts a real one in its place.
+It is never trained, so its training graph is a stand-in: every tensor's gradient is the tensor itself. To the
+coordinator, which cuts graphs and averages tensors, it is a model like any other. `--bundle` replaces it.
 """
 
 import numpy as np

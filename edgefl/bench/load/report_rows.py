@@ -1,4 +1,4 @@
-"""What a load test saw, as rows of a report: updates a second, milliseconds from request to answer, memory."""
+"""Rows of a load test's report: updates per second, latencies, memory."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ _MOST_ERRORS = 5
 
 
 def load_rows(load: Load, rounds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the figures; `rounds` are the coordinator's own records of when rounds opened and ended."""
+    """Return the rows; `rounds` are the coordinator's records of when rounds opened and ended."""
     figures = load.figures
     opened = {one["number"]: one["opened_at"] for one in rounds}
     seconds = max(one["done_at"] for one in rounds) - min(opened.values())
@@ -21,7 +21,7 @@ def load_rows(load: Load, rounds: Sequence[Mapping[str, Any]]) -> list[dict[str,
     rows: list[dict[str, Any]] = [
         {"name": "accepted updates a second", "value": total / seconds, "updates": total, "seconds": seconds}
     ]
-    if not load.behaviour.wait:  # a poll that waits takes as long as it is told to
+    if not load.behaviour.wait:  # a long poll takes as long as it may
         rows.append(_times("poll", figures.polls))
     rows.append(_times("from a round's opening to a task", [at - opened[number] for number, at in figures.tasks]))
     rows.append(_times("upload", figures.uploads))
@@ -36,7 +36,7 @@ def _times(name: str, seconds: Sequence[float]) -> dict[str, Any]:
 
 
 def _memory(figures: Figures) -> list[dict[str, Any]]:
-    """Return how the server grew in each round: all processes together, and the one that grew most."""
+    """Return the server's memory growth in each round: in total, and of the process that grew most."""
     rows = []
     for number, seen in sorted(figures.memory.items()):
         if len(seen) == 2:
@@ -55,7 +55,7 @@ def _memory(figures: Figures) -> list[dict[str, Any]]:
 
 
 def load_notes(figures: Figures) -> list[str]:
-    """Return what went wrong, or that nothing did."""
+    """Return notes on failed requests, or that there were none."""
     if not figures.errors:
         return ["no request failed"]
     said = [f"request failed: {error}" for error in figures.errors[:_MOST_ERRORS]]

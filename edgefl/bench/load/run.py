@@ -1,4 +1,4 @@
-"""A whole load test: write a federation, start the server, let devices join, poll and upload, and report."""
+"""The load test: write a federation, start the server, let devices join, poll and upload, and report."""
 
 import asyncio
 import contextlib
@@ -59,7 +59,7 @@ def load_report(
     bundle: Bundle | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> BenchReport:
-    """Load a coordinator of its own with simulated devices."""
+    """Start a coordinator and load it with simulated devices."""
     for name, value in (("devices", behaviour.devices), ("rounds", behaviour.rounds), ("workers", workers)):
         if value < 1:
             raise EdgeFLError(f"--{name} is {value}", fix="Give a number of at least 1.")
@@ -92,7 +92,7 @@ def load_report(
 def served(
     behaviour: Behaviour, model: Bundle, folder: Path, workers: int = 1, database: str | None = None
 ) -> Iterator[tuple[Load, CoordinatorProcess]]:
-    """Serve a federation that opens its first round when all these devices are there, its state in `folder/state`."""
+    """Serve a federation that opens its first round when all devices have joined, with its state in `folder/state`."""
     write_bundle(model, folder / "model.zip")
     file = folder / "federation.toml"
     file.write_text(_federation(behaviour), encoding="utf-8")
@@ -107,7 +107,7 @@ def _federation(behaviour: Behaviour) -> str:
 
 
 def _event_loop() -> Callable[..., list[dict[str, Any]]]:
-    """Return uvloop's way to run, which comes with the coordinator's server, or Python's own."""
+    """Return uvloop's `run`, if installed, or asyncio's."""
     try:
         import uvloop
     except ImportError:
@@ -116,7 +116,7 @@ def _event_loop() -> Callable[..., list[dict[str, Any]]]:
 
 
 async def _whole(load: Load, server: CoordinatorProcess) -> list[dict[str, Any]]:
-    """Join, run until the federation is over, and return the coordinator's records of its rounds."""
+    """Join, run until the federation ends, and return the coordinator's records of its rounds."""
     fleet = await join_all(load, server, load.behaviour.devices)
     before, own = server.processor_seconds(), time.process_time()
     await asyncio.gather(*(device.run() for device in fleet))
@@ -126,13 +126,13 @@ async def _whole(load: Load, server: CoordinatorProcess) -> list[dict[str, Any]]
     status, body = await connection.send("GET", "/v1/federations/load/rounds", server.admin_token)
     await connection.close()
     if status != 200:
-        raise EdgeFLError(f"the coordinator does not tell its rounds: {status} {body[:200]!r}", fix="Try it again.")
+        raise EdgeFLError(f"cannot read the rounds from the coordinator: {status} {body[:200]!r}", fix="Try again.")
     found: list[dict[str, Any]] = json.loads(body)["rounds"]
     return found
 
 
 async def join_all(load: Load, server: CoordinatorProcess, count: int) -> list[LoadDevice]:
-    """Let so many devices join, a few at a time."""
+    """Let `count` devices join, a few at a time."""
     gate = asyncio.Semaphore(_JOINING_AT_ONCE)
     return await asyncio.gather(*(_joined(load, server, at, gate) for at in range(count)))
 

@@ -1,7 +1,12 @@
-"""`edgefl bench`: one file an action, and what they share.
+"""`edgefl bench`: run benchmarks on this machine.
 
-verb.py       the verb and its actions
-options.py    options that several actions have
-show.py       a report as a table on stdout, or as JSON; progress on stderr
-picture.py    a report as bars
+parser.py       the parser of `edgefl bench`
+options.py      options shared by the subcommands
+output.py       tables, JSON, charts and progress
+bar_chart.py    bar chart of a report
+infer.py        `edgefl bench infer`
+train.py        `edgefl bench train`
+wire.py         `edgefl bench wire`
+plan.py         `edgefl bench plan`
+coordinator.py  `edgefl bench coordinator`
 """

@@ -1,4 +1,4 @@
-"""A report as horizontal bars, with their spread: one bar a row."""
+"""Bar chart of a benchmark report: one horizontal bar per row, with its quartiles."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ __all__ = ["Bar", "check_plot", "save_bars"]
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar, and how far it may be off."""
+    """One bar and its range."""
 
     name: str
     value: float
@@ -26,7 +26,7 @@ class Bar:
 
 
 def check_plot(file: Path) -> Path:
-    """Refuse a file that could not be drawn, before minutes are spent on measuring."""
+    """Check that the chart can be drawn before minutes are spent on measuring."""
     plot_format(file)
     try:
         import matplotlib  # noqa: F401
@@ -39,13 +39,13 @@ def save_bars(bars: Sequence[Bar], file: Path, *, title: str, axis: str) -> None
     """Draw bars into a .png, .svg or .pdf file."""
     if not bars:
         raise EdgeFLError(
-            "nothing was measured, so there is nothing to draw", fix="See what the report says is missing."
+            "nothing was measured, so there is nothing to draw", fix="The report lists what is missing and why."
         )
     try:
         _figure(bars, title, axis).savefig(file, format=plot_format(file))
     except OSError as error:
         raise EdgeFLError(
-            f"{file} cannot be written: {error.strerror or error}", fix="Choose a folder that may be written to."
+            f"{file} cannot be written: {error.strerror or error}", fix="Choose a writable folder."
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""`edgefl bench coordinator`: a coordinator under the load of many devices."""
+"""`edgefl bench coordinator`: load-test a coordinator with many simulated devices."""
 
 import argparse
 from collections.abc import Mapping
@@ -19,39 +19,52 @@ examples:
   edgefl bench coordinator --devices 1000 --rounds 6 --workers 2
   edgefl bench coordinator --devices 300 --buffered --train 5
 
-A coordinator is started on a free port of 127.0.0.1 and stopped in the end. Devices share one process: they poll, come
-back when they are told to, and upload an update of about 50 KB each round, or of the model of --bundle. Without --train
-an update follows its task at once, and the server is as busy as it can be. With --wait, polls wait at the coordinator.
+The coordinator runs on a free port of 127.0.0.1 and is stopped at the end. All devices share one process: they poll,
+come back when the server tells them to, and upload an update of about 50 KB each round, or one of the model given with
+--bundle. Without --train, a device uploads as soon as it gets a task, so the server is as busy as it can be. With
+--wait, the server holds polls open (long polling).
 """
 
 
 def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the action."""
+    """Add the subcommand."""
     parser = actions.add_parser(
         "coordinator",
-        help="a coordinator under load: updates a second, latencies, memory",
-        description="Start a coordinator here, let simulated devices join it, and measure what it takes.\n"
+        help="load-test a coordinator: updates per second, latency, memory",
+        description="Start a coordinator on this machine, let simulated devices join it, and measure it under load.\n"
         "Needs the extra 'coordinator'.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--devices", type=int, default=100, metavar="N", help="simulated devices (default: 100)")
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds (default: 3)")
-    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes of the server (default: 1)")
-    parser.add_argument("--bundle", metavar="DIR", help="a model that `edgefl export` wrote (default: a small one)")
-    parser.add_argument("--buffered", action="store_true", help="no rounds to wait for: a new model every N updates")
-    parser.add_argument("--train", type=float, default=0.0, metavar="S", help="seconds that devices train (default: 0)")
     parser.add_argument(
-        "--wait", type=float, default=0.0, metavar="S", help="seconds that a poll may wait (default: 0)"
+        "--devices", type=int, default=100, metavar="N", help="number of simulated devices (default: 100)"
     )
-    parser.add_argument("--start", type=float, default=2.0, metavar="S", help="first polls come within (default: 2)")
-    parser.add_argument("--download", action="store_true", help="fetch the weights of every task")
-    parser.add_argument("--database", metavar="URL", help="such as postgresql://... (default: SQLite)")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="number of rounds (default: 3)")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="server processes (default: 1)")
+    parser.add_argument("--bundle", metavar="DIR", help="a bundle written by `edgefl export` (default: a small model)")
+    parser.add_argument(
+        "--buffered", action="store_true", help="no rounds: make a new model after every --devices updates"
+    )
+    parser.add_argument(
+        "--train", type=float, default=0.0, metavar="S", help="simulated training time in seconds (default: 0)"
+    )
+    parser.add_argument(
+        "--wait", type=float, default=0.0, metavar="S", help="longest time a poll is held open, in seconds (default: 0)"
+    )
+    parser.add_argument(
+        "--start",
+        type=float,
+        default=2.0,
+        metavar="S",
+        help="spread the first polls over this many seconds (default: 2)",
+    )
+    parser.add_argument("--download", action="store_true", help="download the weights of every task")
+    parser.add_argument("--database", metavar="URL", help="database URL, such as postgresql://... (default: SQLite)")
     add_output(parser, run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure and print."""
+    """Run the benchmark and print the report."""
     from edgefl.artifacts.bundle import read_bundle
     from edgefl.bench.load.device import Behaviour
     from edgefl.bench.load.run import load_report

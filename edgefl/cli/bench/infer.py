@@ -1,4 +1,4 @@
-"""`edgefl bench infer`: dense against sparse against 8-bit models."""
+"""`edgefl bench infer`: compare dense, sparse and 8-bit models."""
 
 import argparse
 from collections.abc import Mapping
@@ -22,41 +22,45 @@ examples:
   edgefl bench infer --bundle exported/cnn4 --data fashion-mnist --plot speed.svg
   edgefl bench infer --file dense.onnx --file sparse.onnx     on a device that has onnxruntime and nothing else
 
-Every model predicts one sample a turn, in a process of its own. The sparse model has at most --keep of the parameters,
-in widths that kernels like; a bundle's own personal part is taken if --keep is left out. Memory is the peak of a
-process, from before it loads its model to the end of the warm-up, beyond what it took before.
+Each model runs in its own process and predicts one sample per turn. The sparse model keeps at most --keep of the
+parameters, with layer widths that suit the kernels; without --keep, the personal submodel of the bundle is used if it
+has one. Memory is the growth of the process's peak from before the model is loaded to the end of the warm-up.
 """
 _DEFAULT = "vgg16"
 
 
 def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the action."""
+    """Add the subcommand."""
     parser = actions.add_parser(
         "infer",
-        help="dense against sparse against 8-bit models: latency, memory, energy, file size, accuracy",
-        description="Race a model whole, with a part of its channels, and on 8-bit integers, on every engine here.\n"
-        "Needs the extra 'device'; the extra 'export' for models that are not exported yet.",
+        help="compare dense, sparse and 8-bit models: latency, memory, energy, file size, accuracy",
+        description="Compare a model with its sparse and 8-bit versions on every installed engine.\n"
+        "Needs the extra 'device', and 'export' for models that are not exported yet.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_model(parser, _DEFAULT)
     parser.add_argument(
-        "--file", action="append", default=[], metavar="FILE", help="a finished .onnx or .pte model; may be repeated"
+        "--file", action="append", default=[], metavar="FILE", help="a finished .onnx or .pte model; repeatable"
     )
-    parser.add_argument("--keep", type=float, metavar="F", help="share of the parameters to keep (default: 0.3)")
-    parser.add_argument("--multiple", type=int, default=16, metavar="N", help="widths are multiples (default: 16)")
-    parser.add_argument("--engine", default="onnx,executorch", metavar="LIST", help="(default: onnx,executorch)")
+    parser.add_argument("--keep", type=float, metavar="F", help="fraction of the parameters to keep (default: 0.3)")
     parser.add_argument(
-        "--form", metavar="LIST", help="of dense, sparse, dense int8, sparse int8, with commas (default: all)"
+        "--multiple", type=int, default=16, metavar="N", help="make layer widths multiples of N (default: 16)"
     )
-    parser.add_argument("--data", metavar="NAME|PATH", help="data for 8-bit ranges and accuracy (default: none)")
-    parser.add_argument("--folder", metavar="DIR", help="where the named data are (default: $EDGEFL_DATA/NAME)")
+    parser.add_argument(
+        "--engine", default="onnx,executorch", metavar="LIST", help="engines (default: onnx,executorch)"
+    )
+    parser.add_argument(
+        "--form", metavar="LIST", help="any of dense, sparse, dense int8, sparse int8, comma-separated (default: all)"
+    )
+    parser.add_argument("--data", metavar="NAME|PATH", help="data for 8-bit calibration and accuracy (default: none)")
+    parser.add_argument("--folder", metavar="DIR", help="folder of the named data set (default: $EDGEFL_DATA/NAME)")
     add_pace(parser, turns=100)
     add_output(parser, run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure and print."""
+    """Run the benchmark and print the report."""
     plot, progress = picture_file(args), BenchProgress()
     try:
         report = _measured(args, progress)
@@ -80,7 +84,7 @@ def _measured(args: argparse.Namespace, progress: BenchProgress) -> "BenchReport
     if not args.file:
         return infer_model(benchmark_model_of(args, _DEFAULT), request)
     if args.model is not None or args.bundle is not None:
-        raise EdgeFLError("both files and a model are given", fix="Give --file, or a model, or --bundle.")
+        raise EdgeFLError("both --file and a model are given", fix="Give only one of --file, a model, and --bundle.")
     shape = None if args.input is None else numbers(args.input, "--input")
     return infer_files([Path(file) for file in args.file], request, shape)
 
@@ -91,7 +95,7 @@ def _order(args: argparse.Namespace, progress: BenchProgress) -> "InferRequest":
     from edgefl.data import load
 
     if args.keep is not None and not 0 < args.keep <= 1:
-        raise EdgeFLError(f"--keep is {args.keep:g}", fix="Give a share of the parameters above 0 and at most 1.")
+        raise EdgeFLError(f"--keep is {args.keep:g}", fix="Give a fraction above 0 and at most 1.")
     return InferRequest(
         pace_of(args),
         engines=words(args.engine),

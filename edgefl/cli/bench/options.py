@@ -1,4 +1,4 @@
-"""Options that several actions of `edgefl bench` have, and what they mean."""
+"""Options shared by the subcommands of `edgefl bench`."""
 
 import argparse
 from collections.abc import Callable
@@ -14,18 +14,20 @@ __all__ = ["add_model", "add_output", "add_pace", "numbers", "pace_of", "benchma
 
 
 def add_model(parser: argparse.ArgumentParser, default: str) -> None:
-    """Add the options that say which model."""
+    """Add the options that select the model."""
     parser.add_argument(
-        "model", nargs="?", metavar="MODEL", help=f"of the zoo, or package.module:factory (default: {default})"
+        "model", nargs="?", metavar="MODEL", help=f"a zoo model, or package.module:factory (default: {default})"
     )
-    parser.add_argument("--bundle", metavar="DIR", help="a model that `edgefl export` wrote; needs no torch")
-    parser.add_argument("--classes", type=int, metavar="N", help="classes of a zoo model (default: its paper's)")
-    parser.add_argument("--input", metavar="SHAPE", help="shape of one sample, such as 3,32,32, where it is not known")
-    parser.add_argument("--weights", metavar="FILE", help="weights of a zoo model (default: fresh ones)")
+    parser.add_argument("--bundle", metavar="DIR", help="a bundle written by `edgefl export`; needs no torch")
+    parser.add_argument(
+        "--classes", type=int, metavar="N", help="number of classes of a zoo model (default: as in its paper)"
+    )
+    parser.add_argument("--input", metavar="SHAPE", help="shape of one sample, such as 3,32,32, if it is not known")
+    parser.add_argument("--weights", metavar="FILE", help="weights of a zoo model (default: newly initialised)")
 
 
 def benchmark_model_of(args: argparse.Namespace, default: str) -> "BenchmarkModel":
-    """Open the model that was named, or the default."""
+    """Open the selected model, or the default."""
     from edgefl.bench.benchmark_model import open_benchmark_model
 
     model = default if args.model is None and args.bundle is None else args.model
@@ -33,21 +35,23 @@ def benchmark_model_of(args: argparse.Namespace, default: str) -> "BenchmarkMode
 
 
 def add_pace(parser: argparse.ArgumentParser, turns: int) -> None:
-    """Add the options that say how long."""
-    parser.add_argument("--turns", type=int, default=turns, metavar="N", help=f"turns of each (default: {turns})")
-    parser.add_argument("--warm-up", type=int, default=3, metavar="N", help="turns thrown away before (default: 3)")
-    parser.add_argument("--threads", type=int, metavar="N", help="of each engine (default: all usable cores)")
+    """Add the options that set how long to measure."""
+    parser.add_argument(
+        "--turns", type=int, default=turns, metavar="N", help=f"measured turns of each (default: {turns})"
+    )
+    parser.add_argument("--warm-up", type=int, default=3, metavar="N", help="discarded turns before that (default: 3)")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads per engine (default: all usable cores)")
     parser.add_argument(
         "--energy-seconds",
         type=float,
         default=0.5,
         metavar="S",
-        help="length of each of three bursts of runs for energy; 0 for none (default: 0.5)",
+        help="length of each of the three energy measurements, in seconds; 0 for none (default: 0.5)",
     )
 
 
 def pace_of(args: argparse.Namespace) -> "MeasuringTime":
-    """Return how long to measure."""
+    """Return the measuring time that the options set."""
     from device_runtime.telemetry import usable_cores
     from edgefl.bench.measurements import MeasuringTime
 
@@ -56,20 +60,22 @@ def pace_of(args: argparse.Namespace) -> "MeasuringTime":
 
 
 def add_output(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:
-    """Add the options that say what to do with the result, and what runs."""
-    parser.add_argument("--plot", metavar="FILE", help="draw the result to a .png, .svg or .pdf file")
+    """Add the output options, and the function to run."""
+    parser.add_argument("--plot", metavar="FILE", help="draw a chart to a .png, .svg or .pdf file")
     parser.add_argument("--json", action="store_true", help="print JSON on stdout")
     parser.set_defaults(run=run)
 
 
 def words(text: str) -> tuple[str, ...]:
-    """Return a list with commas."""
+    """Split a comma-separated list."""
     return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
 
 
 def numbers(text: str, option: str) -> tuple[int, ...]:
-    """Return whole numbers with commas."""
+    """Parse comma-separated whole numbers."""
     try:
         return tuple(int(word) for word in words(text))
     except ValueError:
-        raise EdgeFLError(f"{option} is {text!r}", fix="Write whole numbers with commas, such as 32,8.") from None
+        raise EdgeFLError(
+            f"{option} is {text!r}", fix="Write whole numbers separated by commas, such as 32,8."
+        ) from None

@@ -1,4 +1,4 @@
-"""A report on stdout, as a table or as JSON, and as a picture; progress on stderr, where that is a terminal."""
+"""Benchmark output: a table or JSON on stdout, a chart in a file, progress on stderr if that is a terminal."""
 
 import argparse
 import json
@@ -19,25 +19,25 @@ _WIDTH = 60
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """How the rows of a report become a table and a picture."""
+    """How the rows of a report become a table and a chart."""
 
     title: str
     head: Sequence[str]
     cells: Callable[[Mapping[str, Any]], Sequence[object]]
     bar: "Callable[[Mapping[str, Any]], Bar | None]"
-    """A row's bar, or None where it has none."""
+    """The bar of a row, or None."""
     axis: str
     """What the bars show."""
 
 
 class BenchProgress:
-    """One line on stderr that says what is done now."""
+    """A progress line on stderr."""
 
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()
 
     def __call__(self, what: str) -> None:
-        """Show what is done now."""
+        """Show the current step."""
         if self._shown:
             print(f"\r{what[:_WIDTH]:<{_WIDTH}}", end="", file=sys.stderr, flush=True)
 
@@ -48,7 +48,7 @@ class BenchProgress:
 
 
 def picture_file(args: argparse.Namespace) -> Path | None:
-    """Return the file of --plot; refuse one that cannot be drawn before anything is measured."""
+    """Return the file of --plot; check before measuring that it can be drawn."""
     if args.plot is None:
         return None
     from edgefl.cli.bench.bar_chart import check_plot
@@ -57,7 +57,7 @@ def picture_file(args: argparse.Namespace) -> Path | None:
 
 
 def show(report: "BenchReport", columns: Columns, *, as_json: bool, plot: Path | None) -> int:
-    """Print a report, and draw it; return the exit code, which is 1 if nothing could be measured."""
+    """Print and draw a report. Return the exit code: 1 if nothing could be measured."""
     if as_json:
         print(json.dumps(report.as_json(), indent=2, ensure_ascii=False))
     else:
@@ -90,7 +90,7 @@ def _print(report: "BenchReport", columns: Columns) -> None:
 
 
 def ratio_cell(ratio: Mapping[str, Any] | None) -> str | None:
-    """'3.24x (3.10-3.38)', the quartiles in brackets, and '?' where it means little; None of nothing."""
+    """'3.24x (3.10-3.38)' with quartiles in brackets, and '?' if the ratio means little; None for None."""
     if ratio is None:
         return None
     if ratio["verdict"] == "baseline":
@@ -102,6 +102,6 @@ def ratio_cell(ratio: Mapping[str, Any] | None) -> str | None:
 
 
 def tail_of(seconds: Mapping[str, Any]) -> float:
-    """Return the slowest time worth naming: the 99th percentile, or the slowest turn of few."""
+    """Return the 99th percentile, or the slowest turn if there are too few turns for it."""
     slowest: float = seconds["max"] if seconds["p99"] is None else seconds["p99"]
     return slowest

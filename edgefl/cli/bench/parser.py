@@ -1,4 +1,4 @@
-"""`edgefl bench` itself: its help text, and the parsers of its actions."""
+"""The parser of `edgefl bench` and its subcommands."""
 
 import argparse
 
@@ -16,17 +16,17 @@ examples:
   edgefl bench plan --devices 100,1000
   edgefl bench coordinator --devices 100 --rounds 3
 
-Engines race in processes of their own, in turns, after a warm-up; ratios are those of medians, with the quartiles of
-the ratios turn by turn. What cannot run on this machine is named with the reason, and the rest runs.
+Each engine runs in its own process. After a warm-up they take turns. A ratio is the ratio of the medians, with the
+quartiles of the per-turn ratios. Whatever cannot run on this machine is listed with the reason; the rest still runs.
 """
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb `bench` with its actions."""
+    """Add the command and its subcommands."""
     parser = verbs.add_parser(
         "bench",
-        help="measure how fast, small and cheap models, engines and the service are here",
-        description="Measure on this machine: dense against sparse models, engines against PyTorch, bits on the wire,\n"
+        help="benchmark models, engines, codecs, planners and the coordinator on this machine",
+        description="Measure on this machine: dense and sparse models, engines and PyTorch, bits on the wire,\n"
         "planners, and a coordinator under load.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -1,4 +1,4 @@
-"""`edgefl bench plan`: seconds, bias, bound and gap of the planners."""
+"""`edgefl bench plan`: run time, bias, bound and gap of the planners."""
 
 import argparse
 from collections.abc import Mapping
@@ -14,24 +14,29 @@ __all__ = ["add_parser"]
 
 
 def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the action."""
+    """Add the subcommand."""
     parser = actions.add_parser(
         "plan",
-        help="planners for fleets of several sizes: seconds, bias, bound, gap",
-        description="Plan which layers each device of a fleet trains, by every method: how long it takes, and how far\n"
-        "the plan may be from the best. Needs the extra 'coordinator'.",
+        help="compare planners on fleets of several sizes: run time, bias, bound, gap",
+        description="Plan which layers each device of a fleet trains, with every method: how long planning takes,\n"
+        "and how far the plan can be from the optimum. Needs the extra 'coordinator'.",
     )
     add_model(parser, "PerFedMask's MobileNet, which needs no torch")
-    parser.add_argument("--devices", default="10,100,1000,10000", metavar="LIST", help="(default: 10,100,1000,10000)")
     parser.add_argument(
-        "--method", default="auto,sca,sequential,random", metavar="LIST", help="(default: auto,sca,sequential,random)"
+        "--devices", default="10,100,1000,10000", metavar="LIST", help="fleet sizes (default: 10,100,1000,10000)"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the fleets (default: 0)")
+    parser.add_argument(
+        "--method",
+        default="auto,sca,sequential,random",
+        metavar="LIST",
+        help="planners (default: auto,sca,sequential,random)",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the fleets (default: 0)")
     add_output(parser, run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure and print."""
+    """Run the benchmark and print the report."""
     from edgefl.bench.plan import MOBILENET, mobilenet_blocks, plan_report
     from edgefl.planning import freezing_blocks
 

@@ -1,4 +1,4 @@
-"""`edgefl bench train`: the training step of every engine against PyTorch's."""
+"""`edgefl bench train`: compare the training step of every engine with PyTorch's."""
 
 import argparse
 from collections.abc import Mapping
@@ -16,38 +16,41 @@ _EPILOG = """\
 examples:
   edgefl bench train cnn4 --batch 32,8
   edgefl bench train preresnet18 --engine pytorch,onnx --part full,half,head
-  edgefl bench train --bundle exported/cnn4 --json        without torch: the engines that are here
+  edgefl bench train --bundle exported/cnn4 --json        without torch: installed engines only
 
-A step is the loss and all gradients of one batch; an optimiser is left out, since it is the same numpy for all. Without
-torch and a bundle, cnn4, preresnet18 and mlp can be measured: every device has their graphs.
+A step computes the loss and all gradients of one batch. The optimiser is left out: it is the same numpy code for all
+engines. Without torch and --bundle, only cnn4, preresnet18 and mlp can be measured: their graphs are built in.
 """
 _DEFAULT = "cnn4"
 
 
 def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the action."""
+    """Add the subcommand."""
     parser = actions.add_parser(
         "train",
-        help="a training step of every engine against PyTorch",
-        description="Race one training step of every engine against PyTorch, where it is installed.\n"
+        help="compare the training step of every engine with PyTorch",
+        description="Time one training step of every engine, and of PyTorch if it is installed.\n"
         "Needs the extra 'device'; PyTorch and ExecuTorch come with the extra 'export'.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_model(parser, _DEFAULT)
-    parser.add_argument("--batch", default="32", metavar="LIST", help="samples a step (default: 32)")
+    parser.add_argument("--batch", default="32", metavar="LIST", help="batch sizes (default: 32)")
     parser.add_argument(
-        "--engine", default="pytorch,onnx,executorch", metavar="LIST", help="(default: pytorch,onnx,executorch)"
+        "--engine", default="pytorch,onnx,executorch", metavar="LIST", help="engines (default: pytorch,onnx,executorch)"
     )
     parser.add_argument(
-        "--part", default="full", metavar="LIST", help="of full, half (the channels), head (trained) (default: full)"
+        "--part",
+        default="full",
+        metavar="LIST",
+        help="any of full, half (of the channels), head (only it trained) (default: full)",
     )
     add_pace(parser, turns=30)
     add_output(parser, run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure and print."""
+    """Run the benchmark and print the report."""
     from edgefl.bench.train import TrainRequest, train_model
 
     plot, progress = picture_file(args), BenchProgress()

@@ -1,4 +1,4 @@
-"""`edgefl bench wire`: bits a parameter of every codec and uplink."""
+"""`edgefl bench wire`: bits per parameter of every codec and uplink."""
 
 import argparse
 from collections.abc import Mapping
@@ -16,27 +16,27 @@ _DEFAULT = "cnn4"
 
 
 def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the action."""
+    """Add the subcommand."""
     parser = actions.add_parser(
         "wire",
-        help="bits a parameter of every codec and uplink, headers included",
-        description="Write and read what a model's update takes on the network, by every codec and as every strategy\n"
-        "sends it. cnn4, preresnet18 and mlp need no torch, others are exported first.",
+        help="measure bits per parameter of every codec and uplink, headers included",
+        description="Encode and decode an update of a model with every codec, and as every strategy sends it.\n"
+        "cnn4, preresnet18 and mlp need no torch; other models are exported first.",
     )
     add_model(parser, _DEFAULT)
-    parser.add_argument("--turns", type=int, default=15, metavar="N", help="turns of each (default: 15)")
+    parser.add_argument("--turns", type=int, default=15, metavar="N", help="measured turns of each (default: 15)")
     add_output(parser, run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure and print."""
+    """Run the benchmark and print the report."""
     from edgefl.bench.wire import wire_report
 
     plot = picture_file(args)
     report = wire_report(benchmark_model_of(args, _DEFAULT), turns=args.turns)
     title = f"{report.setting['model']}: {report.setting['parameters']:,} parameters, medians of {args.turns} turns"
     head = ("body", "parameters", "bytes", "header", "bits each", "encode", "decode", "again")
-    return show(report, Columns(title, head, _cells, _bar, "bits a parameter"), as_json=args.json, plot=plot)
+    return show(report, Columns(title, head, _cells, _bar, "bits per parameter"), as_json=args.json, plot=plot)
 
 
 def _cells(row: Mapping[str, Any]) -> list[object]:

@@ -1,6 +1,17 @@
-"""`edgefl fed`: what an operator does with the federations of a coordinator, over its HTTP API.
+"""`edgefl fed`: manage the federations of a coordinator over its HTTP API.
 
-One file a verb, or a few that belong together; `verb.py` gathers them, `api.py` speaks HTTP, `action.py` makes a verb's
-parser, `tables.py` prints. httpx and the values are imported by the run functions, so that building the parser costs
-nothing.
+The run functions import httpx and the values, so building the parser costs nothing.
+
+parser.py            the parser of `edgefl fed`
+action.py            the parser of one subcommand
+api.py               the client of the coordinator's HTTP API
+create.py            `edgefl fed create`
+start_and_stop.py    `edgefl fed start`, `pause`, `resume` and `abort`
+deadline.py          `edgefl fed deadline`
+list_federations.py  `edgefl fed list`
+status.py            `edgefl fed status`
+rounds.py            `edgefl fed rounds`
+devices.py           `edgefl fed devices`
+downloads.py         `edgefl fed telemetry` and `export`
+keys.py              `edgefl fed key`, `keys`, `revoke-key` and `revoke-device`
 """

@@ -1,4 +1,4 @@
-"""The parser of one verb of `edgefl fed`: its words, the federation it is about, and which coordinator."""
+"""The parser of one subcommand of `edgefl fed`: its help, its federation and its coordinator."""
 
 import argparse
 from collections.abc import Callable
@@ -19,7 +19,7 @@ def add_action(
     more: str = "",
     about: bool = True,
 ) -> argparse.ArgumentParser:
-    """Add a verb; `more` follows its help in its description, and `about` is whether it is about one federation."""
+    """Add a subcommand. `more` is appended to its description; `about` adds the argument NAME of a federation."""
     parser = actions.add_parser(
         name,
         help=help,
@@ -27,7 +27,7 @@ def add_action(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     if about:
-        parser.add_argument("name", metavar="NAME", help="the federation")
+        parser.add_argument("name", metavar="NAME", help="name of the federation")
     add_connection(parser)
     parser.set_defaults(run=run)
     return parser

@@ -1,4 +1,4 @@
-"""`edgefl fed create`: a federation from its TOML file, on a coordinator that runs already."""
+"""`edgefl fed create`: create a federation from its TOML file on a running coordinator."""
 
 import argparse
 import sys
@@ -12,21 +12,21 @@ __all__ = ["add_parser"]
 
 
 def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb to the command line."""
+    """Add the subcommand."""
     parser = add_action(
         actions,
         "create",
         run,
         help="create a federation from its TOML file",
-        more=" The model is sent along.\nData to evaluate on must be on the coordinator's machine. Start it with"
-        "\n`edgefl fed start`, and let devices in with `edgefl fed key`.",
+        more=" The model is uploaded with it.\nEvaluation data must be on the coordinator's machine. Start the"
+        "\nfederation with `edgefl fed start`, and let devices join with `edgefl fed key`.",
         about=False,
     )
-    parser.add_argument("file", metavar="FILE", help="the federation file; examples/coordinator/ has some")
+    parser.add_argument("file", metavar="FILE", help="the federation file; see examples/coordinator/")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check the file, send the bundle, then the settings."""
+    """Check the file, upload the bundle, then the settings."""
     from coordinator.federations.federation_file import read_federation_file
     from edgefl.values import to_json
 

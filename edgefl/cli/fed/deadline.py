@@ -1,4 +1,4 @@
-"""`edgefl fed deadline`: change how long rounds have."""
+"""`edgefl fed deadline`: change the deadline of rounds."""
 
 import argparse
 
@@ -9,19 +9,19 @@ from edgefl.cli.tables import print_json
 __all__ = ["add_parser"]
 
 _MORE = (
-    "\nThe open round closes earlier or later by the difference. Devices that have their task already\n"
-    "were told the time before."
+    "\nThe deadline of the open round moves by the difference. Devices that already have their task\n"
+    "keep the old deadline."
 )
 
 
 def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb to the command line."""
-    parser = add_action(actions, "deadline", run, help="change how long the rounds of a federation have", more=_MORE)
-    parser.add_argument("deadline", metavar="TIME", help="such as 90s, 10min or 2h")
+    """Add the subcommand."""
+    parser = add_action(actions, "deadline", run, help="change the deadline of a federation's rounds", more=_MORE)
+    parser.add_argument("deadline", metavar="TIME", help="new deadline, such as 90s, 10min or 2h")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask for the change, and say when the open round closes."""
+    """Change the deadline, and print when the open round closes."""
     from edgefl.cli.arguments import quantity
     from edgefl.values.formatting import format_seconds, printable
     from edgefl.values.quantities import Seconds

@@ -1,4 +1,4 @@
-"""`edgefl fed devices`: who takes part, what they can do, and what their last task cost them."""
+"""`edgefl fed devices`: list devices, their hardware, and what their last task cost."""
 
 import argparse
 from typing import Any
@@ -11,12 +11,12 @@ __all__ = ["add_parser"]
 
 _HEAD = ("id", "state", "last seen", "done", "failed", "samples", "machine", "last task")
 _ROUNDS_BACK = 3
-"""How many rounds are searched for a device's last task: older ones tell little about it."""
+"""Rounds searched for a device's last task; older tasks say little about it."""
 
 
 def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb to the command line."""
-    add_action(actions, "devices", run, help="list the devices of a federation, and what their last tasks cost them")
+    """Add the subcommand."""
+    add_action(actions, "devices", run, help="list the devices of a federation and what their last tasks cost")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _last_tasks(api: Api, name: str, wanted: set[str]) -> dict[str, dict[str, Any]]:
-    """Return the last task of each device, of those that had one in the latest rounds."""
+    """Return the last task of each device that had one in recent rounds."""
     found: dict[str, dict[str, Any]] = {}
     latest = api.get(path_of("federations", name))["round"] if wanted else None
     number = -1 if latest is None else latest["number"]

@@ -1,4 +1,4 @@
-"""`edgefl fed telemetry` and `edgefl fed export`: what a federation leaves behind, as files."""
+"""`edgefl fed telemetry` and `edgefl fed export`: download telemetry and models."""
 
 import argparse
 import contextlib
@@ -16,31 +16,33 @@ __all__ = ["add_parser"]
 
 
 def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verbs to the command line."""
+    """Add the subcommands."""
     telemetry = add_action(
-        actions, "telemetry", run_telemetry, help="write what every task cost its device, a row a task"
+        actions, "telemetry", run_telemetry, help="write the telemetry of every task, one row per task"
     )
     telemetry.add_argument(
-        "--format", choices=["csv", "parquet", "json"], help="form of the table (default: by the file's name, or csv)"
+        "--format", choices=["csv", "parquet", "json"], help="file format (default: by the file name, or csv)"
     )
-    telemetry.add_argument("--out", metavar="FILE", help="where to write it (default: stdout)")
+    telemetry.add_argument("--out", metavar="FILE", help="output file (default: stdout)")
     export = add_action(
         actions,
         "export",
         run_export,
-        help="write the newest global model, or a part of it",
-        more="\nAs a finished ONNX model, as the weights alone (which `edgefl export --weights` reads), or as the\n"
-        "mask that says which part of the whole it is.",
+        help="write the latest global model, or a submodel of it",
+        more="\nWrites a finished ONNX model, the weights alone (which `edgefl export --weights` reads), or the mask\n"
+        "of the submodel.",
     )
     part = export.add_mutually_exclusive_group()
-    part.add_argument("--device", metavar="ID", help="the part that this device has")
-    part.add_argument("--budget", type=float, metavar="F", help="the best part with this share of the parameters")
+    part.add_argument("--device", metavar="ID", help="the submodel of this device")
+    part.add_argument(
+        "--budget", type=float, metavar="F", help="the best submodel with this fraction of the parameters"
+    )
     export.add_argument(
         "--format",
         choices=["onnx", "weights", "mask"],
-        help="(default: by the file's name: .safetensors is weights, or onnx)",
+        help="what to write (default: weights if the file name ends in .safetensors, else onnx)",
     )
-    export.add_argument("--out", metavar="FILE", required=True, help="where to write it")
+    export.add_argument("--out", metavar="FILE", required=True, help="output file")
 
 
 def run_telemetry(args: argparse.Namespace) -> int:
@@ -53,7 +55,7 @@ def run_telemetry(args: argparse.Namespace) -> int:
     if args.json:
         form = "json"
     if form == "parquet":
-        raise EdgeFLError("Parquet is no text for a terminal or a pipe", fix="Give a file with --out.")
+        raise EdgeFLError("Parquet cannot be written to stdout", fix="Give a file with --out.")
     sys.stdout.flush()
     with connect(args) as api:
         api.download(path, sys.stdout.buffer, format=form)
@@ -68,12 +70,12 @@ def run_export(args: argparse.Namespace) -> int:
 
 
 def _save(args: argparse.Namespace, path: str, form: str, **query: str) -> int:
-    """Download to a file that is there whole, or not at all."""
+    """Download to a file that appears complete or not at all."""
     out = Path(args.out)
     try:
         handle, name = tempfile.mkstemp(dir=out.absolute().parent, prefix=f".{out.name}.")
     except OSError as error:
-        raise EdgeFLError(f"{out} cannot be written: {error.strerror}", fix="Give a file in your own folder.") from None
+        raise EdgeFLError(f"{out} cannot be written: {error.strerror}", fix="Choose a writable folder.") from None
     try:
         with os.fdopen(handle, "wb") as file, connect(args) as api:
             count = api.download(path, file, format=form, **query)

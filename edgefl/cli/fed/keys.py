@@ -1,4 +1,4 @@
-"""`edgefl fed key`, `keys`, `revoke-key` and `revoke-device`: who may join, and who may stay."""
+"""`edgefl fed key`, `keys`, `revoke-key` and `revoke-device`: manage join keys and devices."""
 
 import argparse
 import sys
@@ -14,34 +14,40 @@ _HEAD = ("id", "label", "made", "uses", "of", "expires", "state")
 
 
 def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verbs to the command line."""
+    """Add the subcommands."""
     key = add_action(
-        actions, "key", run_key, help="make a join key for devices", more=" It is printed once, and kept as a hash."
+        actions,
+        "key",
+        run_key,
+        help="make a join key for devices",
+        more=" It is printed once; only its hash is stored.",
     )
-    key.add_argument("--uses", type=int, metavar="N", help="how many devices may join with it (default: any number)")
-    key.add_argument("--expires", metavar="TIME", help="how long it is good, such as 7d or '12 h' (default: always)")
-    key.add_argument("--label", metavar="TEXT", default="", help="what it is for, for your own list")
+    key.add_argument(
+        "--uses", type=int, metavar="N", help="number of devices that may join with it (default: no limit)"
+    )
+    key.add_argument("--expires", metavar="TIME", help="lifetime, such as 7d or '12 h' (default: no limit)")
+    key.add_argument("--label", metavar="TEXT", default="", help="a note for your own list")
     add_action(actions, "keys", run_keys, help="list the join keys of a federation")
     revoke = add_action(
         actions,
         "revoke-key",
         run_revoke_key,
-        help="let no further device join with a key",
-        more=" Devices that joined with it stay.",
+        help="revoke a join key",
+        more=" Devices that already joined with it stay.",
     )
-    revoke.add_argument("id", metavar="ID", help="the key, as `edgefl fed keys` shows it")
+    revoke.add_argument("id", metavar="ID", help="ID of the key (see `edgefl fed keys`)")
     revoke = add_action(
         actions,
         "revoke-device",
         run_revoke_device,
-        help="turn a device away for good",
-        more=" What it has not sent yet is not waited for.",
+        help="remove a device permanently",
+        more=" Its outstanding update is no longer awaited.",
     )
-    revoke.add_argument("id", metavar="ID", help="the device, as `edgefl fed devices` shows it")
+    revoke.add_argument("id", metavar="ID", help="ID of the device (see `edgefl fed devices`)")
 
 
 def run_key(args: argparse.Namespace) -> int:
-    """Make a key, and print it."""
+    """Make a key and print it."""
     if args.uses is not None and args.uses < 1:
         raise EdgeFLError(f"--uses is {args.uses}", fix="Give a number of at least 1.")
     body = {
@@ -55,12 +61,12 @@ def run_key(args: argparse.Namespace) -> int:
         print_json(made)
         return 0
     print(made["key"])
-    print(f"This is key {made['id']}. It is not shown again; give it to the devices.", file=sys.stderr)
+    print(f"This is key {made['id']}. It will not be shown again; pass it to the devices.", file=sys.stderr)
     return 0
 
 
 def run_keys(args: argparse.Namespace) -> int:
-    """Print what is kept of the keys."""
+    """Print the list of keys."""
     from edgefl.values.formatting import format_ago, format_seconds
 
     with connect(args) as api:

@@ -1,4 +1,4 @@
-"""`edgefl fed list`: every federation of a coordinator, a line each."""
+"""`edgefl fed list`: list the federations of a coordinator."""
 
 import argparse
 
@@ -13,7 +13,7 @@ _HEAD = ("name", "state", "strategy", "model", "rounds done", "of", "devices", "
 
 
 def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb to the command line."""
+    """Add the subcommand."""
     add_action(actions, "list", run, help="list the federations of a coordinator", about=False)
 
 
@@ -33,5 +33,5 @@ def run(args: argparse.Namespace) -> int:
         )
         for one in told["federations"]
     ]
-    print_table(_HEAD, rows, "no federation; create one with: edgefl fed create FILE")
+    print_table(_HEAD, rows, "no federations; create one with: edgefl fed create FILE")
     return 0

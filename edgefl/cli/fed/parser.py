@@ -1,4 +1,4 @@
-"""`edgefl fed` itself: its help text, and the parsers of its verbs."""
+"""The parser of `edgefl fed` and its subcommands."""
 
 import argparse
 
@@ -19,12 +19,12 @@ examples:
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb `fed` with its sub-verbs."""
+    """Add the command and its subcommands."""
     parser = verbs.add_parser(
         "fed",
-        help="look after the federations of a coordinator",
-        description="Create, start, watch and end the federations of a coordinator, let devices in, and take out what\n"
-        "came of it. Needs the extra 'coordinator'.",
+        help="manage the federations of a coordinator",
+        description="Create, start, watch and end the federations of a coordinator, let devices join, and download\n"
+        "models and telemetry. Needs the extra 'coordinator'.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

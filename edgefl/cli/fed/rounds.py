@@ -1,4 +1,4 @@
-"""`edgefl fed rounds`: what every round gave."""
+"""`edgefl fed rounds`: list rounds and their results."""
 
 import argparse
 from typing import Any
@@ -16,8 +16,8 @@ _HEAD = (
 
 
 def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb to the command line."""
-    add_action(actions, "rounds", run, help="list the rounds of a federation and what they gave")
+    """Add the subcommand."""
+    add_action(actions, "rounds", run, help="list the rounds of a federation and their results")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(told)
         return 0
-    print_table(_HEAD, [_row(one) for one in told["rounds"]], "no round was opened yet")
+    print_table(_HEAD, [_row(one) for one in told["rounds"]], "no round has been opened yet")
     return 0
 
 

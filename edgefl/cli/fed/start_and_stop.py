@@ -1,4 +1,4 @@
-"""`edgefl fed start`, `pause`, `resume` and `abort`."""
+"""`edgefl fed start`, `pause`, `resume` and `abort`: change the state of a federation."""
 
 import argparse
 
@@ -9,23 +9,26 @@ from edgefl.cli.tables import print_json
 __all__ = ["add_parser"]
 
 _MOVES = {
-    "start": ("let a federation begin", " Its first round opens when enough devices are there."),
-    "pause": ("let a federation end its open round and open no other one", ""),
-    "resume": ("let a federation go on that is paused", ""),
-    "abort": ("end a federation for good", " Its open round is dropped; the model stays as the last round left it."),
+    "start": ("start a federation", " Its first round opens as soon as enough devices are available."),
+    "pause": ("pause a federation after its open round", ""),
+    "resume": ("resume a paused federation", ""),
+    "abort": (
+        "end a federation permanently",
+        " Its open round is dropped; the model of the last finished round stays.",
+    ),
 }
 
 
 def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verbs to the command line."""
+    """Add the subcommands."""
     for verb, (words, more) in _MOVES.items():
         parser = add_action(actions, verb, run, help=words, more=more)
         if verb == "abort":
-            parser.add_argument("--reason", metavar="TEXT", help="why, for those who look at it later")
+            parser.add_argument("--reason", metavar="TEXT", help="reason to record with it")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask for the move, and say what the federation does now."""
+    """Request the transition, and print the new state."""
     from edgefl.values.formatting import printable
 
     reason = getattr(args, "reason", None)

@@ -1,4 +1,4 @@
-"""`edgefl fed status`: how a federation is doing, once or until it ends."""
+"""`edgefl fed status`: show the state of a federation, once or until it ends."""
 
 import argparse
 import shutil
@@ -19,20 +19,20 @@ _WIDTH = 30
 
 
 def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb to the command line."""
+    """Add the subcommand."""
     parser = add_action(
         actions,
         "status",
         run,
-        help="show how a federation is doing",
-        more="\nWith --watch a bar on stderr follows it to its end, and a coordinator that is away is waited for; the\n"
-        "exit code is then 1 if the federation was aborted.",
+        help="show the state of a federation",
+        more="\nWith --watch, a progress bar on stderr follows the federation to its end, and waits if the\n"
+        "coordinator is unreachable; the exit code is 1 if the federation was aborted.",
     )
-    parser.add_argument("--watch", action="store_true", help="go on until the federation ends")
+    parser.add_argument("--watch", action="store_true", help="follow the federation until it ends")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the state, at once or in the end."""
+    """Print the state, at once or when the federation ends."""
     path = path_of("federations", args.name)
     with connect(args) as api:
         told = api.get(path)
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-_NEXT = "Its model is there as the last round left it: edgefl fed export."
+_NEXT = "The model of the last finished round is available: edgefl fed export."
 
 
 def _watch(api: Api, path: str, told: dict[str, Any]) -> dict[str, Any]:
@@ -60,26 +60,26 @@ def _watch(api: Api, path: str, told: dict[str, Any]) -> dict[str, Any]:
             try:
                 told = api.get(path)
             except CoordinatorUnreachableError:
-                line.show(f"{_bar(told)} the coordinator does not answer; waiting for it")
+                line.show(f"{_bar(told)} the coordinator does not respond; waiting for it")
     finally:
         line.clear()
     return told
 
 
 class _Line:
-    """One line on stderr, drawn anew on a terminal; elsewhere a line for each change."""
+    """A status line on stderr: redrawn on a terminal, otherwise one line for each change."""
 
     def __init__(self) -> None:
         self.drawn = sys.stderr.isatty()
         self._last = ""
 
     def show(self, text: str) -> None:
-        """Show a text in place of the one before."""
+        """Replace the text shown."""
         from edgefl.values.formatting import printable
 
         text = printable(text)
         if self.drawn:
-            text = text[: max(20, shutil.get_terminal_size().columns - 1)]  # a line that wraps cannot be drawn anew
+            text = text[: max(20, shutil.get_terminal_size().columns - 1)]  # a wrapped line cannot be redrawn
             print("\r" + text.ljust(len(self._last)), end="", file=sys.stderr, flush=True)
         elif text != self._last:
             print(text, file=sys.stderr, flush=True)
@@ -97,7 +97,7 @@ def _bar(told: dict[str, Any]) -> str:
 
 
 def _progress(told: dict[str, Any], now: float | None) -> str:
-    """Return one line; with the time that is left, where it is drawn anew all the time."""
+    """Return the status line; `now` adds the remaining time, for a line that is redrawn continuously."""
     from edgefl.values.formatting import format_percent, format_seconds
 
     unit = "models" if told["mode"] == "buffered" else "rounds"

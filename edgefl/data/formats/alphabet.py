@@ -1,8 +1,7 @@
-"""LEAF's 80 characters: text to small integers, one a character.
+"""LEAF's 80 characters: text to small integers, one per character.
 
-Characters outside the alphabet never fail and never shift a window: a typographic form becomes the plain one
-(curly quotes, dashes, accented letters), and whatever else is left becomes a space, which is also what LEAF
-writes for a character it does not know.
+Characters outside the alphabet never fail and never shift a window: typographic forms become plain ones (curly quotes,
+dashes, accented letters), and anything else becomes a space, as in LEAF.
 """
 
 import unicodedata
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 __all__ = ["ALPHABET", "WINDOW", "encode", "as_class_names"]
 
-# The order is that of LEAF (github.com/TalwalkarLab/leaf), so that indices agree with models trained there.
+# LEAF's order (github.com/TalwalkarLab/leaf), so that indices agree with models trained there.
 ALPHABET = "\n !\"&'(),-.0123456789:;>?" + "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + "[]" + "abcdefghijklmnopqrstuvwxyz" + "}"
 WINDOW = 80
 
@@ -38,8 +37,8 @@ def _index(code: int) -> int:
 
 
 def encode(text: str) -> NDArray[np.uint8]:
-    """One index into the alphabet a character."""
-    # surrogatepass: JSON may carry half a surrogate pair, which is only one more unknown character
+    """Return one index into the alphabet per character."""
+    # surrogatepass: half a surrogate pair from JSON is just another unknown character
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
     known, where = np.unique(codes, return_inverse=True)
     table = np.array([_index(int(code)) for code in known], dtype=np.uint8)
@@ -47,5 +46,5 @@ def encode(text: str) -> NDArray[np.uint8]:
 
 
 def as_class_names() -> tuple[str, ...]:
-    """The characters as they can be printed in a table."""
+    """Return the characters in printable form."""
     return tuple({"\n": "\\n", " ": "space"}.get(character, character) for character in ALPHABET)

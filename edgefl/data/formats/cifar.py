@@ -24,7 +24,7 @@ IMAGE_BYTES = 3 * 32 * 32
 
 @dataclass(frozen=True, slots=True)
 class _Variant:
-    """What differs between the two sets. The last label byte of a record is the class."""
+    """Differences between the two data sets. The last label byte of a record is the class."""
 
     name: str
     classes: int
@@ -74,11 +74,11 @@ def _find(variant: _Variant, place: Path) -> Path | None:
 
 
 def _samples(variant: _Variant, contents: list[tuple[str, bytes]]) -> Samples:
-    """The records of some files as images and labels. The images are copied once, out of their records."""
+    """Return the records of some files as images and labels. Images are copied once."""
     size = variant.label_bytes + IMAGE_BYTES
     for file, content in contents:
         if not content or len(content) % size:
-            raise damaged(file, f"{len(content):,} bytes are no whole number of records of {size} bytes")
+            raise damaged(file, f"{len(content):,} bytes are not a whole number of records of {size} bytes")
     tables = [np.frombuffer(content, dtype=np.uint8).reshape(-1, size) for _, content in contents]
     images = np.empty((sum(map(len, tables)), IMAGE_BYTES), dtype=np.uint8)
     np.concatenate([table[:, variant.label_bytes :] for table in tables], out=images)
@@ -89,7 +89,7 @@ def _samples(variant: _Variant, contents: list[tuple[str, bytes]]) -> Samples:
 
 
 def _class_names(variant: _Variant, content: bytes | None) -> tuple[str, ...] | None:
-    """The names where the file of names is there and fits; they are a comfort, so their lack is no error."""
+    """Return the class names if the file of names exists and fits; they are optional."""
     names = tuple((content or b"").decode("utf-8", errors="replace").split())
     return names if len(names) == variant.classes else None
 
@@ -99,7 +99,7 @@ def _read(variant: _Variant, path: Path) -> Dataset:
     members = read_members(path, (*needed, variant.names))
     absent = [file for file in needed if file not in members]
     if absent:
-        raise damaged(path, f"{', '.join(absent)} is not in it")
+        raise damaged(path, f"it does not contain {', '.join(absent)}")
     contents = {file: (f"{path}:{file}", members.pop(file)) for file in needed}
     return Dataset(
         name=variant.name,
@@ -117,7 +117,7 @@ def _source(variant: _Variant, title: str) -> Source:
         title=title,
         looks_for=f"{variant.archive} or the unpacked folder {variant.folder}",
         how_to_get=f"Download https://www.cs.toronto.edu/~kriz/{variant.archive} (the binary version) "
-        "into a folder; it need not be unpacked",
+        "into a folder; you need not unpack it",
         find=partial(_find, variant),
         read=partial(_read, variant),
     )

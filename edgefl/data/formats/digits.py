@@ -1,9 +1,8 @@
-"""scikit-learn's handwritten digits: 1,797 real 8x8 images that come with the package, so no download.
+"""scikit-learn's handwritten digits: 1,797 real 8x8 images that need no download.
 
-The csv file is read where scikit-learn installs it, without importing scikit-learn (or scipy), which takes a
-second and which the core must not need. The file has no published test part, so there is a fixed one: every
-fifth sample of each digit, in the order of the file. The file goes writer by writer, so both parts see every
-writer.
+The csv file is read from scikit-learn's installation without importing scikit-learn (or scipy), which takes a second
+and which the core must not need. There are no published test samples, so every fifth sample of each digit, in the order
+of the file, is one. The file is sorted by writer, so every writer is in both parts.
 """
 
 import importlib.util
@@ -46,7 +45,7 @@ def _read(path: Path) -> Dataset:
     with reading(path):
         table = np.loadtxt(io.BytesIO(text), delimiter=",", dtype=np.float64, ndmin=2, comments=None)
     if table.shape[1] != SIDE * SIDE + 1:
-        raise damaged(path, f"a line has {table.shape[1]} numbers, not the {SIDE * SIDE} pixels and the label")
+        raise damaged(path, f"a line has {table.shape[1]} numbers, not {SIDE * SIDE} pixels and a label")
     pixels, labels = table[:, :-1], table[:, -1]
     if not (np.isin(pixels, np.arange(DARKEST + 1)).all() and np.isin(labels, np.arange(10)).all()):
         raise damaged(path, f"pixels must be whole numbers from 0 to {DARKEST} and labels from 0 to 9")

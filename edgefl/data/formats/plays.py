@@ -1,13 +1,13 @@
-"""Plain texts of plays: who says what.
+"""Plain texts of plays: the speeches of each role.
 
-A speaker is a heading alone on a line, after an empty line (or at the start), that ends in ':' or '.'; the
-speech is what follows, up to the next heading:
+A speaker is a heading on its own line, after an empty line (or at the start), that ends in ':' or '.'. The speech
+follows, up to the next heading:
 
     First Citizen:                 HAMLET.
     Before we proceed any further  To be, or not to be, that is the question:
 
-After a '.', only capitals make a heading, as many a speech is one short sentence. Lines in brackets and
-headings of acts and scenes are left out, and so is everything before the first speaker.
+A heading that ends in '.' must be in capitals, since many speeches are one short sentence. Lines in brackets, headings
+of acts and scenes, and everything before the first speaker are left out.
 """
 
 import re
@@ -35,7 +35,7 @@ def _speaker(line: str) -> str | None:
 
 
 def speeches(text: str) -> dict[str, str]:
-    """Everything that each role says, its speeches joined by line ends, in the order of first appearance."""
+    """Return the text of each role, its speeches joined by line breaks, in order of first appearance."""
     said: dict[str, list[str]] = {}
     current: list[str] | None = None
     after_empty_line = True
@@ -57,12 +57,12 @@ def _is_direction(line: str) -> bool:
 
 
 def read_play(path: Path) -> dict[str, str]:
-    """What each role says in a file."""
+    """Return the text of each role in a file."""
     try:
         text = read_file(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise damaged(path, f"it is not UTF-8 text ({error.reason} at byte {error.start})") from error
     roles = speeches(text)
     if not roles:
-        raise damaged(path, "no speaker was found; a speaker stands alone on a line that ends in ':' or '.'")
+        raise damaged(path, "no speaker found; a speaker is on its own line, which ends in ':' or '.'")
     return roles

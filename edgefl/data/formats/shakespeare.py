@@ -1,9 +1,8 @@
-"""Shakespeare, LEAF style: 80 characters in, the next one out, one client a role.
+"""Shakespeare as in LEAF: 80 characters in, the next one out, one client per role.
 
-From LEAF's own JSON files, or from plain texts of plays. From a text, every role's words are joined; the last
-fifth of them is its test part, and windows never cross that border, so no test character was ever trained on.
-A role with too few words for one training window is left out. Several texts in one folder keep their roles
-apart by file name.
+It reads LEAF's own JSON files, or plain texts of plays. From a text, the speeches of each role are joined; the last
+fifth is for testing, and windows never cross that boundary, so no test character is trained on. A role with too little
+text for one training window is left out. With several texts in one folder, roles are distinguished by file name.
 """
 
 from pathlib import Path
@@ -27,7 +26,7 @@ TEST_FRACTION = 0.2
 
 
 class _Windows:
-    """Windows, next characters and roles, gathered piece by piece for one part."""
+    """Windows, next characters and roles of one part, collected step by step."""
 
     def __init__(self) -> None:
         self.windows: list[NDArray[np.uint8]] = [np.empty((0, WINDOW), dtype=np.uint8)]
@@ -44,12 +43,12 @@ class _Windows:
         self.roles.append(np.full(len(labels), role, dtype=np.int64))
 
     def add_text(self, role: int, text: NDArray[np.uint8]) -> None:
-        """Add every window of a role's encoded words; each is followed by the character that is its label."""
+        """Add every window of a role's encoded text, with the next character as its label."""
         if len(text) > WINDOW:
             self.add(role, sliding_window_view(text, WINDOW)[:-1], text[WINDOW:])
 
     def samples(self) -> Samples:
-        """All of it as one value."""
+        """Return the collected samples."""
         labels = np.concatenate(self.labels).astype(np.int64)
         return Samples(frozen(np.concatenate(self.windows)), labels, np.concatenate(self.roles))
 
@@ -68,9 +67,9 @@ def _dataset(train: _Windows, test: _Windows, roles: list[str]) -> Dataset:
 
 def _add_leaf_user(into: _Windows, role: int, path: Path, user: str, x: list[Any], y: list[Any]) -> None:
     if not all(isinstance(window, str) and len(window) == WINDOW for window in x):
-        raise damaged(path, f"user {user!r} has a window that is no string of {WINDOW} characters")
+        raise damaged(path, f"user {user!r} has a window that is not a string of {WINDOW} characters")
     if not all(isinstance(label, str) and len(label) == 1 for label in y):
-        raise damaged(path, f"user {user!r} has a next character that is no string of length 1")
+        raise damaged(path, f"user {user!r} has a next character that is not a string of length 1")
     into.add(role, encode("".join(x)).reshape(-1, WINDOW), encode("".join(y)))
 
 
@@ -123,7 +122,7 @@ def _read(place: Path) -> Dataset:
 
 SHAKESPEARE = Source(
     name="shakespeare",
-    title="Shakespeare: next-character prediction over 80 characters, one owner a role",
+    title="Shakespeare: next-character prediction over 80 characters, one owner per role",
     looks_for="LEAF's folders train/ and test/ of .json files, or plays as .txt files",
     how_to_get="Either run LEAF (git clone https://github.com/TalwalkarLab/leaf, then in data/shakespeare: "
     "./preprocess.sh -s niid --sf 0.2 -k 0 -t sample -tf 0.8) and take its folder data/shakespeare/data, "

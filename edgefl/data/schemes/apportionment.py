@@ -1,9 +1,9 @@
-"""The arithmetic that every scheme shares: whole numbers from fractions, and samples from whole numbers.
+"""Apportionment shared by all schemes: dividing whole numbers in proportion, and drawing the samples.
 
-A scheme decides how many samples of each label every client gets (a table of clients by labels); `deal` then
-draws which ones. Ties are broken by position, and only basic arithmetic is used. All chance comes from numpy's
-PCG64 `Generator`, so a seed gives the same clients on every machine for as long as numpy keeps the methods of
-that class as they are; it does not promise to, and golden digests in the tests would notice.
+A scheme decides how many samples of each label every client gets (a table of clients by labels); `deal` then draws
+them. Ties are broken by position, and only basic arithmetic is used. All randomness comes from numpy's PCG64
+`Generator`, so a seed gives the same clients on every machine as long as numpy does not change the methods of that
+class. numpy does not promise that; golden digests in the tests would notice.
 """
 
 import operator
@@ -17,20 +17,20 @@ __all__ = ["generator", "apportion", "deal"]
 
 
 def generator(seed: int) -> np.random.Generator:
-    """The source of all chance in a division of data."""
+    """Return the generator of all randomness in a partition."""
     try:
         if operator.index(seed) >= 0:
             return np.random.Generator(np.random.PCG64(seed))
     except TypeError:
         pass
-    raise DataError(f"The seed is {seed!r}", fix="Use a whole number from 0 up")
+    raise DataError(f"The seed is {seed!r}", fix="Use a whole number of at least 0")
 
 
 def apportion(total: int, weights: NDArray[np.float64], most: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-    """Divide `total` things in proportion to the weights, by largest remainders, and none above its `most`.
+    """Divide `total` in proportion to the weights, by largest remainders, with none above its `most`.
 
-    What a full place cannot take goes to the places that are furthest below their due. `total` must not be
-    above the sum of `most`.
+    What a full place cannot take goes to the places furthest below their share. `total` must not exceed the sum of
+    `most`.
     """
     due = weights if weights.sum() > 0 else np.ones(len(weights))
     due = total * (due / due.sum())
@@ -50,7 +50,7 @@ def apportion(total: int, weights: NDArray[np.float64], most: NDArray[np.int64] 
 def deal(
     labels: NDArray[np.int64], values: NDArray[np.int64], table: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """The client of every sample, drawn so that client i gets `table[i, j]` samples labelled `values[j]`."""
+    """Return the client of every sample, drawn so that client i gets `table[i, j]` samples labelled `values[j]`."""
     client_of = np.empty(len(labels), dtype=np.int64)
     clients = np.arange(len(table))
     for column, value in enumerate(values):

@@ -1,17 +1,16 @@
-"""`two-class:RATE`: every client holds two classes, and the smaller is RATE times as large as the larger.
+"""`two-class:RATE`: each client has two classes, and the smaller is RATE times as large as the larger.
 
 Hermes (section 5.1, and the balance rate of figure 9), made so that every sample is used exactly once.
 
-The clients are a multiple of the classes, so that they form rings, each a random order of all the classes.
-Client j of a ring has the j-th class as its large one and the next class as its small one, so a class of s
-samples is cut once, into t for the client that has it large and s - t for the client before. With the wanted
-rate r,
+The number of clients is a multiple of the number of classes, so that they form rings, each a random order of all
+classes. Client j of a ring has the j-th class as its large one and the next class as its small one, so a class of s
+samples is cut once, into t for the client that has it large and s - t for the client before. With the given rate r,
 
     s[j+1] - t[j+1] = r * t[j]        around the ring,
 
-which has one solution; rounded, it hits the rate as nearly as whole samples can. Where it has none (classes
-too unlike in size, or r = 1 with unlike sizes), every class is cut at s / (1 + r), which is exact for classes
-of one size. With any other number of clients no such ring exists and the rate could not be kept: that is refused.
+which has one solution; rounded, it meets the rate as closely as whole samples can. If it has none (class sizes differ
+too much, or r = 1 with different sizes), every class is cut at s / (1 + r), which is exact for classes of equal size.
+With any other number of clients no such ring exists and the rate could not be met: that is an error.
 """
 
 import numpy as np
@@ -24,7 +23,7 @@ __all__ = ["two_class"]
 
 
 def two_class(labels: NDArray[np.int64], clients: int, rate: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The client of every sample; every client has samples of exactly two classes."""
+    """Return the client of every sample; every client has samples of exactly two classes."""
     values, sizes = np.unique(labels, return_counts=True)
     _check(sizes, clients)
     return deal(labels, values, _rings(sizes, clients // len(sizes), rate, rng), rng)
@@ -33,10 +32,10 @@ def two_class(labels: NDArray[np.int64], clients: int, rate: float, rng: np.rand
 def _check(sizes: NDArray[np.int64], clients: int) -> None:
     classes, fewest = len(sizes), int(sizes.min())
     if classes < 2:
-        raise DataError("Two classes a client cannot be had from one class", fix="Use iid")
+        raise DataError("Two classes per client need more than one class", fix="Use iid")
     if fewest < 2:
         raise DataError(
-            "Two clients at least share a class, but one class has one sample",
+            "At least two clients share each class, but one class has only one sample",
             fix="Leave that class out, or use labels:2",
         )
     most = fewest // 2 * classes
@@ -46,12 +45,12 @@ def _check(sizes: NDArray[np.int64], clients: int) -> None:
         raise DataError(
             f"{clients} clients cannot have two classes each at one rate: {classes} classes of at least {fewest} "
             f"samples need a multiple of {classes} clients, at most {most}",
-            fix=f"Ask for {' or '.join(map(str, good))} clients",
+            fix=f"Use {' or '.join(map(str, good))} clients",
         )
 
 
 def _rings(sizes: NDArray[np.int64], rings: int, rate: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Clients by classes, where every `classes` clients are one ring over an even share of every class."""
+    """Return a table of clients by classes; every `classes` clients are one ring over an even share of every class."""
     classes = len(sizes)
     table = np.zeros((rings * classes, classes), dtype=np.int64)
     for ring in range(rings):
@@ -66,7 +65,7 @@ def _rings(sizes: NDArray[np.int64], rings: int, rate: float, rng: np.random.Gen
 
 
 def _cuts(share: NDArray[np.int64], rate: float) -> NDArray[np.int64]:
-    """How many of each class's samples go to the client that has it as its large class."""
+    """Return how many of each class's samples go to the client that has it as its large class."""
     # Once around the ring from t[0] = 0 gives the part of t[0] that does not depend on itself.
     around, power = 0.0, 1.0
     for size in (*share[1:], share[0]):

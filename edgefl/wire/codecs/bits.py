@@ -1,4 +1,4 @@
-"""Codec `bits`: one bit an entry. FedMRN's masks travel like this.
+"""Codec `bits`: one bit per entry, used for FedMRN's masks.
 
 Entry: ["bits", shape]. Part: the tensor's name, U8. Entry i of the tensor (last axis fastest) is bit i % 8 of byte
 i // 8; the bits after the last entry are zero.
@@ -20,7 +20,7 @@ __all__ = ["Bits"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bits:
-    """A tensor of booleans, kept packed until somebody asks for them."""
+    """A tensor of booleans, packed until it is unpacked by `to_bool`."""
 
     codec: ClassVar[str] = "bits"
     shape: tuple[int, ...]
@@ -33,7 +33,7 @@ class Bits:
     def of(cls, flags: npt.NDArray[np.bool_]) -> "Bits":
         """Pack an array of booleans."""
         if flags.dtype != np.bool_:
-            raise WireFormatError(f"bits are made of an array of {flags.dtype}", fix="Give booleans.")
+            raise WireFormatError(f"bits need booleans, got an array of {flags.dtype}", fix="Pass booleans.")
         return cls(flags.shape, np.packbits(flags, bitorder="little"))
 
     def to_bool(self) -> npt.NDArray[np.bool_]:
@@ -43,7 +43,7 @@ class Bits:
         return flags.view(np.bool_).reshape(self.shape)
 
     def ones(self) -> int:
-        """Return how many entries are True."""
+        """Return the number of True entries."""
         return count_ones(self.packed)
 
     def pack(self, name: str, parts: BodyParts) -> list[Any]:

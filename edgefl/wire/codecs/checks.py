@@ -1,6 +1,6 @@
-"""Checks that every codec makes on what it reads: shapes, packed bits, finite numbers.
+"""Checks that codecs make on their input: shapes, packed bits, finite numbers.
 
-None of them copies, so that checking a body takes little memory beyond the body itself.
+They do not copy, so checking a body takes little memory beyond the body itself.
 """
 
 import math
@@ -28,13 +28,11 @@ Packed = npt.NDArray[np.uint8]
 
 def refuse(name: str, problem: str) -> WireFormatError:
     """Return the error for a tensor that breaks its codec's rules."""
-    return WireFormatError(
-        f"tensor {name!r}: {problem}", fix="The sender's encoder is at fault, or the body is damaged."
-    )
+    return WireFormatError(f"tensor {name!r}: {problem}", fix="The sender's encoder is wrong, or the body is damaged.")
 
 
 def checked_shape(name: str, shape: Any) -> tuple[int, ...]:
-    """Return a shape from a stranger's JSON as a tuple of sane sizes."""
+    """Return a shape from untrusted JSON as a tuple of valid sizes."""
     if not isinstance(shape, list | tuple) or len(shape) > MAX_AXES:
         raise refuse(name, f"the shape {str(shape)[:80]} is not a list of at most {MAX_AXES} sizes")
     if any(type(size) is not int or not 0 <= size <= MAX_SIZE for size in shape):
@@ -63,16 +61,16 @@ def check_packed(name: str, packed: Packed, bits: int) -> None:
 
 
 def check_finite(name: str, array: Array) -> None:
-    """Refuse infinities and not-a-number. Either end of the array has them if any entry is one, without a copy."""
+    """Reject infinities and NaN. The minimum or maximum is not finite if any entry is not, without a copy."""
     if array.dtype.kind == "f" and array.size and not (math.isfinite(array.min()) and math.isfinite(array.max())):
         raise WireFormatError(
-            f"tensor {name!r} holds a number that is not finite",
-            fix="Training diverged on the sender's side: lower the learning rate or clip the gradients.",
+            f"tensor {name!r} contains a number that is not finite",
+            fix="Training diverged on the sender: lower the learning rate or clip the gradients.",
         )
 
 
 def frozen(array: Array) -> Array:
-    """Return the array itself if nobody can write to it, else a read-only copy in row-major order."""
+    """Return the array itself if nothing can write to it, else a read-only copy in row-major order."""
     owner = array
     while isinstance(owner.base, np.ndarray):
         owner = owner.base

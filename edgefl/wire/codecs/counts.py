@@ -1,8 +1,8 @@
 """Codec `counts`: small whole numbers, such as how often FedMAP's masks drew each weight.
 
 Entry: ["counts", shape, limit]. Every number is from 0 to `limit` and takes as many bits as `limit` has. Part: the
-tensor's name, U8: the lowest bits of all entries packed as in `bits`, then the next higher bits, and so on. Planes
-of bits, because a plane is packed and unpacked in one numpy call and is a plain bit set in other languages.
+tensor's name, U8: the lowest bits of all entries packed as in `bits`, then the next higher bits, and so on. Bit planes,
+because a plane is packed and unpacked in one numpy call and is a plain bit set in other languages.
 """
 
 import math
@@ -23,7 +23,7 @@ MAX_LIMIT = 2**16 - 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
-    """A tensor of numbers from 0 to a limit, kept packed until somebody asks for them."""
+    """A tensor of numbers from 0 to a limit, packed until it is unpacked by `to_array`."""
 
     codec: ClassVar[str] = "counts"
     shape: tuple[int, ...]
@@ -37,7 +37,9 @@ class Counts:
     def of(cls, numbers: npt.NDArray[np.integer], limit: int) -> "Counts":
         """Pack whole numbers from 0 to `limit`."""
         if not np.issubdtype(numbers.dtype, np.integer):
-            raise WireFormatError(f"counts are made of an array of {numbers.dtype}", fix="Give whole numbers.")
+            raise WireFormatError(
+                f"counts need whole numbers, got an array of {numbers.dtype}", fix="Pass whole numbers."
+            )
         if not 1 <= limit <= MAX_LIMIT:
             raise WireFormatError(f"the limit of counts is {limit}", fix=f"It must be from 1 to {MAX_LIMIT}.")
         if numbers.size and not 0 <= int(numbers.min()) <= int(numbers.max()) <= limit:

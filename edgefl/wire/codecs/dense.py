@@ -1,4 +1,4 @@
-"""Codec `dense`: a tensor as it is. Any safetensors reader can read these."""
+"""Codec `dense`: a tensor unchanged. Any safetensors reader can read it."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,7 +11,7 @@ __all__ = ["Dense"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dense:
-    """A whole tensor, or a whole submodel tensor whose mask the receiver knows."""
+    """A whole tensor, or a whole tensor of a submodel whose mask the receiver knows."""
 
     codec: ClassVar[str] = "dense"
     array: Array
@@ -25,7 +25,7 @@ class Dense:
         return self.array.shape
 
     def pack(self, name: str, parts: BodyParts) -> None:
-        """Add the tensor's part. It needs no further description: the header has its shape."""
+        """Add the tensor's part. It needs no entry: the header has its shape."""
         checked_shape(name, self.shape)
         check_finite(name, self.array)
         parts[name] = self.array

@@ -1,8 +1,8 @@
-"""Codec `slice`: the kept channels of a tensor, with the axes they lie on. Structured submodels use it.
+"""Codec `slice`: the kept channels of a tensor and their axes, used for structured submodels.
 
 Entry: ["slice", shape of the whole tensor, axes]. `axes` has for every axis null if it is whole, or a number n: the
-part "#n", U8, marks the kept indices of the axis, packed as in `bits`. Axes of many tensors keep the same channels,
-so equal bitmaps are sent once. Part: the tensor's name, the kept entries.
+part "#n", U8, marks the kept indices of the axis, packed as in `bits`. Many tensors keep the same channels, so equal
+bitmaps are sent once. Part: the tensor's name, the kept entries.
 """
 
 from collections.abc import Sequence
@@ -22,13 +22,13 @@ __all__ = ["Slice"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slice:
-    """The kept entries of a tensor and where they lie in the whole one."""
+    """The kept entries of a tensor and their positions in the whole tensor."""
 
     codec: ClassVar[str] = "slice"
     shape: tuple[int, ...]
     """The shape of the whole tensor."""
     axes: tuple[Packed | None, ...]
-    """For every axis the packed marks of its kept indices; None where it is whole."""
+    """For every axis the packed flags of its kept indices; None if it is whole."""
     values: Array
 
     def __post_init__(self) -> None:
@@ -41,7 +41,7 @@ class Slice:
         if values.shape != mask.shapes[name]:
             raise WireFormatError(
                 f"tensor {name!r} has shape {values.shape}, but its mask keeps {mask.shapes[name]}",
-                fix="Give the tensor as it was gathered with this mask.",
+                fix="Pass the tensor as gathered with this mask.",
             )
         return cls(mask.graph.tensor[name].shape, _axes_of(mask, name), values)
 
@@ -49,7 +49,9 @@ class Slice:
         """Raise unless this slice was cut by the given mask."""
         same = all(_same(one, two) for one, two in zip(self.axes, _axes_of(mask, name), strict=False))
         if self.shape != mask.graph.tensor[name].shape or not same:
-            raise WireFormatError(f"tensor {name!r} was cut by another mask", fix="Send the part that the plan names.")
+            raise WireFormatError(
+                f"tensor {name!r} was cut by another mask", fix="Send the submodel that the plan names."
+            )
 
     def kept(self) -> tuple[npt.NDArray[np.int64], ...]:
         """Return the kept indices of every axis."""
@@ -61,7 +63,7 @@ class Slice:
     def to_dense(self) -> Array:
         """Return the whole tensor, with zeros where nothing was kept.
 
-        The shape is the sender's claim: decode with the shapes you expect before you ask for this.
+        The shape is the sender's claim: decode with expected shapes before calling this.
         """
         dense = np.zeros(self.shape, self.values.dtype)
         dense[np.ix_(*self.kept())] = self.values
@@ -86,15 +88,18 @@ class Slice:
         return slices
 
     def _check(self, name: str, marked: Sequence[int | None]) -> None:
-        """Check against how many indices each axis marks, which is counted once for all tensors that share it."""
+        """Check against the number of marked indices per axis, which is counted once for all tensors that share it."""
         checked_shape(name, self.shape)
         if not len(self.axes) == len(self.shape) == self.values.ndim:
-            raise refuse(name, f"{len(self.axes)} axes and {self.values.ndim} of its values meet {self.shape}")
+            raise refuse(
+                name,
+                f"it has {len(self.axes)} axes, and values with {self.values.ndim} axes, for the shape {self.shape}",
+            )
         for axis, ones, size, kept in zip(self.axes, marked, self.shape, self.values.shape, strict=True):
             if axis is not None:
                 check_packed(name, axis, size)
             if kept != (size if ones is None else ones):
-                raise refuse(name, f"an axis of {size} keeps another number than the {kept} it has values for")
+                raise refuse(name, f"an axis of size {size} has values for {kept} indices, but keeps another number")
         check_finite(name, self.values)
 
 
@@ -119,7 +124,7 @@ def _axis(name: str, number: Any, parts: BodyParts) -> Packed | None:
     if number is None:
         return None
     if type(number) is not int or number < 0 or axis_part(number) not in parts:
-        raise refuse(name, f"there is no axis {str(number)[:40]}")
+        raise refuse(name, f"its axis {str(number)[:40]} is missing")
     part = parts[axis_part(number)]
     if part.dtype != np.uint8 or part.ndim != 1:
         raise refuse(name, f"its axis {number} is {part.dtype} with {part.ndim} axes")

@@ -1,6 +1,6 @@
-"""Codec `sparse`: the entries that are there, and where they are. Unstructured masks and Top-k updates use it.
+"""Codec `sparse`: single entries and their positions, used for unstructured masks and Top-k updates.
 
-Entry: ["bitmap", shape] or ["deltas", shape], after the form of the positions (see `positions.py`). Parts: the
+Entry: ["bitmap", shape] or ["deltas", shape], the form of the positions (see `sparse_indices.py`). Parts: the
 tensor's name, the values in ascending order of position; the name with "#at" after it, U8, the positions.
 """
 
@@ -21,7 +21,7 @@ __all__ = ["Sparse"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sparse:
-    """Some entries of a tensor; the others are not said. Positions stay packed until somebody asks for them."""
+    """Some entries of a tensor; the others are unspecified. Positions stay packed until they are needed."""
 
     codec: ClassVar[str] = "sparse"
     shape: tuple[int, ...]
@@ -35,29 +35,29 @@ class Sparse:
 
     @classmethod
     def where(cls, array: Array, held: npt.NDArray[np.bool_] | None = None) -> "Sparse":
-        """Take the entries of an array that are held; by default those that are not zero."""
+        """Make a sparse tensor of the held entries of an array; by default those that are not zero."""
         flags = (array != 0) if held is None else held
         if flags.shape != array.shape or flags.dtype != np.bool_:
             raise WireFormatError(
-                f"{flags.dtype} of shape {flags.shape} say which entries of {array.shape} are held",
-                fix="Give booleans of the tensor's shape.",
+                f"the held entries of a tensor of shape {array.shape} are {flags.dtype} of shape {flags.shape}",
+                fix="Pass booleans of the tensor's shape.",
             )
         return cls.at(array.shape, np.flatnonzero(flags), array[flags])
 
     @classmethod
     def at(cls, shape: tuple[int, ...], indices: npt.NDArray[np.int64], values: Array) -> "Sparse":
-        """Take values at ascending, distinct flat indices."""
+        """Make a sparse tensor of values at ascending, distinct flat indices."""
         size = math.prod(shape)
         if indices.shape != values.shape or indices.ndim != 1:
             raise WireFormatError(
-                f"indices of shape {indices.shape} meet values of shape {values.shape}",
-                fix="Give one flat index for every value.",
+                f"indices have shape {indices.shape}, but values have shape {values.shape}",
+                fix="Pass one flat index per value.",
             )
         indices = indices.astype(np.int64)  # differences of unsigned numbers would wrap around
         if indices.size and (indices[0] < 0 or indices[-1] >= size or np.any(np.diff(indices) <= 0)):
             raise WireFormatError(
-                f"the indices of a sparse tensor of {size} entries do not ascend within it",
-                fix="Sort them, and name each entry once.",
+                f"the indices of a sparse tensor of {size} entries are not ascending or out of range",
+                fix="Sort them, and give each index once.",
             )
         form, packed = encode_positions(indices, size)
         return cls(shape, values, form, packed)
@@ -67,9 +67,9 @@ class Sparse:
         return indices_of(self.form, self.packed, math.prod(self.shape))
 
     def to_dense(self) -> Array:
-        """Return the whole tensor, with zeros where nothing is said.
+        """Return the whole tensor, with zeros for unspecified entries.
 
-        The shape is the sender's claim: decode with the shapes you expect before you ask for this.
+        The shape is the sender's claim: decode with expected shapes before calling this.
         """
         dense = np.zeros(math.prod(self.shape), self.values.dtype)
         dense[self.indices()] = self.values

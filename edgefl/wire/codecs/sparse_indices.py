@@ -1,12 +1,12 @@
-"""Where the entries of a sparse tensor are: a bitmap or index deltas, whichever is smaller.
+"""Positions of a sparse tensor's entries: a bitmap or index deltas, whichever is smaller.
 
-`bitmap`  one bit an entry of the whole tensor, packed as in the codec `bits`.
+`bitmap`  one bit per entry of the whole tensor, packed as in the codec `bits`.
 `deltas`  for every entry in ascending order, how many entries were skipped since the one before (for the first:
-          its index), as a variable-length number: 7 bits a byte, lowest first, the top bit set on all but the
+          its index), as a variable-length number: 7 bits per byte, lowest first, the top bit set on all but the
           last byte, in the fewest bytes that hold it. A gap below 128 is one byte, so deltas win below a density
           of about 1/8.
 
-Used by the codec `sparse` alone. Everything works on pieces: positions are never all unpacked just to be checked.
+Used only by the codec `sparse`. Checks work in pieces and never unpack all positions.
 """
 
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ DELTAS = "deltas"
 
 Indices = npt.NDArray[np.int64]
 _MAX_BYTES = 5
-"""Bytes of the longest number: five times seven bits hold any gap of a tensor of up to 2^31 - 1 entries."""
+"""Bytes of the longest number: five times seven bits hold any gap in a tensor of up to 2^31 - 1 entries."""
 
 
 def encode_positions(indices: Indices, size: int) -> tuple[str, Packed]:
-    """Return the smaller of the two forms of ascending, distinct indices below `size`."""
+    """Encode ascending, distinct indices below `size` in the smaller of the two forms."""
     gaps = np.diff(indices, prepend=-1) - 1
     lengths = np.ones(gaps.size, np.int64)
     for extra in range(1, _MAX_BYTES):
@@ -41,7 +41,7 @@ def encode_positions(indices: Indices, size: int) -> tuple[str, Packed]:
 
 
 def indices_of(form: str, packed: Packed, size: int) -> Indices:
-    """Return the ascending indices that sound positions stand for."""
+    """Return the ascending indices of valid positions."""
     if form == BITMAP:
         return np.flatnonzero(np.unpackbits(packed, count=size, bitorder="little"))
     blocks = list(_gaps(packed))
@@ -57,16 +57,16 @@ def check_positions(name: str, form: str, packed: Packed, size: int, count: int)
     else:
         found = _checked_deltas(name, packed, size)
     if found != count:
-        raise refuse(name, f"{found} positions meet {count} values")
+        raise refuse(name, f"it has {found} positions for {count} values")
 
 
 def _checked_deltas(name: str, packed: Packed, size: int) -> int:
     if packed.size and packed[-1] & 0x80:
-        raise refuse(name, "its last index ends in the middle")
+        raise refuse(name, "its last index is cut off")
     count = reached = 0
     for gaps in _gaps(packed):
         if gaps.min() < 0:
-            raise refuse(name, "an index is longer than it needs to be")
+            raise refuse(name, "an index is not in its shortest form")
         count += gaps.size
         reached += int(gaps.sum()) + gaps.size
         if reached > size:
@@ -85,7 +85,7 @@ def _encode_gaps(gaps: Indices, lengths: Indices) -> Packed:
 
 
 def _gaps(packed: Packed) -> Iterator[Indices]:
-    """Yield the numbers of a packed sequence in blocks; -1 stands for one that is not in its shortest form."""
+    """Yield the numbers of a packed sequence in blocks; -1 marks one that is not in its shortest form."""
     step = min(max(packed.size // 32, 512), 1 << 16)
     begin = 0
     while begin < packed.size:
