@@ -1,7 +1,7 @@
 """The measurements behind the numbers in the documents. Each file is one command: `python -m benchmarks.<name>`.
 
-Machines differ and are shared, so speeds are medians of runs that alternate between the things compared, in one process,
-and what counts is their ratio.
+Machines differ and are shared, so speeds are medians of runs that alternate between the things compared, in one
+process, and what counts is their ratio.
 
 masks.py                 gather and scatter of a submodel, against a plain copy
 startup.py               how long the command line takes to start
