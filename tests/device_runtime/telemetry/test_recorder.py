@@ -105,5 +105,5 @@ def test_a_recorder_is_used_in_one_with_statement() -> None:
             recorder.telemetry(threads=1)
         with pytest.raises(RuntimeError, match="after the 'with' block"):
             recorder.hints()
-    with pytest.raises(RuntimeError, match="make a new one"), recorder:
+    with pytest.raises(RuntimeError, match="create a new one"), recorder:
         pass
