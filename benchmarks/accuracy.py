@@ -1,4 +1,4 @@
-"""How good, how small and how cheap: every strategy side by side, and what the papers say about them.
+"""Accuracy, size and cost of every strategy, and the claims of the papers.
 
     python -m benchmarks.accuracy [--quick | --full] [--strategies a,b] [--setups a,b] [--seeds 3] [--resume]
                                   [--out runs/accuracy] [--workers 2]

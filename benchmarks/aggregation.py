@@ -1,4 +1,4 @@
-"""Averaging updates of PreResNet18 (11.2 million parameters), against numpy adding the same arrays in a plain loop.
+"""Averaging updates of PreResNet18 (11.2 million parameters), compared with plain numpy addition of the same arrays.
 
 `python -m benchmarks.aggregation [--updates 100] [--rounds 5]`. The plain loop, on one thread, is `total += array` over
 the tensors of every update, at the size of the part that it has; ours also subtracts the model, weights every update by

@@ -1,4 +1,4 @@
-"""Freezing, channels and one-bit updates in one federation, against federated averaging: real processes over HTTP.
+"""Freezing, channels and one-bit updates in one federation, compared with FedAvg: real processes over HTTP.
 
     python -m benchmarks.composition [--rounds 40] [--steps 60] [--tune 6]
 

@@ -1,4 +1,4 @@
-"""What does one dead device cost a round of ten? It takes its task and is never heard of again.
+"""How one dead device of ten delays a round: it takes its task and never responds.
 
     python -m benchmarks.dead_device [--deadline 5] [--rounds 3]
 

@@ -1,4 +1,4 @@
-"""What a device's round costs beside its training steps, and what narrower models save in memory. CNN4.
+"""Overhead of a device's round beyond its training steps, and memory saved by narrower models. CNN4.
 
     python -m benchmarks.device_round [--rounds 7]
 

@@ -1,4 +1,4 @@
-"""Does a simulation's memory grow with its fleet? 1,000 and 10,000 devices, 100 a round, to the end.
+"""Memory of a simulation by fleet size: 1,000 and 10,000 devices, 100 per round, complete runs.
 
     python -m benchmarks.fleet_memory [--rounds 20] [--devices 1000,10000]
 

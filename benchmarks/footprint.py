@@ -1,4 +1,4 @@
-"""What an agent weighs: the time to import it, and its memory while it waits, beyond Python with onnxruntime alone.
+"""Import time of an agent, and its memory while it waits, beyond Python with onnxruntime alone.
 
     python -m benchmarks.footprint
 

@@ -1,4 +1,4 @@
-"""How much faster are the models that Hermes' devices end with? A federation, then a race of every device's model.
+"""Speed of the models that Hermes' devices end with: a federation, then timings of every device's model.
 
     python -m benchmarks.hermes_speed [MODEL] [--rounds 14] [--kept 0.3] [--turns 60]
 
@@ -37,7 +37,7 @@ _WORKERS = 2
 
 
 def main() -> None:
-    """Train, race, print."""
+    """Train, measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", nargs="?", choices=["vgg11", "cnn4"], default="vgg11")
     parser.add_argument("--rounds", type=int, default=14)

@@ -1,4 +1,4 @@
-"""What does a device cost a coordinator that has no work for it, and how large are the records that it keeps?
+"""The cost of an idle device to a coordinator, and the size of its records.
 
     python -m benchmarks.idle_fleet [--devices 500] [--polls 20000] [--rounds 2] [--reconnect]
 

@@ -1,4 +1,4 @@
-"""Cutting a submodel: gather and scatter of PreResNet18 (11.2 million parameters), against a plain copy of it."""
+"""Gather and scatter of a PreResNet18 submodel (11.2 million parameters), compared with a plain copy."""
 
 import numpy as np
 

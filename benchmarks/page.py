@@ -1,4 +1,4 @@
-"""The coordinator's page with a large fleet, in Chromium without a window: how soon it is there, how fast it filters.
+"""The coordinator's page with a large fleet, in headless Chromium: load time and filter time.
 
     python -m benchmarks.page [--devices 5000] [--turns 5]
 

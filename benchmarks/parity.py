@@ -1,4 +1,4 @@
-"""Do all engines compute what PyTorch computes? Every model of the zoo, and one outside it.
+"""Parity of all engines with PyTorch, for every model of the zoo and one outside it.
 
     python -m benchmarks.parity [MODEL ...] [--engine onnx,executorch] [--masks 3] [--steps 50] [--widths 50]
 

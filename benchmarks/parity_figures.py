@@ -1,4 +1,4 @@
-"""What `benchmarks.parity` finds out: one model, some engines, the same batches and masks for all of them."""
+"""Measurements of `benchmarks.parity`: one model, several engines, the same batches and masks for all."""
 
 import time
 from collections.abc import Callable, Mapping

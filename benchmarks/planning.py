@@ -1,4 +1,4 @@
-"""Freezing plans: how low their bias is against a proven bound and against other methods, and how long they take.
+"""Freezing plans: their bias compared with a proven bound and other methods, and their run time.
 
 The papers' set-ups and unusual fleets; `edgefl bench plan` has fleets of several sizes. Biases are in millions of
 parameters, as in PerFedMask's table 5. `random 10` is the best of ten random plans.

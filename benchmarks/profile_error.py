@@ -1,4 +1,4 @@
-"""How well a profile predicts: step time and peak memory of masks that were not used in the fit.
+"""Prediction errors of a device profile: step time and peak memory of masks that were not used in the fit.
 
 `python -m benchmarks.profile_error [MODEL ...]`. For each model, the profiler measures with the model's own bundle.
 Then random masks (random widths, random frozen layers, random batch sizes) are timed, in turns with the profiler's own

@@ -1,4 +1,4 @@
-"""The training build of onnxruntime, which ended with 1.19.2, in the race of `edgefl bench train`.
+"""The training build of onnxruntime, retired after 1.19.2, compared as in `edgefl bench train`.
 
     python -m benchmarks.retired_race [MODEL ...] [--rounds 30]
 
@@ -23,7 +23,7 @@ ENVIRONMENT = Path(__file__).parents[1] / ".venv-retired"
 def main() -> None:
     """Print the table, or be the retired engine."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="models of the race (default: all)")
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="models to measure (default: all)")
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--environment", type=Path, default=ENVIRONMENT, metavar="DIR", help="where it is installed")
     parser.add_argument("--case", type=Path, help=argparse.SUPPRESS)

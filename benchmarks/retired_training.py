@@ -1,4 +1,4 @@
-"""The training build of onnxruntime, which ended with 1.19.2: an engine for `benchmarks.retired_race`.
+"""The training build of onnxruntime, retired after 1.19.2: an engine for `benchmarks.retired_race`.
 
 It wants packages of its time, so it lives in an environment of its own, which has no torch. EdgeFL's engine leaves a
 *case* in a folder: the forward graph with its weights, a batch, and the loss and gradients that it found itself. The
@@ -21,7 +21,7 @@ from benchmarks.environments import make_environment
 __all__ = ["CHAINS", "VERSION", "python_with_training", "retired_step", "write_case"]
 
 CHAINS = ("cnn4", "mlp")
-"""The models of the race that are plain chains of the modules below."""
+"""The measured models that are plain chains of the modules below."""
 VERSION = "1.19.2"
 REQUIREMENTS = (f"onnxruntime-training-cpu=={VERSION}", "onnx>=1.16,<1.17", "numpy<2")
 OPSET, IR_VERSION = 17, 8

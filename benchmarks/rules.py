@@ -1,4 +1,4 @@
-"""What a local rule adds to the bare training step: CNN4 of FedMRN, batch 64, onnxruntime, two threads.
+"""Overhead of a local rule on the bare training step: CNN4 of FedMRN, batch 64, onnxruntime, two threads.
 
 `python -m benchmarks.rules [RULE ...]`; every rule takes its turn after every other, step by step. Setting up a round
 (`begin`) and ending it (`finish`) are timed by themselves, in bare steps.

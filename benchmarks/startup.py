@@ -1,4 +1,4 @@
-"""How long a person waits for the command line, against an empty Python."""
+"""Start-up time of the command line, compared with an empty Python."""
 
 import subprocess
 import sys

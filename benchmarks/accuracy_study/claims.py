@@ -1,4 +1,4 @@
-"""What the papers say about the strategies, as functions: each looks at the figures and says held or not held.
+"""The claims of the papers about strategies, as functions that check the figures: held or not held.
 
 Claims compare means over seeds, in points (hundredths of accuracy). Beside a difference or a ratio stands its standard
 deviation over seeds, each seed compared with itself: a difference below it may as well be chance. A claim whose

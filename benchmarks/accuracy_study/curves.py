@@ -1,4 +1,4 @@
-"""Accuracy by round, as one plot a set-up. Without matplotlib there are no plots."""
+"""Accuracy by round, one plot per set-up, if matplotlib is installed."""
 
 import statistics
 from collections.abc import Mapping, Sequence

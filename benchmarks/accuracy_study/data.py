@@ -1,4 +1,4 @@
-"""The data sets of the study, cut down where a comparison asks for it. The same seed gives the same samples."""
+"""The data sets of the study, reduced if a comparison needs it. The same seed gives the same samples."""
 
 from dataclasses import replace
 from functools import cache

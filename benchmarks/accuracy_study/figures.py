@@ -1,4 +1,4 @@
-"""From single runs to means and deviations over seeds."""
+"""Means and deviations of runs over seeds."""
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence

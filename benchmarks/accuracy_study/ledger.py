@@ -1,4 +1,4 @@
-"""Finished runs, a file each. The file's name tells what was asked for, so that another question is another run."""
+"""Finished runs, one file each, named by their settings, so that different settings are different runs."""
 
 import json
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""The least that the work takes in PyTorch: two processes with one thread each, and nothing around their loop.
+"""The minimum that the work takes in PyTorch: two processes with one thread each, and nothing but their loop.
 
     python -m benchmarks.peers.bare_loop FOLDER
 

@@ -1,4 +1,4 @@
-"""What every contender of a simulation is given, as files of one folder, and what it leaves there.
+"""The input of every contender of a simulation, as files in one folder, and its output.
 
 Images are bytes, client after client; each contender makes numbers of them in its own way. Nothing but numpy is
 imported: contenders read this in environments of their own.

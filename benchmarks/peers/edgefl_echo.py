@@ -1,4 +1,4 @@
-"""A device that sends back what it got and a little more: the real agent and home around a trainer that does not train.
+"""A device that sends back its weights slightly changed: the real agent with a trainer that does not train.
 
     EDGEFL_JOIN_KEY=KEY python -m benchmarks.peers.edgefl_echo URL HOME NUMBER
 

@@ -1,4 +1,4 @@
-"""Flower's own environment: it is no dependency of EdgeFL, and its packages would move ours.
+"""Flower's own environment: it is not a dependency of EdgeFL, and would change the versions of our packages.
 
 It is made beside `.venv` when it is missing, and `make clean` removes it. Flower 1.42.0 names versions of two packages
 that not every index has, so what it needs is resolved for 1.41.0, and 1.42.0 is put in its place.

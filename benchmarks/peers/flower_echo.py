@@ -1,4 +1,4 @@
-"""A Flower app whose clients send back what they got and a little more. It is copied into a folder of its own.
+"""A Flower app whose clients send back their weights slightly changed. It is copied into a folder of its own.
 
 A client adds a small number of its own, so that no two bodies are the same and nobody can send the name of one instead.
 

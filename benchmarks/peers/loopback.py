@@ -1,4 +1,4 @@
-"""What crosses the loopback interface: the kernel's counter, read every few milliseconds.
+"""Bytes on the loopback interface: the kernel's counter, read every few milliseconds.
 
 It counts all that is sent on this machine by anybody, TCP's headers included; each packet once, as it is received.
 """

@@ -1,4 +1,4 @@
-"""Makes what the contenders of a simulation are given: Fashion-MNIST, whole or pooled to 8x8, and a first model.
+"""Makes the input of a simulation: Fashion-MNIST, whole or pooled to 8x8, and an initial model.
 
 Where Debian's package with the images is not installed, noise of the same shapes takes their place: speeds do not
 depend on it, and the accuracies then say nothing.

@@ -1,4 +1,4 @@
-"""Processes and all that they start: how much memory they take together, and how they are brought to an end.
+"""Process trees: their total memory, and how to end them.
 
 Memory is the proportional set size: a page that several processes share counts once. Reading it takes milliseconds a
 process, so runs that are timed are not watched, or seldom.

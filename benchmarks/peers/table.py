@@ -1,4 +1,4 @@
-"""A table of contenders and figures, and targets that are met or missed."""
+"""Tables of contenders and figures, and targets met or missed."""
 
 import os
 from collections.abc import Mapping, Sequence

@@ -1,1 +1,4 @@
-"""A federation on handwritten digits: its file, its model, and how to run a coordinator as a service."""
+"""A federation on handwritten digits: its file, its model, and a systemd service.
+
+digits_cnn.py  the model of the example federations
+"""
