@@ -30,10 +30,10 @@ def refused(capsys: pytest.CaptureFixture[str], state: Path, *words: str) -> str
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--host", "0.0.0.0"], "0.0.0.0 can be reached by other machines, and there is no certificate"),
+        (["--host", "0.0.0.0"], "other machines can reach 0.0.0.0, but there is no certificate"),
         (["--host", "::"], "--insecure-public"),
         (["--port", "70000"], "70000 is not a valid port"),
-        (["--private-key", "key.pem"], "a private key without a certificate"),
+        (["--private-key", "key.pem"], "a private key but no certificate"),
         (["nowhere.toml"], "nowhere.toml cannot be read: No such file or directory"),
         (["--join-key-file", "key"], "--join-key-file holds one key, but there are 0 federation files"),
     ],
