@@ -127,7 +127,7 @@ def change_deadline(context: Context, name: str, seconds: float) -> Federation:
                 f"federation {name!r} is {federation.state}",
                 fix="A federation that has ended has no more deadlines.",
             )
-        settings, latest = context.library.settings(federation), context.store.rounds.latest(name)
+        settings, latest = context.repository.settings(federation), context.store.rounds.latest(name)
         later = seconds - settings.rounds.deadline
         if latest is not None and settings.is_personal(latest.number):
             later = max(0.0, later)  # its devices got as much time as they need

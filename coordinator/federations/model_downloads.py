@@ -33,8 +33,8 @@ def global_model(context: Context, name: str, form: Form, fraction: float | None
     model = _newest(context, federation)
     if fraction is None:
         return _written(context, federation, model, full_mask(model.graph), form)
-    seed = extract_seed(context.library.settings(federation).seed)
-    mask = context.library.strategy(federation).extract(model, fraction, seed)
+    seed = extract_seed(context.repository.settings(federation).seed)
+    mask = context.repository.strategy(federation).extract(model, fraction, seed)
     return _written(context, federation, model, mask, form)
 
 
@@ -49,7 +49,7 @@ def device_model(context: Context, name: str, device_id: str, form: Form) -> byt
             fix="Wait for the first round in which it trains.",
         )
     model = _newest(context, federation)
-    return _written(context, federation, model, context.library.mask(model.graph, device.mask_body), form)
+    return _written(context, federation, model, context.repository.mask(model.graph, device.mask_body), form)
 
 
 def _written(context: Context, federation: Federation, model: Model, mask: Mask, form: Form) -> bytes:
@@ -58,16 +58,16 @@ def _written(context: Context, federation: Federation, model: Model, mask: Mask,
     submodel = gather(mask, model.weights)
     if form == "weights":
         return encode_weights(submodel, {"model": mask.graph.digest, "mask": mask.digest})
-    graph = onnx.load_from_string(context.library.bundle(federation).files[INFER])
+    graph = onnx.load_from_string(context.repository.bundle(federation).files[INFER])
     data: bytes = bake(graph, submodel).SerializeToString(deterministic=True)
     return data
 
 
 def _newest(context: Context, federation: Federation) -> Model:
-    bundle, library = context.library.bundle(federation), context.library
+    bundle, repository = context.repository.bundle(federation), context.repository
     done = [one for one in context.store.rounds.of(federation.id) if one.next_model is not None]
     if not done or done[-1].next_model is None:
-        return library.strategy(federation).begin(bundle.graph, bundle_weights(bundle))
+        return repository.strategy(federation).begin(bundle.graph, bundle_weights(bundle))
     arrays = done[-1].next_state_arrays
-    state = {} if arrays is None else library.arrays(arrays)
-    return Model(bundle.graph, library.arrays(done[-1].next_model), state)
+    state = {} if arrays is None else repository.arrays(arrays)
+    return Model(bundle.graph, repository.arrays(done[-1].next_model), state)

@@ -44,7 +44,7 @@ class Overview:
 
 def overview_of(context: Context, federation: Federation) -> Overview:
     """Return the overview of a federation."""
-    settings = context.library.settings(federation)
+    settings = context.repository.settings(federation)
     latest = context.store.rounds.latest(federation.id)
     # Every round before the latest is done: two more at most have the last reports.
     known = [] if latest is None else context.store.rounds.of(federation.id, since=max(0, latest.number - 2))

@@ -64,7 +64,7 @@ class Charts:
 
     def rounds(self, name: str) -> list[dict[str, Any]]:
         """Return every curve that has something to draw."""
-        count = self._context.library.settings(existing(self._context, name)).rounds.count
+        count = self._context.repository.settings(existing(self._context, name)).rounds.count
         done = [one for one in self._context.store.rounds.of(name, state=RoundState.DONE) if one.number < count]
         figures = _curves(done, self._context.store.tasks.counts_by_round(name))
         return [chart(figure) for figure in figures if figure is not None]
@@ -73,7 +73,7 @@ class Charts:
         """Return pictures of the latest round's submodels, and figures about its plan."""
         federation = existing(self._context, name)
         latest = self._context.store.rounds.latest(name)
-        last = self._context.library.settings(federation).rounds.count - 1
+        last = self._context.repository.settings(federation).rounds.count - 1
         if latest is not None and latest.number > last:  # the personal round: nothing was planned together
             latest = self._context.store.rounds.get(name, last)
         if latest is None:
@@ -108,12 +108,12 @@ class Charts:
         return parts, [chart(figure) for figure in figures if figure is not None]
 
     def _parts(self, federation: Federation, tasks: Sequence[Task]) -> list[DevicePart]:
-        graph = self._context.library.bundle(federation).graph
-        library, parts = self._context.library, []
+        graph = self._context.repository.bundle(federation).graph
+        repository, parts = self._context.repository, []
         for task in tasks:
             body = loads(ClientPlan, task.plan).mask_body
             if body is None or self._context.blobs.size(body) is not None:  # masks of an older round may be deleted
-                parts.append(part_of(task.device, library.mask(graph, body)))
+                parts.append(part_of(task.device, repository.mask(graph, body)))
         return parts
 
     def _samples(self, name: str) -> dict[str, int]:

@@ -63,7 +63,7 @@ class DeviceRows:
         pulses = self.context.store.devices.pulses(self.federation)
         self._read_new(pulses)
         now = self.context.now()
-        away = now - self.context.library.settings(federation).selection.available_within
+        away = now - self.context.repository.settings(federation).selection.available_within
         rows, changed = {}, []
         for pulse in pulses:
             row = self._row(pulse, away, pulse.device in uploading)

@@ -130,11 +130,11 @@ class LongPolls:
     def _find_bounds(self, federations: Collection[str]) -> dict[str, DelayBounds]:
         """Return how long devices may stay away: a fraction of the time in which they count as available, and of a
         round's deadline; in buffered mode the next task may come at any time."""
-        library, found = self._context.library, {}
+        repository, found = self._context.repository, {}
         for name in federations:
-            known = library.federation(name)
+            known = repository.federation(name)
             if known is not None:
-                settings = library.settings(known)
+                settings = repository.settings(known)
                 away, deadline = settings.selection.available_within / 4, settings.rounds.deadline / 4
                 found[name] = DelayBounds(
                     pause=0.0 if settings.buffered else min(LONGEST_PAUSE, away, deadline),

@@ -50,7 +50,7 @@ def next_response(context: Context, device: Device, delay: PollDelay = UNKNOWN) 
     if task is None:
         known = context.store.federations.get(device.federation)
         return nothing(delay, finished=known is None or known.state in OVER)
-    federation = context.library.federation(task.federation)
+    federation = context.repository.federation(task.federation)
     if federation is None:
         return nothing(finished=True)
     now = context.now()
@@ -70,7 +70,7 @@ def _written(**fields: object) -> bytes:
 
 def _seconds_left(context: Context, federation: Federation, task: Task, now: float) -> float:
     """Return how long a task may still take: the tasks of a round end together, buffered ones separately."""
-    settings = context.library.settings(federation)
+    settings = context.repository.settings(federation)
     if settings.buffered and not settings.is_personal(task.round):
         return settings.rounds.deadline - (now - task.created_at)
-    return context.library.deadline(task.federation, task.round, int(now)) - now
+    return context.repository.deadline(task.federation, task.round, int(now)) - now

@@ -35,13 +35,13 @@ class Context:
     """Identifies this process among the workers."""
     wake: Callable[[Collection[str]], None] = _wake_nobody
     """Called, from any thread, with the devices that have a new task or whose federation is over."""
-    library: Repository = field(init=False)
+    repository: Repository = field(init=False)
     corrections: Corrections = field(init=False)
     _handed: dict[str, float] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self.library = Repository(self.store, self.blobs, self.now)
+        self.repository = Repository(self.store, self.blobs, self.now)
         self.corrections = Corrections(self.store.devices.get, self.now)
         self.started = self.now()
 

@@ -39,7 +39,7 @@ def dispatch_round(
 
     `model_body` is the digest of the whole model's weights in the blob store.
     """
-    repository, now = context.library, context.now()
+    repository, now = context.repository, context.now()
     sink = _BlobSink(context, federation.id, number)
     dispatcher = Dispatcher(
         settings=repository.settings(federation),
@@ -57,7 +57,7 @@ def dispatch_round(
 
 def shared_artifacts(context: Context, federation: Federation) -> list[Artifact]:
     """Put what every round needs into the blob store: the model graph, and the graph that devices evaluate with."""
-    files = context.library.bundle(federation).files
+    files = context.repository.bundle(federation).files
     kinds = {"model_graph": files[GRAPH], "inference": files[INFER]}
     digests = context.blobs.put_all(list(kinds.values()))
     return [

@@ -125,13 +125,13 @@ class Driver:
 
     def _scorer(self, federation: Federation) -> Callable[[Weights], Score] | None:
         """Return the function that evaluates a federation's models. Its data are read when first needed."""
-        wanted = self._context.library.settings(federation).evaluation
+        wanted = self._context.repository.settings(federation).evaluation
         if wanted is None:
             return None
 
         def score(weights: Weights) -> Score:
             if federation.id not in self._evaluators:
-                self._evaluators[federation.id] = Evaluator(self._context.library.bundle(federation), wanted)
+                self._evaluators[federation.id] = Evaluator(self._context.repository.bundle(federation), wanted)
             return self._evaluators[federation.id].score(weights)
 
         return score

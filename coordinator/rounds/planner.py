@@ -32,7 +32,7 @@ class RoundPlanner:
     @property
     def settings(self) -> FederationSettings:
         """What the federation is configured with."""
-        return self.context.library.settings(self.federation)
+        return self.context.repository.settings(self.federation)
 
     def available(self) -> list[Device]:
         """Return the devices that were heard from lately and have no task."""
@@ -52,13 +52,13 @@ class RoundPlanner:
     ) -> Mapping[str, PlannedTask]:
         """Return planned tasks for up to `count` devices; those that the strategy leaves out are replaced by others."""
         round_context = planning_context(self.settings, number, serial)
-        strategy = self.context.library.strategy(self.federation)
+        strategy = self.context.repository.strategy(self.federation)
         queue = selection_order(available, round_context.seed, _record)
         return plan_round(strategy, model, queue, count, round_context, self._participant)
 
     def explain(self, number: int, model: Model, devices: Collection[str]) -> dict[str, float]:
         """Return the strategy's figures about its plan for these devices, by name; some strategies have none."""
-        explain = getattr(self.context.library.strategy(self.federation), "explain", None)
+        explain = getattr(self.context.repository.strategy(self.federation), "explain", None)
         if explain is None:
             return {}
         members = [self._participant(device) for device in self.members() if device.id in devices]
@@ -66,7 +66,7 @@ class RoundPlanner:
 
     def plan_personalisation(self, model: Model, devices: Sequence[Device]) -> dict[str, PlannedTask]:
         """Return how devices personalise the final model; devices that cannot do so in time are left out."""
-        strategy = self.context.library.strategy(self.federation)
+        strategy = self.context.repository.strategy(self.federation)
         known = {device.id: (device, self._participant(device)) for device in devices}
         participants = [participant for _, participant in known.values()]
         planned_tasks = strategy.personalise(model, participants, personalisation_context(self.settings))
@@ -93,7 +93,7 @@ class RoundPlanner:
         return predicted / max(self.settings.round_share, 0.01)
 
     def _participant(self, device: Device) -> Participant:
-        repository = self.context.library
+        repository = self.context.repository
         graph = repository.bundle(self.federation).graph
         return participant_of(
             self.settings,

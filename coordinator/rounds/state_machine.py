@@ -73,7 +73,7 @@ class RoundStateMachine:
     @property
     def settings(self) -> FederationSettings:
         """The federation's settings."""
-        return self.context.library.settings(self.federation)
+        return self.context.repository.settings(self.federation)
 
     @property
     def running(self) -> bool:
@@ -341,7 +341,7 @@ class RoundStateMachine:
         model = self._stored(closed.model, closed.state_arrays)
         round_context = aggregation_context(self.settings, closed.number)
         updates = StoredUpdates(self.context, self.federation, closed.number, tasks)
-        return self.context.library.strategy(self.federation).combine(model, updates, round_context)
+        return self.context.repository.strategy(self.federation).combine(model, updates, round_context)
 
     def _report(self, closed: Round, tasks: Sequence[Task], model: Model | None, started: float) -> dict[str, object]:
         combine_seconds = self.context.now() - started
@@ -375,18 +375,18 @@ class RoundStateMachine:
     # Models
 
     def _first_model(self) -> Model:
-        bundle = self.context.library.bundle(self.federation)
-        return self.context.library.strategy(self.federation).begin(bundle.graph, bundle_weights(bundle))
+        bundle = self.context.repository.bundle(self.federation)
+        return self.context.repository.strategy(self.federation).begin(bundle.graph, bundle_weights(bundle))
 
     def _stored(self, weights: str, state: str | None) -> Model:
-        library = self.context.library
-        arrays = {} if state is None else library.arrays(state)
-        return Model(library.bundle(self.federation).graph, library.arrays(weights), arrays)
+        repository = self.context.repository
+        arrays = {} if state is None else repository.arrays(state)
+        return Model(repository.bundle(self.federation).graph, repository.arrays(weights), arrays)
 
     def _keep(self, model: Model) -> tuple[str, str | None]:
         """Store a model; its body equals that of a submodel with everything, to the byte."""
-        about = {"model": model.graph.digest, "mask": self.context.library.mask(model.graph, None).digest}
-        keep = self.context.library.keep_arrays
+        about = {"model": model.graph.digest, "mask": self.context.repository.mask(model.graph, None).digest}
+        keep = self.context.repository.keep_arrays
         state = keep(encode_weights(model.state, {"model": model.graph.digest})) if model.state else None
         return keep(encode_weights(model.weights, about)), state
 

@@ -20,7 +20,7 @@ def update_of_task(
     context: Context, federation: Federation, task: Task, base: str, body: ResultBody, trust: float = 1.0
 ) -> ClientUpdate:
     """Return a decoded result as the update of its task. `base` is the digest of the model of the task's round."""
-    repository, plan = context.library, context.library.plan(task)
+    repository, plan = context.repository, context.repository.plan(task)
     mask = repository.mask(repository.bundle(federation).graph, plan.mask_body)
     return client_update_of(plan, mask, repository.arrays(base), body, trust)
 
@@ -38,7 +38,7 @@ class StoredUpdates:
         return len(self.tasks)
 
     def __iter__(self) -> Iterator[ClientUpdate]:
-        repository = self.context.library
+        repository = self.context.repository
         settings, graph = repository.settings(self.federation), repository.bundle(self.federation).graph
         for task in self.tasks:
             base = repository.start_of(self.federation.id, task.round)

@@ -55,10 +55,10 @@ class UploadChecker:
         invalid."""
         context, device, body = self._context, incoming.device, incoming.body
         task = own_task(context, device, incoming.task)
-        federation = context.library.federation(task.federation)
+        federation = context.repository.federation(task.federation)
         if federation is None:
             raise unknown_task(task.id)
-        settings = context.library.settings(federation)
+        settings = context.repository.settings(federation)
         _check_size(body, settings.limits.most_bytes)
         data = body.read_bytes() if isinstance(body, Path) else body
         if incoming.grouped:
@@ -67,14 +67,14 @@ class UploadChecker:
         digest = digest_of(data)
         if task.state in (TaskState.DONE, TaskState.REFUSED):
             return Verdict.ALREADY if task.update == digest else Verdict.CONFLICT
-        report = decode_result(data, context.library.bundle(federation).graph, limit=settings.limits.most_bytes)
-        plan = context.library.plan(task)
+        report = decode_result(data, context.repository.bundle(federation).graph, limit=settings.limits.most_bytes)
+        plan = context.repository.plan(task)
         _check_task(task, plan, report)
         late = task.state is not TaskState.OPEN
         result = _with_arrived(report.result, incoming.arrived)
         if not late:
             self._check_tensors(federation, task, report)
-            context.library.remember_result(digest, result)
+            context.repository.remember_result(digest, result)
         mask = None if report.next_mask is None or late else encode_mask(report.next_mask)
         upload = Upload(
             task=task.id,
@@ -94,16 +94,16 @@ class UploadChecker:
         return CheckedUpdate(upload, None if late else body, mask, lesson)
 
     def _check_tensors(self, federation: Federation, task: Task, report: ResultBody) -> None:
-        start = self._context.library.start_of(task.federation, task.round)
+        start = self._context.repository.start_of(task.federation, task.round)
         if start is None:
             raise unknown_task(task.id)
         client_update = update_of_task(self._context, federation, task, start, report)
-        if self._context.library.settings(federation).is_personal(task.round):
+        if self._context.repository.settings(federation).is_personal(task.round):
             check_personal(client_update)
             return
-        strategy = self._context.library.strategy(federation)
+        strategy = self._context.repository.strategy(federation)
         strategy.check(client_update)
-        most = self._context.library.settings(federation).limits.most_movement
+        most = self._context.repository.settings(federation).limits.most_movement
         if most is None:
             return
         own = self._norms.get((start, client_update.mask.digest), lambda: _norm(client_update))

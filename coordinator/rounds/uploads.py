@@ -166,9 +166,9 @@ def _resolve(answers: Sequence[tuple[_Arrival, Verdict | Exception]]) -> None:
 def refuse(context: Context, device: Device, task_id: str, refusal: Refusal) -> Receipt:
     """Accept a device's refusal of a task."""
     verdict = context.store.uploads.refuse(task_id, device.id, dumps(refusal), context.now())
-    federation = context.library.federation(device.federation)
+    federation = context.repository.federation(device.federation)
     if verdict is Verdict.ACCEPTED and federation is not None:
-        half_life = context.library.settings(federation).memory_seconds
+        half_life = context.repository.settings(federation).memory_seconds
         context.corrections.note_refusal(device.id, refusal.reason, half_life)
     return _receipt(task_id, verdict)
 

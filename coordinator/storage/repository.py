@@ -1,7 +1,7 @@
-"""What is stored, as what it is: bundles, models, masks, plans, settings; the ones used last are kept in memory.
+"""Reads records and bodies as domain values: bundles, models, masks, plans, settings. Recently used ones are cached.
 
-Rounds, hand-outs, intake and model export read through this. It keeps only what never changes once it is stored
-(what an operator may change for a second at most), and can read all of it again, so it may forget anything at any time.
+Rounds, polling, uploads and model downloads read through this. It caches only what never changes once it is stored (what
+an operator may change, for one second at most) and can read all of it again, so it may drop anything at any time.
 """
 
 import time
@@ -25,7 +25,7 @@ __all__ = ["Repository", "LruCache"]
 
 
 class Repository:
-    """What is in the database and the blob store, read."""
+    """The database and the blob store as domain values."""
 
     def __init__(self, store: Store, blobs: Blobs, now: Callable[[], float] = time.time) -> None:
         self._store, self._blobs, self._now = store, blobs, now
@@ -39,11 +39,11 @@ class Repository:
         self._starts: LruCache[tuple[str, int], str | None] = LruCache(256)
         self._deadlines: LruCache[tuple[str, int, int], float] = LruCache(64)
         self._profiles: LruCache[str, DeviceProfile] = LruCache(4096)
-        self._plans: LruCache[str, ClientPlan] = LruCache(2048)  # a device that got its plan comes back with its update
-        self._results: LruCache[str, LocalResult] = LruCache(2048)  # what was checked when it came is soon combined
+        self._plans: LruCache[str, ClientPlan] = LruCache(2048)  # a device that got its plan soon uploads
+        self._results: LruCache[str, LocalResult] = LruCache(2048)  # a checked result is soon aggregated
 
     def federation(self, name: str) -> Federation | None:
-        """Return a federation as it was a second ago at the most: its state and deadline may change."""
+        """Return a federation, at most one second old: its state and deadline may change."""
         return self._federations.get((name, int(self._now())), lambda: self._store.federations.get(name))
 
     def start_of(self, federation: str, number: int) -> str | None:
@@ -56,7 +56,7 @@ class Repository:
         return self._starts.get((federation, number), find)
 
     def deadline(self, federation: str, number: int, second: int) -> float:
-        """Return when a round closes, as it was known in some second: a new deadline is heard of within one."""
+        """Return when a round closes, as known in this second: a changed deadline is seen within one."""
 
         def find() -> float:
             opened = self._store.rounds.get(federation, number)
@@ -65,11 +65,11 @@ class Repository:
         return self._deadlines.get((federation, number, second), find)
 
     def profile(self, device: Device) -> DeviceProfile:
-        """Return what a device can do."""
+        """Return a device's profile."""
         return self._profiles.get(device.profile, lambda: loads(DeviceProfile, device.profile))
 
     def settings(self, federation: Federation) -> FederationSettings:
-        """Return what a federation was told, with the deadline that it has now."""
+        """Return a federation's settings, with its current deadline."""
 
         def read() -> FederationSettings:
             told = loads(FederationSettings, federation.settings)
@@ -80,20 +80,20 @@ class Repository:
         return self._settings.get((federation.settings, federation.deadline), read)
 
     def strategy(self, federation: Federation) -> Strategy:
-        """Return a federation's method."""
+        """Return a federation's strategy."""
         choice = self.settings(federation).strategy
         return self._strategies.get(federation.settings, lambda: strategy_of(choice.name, choice.settings))
 
     def remember_plan(self, task: Task, plan: ClientPlan) -> None:
-        """Keep what a new task's device will be told, as it soon will be."""
+        """Cache the plan of a new task, which its device will soon ask for."""
         self._plans.get(task.id, lambda: plan)
 
     def plan(self, task: Task) -> ClientPlan:
-        """Return what a task's device was told."""
+        """Return the plan of a task."""
         return self._plans.get(task.id, lambda: loads(ClientPlan, task.plan))
 
     def remember_result(self, update: str, result: LocalResult) -> None:
-        """Keep the result in an update that was checked, by the update's digest."""
+        """Cache the result in a checked update, by the update's digest."""
         self._results.get(update, lambda: result)
 
     def result(self, update: str, text: str) -> LocalResult:
@@ -105,7 +105,7 @@ class Repository:
         return self._bundles.get(federation.bundle, lambda: unpack_bundle(self._blobs.get(federation.bundle)))
 
     def keep_arrays(self, body: bytes) -> str:
-        """Store a body of kind `weights`, which was just made, and return its digest.
+        """Store a body of kind `weights`, and return its digest.
 
         Its tensors are kept here as views of it: whoever asks next would else read them back.
         """
@@ -118,7 +118,7 @@ class Repository:
         return self._models.get(digest, lambda: decode(self._blobs.get(digest), kind=BodyKind.WEIGHTS).arrays)
 
     def mask(self, graph: ModelGraph, body: str | None) -> Mask:
-        """Return the mask in a body; without a body, the whole model is meant."""
+        """Return the mask in a body; without a body, the full mask."""
         if body is None:
             return self._masks.get((graph.digest, None), lambda: full_mask(graph))
         return self._masks.get((graph.digest, body), lambda: decode_mask(self._blobs.get(body), graph))

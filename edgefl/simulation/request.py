@@ -4,8 +4,10 @@
 what it names. How the work is spread over processes is not part of it: the result does not depend on that.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from edgefl.artifacts.bundle import Bundle
 from edgefl.data import Dataset, load, some_samples
@@ -15,7 +17,8 @@ from edgefl.simulation.availability import Availability, Sessions, read_trace
 from edgefl.simulation.device_class import DeviceClass
 from edgefl.simulation.fleet import FleetDevice, fleet_of
 from edgefl.strategies import Strategy, strategy_of
-from edgefl.values import Fraction, PositiveCount, check_fields, document
+from edgefl.values import Fraction, PositiveCount, check_fields, document, from_json
+from edgefl.values.strict_json import parse
 
 __all__ = ["SimulationRequest", "SimulationInputs", "simulation_inputs"]
 
@@ -47,6 +50,38 @@ class SimulationRequest:
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+
+def read_request(text: bytes) -> SimulationRequest:
+    """Return the request in a JSON text of this version or of an earlier one."""
+    data = parse(text)
+    if isinstance(data, dict) and data.get("schema") == _VERSION_1:
+        data = _from_version_1(data)
+    return from_json(SimulationRequest, data)
+
+
+_VERSION_1 = "edgefl.simulation/1"
+
+
+def _from_version_1(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request as it is written now. Version 1 had settings of its own for the federation."""
+    kept = {name: value for name, value in data.items() if name not in ("schema", "strategy", "settings", "federation")}
+    old = data["federation"]
+    federation = {
+        "name": "simulation",
+        "seed": old["seed"],
+        "strategy": {"name": data["strategy"], "settings": data["settings"]},
+        "work": old["work"],
+        "rounds": {"count": old["rounds"], "deadline": old["deadline"]},
+        "selection": {"devices": old["per_round"]},
+        "evaluation": {
+            "data": data["data"],
+            "folder": data["folder"],
+            "every": old["evaluate_every"] or old["rounds"],
+        },
+        "round_share": old["deadline_share"],
+    }
+    return {"schema": "edgefl.simulation/2", **kept, "federation": federation}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -28,7 +28,7 @@ from edgefl.charts.device_parts import DevicePart, part_of
 from edgefl.errors import EdgeFLError, SchemaError
 from edgefl.masks import Mask, Weights
 from edgefl.simulation.fleet import FleetDevice
-from edgefl.simulation.request import SimulationRequest
+from edgefl.simulation.request import SimulationRequest, read_request
 from edgefl.simulation.results import PersonalResult, RoundResult
 from edgefl.simulation.summary import Summary
 from edgefl.values import dumps, from_json, loads, to_json
@@ -108,14 +108,14 @@ def read_run(path: Path) -> Run:
         summary = path / "summary.json"
         return Run(
             path,
-            loads(SimulationRequest, (path / "request.json").read_bytes()),
+            read_request((path / "request.json").read_bytes()),
             tuple(from_json(FleetRow, row) for row in _json(path / "fleet.json")),
             tuple(loads(RoundResult, line) for line in _lines(path / "rounds.jsonl")),
             tuple(from_json(DevicePart, row) for row in _json(path / "parts.json")),
             loads(PersonalResult, (path / "personal.json").read_bytes()) if (path / "personal.json").exists() else None,
             loads(Summary, summary.read_bytes()) if summary.exists() else None,
         )
-    except (SchemaError, ValueError, zipfile.BadZipFile) as error:
+    except (SchemaError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise SchemaError(f"{path} cannot be read: {error}", fix="Simulate it again.") from None
 
 

@@ -149,7 +149,7 @@ def _check(context: Context, devices: list[SimulatedDevice]) -> list[str]:
         if done is None or done.next_model is None:
             return [*problems, f"round {number} has no model"]
         bodies = [sent[task.id] for task in counted if task.counted_in == number and task.id in sent]
-        problems += _differences(number, context.library.arrays(done.next_model), bodies)
+        problems += _differences(number, context.repository.arrays(done.next_model), bodies)
     return problems
 
 

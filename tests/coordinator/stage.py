@@ -72,7 +72,7 @@ class Stage:
         done = self.context.store.rounds.get(self.federation.id, number)
         assert done is not None
         assert done.next_model is not None
-        return self.context.library.arrays(done.next_model)
+        return self.context.repository.arrays(done.next_model)
 
 
 def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:

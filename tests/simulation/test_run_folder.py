@@ -6,7 +6,7 @@ from edgefl.artifacts.bundle import pack_bundle
 from edgefl.federation import FederationSettings, RoundSettings, SelectionSettings, StrategyChoice
 from edgefl.simulation import open_executor
 from edgefl.simulation.built_in_models import built_in_bundle
-from edgefl.simulation.request import SimulationRequest, simulation_inputs
+from edgefl.simulation.request import SimulationRequest, read_request, simulation_inputs
 from edgefl.simulation.run_folder import RunFolder, read_run
 from edgefl.simulation.simulate import simulate
 
@@ -35,3 +35,18 @@ def test_parts_are_those_of_the_rounds_though_devices_tune_others_in_the_end(tmp
         *body, head = part.layers
         assert not head.trained
         assert all(layer.trained for layer in body)
+
+
+def test_the_request_of_a_run_of_the_first_version_is_read() -> None:
+    written = b"""{"schema": "edgefl.simulation/1", "model": "digits_mlp", "data": "digits", "folder": null,
+        "partition": "iid", "devices": 4, "samples": null, "test_samples": null, "validation": 0.1, "test": 0.2,
+        "classes": [{"name": "device"}], "trace": null, "strategy": "hermes", "settings": {"kept_target": 0.3},
+        "federation": {"rounds": 7, "per_round": 3, "seed": "9", "work": {"epochs": 2, "batch_size": 32},
+        "deadline": 24.0, "deadline_share": 0.25, "evaluate_every": 0}, "personalise": false}"""
+    request = read_request(written)
+    assert (request.model, request.devices, request.personalise) == ("digits_mlp", 4, False)
+    federation = request.federation
+    assert (federation.strategy.name, dict(federation.strategy.settings)) == ("hermes", {"kept_target": 0.3})
+    assert (federation.rounds.count, federation.selection.devices, federation.seed) == (7, 3, 9)
+    assert (federation.rounds.deadline, federation.round_share, federation.work.epochs) == (24.0, 0.25, 2)
+    assert [number for number in range(7) if federation.evaluates(number)] == [6]

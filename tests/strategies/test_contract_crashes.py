@@ -154,10 +154,10 @@ class End:
             tuple(str(one.next_model) for one in done),
             tuple(one.next_state_arrays for one in done),
             {device: _device(context, device).mask_body for device in PROFILES},
-            {name: np.array(array) for name, array in context.library.arrays(last.next_model).items()},
+            {name: np.array(array) for name, array in context.repository.arrays(last.next_model).items()},
             {}
             if last.next_state_arrays is None
-            else {name: np.array(array) for name, array in context.library.arrays(last.next_state_arrays).items()},
+            else {name: np.array(array) for name, array in context.repository.arrays(last.next_state_arrays).items()},
         )
 
 

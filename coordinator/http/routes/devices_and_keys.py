@@ -50,7 +50,7 @@ async def list_devices(request: Request, name: Named) -> DevicesView:
 
     def listed() -> DevicesView:
         federation = lifecycle.existing(services.context, name)
-        since = services.context.now() - services.context.library.settings(federation).selection.available_within
+        since = services.context.now() - services.context.repository.settings(federation).selection.available_within
         devices = services.context.store.devices.of(name)
         return DevicesView(devices=[device_view(device, available_since=since) for device in devices])
 

@@ -126,7 +126,7 @@ def _device(services: Services, name: str, device_id: str) -> DevicePageView:
     device = lifecycle.existing_device(context, name, device_id)
     tasks = list(reversed(context.store.tasks.of(name, device=device_id)[-_MOST_TASKS:]))
     rows = [row_of(task) for task in tasks]
-    since = context.now() - context.library.settings(federation).selection.available_within
+    since = context.now() - context.repository.settings(federation).selection.available_within
     return DevicePageView(
         device=device_view(device, available_since=since),
         plan=json.loads(tasks[0].plan) if tasks else None,

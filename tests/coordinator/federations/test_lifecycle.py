@@ -14,7 +14,7 @@ def test_a_new_deadline_holds_for_the_open_round_and_the_next(stage: Stage) -> N
     before = stage.round.deadline_at
     changed = change_deadline(stage.context, "digits", 600.0)
     assert stage.round.deadline_at == before + 540
-    assert stage.context.library.settings(changed).rounds.deadline == 600
+    assert stage.context.repository.settings(changed).rounds.deadline == 600
     stage.clock.time += 100  # beyond the old one
     stage.advance()
     assert stage.state == "open"

@@ -18,7 +18,7 @@ def test_a_device_that_was_slower_than_predicted_gets_a_smaller_part(stage: Stag
     for number in range(8):
         stage.advance()
         plan = stage.plan(one)
-        sizes.append(stage.context.library.mask(bundle().graph, plan.mask_body).cost.parameters)
+        sizes.append(stage.context.repository.mask(bundle().graph, plan.mask_body).cost.parameters)
         assert plan.predicted is not None
         assert plan.predicted.seconds is not None
         measured = (4 if number < 4 else 1) * plan.predicted.seconds

@@ -56,7 +56,7 @@ def test_who_has_the_whole_model_downloads_what_is_stored_of_it_and_nothing_is_r
     assert not read
     monkeypatch.undo()
     stored = decode(stage.context.blobs.get(model)).arrays
-    remembered = stage.context.library.arrays(model)
+    remembered = stage.context.repository.arrays(model)
     assert list(stored) == list(remembered)
     for name, array in stored.items():
         assert np.array_equal(array, remembered[name])
