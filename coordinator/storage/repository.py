@@ -1,7 +1,7 @@
 """Reads records and bodies as domain values: bundles, models, masks, plans, settings. Recently used ones are cached.
 
-Rounds, polling, uploads and model downloads read through this. It caches only what never changes once it is stored (what
-an operator may change, for one second at most) and can read all of it again, so it may drop anything at any time.
+Rounds, polling, uploads and model downloads read through this. It caches only what never changes once it is stored
+(what an operator may change, for one second at most) and can read all of it again, so it may drop anything at any time.
 """
 
 import time
@@ -107,7 +107,7 @@ class Repository:
     def keep_arrays(self, body: bytes) -> str:
         """Store a body of kind `weights`, and return its digest.
 
-        Its tensors are kept here as views of it: whoever asks next would else read them back.
+        Its tensors are cached as views of it, so that the next reader does not have to load them.
         """
         digest = self._blobs.put(body)
         self._models.get(digest, lambda: decode(body, kind=BodyKind.WEIGHTS, known=True).arrays)
