@@ -259,7 +259,7 @@ def _check_expected(name: str, payload: Payload, wanted: Expected) -> None:
 
 def _unexpected(name: str, what: str, found: object, planned: object) -> WireFormatError:
     return WireFormatError(
-        f"tensor {name!r} has {what} {found}, but the plan says {planned}", fix="Send the tensors as planned."
+        f"tensor {name!r} has {what} {found}, and the plan says {planned}", fix="Send the tensors as planned."
     )
 
 

@@ -116,7 +116,7 @@ def test_orders_refuse_what_does_not_exist() -> None:
         InferRequest(pace, engines=("tflite",))
     with pytest.raises(EdgeFLError, match="unknown form 'sparser'"):
         InferRequest(pace, forms=("sparser",))
-    with pytest.raises(EdgeFLError, match="no part 'tail'"):
+    with pytest.raises(EdgeFLError, match="unknown part 'tail'"):
         TrainRequest(pace, parts=("tail",))
     with pytest.raises(EdgeFLError, match="batch sizes"):
         TrainRequest(pace, batches=(0,))

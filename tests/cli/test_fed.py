@@ -109,7 +109,7 @@ def test_a_token_is_found_in_the_state_folder_or_the_file_that_is_given(
         capsys, "list", "--url", NOWHERE, "--token-file", str(tmp_path / "other")
     )
     (tmp_path / "other").write_bytes(b"\xff")
-    assert "no ASCII text" in refused(capsys, "list", "--url", NOWHERE, "--token-file", str(tmp_path / "other"))
+    assert "not ASCII text" in refused(capsys, "list", "--url", NOWHERE, "--token-file", str(tmp_path / "other"))
 
 
 @pytest.mark.usefixtures("token")

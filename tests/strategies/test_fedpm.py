@@ -253,8 +253,8 @@ def test_settings_reach_the_rule() -> None:
         ({"sent": "eden"}, r"'settings.sent' is 'eden', but FedPM's devices train no weights"),
         ({"sent": "values"}, r"'settings.sent' is 'values', but FedPM's devices train no weights"),
         ({"frozen": "head"}, r"'settings.frozen' is 'head', but in FedPM no weight is ever trained"),
-        ({"prior": 0.5}, r"'settings.prior' is a number of 1 or more"),
-        ({"draw_margin": 0.5}, r"'settings.draw_margin' is a small probability"),
+        ({"prior": 0.5}, r"'settings.prior' must be a number of 1 or more"),
+        ({"draw_margin": 0.5}, r"'settings.draw_margin' must be a small probability"),
     ],
 )
 def test_what_cannot_be_combined_is_refused_with_the_reason(given: dict[str, Any], message: str) -> None:

@@ -358,5 +358,5 @@ def test_a_density_that_the_model_cannot_have_is_refused_before_the_first_round(
         strategy_of("fedspa", {"density": 0.001}).begin(GRAPH, MODEL.weights)
     with pytest.raises(MaskError, match="not even the narrowest submodel"):
         strategy_of("fedspa", {"density": 1e-6, "granularity": "channel"}).begin(GRAPH, MODEL.weights)
-    with pytest.raises(SchemaError, match=r"'settings.density' is a share above 0"):
+    with pytest.raises(SchemaError, match=r"'settings.density' must be a share above 0"):
         strategy_of("fedspa", {"density": 0})

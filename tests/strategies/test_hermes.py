@@ -351,7 +351,7 @@ def test_a_size_that_no_part_has_is_refused() -> None:
     [
         ({"sent": "eden"}, r"'settings.sent' is 'eden', whose rule compresses the submodel as it was given"),
         ({"aggregation": "intersection", "overlap": "participants"}, r"'settings.overlap' is 'participants', but with"),
-        ({"kept_target": 1.5}, r"'settings.kept_target' is a fraction"),
+        ({"kept_target": 1.5}, r"'settings.kept_target' must be a fraction"),
     ],
 )
 def test_what_cannot_be_is_refused(given_settings: dict[str, Any], message: str) -> None:

@@ -359,10 +359,10 @@ def test_settings_reach_the_rule() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"sent": "edem"}, r"'settings.sent' is one of .* Did you mean 'eden'"),
+        ({"sent": "edem"}, r"'settings.sent' must be one of .* Did you mean 'eden'"),
         ({"noise_bound": 0.02}, r"'settings.noise_bound' is 0.02, but devices send 'values'"),
         ({"sent": "eden", "noise_bound": 0.02}, r"'settings.noise_bound' is 0.02, but devices send 'eden'"),
-        ({"sent": "top_k", "sent_share": 0}, r"'settings.sent_share' is a share above 0"),
+        ({"sent": "top_k", "sent_share": 0}, r"'settings.sent_share' must be a share above 0"),
     ],
 )
 def test_a_bad_choice_is_told_what_is_wrong(given: dict[str, Any], message: str) -> None:

@@ -30,7 +30,7 @@ def test_a_class_elsewhere_becomes_a_strategy_with_its_settings() -> None:
 
 
 def test_settings_of_a_class_elsewhere_are_checked_like_all_others() -> None:
-    with pytest.raises(SchemaError, match=r"'settings.server_momentum' is a fraction between 0 and 1"):
+    with pytest.raises(SchemaError, match=r"'settings.server_momentum' must be a fraction between 0 and 1"):
         strategy_of(NAME, {"server_momentum": 2})
     with pytest.raises(SchemaError, match=r"'settings.server_momentun' .* Did you mean 'server_momentum'"):
         strategy_of(NAME, {"server_momentun": 0.5})

@@ -91,11 +91,11 @@ def test_a_body_that_is_not_what_was_expected_is_refused() -> None:
     data = encode(BODY)
     plan = {"w": Expected((4,), "dense", "float32"), "m": Expected((1, 3), "bits")}
     assert decode(data, kind=BodyKind.UPDATE, expected=plan).seed == 5
-    with pytest.raises(WireFormatError, match=r"'w' has shape \(4,\), but the plan says \(5,\)"):
+    with pytest.raises(WireFormatError, match=r"'w' has shape \(4,\), and the plan says \(5,\)"):
         decode(data, expected=plan | {"w": Expected((5,))})
-    with pytest.raises(WireFormatError, match="'m' has codec bits, but the plan says dense"):
+    with pytest.raises(WireFormatError, match="'m' has codec bits, and the plan says dense"):
         decode(data, expected=plan | {"m": Expected((1, 3), "dense")})
-    with pytest.raises(WireFormatError, match="'w' has dtype float32, but the plan says float16"):
+    with pytest.raises(WireFormatError, match="'w' has dtype float32, and the plan says float16"):
         decode(data, expected=plan | {"w": Expected((4,), dtype="float16")})
     with pytest.raises(WireFormatError, match="'more' is missing"):
         decode(data, expected=plan | {"more": Expected((5,))})
