@@ -12,6 +12,8 @@ ROOMS = ("edgefl", "export", "device_runtime", "coordinator")
 MAPPED = (*ROOMS, "benchmarks")
 ENTRY = re.compile(r"^(\w+(?:\.py|/))(?: {2,}(\S.*))?$")
 CORE = ROOT / "edgefl"
+ARCHITECTURE = ROOT / "ARCHITECTURE.md"
+MARK = "<!-- files -->\n"
 
 
 def packages(*rooms: str) -> list[Path]:
@@ -28,10 +30,17 @@ def modules(package: Path) -> set[str]:
     return files | {f"{path.parent.name}/" for path in package.glob("*/__init__.py")}
 
 
+def docstring_of(package: Path) -> str:
+    return ast.get_docstring(ast.parse((package / "__init__.py").read_text(encoding="utf-8"))) or ""
+
+
+def entries_of(package: Path) -> list[re.Match[str]]:
+    return [found for line in docstring_of(package).splitlines() if (found := ENTRY.match(line))]
+
+
 @pytest.mark.parametrize("package", packages(*MAPPED), ids=name_of)
 def test_a_package_lists_its_files_in_its_docstring(package: Path) -> None:
-    docstring = ast.get_docstring(ast.parse((package / "__init__.py").read_text(encoding="utf-8"))) or ""
-    entries = [found for line in docstring.splitlines() if (found := ENTRY.match(line))]
+    entries = entries_of(package)
     listed = [found[1] for found in entries]
     assert sorted(listed) == sorted(modules(package)), "list every module and sub-package once, a line each"
     assert all(found[2] for found in entries), "say in a few words what each is for"
@@ -67,7 +76,39 @@ def test_folders_of_tests_mirror_the_rooms() -> None:
 
 
 def test_every_path_in_the_architecture_exists() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    text = ARCHITECTURE.read_text(encoding="utf-8")
     named = re.findall(r"`((?:edgefl|export|device_runtime|coordinator|tests|docs)/[\w./]+)`", text)
     assert len(named) > 40
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def first_sentence(script: Path) -> str:
+    """Return the first sentence of the comment at the head of a script."""
+    head = script.read_text(encoding="utf-8").removeprefix("/*").partition("*/")[0]
+    return re.split(r"(?<=\.) ", " ".join(line.strip(" *") for line in head.splitlines()).strip())[0]
+
+
+def files_section() -> str:
+    """Return a line about every file of the product, package by package."""
+    lines = []
+    for package in packages(*ROOMS):
+        first = " ".join(docstring_of(package).partition("\n\n")[0].split())
+        width = max((len(found[1]) for found in entries_of(package)), default=0)
+        block = [f"    {found[1]:<{width}}  {found[2]}" for found in entries_of(package)]
+        lines += [f"**{name_of(package)}/** {first}", "", *block, ""]
+        scripts = sorted((package / "static").glob("*.js"))
+        if scripts:
+            lines += [f"**{name_of(package)}/static/** Scripts that browsers load as they are.", ""]
+            lines += [*(f"    {path.name:<17}  {first_sentence(path)}" for path in scripts), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def test_the_architecture_ends_with_a_line_about_every_file() -> None:
+    _, mark, files = ARCHITECTURE.read_text(encoding="utf-8").partition(MARK)
+    assert mark
+    assert files.strip() == files_section().strip(), "run `python -m tests.test_structure`"
+
+
+if __name__ == "__main__":
+    head, _, _ = ARCHITECTURE.read_text(encoding="utf-8").partition(MARK)
+    ARCHITECTURE.write_text(head + MARK + "\n" + files_section(), encoding="utf-8")

@@ -12,8 +12,6 @@ longer valid is 403. A device takes both to mean that it must join again. What b
 is 404, as if it did not exist.
 """
 
-import contextlib
-import ipaddress
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -24,7 +22,7 @@ from starlette.requests import Request
 
 from coordinator.federations.tokens import OperatorRole, hash_of, same
 from coordinator.http.error_handlers import HttpError, retry_after
-from coordinator.http.rate_limits import TokenBuckets
+from coordinator.http.rate_limits import TokenBuckets, rate_limited_address
 from coordinator.http.server_settings import ServerLimits
 from coordinator.rounds.context import Context
 from coordinator.storage.records import Device, JoinKey
@@ -220,10 +218,4 @@ def _guessing(wait: float) -> HttpError:
 
 
 def _address(request: Request) -> str:
-    """Return the address of a caller. Whoever has one IPv6 address has 2^64, so a /64 network counts as one."""
-    host = request.client.host if request.client else ""
-    if ":" not in host:
-        return host
-    with contextlib.suppress(ValueError):
-        return str(ipaddress.IPv6Network((host.partition("%")[0], 64), strict=False))
-    return host
+    return rate_limited_address(request.client.host if request.client else "")

@@ -6,13 +6,14 @@ they are read.
 
 import asyncio
 import contextlib
+import ipaddress
 import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Iterator
 
 from coordinator.http.error_handlers import HttpError, retry_after
 
-__all__ = ["TokenBuckets", "ByteBudget", "ConcurrencyLimits"]
+__all__ = ["TokenBuckets", "ByteBudget", "ConcurrencyLimits", "rate_limited_address"]
 
 
 class TokenBuckets:
@@ -131,3 +132,12 @@ class ByteBudget:
             if not turn.cancelled():
                 self._used += size
                 turn.set_result(None)
+
+
+def rate_limited_address(host: str) -> str:
+    """Return what a caller's address is counted as. The owner of one IPv6 address has 2^64, so a /64 counts as one."""
+    if ":" not in host:
+        return host
+    with contextlib.suppress(ValueError):
+        return str(ipaddress.IPv6Network((host.partition("%")[0], 64), strict=False))
+    return host

@@ -203,7 +203,7 @@ interface NewKeyInfo extends KeyInfo {
   qr: string | null;
 }
 
-/* Long tables: cells.js and longtable.js */
+/* Long tables: cells.js and virtual_table.js */
 
 /** A row of a long table. A stamp, if it has one, changes when anything in the row does. */
 interface LongTableRow {

@@ -10,7 +10,7 @@ arithmetic.py        products, sums and broadcasting
 convolution.py       convolutions as matrix products
 pooling.py           pooling by shifted images
 norms.py             batch norm and group norm
-copy_elimination.py  removes copies, and makes the others fast
+optimise_step.py     removes needless copies and repeated computations from a traced step
 folding.py           folds batch norm into the layer before it
 toolchain.py         the only file that calls ExecuTorch's exporter
 runner.py            runs programs in this process

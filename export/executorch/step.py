@@ -15,8 +15,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC
 from edgefl.errors import EdgeFLError, ExportError
-from export.executorch.copy_elimination import eliminate_copies
 from export.executorch.lowering import decompositions
+from export.executorch.optimise_step import eliminate_copies
 from export.executorch.source_modules import first_line
 from export.losses import LABEL_MASK, Loss
 

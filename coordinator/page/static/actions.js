@@ -5,7 +5,7 @@ import { ask, download, federationPath, Problem } from "./api.js";
 import * as clock from "./clock.js";
 import { confirm, problemInDialog } from "./dialogs.js";
 import { element, setText } from "./dom.js";
-import { moment, seconds } from "./words.js";
+import { moment, seconds } from "./formatting.js";
 
 /** @typedef {"start" | "pause" | "resume" | "abort"} Move */
 /** @typedef {[format: string, title: string, note: string, path: string]} ModelFile */

@@ -3,8 +3,8 @@
 import * as clock from "./clock.js";
 import { element, setAttribute, setText } from "./dom.js";
 import { STATES } from "./devices.js";
-import { BEYOND, ago, count, joules, moment, ordinary, ratioOf } from "./words.js";
-import { roundNumber, seconds, share, size, times } from "./words.js";
+import { BEYOND, ago, count, joules, moment, ordinary, ratioOf } from "./formatting.js";
+import { roundNumber, seconds, share, size, times } from "./formatting.js";
 
 /**
  * Reads a property of a row.

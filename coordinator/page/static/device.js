@@ -6,10 +6,10 @@ import { comparison, measured, of, plain, state, words } from "./columns.js";
 import * as clock from "./clock.js";
 import { beforePaint, byId, element, later, pairs, setAttribute, setText, showProblem, tiles } from "./dom.js";
 import { Figures } from "./figures.js";
-import { LongTable } from "./longtable.js";
+import { VirtualTable } from "./virtual_table.js";
 import { flat, planRows, profileRows } from "./profile.js";
-import { BEYOND, ago, count, joules, moment, ordinary, plural } from "./words.js";
-import { ratioOf, roundNumber, seconds, share, size, times } from "./words.js";
+import { BEYOND, ago, count, joules, moment, ordinary, plural } from "./formatting.js";
+import { ratioOf, roundNumber, seconds, share, size, times } from "./formatting.js";
 
 const number = { number: true };
 
@@ -44,7 +44,7 @@ export class DeviceView {
   /** @type {DevicePage | null} */
   #page = null;
   #figures = new Figures(byId("device-charts"));
-  #table = new LongTable(byId("tasks"), {
+  #table = new VirtualTable(byId("tasks"), {
     columns: TASKS,
     key: (row) => row.id,
     attribute: "data-task",

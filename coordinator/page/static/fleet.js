@@ -3,8 +3,8 @@
 import { FLEET, FLEET_NARROW } from "./columns.js";
 import { STATES } from "./devices.js";
 import { beforePaint, byId, element, later, setAttribute, setText } from "./dom.js";
-import { LongTable } from "./longtable.js";
-import { capital, count, plural, wholeSeconds } from "./words.js";
+import { VirtualTable } from "./virtual_table.js";
+import { capital, count, plural, wholeSeconds } from "./formatting.js";
 
 const NARROW = window.matchMedia("(max-width: 640px)");
 
@@ -25,7 +25,7 @@ export class FleetView {
   /** @param {App} app */
   constructor(app) {
     this.#app = app;
-    this.#table = new LongTable(byId("fleet"), {
+    this.#table = new VirtualTable(byId("fleet"), {
       columns: NARROW.matches ? FLEET_NARROW : FLEET,
       key: (row) => row.id,
       attribute: "data-device",

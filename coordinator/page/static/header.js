@@ -3,7 +3,7 @@
 import { actionsFor } from "./actions.js";
 import { byId, element, setAttribute, setText } from "./dom.js";
 import { roundTitle } from "./rounds.js";
-import { count, plural, share } from "./words.js";
+import { count, plural, share } from "./formatting.js";
 
 export class Header {
   #app;

@@ -5,9 +5,9 @@ import { revokeKey } from "./actions.js";
 import * as clock from "./clock.js";
 import { of, plain, state } from "./columns.js";
 import { byId, element, find, later, showProblem } from "./dom.js";
-import { LongTable } from "./longtable.js";
+import { VirtualTable } from "./virtual_table.js";
 import { showNewKey } from "./newkey.js";
-import { count, moment } from "./words.js";
+import { count, moment } from "./formatting.js";
 
 /** @type {Column<KeyRow>[]} */
 const COLUMNS = [
@@ -40,7 +40,7 @@ export class KeysView {
   /** @type {Map<string, KeyRow>} */
   #keys = new Map();
   #refetch = later(() => this.#fetch(), 2000);
-  #table = new LongTable(byId("keys"), {
+  #table = new VirtualTable(byId("keys"), {
     columns: COLUMNS,
     key: (row) => row.id,
     attribute: "data-key",

@@ -3,7 +3,7 @@
 import { ask, federationPath } from "./api.js";
 import { byId, element, later, setText, showProblem, tiles } from "./dom.js";
 import { Figures } from "./figures.js";
-import { plural, roundNumber } from "./words.js";
+import { plural, roundNumber } from "./formatting.js";
 
 export class MasksView {
   title = "Masks";

@@ -1,6 +1,6 @@
 /* A device's profile and its plan, as names and values. */
 
-import { NONE, count, joules, moment, rate, seconds, share, size, watts } from "./words.js";
+import { NONE, count, joules, moment, rate, seconds, share, size, watts } from "./formatting.js";
 
 /** @typedef {[name: string, value: string | number | null | undefined]} Pair */
 

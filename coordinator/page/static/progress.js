@@ -2,7 +2,7 @@
 
 import * as clock from "./clock.js";
 import { byId, element, setAttribute, setText } from "./dom.js";
-import { ago, count, moment, wholeSeconds } from "./words.js";
+import { ago, count, moment, wholeSeconds } from "./formatting.js";
 
 /**
  * In the order of the bar: first what is done, last what is lost.

@@ -4,9 +4,9 @@ import { ask, federationPath } from "./api.js";
 import { amount, plain, state, words } from "./columns.js";
 import { beforePaint, byId, later, setText, showProblem } from "./dom.js";
 import { Figures } from "./figures.js";
-import { LongTable } from "./longtable.js";
+import { VirtualTable } from "./virtual_table.js";
 import { Progress } from "./progress.js";
-import { count, joules, ordinary, roundNumber, seconds, share, size } from "./words.js";
+import { count, joules, ordinary, roundNumber, seconds, share, size } from "./formatting.js";
 
 /** @typedef {RoundInfo & {name: string, updates: number | null, took: number | null}} RoundRow */
 
@@ -46,7 +46,7 @@ export class RoundsView {
   #app;
   #progress = new Progress();
   #figures = new Figures(byId("rounds-charts"));
-  #table = new LongTable(byId("rounds"), {
+  #table = new VirtualTable(byId("rounds"), {
     columns: COLUMNS,
     key: (row) => String(row.number),
     attribute: "data-round",

@@ -3,7 +3,7 @@
 
 import * as clock from "./clock.js";
 import { byId, setAttribute, setText } from "./dom.js";
-import { moment, plural } from "./words.js";
+import { moment, plural } from "./formatting.js";
 
 export class Watching {
   stale = false;

@@ -1,4 +1,4 @@
-/* Numbers and times as people read them; a dash for a missing one. Gives the same texts as edgefl/charts/words.py. */
+/* Numbers and times as people read them; a dash for a missing one. Gives the same texts as edgefl/values/formatting.py. */
 
 export const NONE = "-";
 export const BEYOND = 1.5; // times the predicted value: anything above is marked

@@ -11,7 +11,7 @@ const BESIDE = 5; // rows beyond the visible ones, above and below
 /**
  * @template {LongTableRow} Row
  */
-export class LongTable {
+export class VirtualTable {
   #table;
   #scroller;
   #key;
