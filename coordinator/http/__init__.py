@@ -9,8 +9,8 @@ routes/             the routes, one file per subject
 middleware.py       request ids, log lines, counts
 authentication.py   who may call what
 operator_tokens.py  the tokens of the admin and the viewer
-request_limits.py   limits on the size and speed of requests
-rate_limits.py      rate limits per caller, and budgets of bytes
+request_limits.py   limits on the size, speed and unpacked size of requests
+rate_limits.py      rate limits per caller, uploads at the same time, budgets of bytes
 error_handlers.py   errors as responses
 protocol.py         one connection: uvicorn's protocol with limits
 """

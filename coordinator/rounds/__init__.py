@@ -3,10 +3,10 @@
 state_machine.py       the states of a round, and every step between them
 driver.py              the thread that advances every federation
 context.py             what one worker works with
-planner.py             selects devices and asks the strategy for their tasks
+planner.py             available devices, the plan for them, and who can personalise in time
 dispatch.py            planned tasks become client plans and their bodies
 uploads.py             the queue that stores updates and acknowledges them
-upload_checks.py       checks of incoming updates
+upload_checks.py       checks of incoming updates: task, size, tensors, how far they move the model
 stored_updates.py      the stored updates of a round, for aggregation
 evaluation.py          evaluates the global model
 report.py              the report of a round

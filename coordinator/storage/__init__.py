@@ -7,10 +7,10 @@ federation_store.py  federations
 round_store.py       rounds
 task_store.py        tasks
 upload_store.py      updates and refusals that devices send
-device_store.py      devices and their enrolment
+device_store.py      devices, their enrolment with a join key, and their revocation
 join_key_store.py    join keys
 artifact_index.py    what devices may download, and what is no longer needed
-worker_store.py      leases and secrets
+worker_store.py      leases of workers, and secrets
 task_endings.py      tasks that end without an update
 plan_json.py         the digests that a stored plan names
 row_mapping.py       between records and table rows

@@ -1,7 +1,7 @@
 """The agent: keeps a device in a federation through crashes, network failures and full disks.
 
 agent.py            the loop: deliver a result, work on a task, ask for one
-task_runner.py      one task, from its plan to a result; every failure becomes a refusal
+task_runner.py      one task, from its plan to a result; failures and damaged downloads become refusals
 agent_home.py       the agent's files on disk
 owner_policy.py     the owner's limits: power, heat, hours, energy, traffic, memory
 client.py           the protocol: one method per request, one error per kind of failure

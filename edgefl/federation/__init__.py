@@ -4,9 +4,9 @@ settings.py            what a federation is configured with
 seeds.py               every seed, derived from the federation's one seed
 round_contexts.py      what a strategy is told about the round that it plans or aggregates
 participants.py        a device's profile, correction and limits become what a strategy is told about it
-client_selection.py    which devices are selected, and the plan for them
+client_selection.py    which devices are selected (reliable ones more often), and the plan for them
 dispatch.py            planned tasks become client plans, and the bodies that they name
-updates.py             a device's result becomes the update that a strategy aggregates
+updates.py             a device's result becomes the update that a strategy aggregates; old updates weigh less
 evaluation.py          accuracy and loss from logits
 cache.py               a least-recently-used cache
 """

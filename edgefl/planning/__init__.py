@@ -1,7 +1,7 @@
 """Planning: from what a device can do to what it should do.
 
 cost_model.py     predicts what training a submodel takes on a device
-correction.py     how far off those predictions were, learned from telemetry
+correction.py     what slow, hot and refused rounds teach about a device
 budgets.py        what a device may spend on a round
 uniform_width.py  the widest uniform submodel that fits
 freezing/         which layers each device of a fleet trains

@@ -11,7 +11,7 @@ frozen_mapping.py    immutable mapping
 field_types.py       how one kind of field is read, checked and written
 containers.py        field types that contain others: optional values, lists, mappings
 dataclass_fields.py  dataclasses as field types: from type hints to checks and JSON
-unknown_fields.py    errors for unknown fields, with advice
+unknown_fields.py    advice for unknown fields: near misses, and units that belong elsewhere
 strict_json.py       strict JSON parsing
 schema.py            documents with a schema tag, and their JSON form
 settings.py          named scalars that configure a dataclass chosen by name

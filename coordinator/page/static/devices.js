@@ -1,4 +1,5 @@
-/* The fleet as data: one object per device, changed in place, and the text that a filter searches. */
+/* The fleet as data: one object per device, changed in place, in the order of their names, and the text that a filter
+ * searches. */
 
 export const STATES = ["idle", "asked", "training", "uploading", "refused", "gone"];
 
