@@ -76,7 +76,7 @@ clean:
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "EdgeFL needs Python 3.11 or later: install it, or name it with PYTHON=..." >&2; exit 2; }
 	# Debian keeps venv in a package of its own; without it, half a .venv would be left behind.
-	$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
+	"$(PYTHON)" -m venv .venv || { rm -rf .venv; exit 1; }
 
 # uv installs in seconds what takes pip minutes, and shares its files with other checkouts.
 .venv/bin/uv: | .venv/bin/python

@@ -26,6 +26,7 @@ PACKAGES = (
     "edgefl.local_rules",
     "edgefl.planning",
     "edgefl.strategies",
+    "edgefl.federation",
     "edgefl.simulation",
     "edgefl.errors",
 )

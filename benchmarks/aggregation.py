@@ -28,7 +28,7 @@ from examples.networks import preresnet18
 from tests.values.samples import RESULT
 
 DIFFERENT = 12
-MOMENT = RoundContext(round=0, rounds=1, seed=0)
+ROUND_CONTEXT = RoundContext(round=0, rounds=1, seed=0)
 WIDTHS: dict[str, Callable[[ModelGraph, np.random.Generator], Mask]] = {
     "full width": lambda graph, generator: full_mask(graph),
     "leading half of the channels": lambda graph, generator: leading_channels(graph, 0.5),
@@ -65,7 +65,7 @@ def _milliseconds(graph: ModelGraph, name: str, updates: int, rounds: int) -> di
     tasks: dict[str, Callable[[], object]] = {
         "plain": lambda: _plain(taken),
         "index": lambda: _by_index(model, taken),
-        "ours": lambda: strategy.combine(model, taken, MOMENT),
+        "ours": lambda: strategy.combine(model, taken, ROUND_CONTEXT),
     }
     seconds = medians(tasks, rounds=rounds, warm_up=1)
     return {task: 1e3 * seconds[task] / updates for task in tasks}
@@ -137,7 +137,7 @@ def _models_of_memory(name: str, updates: int) -> float:
     graph = preresnet18()
     before = _status("VmRSS")
     model = _model(graph)
-    strategy_of("fedavg", {}).combine(model, _Made(model, name, updates), MOMENT)
+    strategy_of("fedavg", {}).combine(model, _Made(model, name, updates), ROUND_CONTEXT)
     return (_status("VmHWM") - before) / sum(weights.nbytes for weights in model.weights.values())
 
 

@@ -14,6 +14,7 @@ ENTRY = re.compile(r"^(\w+(?:\.py|/))(?: {2,}(\S.*))?$")
 CORE = ROOT / "edgefl"
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 MARK = "<!-- files -->\n"
+DECISIONS = sorted(path.relative_to(ROOT) for path in (ROOT / "docs" / "decisions").glob("*.md"))
 
 
 def packages(*rooms: str) -> list[Path]:
@@ -75,10 +76,10 @@ def test_folders_of_tests_mirror_the_rooms() -> None:
     assert unknown == []
 
 
-def test_every_path_in_the_architecture_exists() -> None:
-    text = ARCHITECTURE.read_text(encoding="utf-8")
-    named = re.findall(r"`((?:edgefl|export|device_runtime|coordinator|tests|docs)/[\w./]+)`", text)
-    assert len(named) > 40
+@pytest.mark.parametrize("document", ["ARCHITECTURE.md", "CONTRIBUTING.md", *map(str, DECISIONS)])
+def test_every_path_in_a_document_for_contributors_exists(document: str) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    named = re.findall(r"`((?:edgefl|export|device_runtime|coordinator|tests|docs|examples)/[\w./]+)`", text)
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 

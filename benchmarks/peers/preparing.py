@@ -29,7 +29,7 @@ _TESTED = 2000
 
 
 def images(model: str, samples: int) -> tuple[Images, Images, str]:
-    """Return training images in an order of chance, test images, and what they are."""
+    """Return training images in random order, test images, and what they are."""
     chance = np.random.default_rng(0)
     try:
         found = load("fashion-mnist")

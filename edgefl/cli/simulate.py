@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from edgefl.artifacts.bundle import Bundle
-    from edgefl.cli.simulate_progress import SimulationProgress as SimulationProgress
+    from edgefl.cli.simulate_progress import SimulationProgress
     from edgefl.simulation.executor import Executor
     from edgefl.simulation.request import SimulationInputs, SimulationRequest
     from edgefl.simulation.run_folder import RunFolder
@@ -234,18 +234,19 @@ def _request(args: argparse.Namespace) -> "SimulationRequest":
     from edgefl.values import FieldError, LocalWork, Seconds
 
     deadline, every = quantity(Seconds, args.deadline, "--deadline"), args.evaluate_every or args.rounds
+    chosen = settings(args.set)
     try:
         work = LocalWork(epochs=args.epochs, batch_size=args.batch, most_steps=args.most_steps)
         federation = FederationSettings(
             name="simulation",
             seed=args.seed,
-            strategy=StrategyChoice(name=args.strategy, settings=settings(args.set)),
+            strategy=_option("--strategy", lambda: StrategyChoice(name=args.strategy, settings=chosen)),
             work=work,
             rounds=_option("--rounds", lambda: RoundSettings(count=args.rounds, deadline=deadline)),
             selection=_option("--per-round", lambda: SelectionSettings(devices=_selected(args))),
             evaluation=_option(
                 "--evaluate-every",
-                lambda: EvaluationSettings(data=args.data, folder=args.folder, every=every),
+                lambda: EvaluationSettings(data="test", every=every),
             ),
             round_share=args.share,
         )

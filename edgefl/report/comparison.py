@@ -39,6 +39,14 @@ FIGURES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("updates", "Updates", format_count),
 )
 """The compared fields of a run's summary: field, heading, and how its value is formatted."""
+_SHORT_NAMES = {
+    "federation.rounds.count": "federation.rounds",
+    "federation.rounds.deadline": "federation.deadline",
+    "federation.selection.devices": "federation.per_round",
+    "federation.round_share": "federation.deadline_share",
+    "federation.evaluation.every": "federation.evaluate_every",
+}
+"""The names of a federation's settings in comparisons, which programs read."""
 _Fleet = Mapping[str, Mapping[str, Any]]
 """Fields of device classes, by class name."""
 
@@ -145,11 +153,14 @@ def _flat(request: SimulationRequest, fleet: _Fleet, alike: Collection[str]) -> 
     first = next(iter(fleet.values()))
     told = {kind: {name: value for name, value in one.items() if name not in alike} for kind, one in fleet.items()}
     data = to_json(request)
-    strategy = data["federation"].pop("strategy")
-    data |= {"strategy": strategy["name"], "settings": strategy["settings"]}
+    federation = data.pop("federation")
+    strategy = federation.pop("strategy")
+    data |= {"strategy": strategy["name"], "settings": strategy["settings"], "federation": federation}
     data["classes"] = {"every": {name: first[name] for name in alike}} | told
     data["fleet"] = ",".join(f"{kind.name}:{kind.share:g}" for kind in request.classes)
-    found = dict(_leaves(data, ""))
+    found = {_SHORT_NAMES.get(key, key): value for key, value in _leaves(data, "")}
+    if found.get("federation.evaluate_every", 0) == request.federation.rounds.count:
+        found["federation.evaluate_every"] = 0  # as `edgefl simulate` calls it: the last round only
     return {key: value for key, value in found.items() if not _SAID_ELSEWHERE.fullmatch(key)}
 
 

@@ -82,6 +82,7 @@ def _write_federation_file(request: SimulationRequest, path: Path) -> None:
     from coordinator.federations.federation_file_layout import federation_toml
 
     settings = request.federation
+    evaluation = settings.evaluation or EvaluationSettings(data=request.data)
     devices = min(settings.selection.devices, request.devices)
     real = replace(
         settings,
@@ -90,7 +91,7 @@ def _write_federation_file(request: SimulationRequest, path: Path) -> None:
         rounds=replace(settings.rounds, deadline=_LONGER * settings.rounds.deadline, at_least=devices),
         selection=replace(settings.selection, devices=devices, wait_for=request.devices),
         budget=replace(settings.budget, adapt=False),
-        evaluation=settings.evaluation or EvaluationSettings(data=request.data, folder=request.folder),
+        evaluation=replace(evaluation, data=request.data, folder=request.folder),
     )
     path.write_text(federation_toml(real, "model.zip"), encoding="utf-8")
 

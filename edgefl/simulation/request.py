@@ -20,7 +20,7 @@ from edgefl.strategies import Strategy, strategy_of
 from edgefl.values import Fraction, PositiveCount, check_fields, document, from_json
 from edgefl.values.strict_json import parse
 
-__all__ = ["SimulationRequest", "SimulationInputs", "simulation_inputs"]
+__all__ = ["SimulationRequest", "SimulationInputs", "read_request", "simulation_inputs"]
 
 
 @document("simulation", version=2)
@@ -66,20 +66,17 @@ _VERSION_1 = "edgefl.simulation/1"
 def _from_version_1(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return a request as it is written now. Version 1 had settings of its own for the federation."""
     kept = {name: value for name, value in data.items() if name not in ("schema", "strategy", "settings", "federation")}
-    old = data["federation"]
+    old = data.get("federation", {})
+    rounds = old.get("rounds", 10)
     federation = {
         "name": "simulation",
-        "seed": old["seed"],
-        "strategy": {"name": data["strategy"], "settings": data["settings"]},
-        "work": old["work"],
-        "rounds": {"count": old["rounds"], "deadline": old["deadline"]},
-        "selection": {"devices": old["per_round"]},
-        "evaluation": {
-            "data": data["data"],
-            "folder": data["folder"],
-            "every": old["evaluate_every"] or old["rounds"],
-        },
-        "round_share": old["deadline_share"],
+        "seed": old.get("seed", "0"),
+        "strategy": {"name": data.get("strategy", "fedavg"), "settings": data.get("settings", {})},
+        "work": old.get("work", {}),
+        "rounds": {"count": rounds, "deadline": old.get("deadline", 600.0)},
+        "selection": {"devices": old.get("per_round", 10)},
+        "evaluation": {"data": "test", "every": old.get("evaluate_every", 1) or rounds},
+        "round_share": old.get("deadline_share", 0.5),
     }
     return {"schema": "edgefl.simulation/2", **kept, "federation": federation}
 

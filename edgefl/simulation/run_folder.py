@@ -115,7 +115,7 @@ def read_run(path: Path) -> Run:
             loads(PersonalResult, (path / "personal.json").read_bytes()) if (path / "personal.json").exists() else None,
             loads(Summary, summary.read_bytes()) if summary.exists() else None,
         )
-    except (SchemaError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except (SchemaError, ValueError, AttributeError, zipfile.BadZipFile) as error:
         raise SchemaError(f"{path} cannot be read: {error}", fix="Simulate it again.") from None
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from edgefl.federation import SelectionSettings, StrategyChoice
+from edgefl.federation import EvaluationSettings, SelectionSettings, StrategyChoice
 from edgefl.report import comparison_of
 from edgefl.simulation import DeviceClass
 from tests.report.runs import PHONE, PI, asked, tiny_run
@@ -77,3 +77,23 @@ def test_a_run_under_way_is_warned_of_and_compared_as_far_as_it_came() -> None:
     row = compared.rows[1]
     assert (row.finished, row.figures.accuracy) == (False, 0.3)
     assert row.differences["up_bytes"] == pytest.approx(-2 / 3)
+
+
+def test_settings_of_the_federation_keep_their_short_names() -> None:
+    told = replace(tiny_run().request.federation, evaluation=EvaluationSettings(data="test"))
+    first = asked(tiny_run(), federation=told)
+    changed = replace(
+        told,
+        rounds=replace(told.rounds, count=5, deadline=30.0),
+        selection=SelectionSettings(devices=1),
+        round_share=0.25,
+        evaluation=EvaluationSettings(data="test", every=5),
+    )
+    asked_differently = comparison_of([first, asked(first, federation=changed)]).rows[1].asked
+    assert asked_differently == {
+        "federation.rounds": 5,
+        "federation.deadline": 30.0,
+        "federation.per_round": 1,
+        "federation.evaluate_every": 0,
+        "federation.deadline_share": 0.25,
+    }

@@ -50,3 +50,10 @@ def test_the_request_of_a_run_of_the_first_version_is_read() -> None:
     assert (federation.rounds.count, federation.selection.devices, federation.seed) == (7, 3, 9)
     assert (federation.rounds.deadline, federation.round_share, federation.work.epochs) == (24.0, 0.25, 2)
     assert [number for number in range(7) if federation.evaluates(number)] == [6]
+
+
+def test_a_request_of_the_first_version_may_leave_defaults_out() -> None:
+    request = read_request(b'{"schema": "edgefl.simulation/1", "model": "m", "federation": {"seed": "3"}}')
+    federation = request.federation
+    assert (federation.seed, federation.strategy.name, federation.rounds.count) == (3, "fedavg", 10)
+    assert (federation.rounds.deadline, federation.selection.devices, federation.round_share) == (600.0, 10, 0.5)

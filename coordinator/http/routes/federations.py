@@ -86,6 +86,7 @@ async def create_federation(request: Request) -> Response:
     services = services_of(request)
     requested = await read_model(request, FederationRequest)
     settings = from_json(FederationSettings, requested.settings)
+    settings.check_real_time()
     view, new = await services.threads.run_long(_create, services.context, settings, requested.bundle)
     return Response(view.model_dump_json().encode(), 201 if new else 200, media_type="application/json")
 

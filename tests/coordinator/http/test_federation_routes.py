@@ -67,6 +67,12 @@ def test_settings_that_are_wrong_are_refused_with_the_field(site: Site, bundle_d
     assert "rounds.count" in answer.json()["error"]["problem"]
 
 
+def test_a_deadline_below_a_second_is_refused_before_anything_else(site: Site) -> None:
+    wrong = {"settings": settings("hasty") | {"rounds": {"deadline": 0.5}}, "bundle": "sha256:" + "0" * 64}
+    answer = site.admin.post("/v1/federations", json=wrong)
+    assert (answer.status_code, "at least a second" in answer.json()["error"]["problem"]) == (422, True)
+
+
 def test_a_federation_is_started_paused_resumed_and_aborted(site: Site, bundle_digest: str) -> None:
     site.admin.post("/v1/federations", json={"settings": settings("moved"), "bundle": bundle_digest})
 
