@@ -11,7 +11,7 @@ from coordinator.rounds.context import Context
 from coordinator.storage.records import Device, Federation
 from edgefl.federation.client_selection import ClientRecord, plan_round, selection_order
 from edgefl.federation.participants import participant_of
-from edgefl.federation.round_contexts import personalisation_context, planning_context
+from edgefl.federation.seeds import personalisation_context, planning_context
 from edgefl.federation.settings import FederationSettings
 from edgefl.planning import Correction
 from edgefl.strategies import Model, Participant, PlannedTask

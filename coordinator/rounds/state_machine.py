@@ -43,7 +43,7 @@ from coordinator.storage.records import Federation, FederationState, Round, Roun
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import EdgeFLError
 from edgefl.federation.evaluation import Score
-from edgefl.federation.round_contexts import aggregation_context
+from edgefl.federation.seeds import aggregation_context
 from edgefl.federation.settings import FederationSettings
 from edgefl.masks import Weights
 from edgefl.strategies import Model, PlannedTask

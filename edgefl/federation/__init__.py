@@ -1,8 +1,7 @@
 """A round as the coordinator, the simulator and `edgefl plan` all run it, from settings to evaluation.
 
 settings.py            what a federation is configured with
-seeds.py               every seed, derived from the federation's one seed
-round_contexts.py      what a strategy is told about the round that it plans or aggregates
+seeds.py               every seed, derived from the federation's one seed, and the round contexts that hold them
 participants.py        a device's profile, correction and limits become what a strategy is told about it
 client_selection.py    which devices are selected (reliable ones more often), and the plan for them
 dispatch.py            planned tasks become client plans, and the bodies that they name

@@ -13,8 +13,7 @@ from edgefl.artifacts.submodel import bundle_weights
 from edgefl.federation.client_selection import ClientRecord, plan_round, selection_order
 from edgefl.federation.evaluation import Score, score_of, sum_of
 from edgefl.federation.participants import participant_of
-from edgefl.federation.round_contexts import aggregation_context, personalisation_context, planning_context
-from edgefl.federation.seeds import extract_seed
+from edgefl.federation.seeds import aggregation_context, extract_seed, personalisation_context, planning_context
 from edgefl.federation.settings import FederationSettings
 from edgefl.federation.updates import client_update_of
 from edgefl.local_rules import changes_model

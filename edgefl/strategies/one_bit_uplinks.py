@@ -11,6 +11,7 @@ hold single weights change nothing.
 FedPM (`fedpm.py`): a bit says whether a random weight is kept. Devices train by the rule `sampled_masks`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from edgefl.local_rules import Descent, MaskedNoise, SampledMasks, rebuild
@@ -62,16 +63,13 @@ class MaskedNoiseUplink:
 
     def values(self, update: ClientUpdate) -> ClientUpdate:
         """Add the masked noise to what the device was given."""
-        mask, seed = update.mask, update.seed
         kind, bound = self.local.masks, self.local.noise_bound
-        tensors: dict[str, Payload] = {}
-        for name, payload in update.tensors.items():
-            if isinstance(payload, Bits):
-                noise = rebuild(payload, seed, name, masks=kind, bound=bound, held=mask.held.get(name))
-                tensors[name] = add_change(update, name, noise)
-            else:
-                tensors[name] = payload
-        return replace(update, tensors=tensors)
+
+        def restore(name: str, bits: Bits) -> Dense:
+            held = update.mask.held.get(name)
+            return add_change(update, name, rebuild(bits, update.seed, name, masks=kind, bound=bound, held=held))
+
+        return _restore_bits(update, restore)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +90,18 @@ class SampledMaskUplink:
     def values(self, update: ClientUpdate) -> ClientUpdate:
         """Return the device's own model: the random weights that it kept."""
         seed, gain = self.local.weight_seed, self.local.weight_gain
-        tensors: dict[str, Payload] = {}
-        for name, payload in update.tensors.items():
-            if isinstance(payload, Bits):
-                tensors[name] = Dense(random_weights(update.mask, name, seed, gain) * payload.to_bool())
-            else:
-                tensors[name] = payload
-        return replace(update, tensors=tensors)
+        return _restore_bits(
+            update, lambda name, bits: Dense(random_weights(update.mask, name, seed, gain) * bits.to_bool())
+        )
+
+
+def _restore_bits(update: ClientUpdate, restore: Callable[[str, Bits], Dense]) -> ClientUpdate:
+    """Return an update with the new values that its bits stand for; everything else stays as it came."""
+    tensors: dict[str, Payload] = {
+        name: restore(name, payload) if isinstance(payload, Bits) else payload
+        for name, payload in update.tensors.items()
+    }
+    return replace(update, tensors=tensors)
 
 
 def _check_bits(update: ClientUpdate) -> None:

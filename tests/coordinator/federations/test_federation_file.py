@@ -6,9 +6,20 @@ from pathlib import Path
 import pytest
 
 from coordinator.federations.federation_file import read_federation_file
+from coordinator.federations.federation_file_layout import federation_toml
 from edgefl.artifacts.bundle import read_bundle, unpack_bundle, write_bundle
 from edgefl.errors import EdgeFLError, SchemaError
-from edgefl.federation.settings import FederationMode, FederationSettings
+from edgefl.federation import (
+    BudgetCaps,
+    BufferingSettings,
+    EvaluationSettings,
+    FederationMode,
+    FederationSettings,
+    RoundSettings,
+    SelectionSettings,
+    StrategyChoice,
+    UploadLimits,
+)
 from edgefl.values import FieldError, from_json
 from tests.device_runtime.federation import BUNDLE
 
@@ -213,3 +224,26 @@ def test_the_examples_are_sound(name: str, tmp_path: Path) -> None:
     text = (EXAMPLES / name).read_text(encoding="utf-8")
     settings = read_federation_file(write(tmp_path, text), data_is_here=True).settings
     assert from_json(FederationSettings, {"schema": "edgefl.federation/1", "name": settings.name}) != settings
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        FederationSettings(name="plain"),
+        FederationSettings(
+            name="everything",
+            seed=2**64 - 1,
+            strategy=StrategyChoice(name="hermes", settings={"kept_target": 0.3, "frozen": "head", "nesterov": True}),
+            rounds=RoundSettings(count=3, deadline=614400.0, at_least=2, most_attempts=4),
+            selection=SelectionSettings(devices=4, wait_for=7),
+            evaluation=EvaluationSettings(data="digits", every=2),
+            limits=UploadLimits(most_movement=None),
+            budget=BudgetCaps(memory=2**29, joules=1.5, adapt=False),
+            round_share=0.5 / 1024,
+        ),
+        FederationSettings(name="buffered", mode=FederationMode.BUFFERED, buffering=BufferingSettings(size=3)),
+    ],
+    ids=lambda settings: settings.name,
+)
+def test_a_file_that_is_written_from_settings_reads_as_them(tmp_path: Path, settings: FederationSettings) -> None:
+    assert settings_of(tmp_path, federation_toml(settings, "cnn.zip")) == settings
