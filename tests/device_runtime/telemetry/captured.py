@@ -5,6 +5,7 @@ are made up where they do not matter. `lay` puts files below a root, as they wou
 """
 
 import contextlib
+import mmap
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -53,6 +54,15 @@ def without_privileges() -> Iterator[None]:
         yield
     finally:
         os.seteuid(0)
+
+
+@contextlib.contextmanager
+def new_pages(size: int) -> Iterator[None]:
+    """Take memory that is new to this process; `np.ones` may be served from memory that a large process has freed."""
+    with mmap.mmap(-1, size) as block:
+        for page in range(0, size, mmap.PAGESIZE):
+            block[page] = 1
+        yield
 
 
 # Raspberry Pi 5 with four busy cores. EXT5V and BATT have volts only.

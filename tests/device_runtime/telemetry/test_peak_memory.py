@@ -1,12 +1,9 @@
-import gc
 import time
 from pathlib import Path
 
-import numpy as np
-
 from device_runtime.telemetry.peak_memory import MemoryWatch, Resident, resident
 from edgefl.values import Provenance, Scope
-from tests.device_runtime.telemetry.captured import STATUS, lay, without_privileges
+from tests.device_runtime.telemetry.captured import STATUS, lay, new_pages, without_privileges
 
 FIFTY_MB = 50_000_000
 
@@ -16,10 +13,8 @@ def showing(root: Path, *, current: int, peak: int) -> Path:
 
 
 def allocate_and_free(size: int) -> None:
-    block = np.ones(size, dtype=np.uint8)
-    assert block[-1] == 1
-    del block
-    gc.collect()
+    with new_pages(size):
+        pass
 
 
 def test_the_peak_of_a_round_sees_fifty_megabytes_that_were_freed() -> None:
@@ -62,11 +57,10 @@ def real_status_without_reset(root: Path) -> Path:
 def test_memory_is_sampled_where_the_peak_cannot_be_reset(tmp_path: Path) -> None:
     allocate_and_free(4 * FIFTY_MB)  # the process's record is now far above what the round will need
     watch = MemoryWatch(real_status_without_reset(tmp_path), sample_hertz=100)
-    block = np.ones(FIFTY_MB, dtype=np.uint8)
-    seen = watch._samples
-    while watch._samples < seen + 2:
-        time.sleep(0.005)
-    del block
+    with new_pages(FIFTY_MB):
+        seen = watch._samples
+        while watch._samples < seen + 2:
+            time.sleep(0.005)
     memory = watch.stop()
     assert memory.source.startswith("VmRSS, sampled at ")
     assert 0.9 * FIFTY_MB <= memory.peak_bytes - memory.baseline_bytes < 3 * FIFTY_MB

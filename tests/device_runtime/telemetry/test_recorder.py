@@ -7,7 +7,7 @@ import pytest
 from device_runtime.telemetry import Recorder
 from edgefl.errors import EdgeFLError
 from edgefl.values import Provenance, Scope, Telemetry, dumps, loads
-from tests.device_runtime.telemetry.captured import PMIC, Files, answering, lay, no_commands
+from tests.device_runtime.telemetry.captured import PMIC, Files, answering, lay, new_pages, no_commands
 
 
 def work(recorder: Recorder, steps: int) -> None:
@@ -26,8 +26,8 @@ def test_a_task_on_this_machine_is_recorded_whole() -> None:
     with Recorder() as recorder:
         recorder.loaded()
         work(recorder, 20)
-        block = np.ones(50_000_000, dtype=np.uint8)
-        del block
+        with new_pages(50_000_000):
+            pass
         recorder.count_bytes(down=1000)
         recorder.count_bytes(down=24, up=7)
     telemetry = recorder.telemetry(threads=2)
