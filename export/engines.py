@@ -12,6 +12,7 @@ import numpy.typing as npt
 from torch import Tensor, nn
 
 from edgefl.artifacts.cut import cut_training_graph
+from edgefl.artifacts.onnx_session import open_onnx_session
 from edgefl.errors import MissingDependencyError
 from edgefl.masks import Mask
 from edgefl.model_graph import ModelGraph
@@ -36,13 +37,9 @@ class ParityEngine(Protocol):
 def onnx_step(graph: bytes, *, threads: int = 0) -> Step:
     """Open a training graph with onnxruntime; 0 threads means one per core."""
     try:
-        import onnxruntime
+        session = open_onnx_session(graph, threads=threads)
     except ImportError:
         raise MissingDependencyError("onnxruntime", action="The parity check", extra="device") from None
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    options.intra_op_num_threads = threads
-    session = onnxruntime.InferenceSession(graph, options)
     inputs = [node.name for node in session.get_inputs()]
     outputs = [node.name for node in session.get_outputs()]
     # A loss that masks labels equals the plain one if all labels are present.

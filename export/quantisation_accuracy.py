@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import onnxruntime
 
+from edgefl.artifacts.onnx_session import open_onnx_session
 from edgefl.masks import Array
 from export.executorch import Runner
 
@@ -43,7 +43,7 @@ def answers(model: bytes, ending: str, x: Array) -> Array:
 
 
 def _onnx(model: bytes) -> Callable[[Array], Array]:
-    session = onnxruntime.InferenceSession(model)
+    session = open_onnx_session(model)
 
     def predict(x: Array) -> Array:
         logits: Array = session.run(None, {"x": x})[0]

@@ -7,14 +7,14 @@ import threading
 from typing import Any
 
 import numpy as np
-import onnxruntime
 
 from edgefl.artifacts.bundle import INFER, Bundle
+from edgefl.artifacts.onnx_session import first_line, open_onnx_session
 from edgefl.data import Dataset, load
 from edgefl.errors import DataError
 from edgefl.federation.evaluation import Score, score_of, sum_of, tally_of
 from edgefl.federation.settings import EvaluationSettings
-from edgefl.masks import Weights
+from edgefl.masks import Array, Weights
 from edgefl.model_graph import Dtype
 
 __all__ = ["Evaluator", "check_data"]
@@ -48,10 +48,9 @@ class Evaluator:
     def __init__(self, bundle: Bundle, settings: EvaluationSettings, *, threads: int = 1) -> None:
         self._data = check_data(bundle, settings)
         self._batch = settings.batch_size
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self._session = onnxruntime.InferenceSession(bundle.files[INFER], options, providers=["CPUExecutionProvider"])
+        self._session = open_onnx_session(
+            bundle.files[INFER], threads=threads, settings={"session.intra_op.allow_spinning": "0"}
+        )
         self._names = [node.name for node in self._session.get_inputs() if node.name != "x"]
         self._lock = threading.Lock()
 
@@ -62,5 +61,15 @@ class Evaluator:
         with self._lock:
             for start in range(0, count, self._batch):
                 features, labels = self._data.batch(np.arange(start, min(count, start + self._batch)), "test")
-                tallies.append(tally_of(self._session.run(None, feeds | {"x": features})[0], labels))
+                tallies.append(tally_of(self._predict(feeds | {"x": features}), labels))
         return score_of(sum_of(tallies))
+
+    def _predict(self, feeds: dict[str, Any]) -> Array:
+        try:
+            found: Array = self._session.run(None, feeds)[0]
+        except Exception as error:  # onnxruntime raises a dozen kinds, of its own and RuntimeError
+            raise DataError(
+                f"onnxruntime cannot evaluate the model: {first_line(error)}",
+                fix="Evaluate on data of the model's shape, or export the model again.",
+            ) from None
+        return found

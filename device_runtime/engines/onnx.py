@@ -14,6 +14,8 @@ import onnxruntime
 from device_runtime.engines.engine import ThreadSettings
 from device_runtime.engines.float_environment import preserved_float_environment
 from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC, cut_training_graph
+from edgefl.artifacts.graph_check import check_graph
+from edgefl.artifacts.onnx_session import first_line, open_onnx_session
 from edgefl.errors import ExportError, MaskError
 from edgefl.local_rules import Batch, StepResult, trained_parameters
 from edgefl.masks import Array, Mask, Weights
@@ -87,7 +89,7 @@ class OnnxStep:
             self._session.run_with_iobinding(self._binding)
         except Exception as error:  # onnxruntime raises a dozen kinds, of its own and RuntimeError
             raise ExportError(
-                f"onnxruntime cannot run the step: {_first_line(error)}",
+                f"onnxruntime cannot run the step: {first_line(error)}",
                 fix="Check that the samples have the model's shape, and their labels its classes.",
             ) from None
         correct = self._buffers.get("correct", _NONE)
@@ -158,7 +160,7 @@ class OnnxPredictor:
             found: Array = self._session.run(None, feed)[0]
         except Exception as error:  # onnxruntime raises a dozen kinds, of its own and RuntimeError
             raise ExportError(
-                f"onnxruntime cannot run the model: {_first_line(error)}",
+                f"onnxruntime cannot run the model: {first_line(error)}",
                 fix="Check that the samples have the model's shape.",
             ) from None
         if found.ndim != 2 or len(found) != len(x):
@@ -198,7 +200,8 @@ def _shape(output: str, weights: Weights, batch: Batch) -> tuple[int, ...]:
 
 
 def _cut(graph: bytes, mask: Mask) -> bytes:
-    """Cut the graph for what the mask trains, if the onnx package is installed."""
+    """Check the graph, and cut it for what the mask trains if the onnx package is installed."""
+    check_graph(graph)
     if importlib.util.find_spec("onnx") is None:
         return graph
     try:
@@ -209,21 +212,9 @@ def _cut(graph: bytes, mask: Mask) -> bytes:
 
 def open_session(model: bytes, threads: ThreadSettings) -> Any:
     """Load a graph into onnxruntime with this engine's options."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads.count
-    options.log_severity_level = 4  # errors are raised; they need not go to the terminal too
-    options.add_session_config_entry("session.set_denormal_as_zero", "1")
-    options.add_session_config_entry("session.intra_op.allow_spinning", str(int(threads.spinning)))
-    try:
-        with preserved_float_environment():
-            return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime raises a dozen kinds, of its own and RuntimeError
-        raise ExportError(
-            f"onnxruntime {onnxruntime.__version__} cannot load the graph: {_first_line(error)}",
-            fix="Download it again, or upgrade onnxruntime: graphs need 1.18 or later.",
-        ) from None
-
-
-def _first_line(error: Exception) -> str:
-    said = str(error).strip()
-    return said.splitlines()[0][:300] if said else type(error).__name__
+    settings = {
+        "session.set_denormal_as_zero": "1",
+        "session.intra_op.allow_spinning": str(int(threads.spinning)),
+    }
+    with preserved_float_environment():
+        return open_onnx_session(model, threads=threads.count, settings=settings)

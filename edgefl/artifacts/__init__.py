@@ -3,6 +3,9 @@
 Graphs need the onnx package but not torch, so a coordinator and a small device can do all of this.
 
 bundle.py          everything that was exported of a model
+bundle_zip.py      reads zip files of strangers
+graph_check.py     refuses graphs that could do more than compute
+onnx_session.py    opens a graph in onnxruntime, checked and confined
 artifact_store.py  content-addressed files, and atomic writes
 submodel.py        what one device gets: weights, training graph, inference model
 cut.py             cuts a training graph to the gradients of the trained layers

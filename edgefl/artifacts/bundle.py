@@ -6,7 +6,8 @@
     infer.onnx            the inference graph, weights as inputs
     weights.safetensors   the weights, a body of kind `weights`
 
-The coordinator and the command line read bundles; the exporter writes them. Reading checks every digest.
+The coordinator and the command line read bundles; the exporter writes them. Reading checks every digest, and that the
+graphs can only compute.
 """
 
 import io
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgefl.artifacts.artifact_store import write_atomically
+from edgefl.artifacts.bundle_zip import read_zip
+from edgefl.artifacts.graph_check import check_graph
 from edgefl.errors import SchemaError
 from edgefl.model_graph import Dtype, ModelGraph
 from edgefl.values import Digest, Name, PositiveCount, check_fields, digest_of, document, dumps, loads
@@ -40,9 +43,9 @@ TRAIN = "train.onnx"
 INFER = "infer.onnx"
 WEIGHTS = "weights.safetensors"
 
+_ONNX = ".onnx"
 # A zip file stores the times of its files; with a fixed time, equal bundles have equal bytes.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-_LARGEST_FILE = 4 * 2**30
 
 
 @document("bundle", version=1)
@@ -101,13 +104,13 @@ def pack_bundle(bundle: Bundle) -> bytes:
 
 def unpack_bundle(data: bytes) -> Bundle:
     """Read a bundle from the bytes of a zip file, and check it."""
-    return _checked(lambda names: _zip_files(io.BytesIO(data), "the bundle", names), "the bundle")
+    return _checked(lambda names: read_zip(data, names, "the bundle"), "the bundle")
 
 
 def read_bundle(path: Path) -> Bundle:
     """Read a bundle from a folder or a zip file, and check it."""
     if path.is_file():
-        return _checked(lambda names: _zip_files(path, str(path), names), str(path))
+        return _checked(lambda names: read_zip(path, names, str(path)), str(path))
     return _checked(lambda names: _folder_files(path, names), str(path))
 
 
@@ -122,6 +125,8 @@ def _checked(read: Callable[[list[str]], Mapping[str, bytes]], origin: str) -> B
     for name, digest in manifest.files.items():
         if digest_of(_only(files, name, origin)) != digest:
             raise SchemaError(f"{name} of {origin} does not match its digest", fix="Export or copy the bundle again.")
+        if name.endswith(_ONNX):
+            check_graph(files[name], f"{name} of {origin}")
     graph = loads(ModelGraph, _only(files, GRAPH, origin))
     if graph.digest != manifest.graph:
         raise SchemaError(f"the manifest of {origin} describes another model graph", fix="Export the bundle again.")
@@ -136,14 +141,3 @@ def _only(files: Mapping[str, bytes], name: str, origin: str) -> bytes:
 
 def _folder_files(path: Path, names: list[str]) -> dict[str, bytes]:
     return {name: (path / name).read_bytes() for name in names if (path / name).is_file()}
-
-
-def _zip_files(file: Path | io.BytesIO, origin: str, names: list[str]) -> dict[str, bytes]:
-    try:
-        with zipfile.ZipFile(file) as archive:
-            known = {info.filename: info for info in archive.infolist() if info.file_size <= _LARGEST_FILE}
-            return {name: archive.read(known[name]) for name in names if name in known}
-    except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError) as error:
-        raise SchemaError(
-            f"{origin} is not a readable zip file ({error})", fix="Export or copy the bundle again."
-        ) from None

@@ -1,19 +1,31 @@
+import tracemalloc
 import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from edgefl.artifacts.bundle import GRAPH, MANIFEST, TRAIN, Bundle, Manifest, read_bundle, write_bundle
+from edgefl.artifacts.bundle import (
+    GRAPH,
+    MANIFEST,
+    TRAIN,
+    Bundle,
+    Manifest,
+    read_bundle,
+    unpack_bundle,
+    write_bundle,
+)
 from edgefl.errors import SchemaError
 from edgefl.model_graph import Dtype
 from edgefl.values import digest_of, dumps
 from examples.networks import cnn4
+from tests.artifacts.hostile_bundles import HOSTILE
+from tests.artifacts.hostile_graphs import plain_model
 
 
 def bundle() -> Bundle:
     graph = cnn4()
-    files = {GRAPH: dumps(graph).encode(), TRAIN: b"a graph"}
+    files = {GRAPH: dumps(graph).encode(), TRAIN: plain_model().SerializeToString()}
     manifest = Manifest(
         model="cnn4",
         graph=graph.digest,
@@ -72,3 +84,16 @@ def test_a_manifest_of_another_graph_is_refused(tmp_path: Path) -> None:
     write_bundle(replace(good, manifest=replace(good.manifest, graph=cnn4(classes=11).digest)), tmp_path / "b")
     with pytest.raises(SchemaError, match="another model graph"):
         read_bundle(tmp_path / "b")
+
+
+@pytest.mark.parametrize("how", HOSTILE)
+def test_a_hostile_bundle_is_refused_in_little_memory(how: str) -> None:
+    data = HOSTILE[how]()
+    tracemalloc.start()
+    try:
+        with pytest.raises(SchemaError):
+            unpack_bundle(data)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20 * 2**20 + 2 * len(data)

@@ -9,6 +9,7 @@ import pytest
 
 from edgefl.values import to_json
 from edgefl.wire import BodyKind, decode
+from tests.artifacts.hostile_bundles import HOSTILE
 from tests.coordinator.fleet import settings_of
 from tests.coordinator.http.site import Site
 from tests.device_runtime.federation import BUNDLE
@@ -32,6 +33,13 @@ def test_a_bundle_may_be_sent_twice_and_a_broken_one_not_at_all(site: Site, bund
         answer = site.admin.post("/v1/bundles", content=body)
         assert 400 <= answer.status_code < 500, answer.text
         assert answer.json()["error"]["fix"]
+
+
+@pytest.mark.parametrize("how", HOSTILE)
+def test_a_hostile_bundle_is_refused_when_it_is_uploaded(site: Site, how: str) -> None:
+    answer = site.admin.post("/v1/bundles", content=HOSTILE[how]())
+    assert answer.status_code in (400, 413, 422), answer.text
+    assert answer.json()["error"]["fix"]
 
 
 def test_a_federation_is_created_once_and_another_of_its_name_is_refused(site: Site, bundle_digest: str) -> None:

@@ -3,14 +3,18 @@
 import json
 from typing import Any
 
+import pytest
+
 from coordinator.rounds.evaluation import Evaluator
 from coordinator.rounds.state_machine import RoundStateMachine
 from coordinator.storage.records import RoundState
-from edgefl.errors import DataError
+from edgefl.artifacts.bundle import INFER, Bundle
+from edgefl.errors import DataError, SchemaError
 from edgefl.federation.settings import (
     EvaluationSettings,
 )
 from edgefl.federation.settings import RoundSettings as RoundSettings
+from tests.artifacts.hostile_graphs import HOSTILE, spoiled
 from tests.coordinator.stage import Stage
 from tests.device_runtime.federation import bundle
 
@@ -43,3 +47,12 @@ def test_the_global_model_is_evaluated_on_the_coordinators_data(stage: Stage) ->
     report = json.loads(stage.round.report)
     assert 0 <= report["accuracy"] <= 1
     assert report["test_samples"] > 100
+
+
+@pytest.mark.parametrize("how", HOSTILE)
+def test_a_hostile_graph_is_refused_before_it_is_evaluated(how: str) -> None:
+    """A bundle may have been stored before bundles were checked."""
+    files = {**bundle().files, INFER: spoiled(bundle().files[INFER], how)}
+    stored = Bundle(bundle().manifest, bundle().graph, files)
+    with pytest.raises(SchemaError, match="the graph"):
+        Evaluator(stored, EvaluationSettings(data="digits"))
