@@ -60,7 +60,10 @@ def _check_end(stream: io.IOBase, size: int, origin: str) -> None:
     if tail.startswith(b"PK\x06\x07") or comment_bytes:
         raise zipfile.BadZipFile("it has a comment or is larger than 4 GiB")
     if entries > MOST_ENTRIES or directory_bytes > _MOST_DIRECTORY_BYTES:
-        raise SchemaError(f"{origin} has {entries:,} entries", fix=f"A bundle has at most {MOST_ENTRIES:,} files.")
+        raise SchemaError(
+            f"{origin} has a directory of {directory_bytes:,} bytes for {entries:,} entries",
+            fix=f"A bundle has at most {MOST_ENTRIES:,} files.",
+        )
 
 
 def _checked_entries(found: list[zipfile.ZipInfo], packed: int, origin: str) -> dict[str, zipfile.ZipInfo]:
