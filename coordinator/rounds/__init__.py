@@ -7,6 +7,7 @@ planner.py             available devices, the plan for them, and who can persona
 dispatch.py            planned tasks become client plans and their bodies
 uploads.py             the queue that stores updates and acknowledges them
 upload_checks.py       checks of incoming updates: task, size, tensors, how far they move the model
+round_models.py        the models between rounds, and the aggregation of a round's updates
 stored_updates.py      the stored updates of a round, for aggregation
 evaluation.py          evaluates the global model
 report.py              the report of a round

@@ -53,6 +53,14 @@ _SEEN = (
     .values(seen_at=bindparam("at"))
 )
 _CORRECT = update(devices).where(devices.c.id == bindparam("device")).values(correction=bindparam("said"))
+_LEAVE_OUT = update(devices).where(devices.c.id == bindparam("device")).values(left_out=bindparam("because"))
+_LEFT_OUT = (
+    select(devices.c.id, devices.c.left_out)
+    .where(
+        devices.c.federation == bindparam("federation"), devices.c.left_out.is_not(None), devices.c.revoked_at.is_(None)
+    )
+    .order_by(devices.c.id)
+)
 _REVOCATIONS = select(func.count(), func.max(devices.c.revoked_at)).where(devices.c.revoked_at.is_not(None))
 
 
@@ -132,6 +140,16 @@ class DeviceStore:
         if corrections:
             news = [{"device": device, "said": corrections[device]} for device in sorted(corrections)]
             self._database.write(lambda connection: connection.execute(_CORRECT, news) and None)
+
+    def set_left_out(self, reasons: Mapping[str, str]) -> None:
+        """Note, by device, why planning for it failed; a task that it gets later ends that."""
+        if reasons:
+            news = [{"device": device, "because": reasons[device]} for device in sorted(reasons)]
+            self._database.write(lambda connection: connection.execute(_LEAVE_OUT, news) and None)
+
+    def left_out(self, federation: str) -> dict[str, str]:
+        """Return why planning failed for devices that are not revoked, by device."""
+        return {row[0]: row[1] for row in self._database.read(_LEFT_OUT, federation=federation)}
 
     def revocations(self) -> tuple[int, float | None]:
         """Return how many devices were revoked, and when the last one was: it changes whenever one is revoked."""

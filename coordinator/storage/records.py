@@ -112,6 +112,8 @@ class Round:
     plan: str | None = None
     """JSON: what the strategy reports about the plan it opened with, figures by name (such as the bias of the
     average)."""
+    model_kept: bool = True
+    """Whether the model that it ended with is still in the blob store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,6 +227,8 @@ class Device:
     """Id of the newest task that it was given."""
     last_result: str | None = None
     """Id of the newest task whose update counted."""
+    left_out: str | None = None
+    """Why the last plan that considered it failed for it, until it gets a task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

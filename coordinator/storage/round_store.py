@@ -18,7 +18,7 @@ _OF_FEDERATION = select(*columns_of(rounds, Round)).where(rounds.c.federation ==
 _BY_NUMBER = _OF_FEDERATION.where(rounds.c.number == bindparam("number"))
 _LATEST = _OF_FEDERATION.order_by(rounds.c.number.desc()).limit(1)
 _DEADLINE = select(federations.c.deadline).where(federations.c.id == bindparam("id"))
-_NEWEST = update(devices).where(devices.c.id == bindparam("owner")).values(last_task=bindparam("task"))
+_NEWEST = update(devices).where(devices.c.id == bindparam("owner")).values(last_task=bindparam("task"), left_out=None)
 
 
 class RoundStore:

@@ -95,6 +95,8 @@ class RoundView(BaseModel):
     closed_because: str | None
     done_at: float | None
     next_model: str | None
+    model_kept: bool
+    """Whether the model that it ended with can still be downloaded."""
     report: dict[str, Any] | None
     """Its results: updates, losses, accuracies, seconds."""
 
@@ -155,6 +157,8 @@ class DeviceView(BaseModel):
     done: int
     failed: int
     samples: int | None
+    left_out: str | None
+    """Why planning failed for it, until it gets a task."""
     profile: dict[str, Any]
 
 
