@@ -1,6 +1,6 @@
 """The planner of one federation: which devices are available, and what its strategy plans for them.
 
-Called by the round state machine. It changes nothing.
+Called by the round state machine. All that it changes are times in the future.
 """
 
 import math
@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from coordinator.rounds.context import Context
-from coordinator.storage.records import Device, Federation
+from coordinator.storage.records import CLOCK_SLACK, Device, Federation
 from edgefl.federation.client_selection import ClientRecord, participants_of, plan_round, selection_order
 from edgefl.federation.left_out import RoundPlan, plan_sound
 from edgefl.federation.participants import participant_of
@@ -37,8 +37,11 @@ class RoundPlanner:
 
     def available(self) -> list[Device]:
         """Return the devices that were heard from lately and have no task."""
-        since = self.context.now() - self.settings.selection.available_within
-        return self.context.store.devices.free(self.federation.id, seen_since=since)
+        now, store = self.context.now(), self.context.store.devices
+        free = store.free(self.federation.id, seen_since=now - self.settings.selection.available_within)
+        if any(device.seen_at > now + CLOCK_SLACK for device in free):  # or they would be available until then
+            store.bound_seen(self.federation.id, now)
+        return free
 
     def members(self) -> list[Device]:
         """Return the devices that are not revoked, available or not."""

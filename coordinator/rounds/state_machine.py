@@ -34,13 +34,23 @@ from dataclasses import dataclass
 from functools import partial
 
 from coordinator.rounds.context import Context
+from coordinator.rounds.deadlines import bounded_round, seconds_since
 from coordinator.rounds.dispatch import DispatchedRound, dispatch_round
 from coordinator.rounds.evaluation import evaluated
 from coordinator.rounds.garbage_collection import drop_old_artifacts, drop_updates
 from coordinator.rounds.planner import RoundPlanner
 from coordinator.rounds.report import round_report
 from coordinator.rounds.round_models import RoundModels, result_of
-from coordinator.storage.records import Device, Federation, FederationState, Round, RoundState, Task, TaskState
+from coordinator.storage.records import (
+    CLOCK_SLACK,
+    Device,
+    Federation,
+    FederationState,
+    Round,
+    RoundState,
+    Task,
+    TaskState,
+)
 from edgefl.federation.evaluation import Score
 from edgefl.federation.settings import FederationSettings
 from edgefl.masks import Weights
@@ -193,8 +203,7 @@ class RoundStateMachine:
         planned_tasks = self._plan_personalisation(model, free)
         if not planned_tasks:
             # After a restart no device has been seen yet.
-            since = max(last.done_at or 0.0, self.context.started)
-            if self.context.now() >= since + self.settings.selection.available_within:
+            if seconds_since(self.context, last.done_at) >= self.settings.selection.available_within:
                 return self._finish()
             return self._wait("waiting for devices to personalise the last model")
         if self.settings.buffered:  # tasks in progress have no round to count in
@@ -208,10 +217,11 @@ class RoundStateMachine:
     # Collect, close, or continue with further devices
 
     def _collect(self, current: Round) -> float:
+        current = bounded_round(self.context, self.federation, current)
         if self.settings.is_personal(current.number):
             return self._collect_personal(current)
         now, store = self.context.now(), self.context.store
-        if self.settings.buffered and now > current.opened_at + _GRACE:
+        if self.settings.buffered and not 0 <= now - current.opened_at <= _GRACE:
             store.tasks.expire(self.federation.id, created_before=now - self.settings.rounds.deadline, at=now)
         ended = store.tasks.counts(self.federation.id, current.number)
         if ended.done >= self.settings.wanted:
@@ -277,7 +287,7 @@ class RoundStateMachine:
         if not self.running:
             return _CHECK_AGAIN
         most = self.settings.rounds.most_attempts
-        resumed = (self.federation.changed_at or 0.0) > current.deadline_at
+        resumed = current.deadline_at < (self.federation.changed_at or 0.0) <= self.context.now() + CLOCK_SLACK
         if over and most is not None and current.attempt >= most and not resumed:
             return self._give_up(current)
         dispatched = DispatchedRound() if self.settings.buffered else self._further(current, missing, again=over)

@@ -25,6 +25,7 @@ from sqlalchemy.exc import TimeoutError as NoConnectionError
 
 from coordinator.errors import DatabaseUnavailableError
 from coordinator.storage.sqlite_lookups import SqliteLookups
+from coordinator.storage.write_probe import OpenedFile, try_write
 
 __all__ = ["Database", "postgresql_database", "sqlite_database"]
 
@@ -41,10 +42,14 @@ _SAME_ROW = frozenset({"23505"})
 class Database:
     """The connections to a database, and how transactions run on them."""
 
-    def __init__(self, reader: Engine, writer: Engine, lookups: SqliteLookups | None = None) -> None:
+    def __init__(
+        self, reader: Engine, writer: Engine, lookups: SqliteLookups | None = None, file: OpenedFile | None = None
+    ) -> None:
         self._reader = reader
         self._writer = writer
         self._lookups = lookups
+        self._file = file
+        """The file of an SQLite database."""
 
     @property
     def is_postgresql(self) -> bool:
@@ -89,6 +94,12 @@ class Database:
                     raise _unavailable(error) from error
         raise AssertionError("the last attempt raises")
 
+    def check_files(self) -> None:
+        """Raise `OSError` if the file of an SQLite database is gone, or its disk is full."""
+        if self._file is not None:
+            self._file.check()
+            try_write(self._file.path.parent)
+
     def insert(self, table: Table) -> "postgresql.Insert | sqlite.Insert":
         """Return an INSERT that supports ON CONFLICT: both databases spell it the same, SQLAlchemy does not."""
         return postgresql.insert(table) if self.is_postgresql else sqlite.insert(table)
@@ -132,7 +143,7 @@ def sqlite_database(path: Path) -> Database:
     event.listen(writer, "connect", prepare)
     event.listen(writer, "begin", begin)
     _use_wal(writer)
-    return Database(reader, writer, SqliteLookups(path, seconds=_LOCK_SECONDS))
+    return Database(reader, writer, SqliteLookups(path, seconds=_LOCK_SECONDS), OpenedFile.at(path))
 
 
 def postgresql_database(url: URL) -> Database:

@@ -81,6 +81,25 @@ class RoundStore:
 
         return self._database.write(work)
 
+    def bound_deadline(self, current: Round, *, latest: float, now: float, deadline: float | None) -> bool:
+        """Let an OPEN round close at `latest` if that is earlier, and count as opened by now.
+
+        Return False if it is not open, or its federation no longer has the changed deadline `deadline`.
+        """
+        bound = (
+            update(rounds)
+            .where(_is(current.federation, current.number, RoundState.OPEN), rounds.c.deadline_at > latest)
+            .values(deadline_at=latest, opened_at=min(current.opened_at, now))
+        )
+
+        def work(connection: Connection) -> bool:
+            lock_federation(connection, current.federation)
+            if connection.execute(_DEADLINE, {"id": current.federation}).scalar() != deadline:
+                return False
+            return connection.execute(bound).rowcount > 0
+
+        return self._database.write(work)
+
     def close(self, federation: str, number: int, *, because: str, at: float, expire: bool) -> bool:
         """Move a round from OPEN to CLOSED; return False if it is not open.
 

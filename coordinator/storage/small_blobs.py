@@ -11,11 +11,16 @@ import threading
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
+from coordinator.storage.write_probe import OpenedFile
+
 __all__ = ["SmallBodies"]
 
 _LOCK_SECONDS = 30.0
 _PAGE_BYTES = 16 * 1024
 """Bodies are larger than the default page, and a chain of many pages takes twice as long to write and to drop."""
+
+_PROBE = "probe"
+"""Where a check writes. No digest has this name."""
 
 
 class SmallBodies:
@@ -31,6 +36,7 @@ class SmallBodies:
         self._writer.execute("PRAGMA journal_mode = WAL")
         self._writer.execute("PRAGMA synchronous = FULL")
         self._writer.execute("CREATE TABLE IF NOT EXISTS bodies (name TEXT PRIMARY KEY, data BLOB NOT NULL)")
+        self._file = OpenedFile.at(path)
 
     def put_all(self, bodies: Mapping[str, bytes]) -> None:
         """Store bodies; they are on the disk when this returns. An existing one is written again."""
@@ -55,6 +61,11 @@ class SmallBodies:
         if present:
             with self._writing() as connection:
                 connection.executemany("DELETE FROM bodies WHERE name = ?", present)
+
+    def check_writable(self) -> None:
+        """Store a body that nobody reads. Raise an error if that fails, or if the file is no longer at its path."""
+        self._file.check()
+        self.put_all({_PROBE: b""})
 
     def close(self) -> None:
         """Close the file."""

@@ -74,6 +74,8 @@ class DeadlineRequest(_Sent):
     """How long rounds last from now on."""
 
     seconds: Annotated[float, Field(ge=1, le=_LONGEST)]
+    closes_in: Annotated[float, Field(ge=0, le=_LONGEST)] | None = None
+    """Seconds from now until the open round closes; without it, its deadline moves by the difference."""
 
 
 class BundleView(BaseModel):
