@@ -12,7 +12,7 @@ from coordinator.federations.tokens import hash_of, new_token
 from coordinator.rounds.context import Context
 from coordinator.rounds.dispatch import shared_artifacts
 from coordinator.rounds.evaluation import check_data
-from coordinator.storage.records import OVER, Device, Federation, FederationState, JoinKey
+from coordinator.storage.records import OVER, Device, Federation, FederationState, JoinKey, Round, RoundState
 from edgefl.artifacts.bundle import Bundle, pack_bundle, unpack_bundle
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.federation.settings import FederationSettings
@@ -116,9 +116,9 @@ def move(context: Context, name: str, verb: Verb, reason: str | None = None) -> 
     return existing(context, name)
 
 
-def change_deadline(context: Context, name: str, seconds: float) -> Federation:
-    """Let rounds last this long from now on. The open one closes earlier or later by the difference; devices that
-    already have their task keep the deadline they got with it."""
+def change_deadline(context: Context, name: str, seconds: float, closes_in: float | None = None) -> Federation:
+    """Let rounds last this long from now on. The open one closes in `closes_in` seconds or, without that, earlier or
+    later by the difference; devices that already have their task keep the deadline they got with it."""
     while True:
         federation = existing(context, name)
         if federation.state in OVER:
@@ -131,8 +131,31 @@ def change_deadline(context: Context, name: str, seconds: float) -> Federation:
         later = seconds - settings.rounds.deadline
         if latest is not None and settings.is_personal(latest.number):
             later = max(0.0, later)  # its devices got as much time as they need
-        if context.store.federations.set_deadline(name, seconds, before=federation.deadline, later=later):
+        closes_at = None if closes_in is None else context.now() + closes_in
+        _check_closing(name, latest, settings, seconds, closes_in)
+        if context.store.federations.set_deadline(
+            name, seconds, before=federation.deadline, later=later, closes_at=closes_at
+        ):
             return existing(context, name)
+
+
+def _check_closing(
+    name: str, latest: Round | None, settings: FederationSettings, seconds: float, closes_in: float | None
+) -> None:
+    if closes_in is None:
+        return
+    if latest is None or latest.state is not RoundState.OPEN:
+        raise CoordinatorError(
+            ErrorReason.CONFLICT,
+            f"federation {name!r} has no open round that could close in {closes_in:g} s",
+            fix="Change the deadline alone; it is that of the next round.",
+        )
+    if closes_in > seconds and not settings.is_personal(latest.number):
+        raise CoordinatorError(
+            ErrorReason.CONFLICT,
+            f"the open round cannot close in {closes_in:g} s if rounds last {seconds:g} s",
+            fix="Let rounds last longer too.",
+        )
 
 
 def new_key(

@@ -11,6 +11,7 @@ authentication.py   who may call what
 operator_tokens.py  the tokens of the admin and the viewer
 request_limits.py   limits on the size, speed and unpacked size of requests
 rate_limits.py      rate limits per caller, uploads at the same time, budgets of bytes
+readiness.py        whether storage can be read and written
 error_handlers.py   errors as responses
 protocol.py         one connection: uvicorn's protocol with limits
 """

@@ -14,6 +14,7 @@ from coordinator.http.authentication import Authenticator
 from coordinator.http.error_handlers import add_handlers
 from coordinator.http.middleware import RequestMiddleware
 from coordinator.http.rate_limits import ByteBudget, ConcurrencyLimits
+from coordinator.http.readiness import Readiness
 from coordinator.http.request_limits import LimitsMiddleware
 from coordinator.http.routes import (
     artifacts,
@@ -43,6 +44,8 @@ from coordinator.thread_pools import ThreadPools
 
 __all__ = ["make_app"]
 
+_NO_SUCH = "sha256:" + "0" * 64
+
 
 def make_app(
     context: Context, *, people: Mapping[OperatorRole, str], limits: ServerLimits | None = None, local: bool = False
@@ -59,7 +62,6 @@ def make_app(
         lifespan=_lifespan,
     )
     app.state.services = services
-    app.state.broken = ["it is starting"]
     add_handlers(app)
     # The last one added is the outermost.
     app.add_middleware(LimitsMiddleware, limits=limits)
@@ -115,11 +117,29 @@ def _make_services(
         uploads=uploads,
         live=LiveUpdates(context, threads, lambda: uploads.holders, LIVE_JSON),
         charts=Charts(context),
+        readiness=_readiness(context),
     )
     services.metrics.watch("edgefl_open_polls", "Devices that wait for a task.", lambda: services.long_polls.open)
     services.metrics.watch("edgefl_body_memory_bytes", "Bytes of bodies in memory.", lambda: services.memory.used)
     services.metrics.watch("edgefl_body_spool_bytes", "Bytes of bodies in spool files.", lambda: services.spool.used)
     return services
+
+
+def _readiness(context: Context) -> Readiness:
+    def database() -> None:
+        context.store.federations.get("-")
+        context.store.check_writable(context.worker, context.now())
+
+    def blob_store() -> None:
+        context.blobs.size(_NO_SUCH)
+        context.blobs.check_writable()
+
+    return Readiness(
+        {
+            "the database cannot be read and written": database,
+            "the blob store cannot be read and written": blob_store,
+        }
+    )
 
 
 @asynccontextmanager

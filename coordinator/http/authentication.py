@@ -164,10 +164,7 @@ class Authenticator:
         key = await self._threads.read(self._context.store.keys.by_hash, hashed)
         if key is None or not same(key.hash, hashed):
             return None
-        revoked, expired = (
-            key.revoked_at is not None,
-            key.expires_at is not None and key.expires_at <= self._context.now(),
-        )
+        revoked, expired = key.revoked_at is not None, key.is_expired(self._context.now())
         if revoked or expired:
             raise HttpError(
                 403,

@@ -6,6 +6,7 @@ from starlette.requests import Request
 
 from coordinator.http.authentication import Authenticator
 from coordinator.http.rate_limits import ByteBudget, ConcurrencyLimits
+from coordinator.http.readiness import Readiness
 from coordinator.http.server_settings import ServerLimits
 from coordinator.observability.metrics import Metrics
 from coordinator.page.charts import Charts
@@ -40,6 +41,7 @@ class Services:
     """Concurrent uploads of each device."""
     live: LiveUpdates
     charts: Charts
+    readiness: Readiness
 
 
 def services_of(request: Request) -> Services:

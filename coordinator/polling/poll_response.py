@@ -72,5 +72,5 @@ def _seconds_left(context: Context, federation: Federation, task: Task, now: flo
     """Return how long a task may still take: the tasks of a round end together, buffered ones separately."""
     settings = context.repository.settings(federation)
     if settings.buffered and not settings.is_personal(task.round):
-        return settings.rounds.deadline - (now - task.created_at)
+        return settings.rounds.deadline - max(0.0, now - task.created_at)
     return context.repository.deadline(task.federation, task.round, int(now)) - now

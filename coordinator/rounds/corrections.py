@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
-from coordinator.storage.records import Device
+from coordinator.storage.records import CLOCK_SLACK, Device
 from edgefl.errors import EdgeFLError
 from edgefl.planning import Correction, corrected, faded, refused
 from edgefl.values import Prediction, Reason, Telemetry, dumps, loads
@@ -41,7 +41,9 @@ class Corrections:
         """Return the correction of a device whose record was just read. It halves in `half_life` seconds."""
         with self._lock:
             known = self._new.get(device.id) or _read(device)
-        return faded(known, (self._now() - known.learned_at) / half_life)
+        age = self._now() - known.learned_at
+        # One from the future was noted before a clock was set back; its age is unknown.
+        return faded(known, age / half_life) if age >= -CLOCK_SLACK else Correction()
 
     def forget(self, device: str) -> None:
         """Forget what was learned about a device: it was measured again, and its profile contains it now."""

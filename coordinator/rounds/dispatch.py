@@ -10,6 +10,7 @@ from coordinator.rounds.context import Context
 from coordinator.storage.records import Artifact, Federation, Task
 from edgefl.artifacts.bundle import GRAPH, INFER
 from edgefl.federation.dispatch import BodyRole, DispatchedTask, Dispatcher, StoredModel
+from edgefl.federation.left_out import run_sound
 from edgefl.noise import derive
 from edgefl.strategies import Model, PlannedTask
 from edgefl.values import Digest, dumps
@@ -21,8 +22,10 @@ __all__ = ["DispatchedRound", "dispatch_round", "shared_artifacts"]
 class DispatchedRound:
     """Tasks, and the artifacts that their devices will download; the bodies are in the blob store already."""
 
-    tasks: list[Task]
-    artifacts: list[Artifact]
+    tasks: list[Task] = field(default_factory=list)
+    artifacts: list[Artifact] = field(default_factory=list)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Why devices that were planned for got no task."""
 
 
 def dispatch_round(
@@ -40,7 +43,6 @@ def dispatch_round(
     `model_body` is the digest of the whole model's weights in the blob store.
     """
     repository, now = context.repository, context.now()
-    sink = _BlobSink(context, federation.id, number)
     dispatcher = Dispatcher(
         settings=repository.settings(federation),
         bundle=repository.bundle(federation),
@@ -48,11 +50,18 @@ def dispatch_round(
         task_id=lambda *names: _task_id(federation, *names),
     )
     whole = StoredModel(repository.mask(model.graph, None).digest, model_body)
-    made = dispatcher.dispatch(model, planned_tasks, sink, number=number, serial=serial, stored_model=whole)
+    names = list(planned_tasks)
+
+    def dispatch(places: Sequence[int]) -> tuple[list[DispatchedTask], list[Artifact]]:
+        sink = _BlobSink(context, federation.id, number)
+        some = {names[place]: planned_tasks[names[place]] for place in places}
+        return dispatcher.dispatch(model, some, sink, number=number, serial=serial, stored_model=whole), sink.artifacts
+
+    (made, artifacts), faults = run_sound(dispatch, len(names))
     tasks = [_task_record(federation, dispatched, now) for dispatched in made]
     for task, dispatched in zip(tasks, made, strict=True):
         repository.remember_plan(task, dispatched.plan)
-    return DispatchedRound(tasks, sink.artifacts)
+    return DispatchedRound(tasks, artifacts, {names[place]: reason for place, reason in faults.items()})
 
 
 def shared_artifacts(context: Context, federation: Federation) -> list[Artifact]:

@@ -3,7 +3,9 @@
 The graph takes weights as inputs, so one session serves every round.
 """
 
+import logging
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,18 @@ from edgefl.federation.settings import EvaluationSettings
 from edgefl.masks import Array, Weights
 from edgefl.model_graph import Dtype
 
-__all__ = ["Evaluator", "check_data"]
+__all__ = ["Evaluator", "check_data", "evaluated"]
+
+_LOG = logging.getLogger(__name__)
+
+
+def evaluated(score: Callable[[Weights], Score], weights: Weights) -> tuple[Score | None, str | None]:
+    """Return what a model achieves, or why it could not be evaluated: a federation does not stop because of that."""
+    try:
+        return score(weights), None
+    except Exception as error:
+        _LOG.warning("the model could not be evaluated", exc_info=error)
+        return None, str(error)
 
 
 def check_data(bundle: Bundle, settings: EvaluationSettings) -> Dataset:

@@ -1,6 +1,6 @@
 """The planner of one federation: which devices are available, and what its strategy plans for them.
 
-Called by the round state machine. It changes nothing.
+Called by the round state machine. All that it changes are times in the future.
 """
 
 import math
@@ -8,8 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from coordinator.rounds.context import Context
-from coordinator.storage.records import Device, Federation
-from edgefl.federation.client_selection import ClientRecord, plan_round, selection_order
+from coordinator.storage.records import CLOCK_SLACK, Device, Federation
+from edgefl.federation.client_selection import ClientRecord, participants_of, plan_round, selection_order
+from edgefl.federation.left_out import RoundPlan, plan_sound
 from edgefl.federation.participants import participant_of
 from edgefl.federation.seeds import personalisation_context, planning_context
 from edgefl.federation.settings import FederationSettings
@@ -36,8 +37,11 @@ class RoundPlanner:
 
     def available(self) -> list[Device]:
         """Return the devices that were heard from lately and have no task."""
-        since = self.context.now() - self.settings.selection.available_within
-        return self.context.store.devices.free(self.federation.id, seen_since=since)
+        now, store = self.context.now(), self.context.store.devices
+        free = store.free(self.federation.id, seen_since=now - self.settings.selection.available_within)
+        if any(device.seen_at > now + CLOCK_SLACK for device in free):  # or they would be available until then
+            store.bound_seen(self.federation.id, now)
+        return free
 
     def members(self) -> list[Device]:
         """Return the devices that are not revoked, available or not."""
@@ -47,32 +51,35 @@ class RoundPlanner:
         """Return how many devices to select for this number of updates."""
         return math.ceil(wanted * self.settings.selection.over_select)
 
-    def plan(
-        self, number: int, serial: int, model: Model, available: Sequence[Device], count: int
-    ) -> Mapping[str, PlannedTask]:
-        """Return planned tasks for up to `count` devices; those that the strategy leaves out are replaced by others."""
+    def plan(self, number: int, serial: int, model: Model, available: Sequence[Device], count: int) -> RoundPlan:
+        """Return planned tasks for up to `count` devices; those that are left out are replaced by others."""
         round_context = planning_context(self.settings, number, serial)
         strategy = self.context.repository.strategy(self.federation)
         queue = selection_order(available, round_context.seed, _record)
-        return plan_round(strategy, model, queue, count, round_context, self._participant)
+        return plan_round(strategy, model, queue, count, round_context, self._participant, _id)
 
     def explain(self, number: int, model: Model, devices: Collection[str]) -> dict[str, float]:
         """Return the strategy's figures about its plan for these devices, by name; some strategies have none."""
         explain = getattr(self.context.repository.strategy(self.federation), "explain", None)
         if explain is None:
             return {}
-        members = [self._participant(device) for device in self.members() if device.id in devices]
+        chosen = [device for device in self.members() if device.id in devices]
+        members, _ = participants_of(chosen, self._participant, _id)
         return dict(explain(model, members, planning_context(self.settings, number)))
 
-    def plan_personalisation(self, model: Model, devices: Sequence[Device]) -> dict[str, PlannedTask]:
-        """Return how devices personalise the final model; devices that cannot do so in time are left out."""
-        strategy = self.context.repository.strategy(self.federation)
-        known = {device.id: (device, self._participant(device)) for device in devices}
-        participants = [participant for _, participant in known.values()]
-        planned_tasks = strategy.personalise(model, participants, personalisation_context(self.settings))
-        return {
-            name: planned for name, planned in planned_tasks.items() if self._can_personalise(*known[name], planned)
+    def plan_personalisation(self, model: Model, devices: Sequence[Device]) -> RoundPlan:
+        """Return how devices personalise the final model, without those that cannot do so in time."""
+        strategy, context = self.context.repository.strategy(self.federation), personalisation_context(self.settings)
+        participants, faults = participants_of(devices, self._participant, _id)
+        plan = plan_sound(lambda some: strategy.personalise(model, some, context), participants)
+        known = {one.device_id: one for one in participants}
+        records = {device.id: device for device in devices}
+        tasks = {
+            name: planned
+            for name, planned in plan.tasks.items()
+            if self._can_personalise(records[name], known[name], planned)
         }
+        return RoundPlan(tasks, faults | dict(plan.left_out))
 
     def personalisation_seconds(self, planned_tasks: Mapping[str, PlannedTask], devices: Sequence[Device]) -> float:
         """Return how long the slowest of some devices will take, with the usual reserve."""
@@ -109,6 +116,10 @@ class RoundPlanner:
         if not self.settings.budget.adapt:
             return None
         return self.context.corrections.of(device, self.settings.memory_seconds)
+
+
+def _id(device: Device) -> str:
+    return device.id
 
 
 def _record(device: Device) -> ClientRecord:

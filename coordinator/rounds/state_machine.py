@@ -34,22 +34,31 @@ from dataclasses import dataclass
 from functools import partial
 
 from coordinator.rounds.context import Context
+from coordinator.rounds.deadlines import bounded_round, seconds_since
 from coordinator.rounds.dispatch import DispatchedRound, dispatch_round
+from coordinator.rounds.evaluation import evaluated
 from coordinator.rounds.garbage_collection import drop_old_artifacts, drop_updates
 from coordinator.rounds.planner import RoundPlanner
 from coordinator.rounds.report import round_report
-from coordinator.rounds.stored_updates import StoredUpdates
-from coordinator.storage.records import Federation, FederationState, Round, RoundState, Task, TaskState
-from edgefl.artifacts.submodel import bundle_weights
-from edgefl.errors import EdgeFLError
+from coordinator.rounds.round_models import RoundModels, result_of
+from coordinator.storage.records import (
+    CLOCK_SLACK,
+    Device,
+    Federation,
+    FederationState,
+    Round,
+    RoundState,
+    Task,
+    TaskState,
+)
 from edgefl.federation.evaluation import Score
-from edgefl.federation.seeds import aggregation_context
 from edgefl.federation.settings import FederationSettings
 from edgefl.masks import Weights
 from edgefl.strategies import Model, PlannedTask
-from edgefl.wire import encode_weights
 
 __all__ = ["RoundStateMachine"]
+
+_Tasks = Mapping[str, PlannedTask]
 
 _LOG = logging.getLogger(__name__)
 _AT_ONCE = 0.0
@@ -84,6 +93,10 @@ class RoundStateMachine:
     def _planner(self) -> RoundPlanner:
         return RoundPlanner(self.context, self.federation)
 
+    @property
+    def _models(self) -> RoundModels:
+        return RoundModels(self.context, self.federation)
+
     def advance(self) -> float:
         """Take the next step; return for how many seconds there will be nothing to do."""
         latest = self.context.store.rounds.latest(self.federation.id)
@@ -97,10 +110,30 @@ class RoundStateMachine:
 
     # Select, plan, dispatch, open
 
-    def _dispatch(
-        self, number: int, serial: int, model: Model, body: str, planned_tasks: Mapping[str, PlannedTask]
-    ) -> DispatchedRound:
-        return dispatch_round(self.context, self.federation, model, body, planned_tasks, number=number, serial=serial)
+    def _dispatch(self, number: int, serial: int, model: Model, body: str, planned_tasks: _Tasks) -> DispatchedRound:
+        made = dispatch_round(self.context, self.federation, model, body, planned_tasks, number=number, serial=serial)
+        self._note_left_out(made.left_out)
+        return made
+
+    def _plan(self, number: int, serial: int, model: Model, free: Sequence[Device], count: int) -> _Tasks:
+        """Plan for some of the free devices, and note for which that fails."""
+        plan = self._planner.plan(number, serial, model, free, count)
+        self._note_left_out(plan.left_out, free)
+        return plan.tasks
+
+    def _plan_personalisation(self, model: Model, devices: Sequence[Device]) -> _Tasks:
+        plan = self._planner.plan_personalisation(model, devices)
+        self._note_left_out(plan.left_out, devices)
+        return plan.tasks
+
+    def _note_left_out(self, reasons: Mapping[str, str], devices: Sequence[Device] = ()) -> None:
+        """Show the operator why devices get no task, once for each reason."""
+        known = {device.id: device.left_out for device in devices}
+        news = {device: reason for device, reason in reasons.items() if known.get(device) != reason}
+        for device, reason in news.items():
+            about = {"federation": self.federation.id, "device": device, "because": reason}
+            _LOG.warning("a device was left out of the plan", extra=about)
+        self.context.store.devices.set_left_out(news)
 
     def _open(self, done: Round | None) -> float:
         """Open the round after one that is done, or the first."""
@@ -114,15 +147,15 @@ class RoundStateMachine:
         if len(free) + busy < needed:
             return self._wait(f"waiting for devices: {len(free) + busy} of {needed} are available")
         number = 0 if done is None else done.number + 1
-        model = self._first_model() if done is None else self._stored(*_result(done))
+        model = self._models.first() if done is None else self._models.stored(*result_of(done))
         buffered, wanted = self.settings.buffered, self.settings.wanted
         count = self.settings.buffering.at_once - busy if buffered else planner.over_selected(wanted)
-        planned_tasks = planner.plan(number, 1, model, free, count)
+        planned_tasks = self._plan(number, 1, model, free, count)
         if not busy and len(planned_tasks) < min(rounds.at_least, needed):
             able = len(planned_tasks)
             return self._wait(f"waiting for devices: {len(free)} are available, but only {able} can do a task")
         now = self.context.now()
-        weights, arrays = self._keep(model) if done is None else _result(done)
+        weights, arrays = self._models.keep(model) if done is None else result_of(done)
         dispatched = self._dispatch(number, 1, model, weights, planned_tasks)
         if self._begin(number, weights, arrays, dispatched, now=now, seconds=rounds.deadline):
             self._explain(number, model, dispatched)  # afterwards: devices train meanwhile
@@ -161,34 +194,34 @@ class RoundStateMachine:
 
     def _open_personal(self, last: Round) -> float:
         """Open the personal round; if no device has a task in it, the federation is finished."""
-        planner, model = self._planner, self._stored(*_result(last))
-        if not planner.plan_personalisation(model, planner.members()):
+        planner, model = self._planner, self._models.stored(*result_of(last))
+        if not self._plan_personalisation(model, planner.members()):
             return self._finish()
         if not self.running:
             return _CHECK_AGAIN
         free = planner.available()
-        planned_tasks = planner.plan_personalisation(model, free)
+        planned_tasks = self._plan_personalisation(model, free)
         if not planned_tasks:
             # After a restart no device has been seen yet.
-            since = max(last.done_at or 0.0, self.context.started)
-            if self.context.now() >= since + self.settings.selection.available_within:
+            if seconds_since(self.context, last.done_at) >= self.settings.selection.available_within:
                 return self._finish()
             return self._wait("waiting for devices to personalise the last model")
         if self.settings.buffered:  # tasks in progress have no round to count in
             self.context.store.tasks.expire(self.federation.id, created_before=math.inf, at=self.context.now())
         now, number = self.context.now(), self.settings.rounds.count
-        dispatched = self._dispatch(number, 1, model, _result(last)[0], planned_tasks)
+        dispatched = self._dispatch(number, 1, model, result_of(last)[0], planned_tasks)
         seconds = max(self.settings.rounds.deadline, planner.personalisation_seconds(planned_tasks, free))
-        self._begin(number, *_result(last), dispatched, now=now, seconds=seconds)
+        self._begin(number, *result_of(last), dispatched, now=now, seconds=seconds)
         return _AT_ONCE
 
     # Collect, close, or continue with further devices
 
     def _collect(self, current: Round) -> float:
+        current = bounded_round(self.context, self.federation, current)
         if self.settings.is_personal(current.number):
             return self._collect_personal(current)
         now, store = self.context.now(), self.context.store
-        if self.settings.buffered and now > current.opened_at + _GRACE:
+        if self.settings.buffered and not 0 <= now - current.opened_at <= _GRACE:
             store.tasks.expire(self.federation.id, created_before=now - self.settings.rounds.deadline, at=now)
         ended = store.tasks.counts(self.federation.id, current.number)
         if ended.done >= self.settings.wanted:
@@ -220,12 +253,12 @@ class RoundStateMachine:
         free = [device for device in planner.available() if device.id not in selected]
         if not free:
             return
-        model = self._stored(current.model, current.state_arrays)
+        model = self._models.stored(current.model, current.state_arrays)
         left = current.deadline_at - self.context.now()
         known = {device.id: device for device in free}
         planned_tasks = {
             name: planned
-            for name, planned in planner.plan_personalisation(model, free).items()
+            for name, planned in self._plan_personalisation(model, free).items()
             if planner.personalisation_seconds({name: planned}, [known[name]]) <= left
         }
         if planned_tasks:
@@ -254,10 +287,10 @@ class RoundStateMachine:
         if not self.running:
             return _CHECK_AGAIN
         most = self.settings.rounds.most_attempts
-        resumed = (self.federation.changed_at or 0.0) > current.deadline_at
+        resumed = current.deadline_at < (self.federation.changed_at or 0.0) <= self.context.now() + CLOCK_SLACK
         if over and most is not None and current.attempt >= most and not resumed:
             return self._give_up(current)
-        dispatched = DispatchedRound([], []) if self.settings.buffered else self._further(current, missing, again=over)
+        dispatched = DispatchedRound() if self.settings.buffered else self._further(current, missing, again=over)
         if over and not self.settings.buffered:
             reason = "the round waits: no available device can do a task in time"
             self._set_reason(None if dispatched.tasks else reason)
@@ -271,8 +304,8 @@ class RoundStateMachine:
         left_out = {task.device for task in known if not again or task.state is TaskState.DONE}
         planner = self._planner
         free = [device for device in planner.available() if device.id not in left_out]
-        model = self._stored(current.model, current.state_arrays)
-        planned_tasks = planner.plan(current.number, len(known) + 1, model, free, planner.over_selected(missing))
+        model = self._models.stored(current.model, current.state_arrays)
+        planned_tasks = self._plan(current.number, len(known) + 1, model, free, planner.over_selected(missing))
         return self._dispatch(current.number, len(known) + 1, model, current.model, planned_tasks)
 
     def _add(self, current: Round, dispatched: DispatchedRound, *, over: bool) -> None:
@@ -307,9 +340,9 @@ class RoundStateMachine:
         free = planner.available() if room > 0 else []
         if not free:
             return
-        model = self._stored(current.model, current.state_arrays)
+        model = self._models.stored(current.model, current.state_arrays)
         serial = self.context.store.tasks.count_in_round(self.federation.id, current.number) + 1
-        planned_tasks = planner.plan(current.number, serial, model, free, room)
+        planned_tasks = self._plan(current.number, serial, model, free, room)
         if planned_tasks:
             self._add(current, self._dispatch(current.number, serial, model, current.model, planned_tasks), over=False)
 
@@ -317,13 +350,16 @@ class RoundStateMachine:
 
     def _aggregate(self, closed: Round) -> float:
         started, store = self.context.now(), self.context.store
+        faults: dict[str, str] = {}
         tasks = store.tasks.counted(self.federation.id, closed.number)
         if self.settings.is_personal(closed.number):
             weights, arrays, aggregated = closed.model, closed.state_arrays, None
         else:
-            aggregated = self._aggregated(closed, tasks)
-            weights, arrays = self._keep(aggregated)
-        report = self._report(closed, tasks, aggregated, started)
+            aggregated, faults = self._models.aggregated(closed, tasks)
+            weights, arrays = self._models.keep(aggregated)
+        store.devices.set_left_out(faults)
+        counted = [task for task in tasks if task.device not in faults]
+        report = self._report(closed, counted, aggregated, max(0.0, self.context.now() - started))
         if store.rounds.finish(
             self.federation.id,
             closed.number,
@@ -337,23 +373,19 @@ class RoundStateMachine:
             (self.collect_garbage or partial(drop_updates, self.context))(self.federation.id)
         return _AT_ONCE
 
-    def _aggregated(self, closed: Round, tasks: Sequence[Task]) -> Model:
-        model = self._stored(closed.model, closed.state_arrays)
-        round_context = aggregation_context(self.settings, closed.number)
-        updates = StoredUpdates(self.context, self.federation, closed.number, tasks)
-        return self.context.repository.strategy(self.federation).combine(model, updates, round_context)
-
-    def _report(self, closed: Round, tasks: Sequence[Task], model: Model | None, started: float) -> dict[str, object]:
-        combine_seconds = self.context.now() - started
+    def _report(self, closed: Round, tasks: Sequence[Task], model: Model | None, seconds: float) -> dict[str, object]:
         score, failure = None, None
         if self.score is not None and model is not None and self.settings.evaluates(closed.number):
-            try:
-                score = self.score(model.weights)
-            except (EdgeFLError, OSError) as error:  # a federation does not stop because of its evaluation
-                failure = str(error)
-        ended = self.context.store.tasks.counts(self.federation.id, closed.number)
-        personal = model is None
-        return round_report(tasks, ended, score, combine_seconds=combine_seconds, personal=personal, failure=failure)
+            score, failure = evaluated(self.score, model.weights)
+        return round_report(
+            tasks,
+            self.context.store.tasks.counts(self.federation.id, closed.number),
+            score,
+            combine_seconds=seconds,
+            personal=model is None,
+            failure=failure,
+            left_out=self.context.store.devices.left_out(self.federation.id),
+        )
 
     def _finish(self) -> float:
         active = [FederationState.RUNNING, FederationState.PAUSED]
@@ -371,28 +403,3 @@ class RoundStateMachine:
         """Show the operator why nothing happens; None if something does."""
         if self.federation.reason != reason:
             self.context.store.federations.set_reason(self.federation.id, reason)
-
-    # Models
-
-    def _first_model(self) -> Model:
-        bundle = self.context.repository.bundle(self.federation)
-        return self.context.repository.strategy(self.federation).begin(bundle.graph, bundle_weights(bundle))
-
-    def _stored(self, weights: str, state: str | None) -> Model:
-        repository = self.context.repository
-        arrays = {} if state is None else repository.arrays(state)
-        return Model(repository.bundle(self.federation).graph, repository.arrays(weights), arrays)
-
-    def _keep(self, model: Model) -> tuple[str, str | None]:
-        """Store a model; its body equals that of a submodel with everything, to the byte."""
-        about = {"model": model.graph.digest, "mask": self.context.repository.mask(model.graph, None).digest}
-        keep = self.context.repository.keep_arrays
-        state = keep(encode_weights(model.state, {"model": model.graph.digest})) if model.state else None
-        return keep(encode_weights(model.weights, about)), state
-
-
-def _result(done: Round) -> tuple[str, str | None]:
-    """Return the digests of the model and the arrays that a round ended with."""
-    if done.next_model is None:
-        raise RuntimeError(f"round {done.number} of {done.federation} is done but has no model")
-    return done.next_model, done.next_state_arrays

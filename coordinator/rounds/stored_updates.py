@@ -37,6 +37,15 @@ class StoredUpdates:
     def __len__(self) -> int:
         return len(self.tasks)
 
+    def claimed_samples(self) -> list[int]:
+        """Return the number of samples that each update claims; no update is loaded for that."""
+        result = self.context.repository.result
+        return [
+            result(task.update, task.result).samples
+            for task in self.tasks
+            if task.update is not None and task.result is not None
+        ]
+
     def __iter__(self) -> Iterator[ClientUpdate]:
         repository = self.context.repository
         settings, graph = repository.settings(self.federation), repository.bundle(self.federation).graph

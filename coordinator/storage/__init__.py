@@ -16,6 +16,8 @@ plan_json.py         the digests that a stored plan names
 row_mapping.py       between records and table rows
 tables.py            the tables
 database.py          transactions on SQLite and PostgreSQL
+sqlite_errors.py     what an error of SQLite means for an operator
+write_probe.py       tries whether files can still be written
 sqlite_lookups.py    fast lookups by key in an SQLite file
 migrate.py           brings an older database to the current schema
 migrations/          the steps of the schema

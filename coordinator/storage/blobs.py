@@ -62,6 +62,10 @@ class Blobs(Protocol):
         """Delete several bodies at once."""
         ...
 
+    def check_writable(self) -> None:
+        """Try to store something. Raise an error, whose type depends on the kind of store, if that fails."""
+        ...
+
     def close(self) -> None:
         """Stop the threads and remove temporary files."""
         ...

@@ -24,7 +24,9 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlch
 from sqlalchemy.exc import TimeoutError as NoConnectionError
 
 from coordinator.errors import DatabaseUnavailableError
+from coordinator.storage.sqlite_errors import explained
 from coordinator.storage.sqlite_lookups import SqliteLookups
+from coordinator.storage.write_probe import OpenedFile, try_write
 
 __all__ = ["Database", "postgresql_database", "sqlite_database"]
 
@@ -41,10 +43,14 @@ _SAME_ROW = frozenset({"23505"})
 class Database:
     """The connections to a database, and how transactions run on them."""
 
-    def __init__(self, reader: Engine, writer: Engine, lookups: SqliteLookups | None = None) -> None:
+    def __init__(
+        self, reader: Engine, writer: Engine, lookups: SqliteLookups | None = None, file: OpenedFile | None = None
+    ) -> None:
         self._reader = reader
         self._writer = writer
         self._lookups = lookups
+        self._file = file
+        """The file of an SQLite database."""
 
     @property
     def is_postgresql(self) -> bool:
@@ -60,7 +66,7 @@ class Database:
             except (DBAPIError, NoConnectionError) as error:
                 # A connection that broke while idle is no reason to give up: the next one is new.
                 if last or not getattr(error, "connection_invalidated", False):
-                    raise _unavailable(error) from error
+                    raise self._explained(error) from error
         raise AssertionError("the last attempt raises")
 
     def look_up(self, statement: Select[Any], **values: str | int) -> list[Any]:
@@ -69,8 +75,8 @@ class Database:
             return self.read(statement, **values)
         try:
             return self._lookups.rows(statement, values)
-        except sqlite3.OperationalError as error:
-            raise _unavailable(OperationalError(None, None, error)) from error
+        except sqlite3.Error as error:
+            raise self._explained(OperationalError(None, None, error)) from error
 
     def write(self, work: Callable[[Connection], Value]) -> Value:
         """Run a transaction, and return what `work` returns once everything it did is durable.
@@ -86,8 +92,19 @@ class Database:
                 return value
             except (DBAPIError, NoConnectionError) as error:
                 if last or not _may_repeat(error, finished):
-                    raise _unavailable(error) from error
+                    raise self._explained(error) from error
         raise AssertionError("the last attempt raises")
+
+    def check_files(self) -> None:
+        """Raise `OSError` if the file of an SQLite database is gone, or its disk is full."""
+        if self._file is not None:
+            self._file.check()
+            try_write(self._file.path.parent)
+
+    def _explained(self, error: SQLAlchemyError) -> Exception:
+        """Return what to raise: the state of a database is for its operator, any other error is a bug of ours."""
+        found = None if self._file is None else explained(getattr(error, "orig", None), self._file.path)
+        return found or _unavailable(error)
 
     def insert(self, table: Table) -> "postgresql.Insert | sqlite.Insert":
         """Return an INSERT that supports ON CONFLICT: both databases spell it the same, SQLAlchemy does not."""
@@ -132,7 +149,7 @@ def sqlite_database(path: Path) -> Database:
     event.listen(writer, "connect", prepare)
     event.listen(writer, "begin", begin)
     _use_wal(writer)
-    return Database(reader, writer, SqliteLookups(path, seconds=_LOCK_SECONDS))
+    return Database(reader, writer, SqliteLookups(path, seconds=_LOCK_SECONDS), OpenedFile.at(path))
 
 
 def postgresql_database(url: URL) -> Database:
@@ -196,7 +213,7 @@ def _may_repeat(error: SQLAlchemyError, finished: bool) -> bool:
 
 
 def _unavailable(error: SQLAlchemyError) -> Exception:
-    """Return what to raise: the state of a database is for its operator, any other error is a bug of ours."""
+    """Return the error of a database that does not answer; any other error as it is."""
     if not isinstance(error, (OperationalError, InterfaceError, NoConnectionError)):
         return error
     reason = " ".join(str(getattr(error, "orig", error)).split())[:300]

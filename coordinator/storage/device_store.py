@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, exists, func, insert, select, update
+from sqlalchemy import Connection, bindparam, exists, func, insert, or_, select, update
 
 from coordinator.storage.database import Database
 from coordinator.storage.join_key_store import KEY_BY_HASH
-from coordinator.storage.records import Admission, Device, Pulse, TaskState
+from coordinator.storage.records import CLOCK_SLACK, Admission, Device, JoinKey, Pulse, TaskState
 from coordinator.storage.row_mapping import columns_of, fields_of, first_record, record, records
 from coordinator.storage.tables import devices, keys, tasks
 from coordinator.storage.task_endings import expire_open
@@ -49,10 +49,21 @@ _PULSES = (
 )
 _SEEN = (
     update(devices)
-    .where(devices.c.id == bindparam("device"), devices.c.seen_at < bindparam("at"))
+    .where(
+        devices.c.id == bindparam("device"),
+        or_(devices.c.seen_at < bindparam("at"), devices.c.seen_at > bindparam("at") + CLOCK_SLACK),
+    )
     .values(seen_at=bindparam("at"))
 )
 _CORRECT = update(devices).where(devices.c.id == bindparam("device")).values(correction=bindparam("said"))
+_LEAVE_OUT = update(devices).where(devices.c.id == bindparam("device")).values(left_out=bindparam("because"))
+_LEFT_OUT = (
+    select(devices.c.id, devices.c.left_out)
+    .where(
+        devices.c.federation == bindparam("federation"), devices.c.left_out.is_not(None), devices.c.revoked_at.is_(None)
+    )
+    .order_by(devices.c.id)
+)
 _REVOCATIONS = select(func.count(), func.max(devices.c.revoked_at)).where(devices.c.revoked_at.is_not(None))
 
 
@@ -117,10 +128,16 @@ class DeviceStore:
         return records(Device, self._database.read(_FREE, federation=federation, seen_since=seen_since))
 
     def mark_seen(self, times: Mapping[str, float]) -> None:
-        """Note when devices were last seen; a time never goes back."""
+        """Note when devices were last seen; a time goes back only if it was in the future."""
         if times:
             news = [{"device": device, "at": times[device]} for device in sorted(times)]
             self._database.write(lambda connection: connection.execute(_SEEN, news) and None)
+
+    def bound_seen(self, federation: str, now: float) -> None:
+        """Let devices that were seen in the future, before a clock was set back, count as seen now."""
+        future = (devices.c.federation == federation, devices.c.seen_at > now + CLOCK_SLACK)
+        bound = update(devices).where(*future).values(seen_at=now)
+        self._database.write(lambda connection: connection.execute(bound) and None)
 
     def set_profile(self, device: str, profile: str) -> None:
         """Note what a device can do now."""
@@ -132,6 +149,16 @@ class DeviceStore:
         if corrections:
             news = [{"device": device, "said": corrections[device]} for device in sorted(corrections)]
             self._database.write(lambda connection: connection.execute(_CORRECT, news) and None)
+
+    def set_left_out(self, reasons: Mapping[str, str]) -> None:
+        """Note, by device, why planning for it failed; a task that it gets later ends that."""
+        if reasons:
+            news = [{"device": device, "because": reasons[device]} for device in sorted(reasons)]
+            self._database.write(lambda connection: connection.execute(_LEAVE_OUT, news) and None)
+
+    def left_out(self, federation: str) -> dict[str, str]:
+        """Return why planning failed for devices that are not revoked, by device."""
+        return {row[0]: row[1] for row in self._database.read(_LEFT_OUT, federation=federation)}
 
     def revocations(self) -> tuple[int, float | None]:
         """Return how many devices were revoked, and when the last one was: it changes whenever one is revoked."""
@@ -154,7 +181,7 @@ def _objection(key: Any, now: float) -> Admission | None:
         return Admission.UNKNOWN_KEY
     if key.revoked_at is not None:
         return Admission.REVOKED_KEY
-    if key.expires_at is not None and key.expires_at <= now:
+    if record(JoinKey, key).is_expired(now):
         return Admission.EXPIRED_KEY
     return None
 
@@ -166,7 +193,7 @@ def _enrol_again(connection: Connection, known: Device, device: Device) -> tuple
         "token_hash": device.token_hash,
         "profile": device.profile,
         "software": device.software,
-        "seen_at": max(known.seen_at, device.seen_at),
+        "seen_at": device.seen_at,
     }
     connection.execute(update(devices).where(devices.c.id == known.id).values(news))
     return Admission.ADMITTED, replace(known, **news)

@@ -75,15 +75,17 @@ class FederationStore:
         note = update(federations).where(federations.c.id == federation).values(reason=reason)
         self._database.write(lambda connection: connection.execute(note) and None)
 
-    def set_deadline(self, federation: str, seconds: float, *, before: float | None, later: float) -> bool:
-        """Set how long the rounds of a federation last, and close the open round `later` seconds later (below zero:
-        earlier). Return False if the deadline is no longer `before`."""
+    def set_deadline(
+        self, federation: str, seconds: float, *, before: float | None, later: float, closes_at: float | None = None
+    ) -> bool:
+        """Set how long the rounds of a federation last, and close the open round at `closes_at` or else `later` seconds
+        later (below zero: earlier). Return False if the deadline is no longer `before`."""
         known = federations.c.deadline.is_(None) if before is None else federations.c.deadline == before
         change = update(federations).where(federations.c.id == federation, known).values(deadline=seconds)
         shift = (
             update(rounds)
             .where(rounds.c.federation == federation, rounds.c.state == RoundState.OPEN)
-            .values(deadline_at=rounds.c.deadline_at + later)
+            .values(deadline_at=rounds.c.deadline_at + later if closes_at is None else closes_at)
         )
 
         def work(connection: Connection) -> bool:

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from coordinator.storage.blobs import Spooled, missing
 from coordinator.storage.small_blobs import SmallBodies
+from coordinator.storage.write_probe import try_write
 from edgefl.artifacts.artifact_store import flush
 from edgefl.values import check_digest, digest_of
 
@@ -144,6 +145,12 @@ class FolderBlobs:
         self._small.drop_all([_digits(digest) for digest in digests])
         for digest in digests:
             self._path(digest).unlink(missing_ok=True)
+
+    def check_writable(self) -> None:
+        """Write a file to the folder, and to the file of small bodies."""
+        for folder in (self._spool, self._content):
+            try_write(folder)
+        self._small.check_writable()
 
     def close(self) -> None:
         """Stop the threads and close the files."""

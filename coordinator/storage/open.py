@@ -1,6 +1,7 @@
 """Opens the database or the blob store at a URL. Nothing else in `coordinator` knows which kind it is."""
 
 import sqlite3
+import time
 from pathlib import Path
 
 import sqlalchemy.exc
@@ -11,11 +12,14 @@ from coordinator.storage.blobs import Blobs
 from coordinator.storage.database import Database, postgresql_database, sqlite_database
 from coordinator.storage.folder_blobs import FolderBlobs
 from coordinator.storage.migrate import migrate
+from coordinator.storage.sqlite_errors import RESTORE, explained
 from coordinator.storage.store import Store
 from edgefl.errors import EdgeFLError, MissingDependencyError
 
 __all__ = ["open_blobs", "open_store"]
 
+_CREATION_SECONDS = 2.0
+"""How long another worker may take from creating the file of a database to writing to it."""
 _DATABASE_FIX = "Write sqlite:///path/of/a/file or postgresql://user@host/database."
 
 
@@ -28,9 +32,11 @@ def open_store(url: str) -> Store:
     shown = address.render_as_string(hide_password=True)
     database = _database(address, shown)
     try:
-        migrate(database)
+        migrate(database, shown)
     except DatabaseUnavailableError as error:
         database.close()
+        if not database.is_postgresql:
+            raise
         fix = "Check that the server runs and has a database of this name, and check the user and the password."
         raise DatabaseUnavailableError(f"the database {shown} cannot be opened: {error.problem}", fix=fix) from error
     except sqlalchemy.exc.DBAPIError as error:
@@ -64,13 +70,27 @@ def _database(address: URL, shown: str) -> Database:
         path = Path(str(address.database))
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _check_not_emptied(path)
             return sqlite_database(path)
         except (OSError, sqlite3.Error) as error:
             fix = "Name a file in a writable folder on a local disk."
-            raise EdgeFLError(f"the database {shown} cannot be opened: {error}", fix=fix) from error
+            problem = f"the database {shown} cannot be opened: {error}"
+            raise explained(error, path) or EdgeFLError(problem, fix=fix) from error
     if address.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
         try:
             return postgresql_database(address)
         except ImportError:
             raise MissingDependencyError("psycopg", action="a PostgreSQL database", extra="postgresql") from None
     raise EdgeFLError(f"the database {shown} is of an unknown kind", fix=_DATABASE_FIX)
+
+
+def _check_not_emptied(path: Path) -> None:
+    """Refuse a file of no bytes. SQLite would take it for a new database, and every federation would be gone."""
+    end = time.monotonic() + _CREATION_SECONDS
+    while path.is_file() and path.stat().st_size == 0:
+        if time.monotonic() >= end:
+            raise EdgeFLError(
+                f"the database {path} is an empty file",
+                fix=f"{RESTORE} If there was nothing in it, delete the file.",
+            )
+        time.sleep(0.05)

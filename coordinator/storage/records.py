@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 __all__ = [
+    "CLOCK_SLACK",
     "Admission",
     "Artifact",
     "Device",
@@ -24,6 +25,10 @@ __all__ = [
     "Upload",
     "Verdict",
 ]
+
+CLOCK_SLACK = 5.0
+"""Seconds by which the clocks of workers may differ. A stored time that is further in the future was written before a
+clock was set back."""
 
 
 class FederationState(StrEnum):
@@ -112,6 +117,8 @@ class Round:
     plan: str | None = None
     """JSON: what the strategy reports about the plan it opened with, figures by name (such as the bias of the
     average)."""
+    model_kept: bool = True
+    """Whether the model that it ended with is still in the blob store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,6 +232,8 @@ class Device:
     """Id of the newest task that it was given."""
     last_result: str | None = None
     """Id of the newest task whose update counted."""
+    left_out: str | None = None
+    """Why the last plan that considered it failed for it, until it gets a task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,6 +256,10 @@ class Pulse:
     """The newest task whose update counted, which therefore has measurements."""
 
 
+_KEY_SLACK = 60.0
+"""Seconds by which the clock of the worker that created a key may be ahead."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinKey:
     """A key with which devices join a federation. Only the hash of the key is stored."""
@@ -260,6 +273,10 @@ class JoinKey:
     uses: int = 0
     expires_at: float | None = None
     revoked_at: float | None = None
+
+    def is_expired(self, now: float) -> bool:
+        """Return whether its time is over, or unknown because it was created before a clock was set back."""
+        return self.expires_at is not None and (self.expires_at <= now or self.created_at > now + _KEY_SLACK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,6 +104,10 @@ class RemoteBlobs:
         with contextlib.suppress(FileNotFoundError):
             self._files.rm_file(self._path(digest))
 
+    def check_writable(self) -> None:
+        """Write the note again that a new store gets."""
+        self._files.pipe_file(f"{self._root}/README", _NOTE)
+
     def close(self) -> None:
         """Stop the threads and remove the spool."""
         self._threads.shutdown()

@@ -18,7 +18,7 @@ _OF_FEDERATION = select(*columns_of(rounds, Round)).where(rounds.c.federation ==
 _BY_NUMBER = _OF_FEDERATION.where(rounds.c.number == bindparam("number"))
 _LATEST = _OF_FEDERATION.order_by(rounds.c.number.desc()).limit(1)
 _DEADLINE = select(federations.c.deadline).where(federations.c.id == bindparam("id"))
-_NEWEST = update(devices).where(devices.c.id == bindparam("owner")).values(last_task=bindparam("task"))
+_NEWEST = update(devices).where(devices.c.id == bindparam("owner")).values(last_task=bindparam("task"), left_out=None)
 
 
 class RoundStore:
@@ -78,6 +78,25 @@ class RoundStore:
                 return False
             self._add_work(connection, tasks, artifacts)
             return True
+
+        return self._database.write(work)
+
+    def bound_deadline(self, current: Round, *, latest: float, now: float, deadline: float | None) -> bool:
+        """Let an OPEN round close at `latest` if that is earlier, and count as opened by now.
+
+        Return False if it is not open, or its federation no longer has the changed deadline `deadline`.
+        """
+        bound = (
+            update(rounds)
+            .where(_is(current.federation, current.number, RoundState.OPEN), rounds.c.deadline_at > latest)
+            .values(deadline_at=latest, opened_at=min(current.opened_at, now))
+        )
+
+        def work(connection: Connection) -> bool:
+            lock_federation(connection, current.federation)
+            if connection.execute(_DEADLINE, {"id": current.federation}).scalar() != deadline:
+                return False
+            return connection.execute(bound).rowcount > 0
 
         return self._database.write(work)
 

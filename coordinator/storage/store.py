@@ -37,6 +37,11 @@ class Store:
         self.artifacts = ArtifactIndex(database)
         self.workers = WorkerStore(database)
 
+    def check_writable(self, worker: str, now: float) -> None:
+        """Try to change something. Raise an error if that fails."""
+        self._database.check_files()
+        self.workers.note_alive(worker, now)
+
     def close(self) -> None:
         """Close all connections to the database."""
         self._database.close()

@@ -23,6 +23,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     text,
+    true,
 )
 from sqlalchemy.types import TypeEngine
 
@@ -112,6 +113,7 @@ rounds = Table(
     Column("next_state_arrays", Word),
     Column("report", Text),
     Column("plan", Text),
+    Column("model_kept", Boolean, nullable=False, server_default=true()),
     # Whatever workers do, a federation has at most one open round.
     Index(
         "one_open_round",
@@ -156,6 +158,7 @@ devices = Table(
     Column("correction", Text),
     Column("last_task", Word),
     Column("last_result", Word),
+    Column("left_out", Text),
     Index("devices_of_federation", "federation", "id"),
     Index("one_device_an_enrolment", "federation", "enrolment_id", unique=True),
 )

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, bindparam, func, literal, or_, select, union_all, update
 
 from coordinator.storage.database import Database
-from coordinator.storage.records import FederationState, Task, TaskCounts, TaskState
+from coordinator.storage.records import CLOCK_SLACK, FederationState, Task, TaskCounts, TaskState
 from coordinator.storage.row_mapping import chunks, columns_of, record, records
 from coordinator.storage.tables import federations, tasks
 from coordinator.storage.task_endings import count_failures, expire_open
@@ -110,9 +110,19 @@ class TaskStore:
         return found
 
     def expire(self, federation: str, *, created_before: float, at: float) -> list[str]:
-        """Expire the open tasks created before then and count them as failed; return their devices."""
+        """Expire the open tasks created before then and count them as failed; return their devices.
+
+        A task that was created in the future, before a clock was set back, counts as created `at`.
+        """
+        future = (
+            tasks.c.federation == federation,
+            tasks.c.state == TaskState.OPEN,
+            tasks.c.created_at > at + CLOCK_SLACK,
+        )
+        bound = update(tasks).where(*future).values(created_at=at)
 
         def work(connection: Connection) -> list[str]:
+            connection.execute(bound)
             old = (tasks.c.federation == federation, tasks.c.created_at < created_before)
             owners = expire_open(connection, *old, at=at)
             count_failures(connection, owners)

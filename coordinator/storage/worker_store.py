@@ -7,6 +7,8 @@ from coordinator.storage.tables import leases, secrets
 
 __all__ = ["WorkerStore"]
 
+_READY = "ready"
+
 
 class WorkerStore:
     """Leases and secrets in the database."""
@@ -26,6 +28,15 @@ class WorkerStore:
         ).returning(leases.c.owner)
         values = {"name": name, "owner": owner, "until": now + seconds}
         return self._database.write(lambda connection: connection.execute(take, values).first() is not None)
+
+    def note_alive(self, owner: str, now: float) -> None:
+        """Note which worker was last asked whether it is ready: a small change that nobody reads."""
+        new = self._database.insert(leases)
+        note = new.on_conflict_do_update(
+            index_elements=[leases.c.name], set_={"owner": new.excluded.owner, "until": new.excluded.until}
+        )
+        values = {"name": _READY, "owner": owner, "until": now}
+        self._database.write(lambda connection: connection.execute(note, values) and None)
 
     def release_lease(self, name: str, owner: str) -> None:
         """Let another worker take the lease at once. Do nothing if `owner` does not hold it."""

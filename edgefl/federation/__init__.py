@@ -4,6 +4,7 @@ settings.py            what a federation is configured with
 seeds.py               every seed, derived from the federation's one seed, and the round contexts that hold them
 participants.py        a device's profile, correction and limits become what a strategy is told about it
 client_selection.py    which devices are selected (reliable ones more often), and the plan for them
+left_out.py            leaves out devices whose claims make planning or aggregation fail
 dispatch.py            planned tasks become client plans, and the bodies that they name
 updates.py             a device's result becomes the update that a strategy aggregates; old updates weigh less
 evaluation.py          accuracy and loss from logits

@@ -4,14 +4,15 @@ The coordinator and the simulator both select devices with this module.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from edgefl.federation.left_out import RoundPlan, plan_sound, reason_of
 from edgefl.noise import derive
-from edgefl.strategies import Model, Participant, PlannedTask, RoundContext, Strategy
+from edgefl.strategies import Model, Participant, RoundContext, Strategy
 
-__all__ = ["ClientRecord", "plan_round", "selection_order"]
+__all__ = ["ClientRecord", "participants_of", "plan_round", "selection_order"]
 
 Device = TypeVar("Device")
 
@@ -50,21 +51,49 @@ def plan_round(
     count: int,
     round_context: RoundContext,
     participant: Callable[[Device], Participant],
-) -> Mapping[str, PlannedTask]:
-    """Return the planned tasks of up to `count` devices: the first in the queue for which the strategy has a task.
+    name: Callable[[Device], str],
+) -> RoundPlan:
+    """Plan for up to `count` devices: the first in the queue for which the strategy has a task.
 
-    `participant` looks a device up; it is called only for devices that may be selected.
+    `participant` looks a device up by what is known of it; it is called only for devices that may be selected. A device
+    for which that or the planning fails is left out, and others take its place; if they fail for all, this fails.
     """
-    chosen, waiting = list(queue[: max(0, count)]), queue[max(0, count) :]
+    chosen, waiting = list(queue[: max(0, count)]), list(queue[max(0, count) :])
+    left_out: dict[str, str] = {}
+    failure: Exception | None = None
     while chosen:
-        known = [(device, participant(device)) for device in chosen]
-        planned_tasks = strategy.plan(model, [one for _, one in known], round_context)
-        fit = [device for device, one in known if one.device_id in planned_tasks]
-        left_out = len(chosen) - len(fit)
-        if not left_out or not waiting:
-            return planned_tasks
-        chosen, waiting = fit + list(waiting[:left_out]), waiting[left_out:]
-    return {}
+        try:
+            known, faults = participants_of(chosen, participant, name)
+            planned = plan_sound(lambda some: strategy.plan(model, some, round_context), known)
+            failure = None
+        except Exception as error:  # for every chosen one, but the next in the queue may be sound
+            failure, faults, planned = error, {name(device): reason_of(error) for device in chosen}, RoundPlan()
+        left_out |= faults | dict(planned.left_out)
+        fit = [device for device in chosen if name(device) in planned.tasks]
+        missing = len(chosen) - len(fit)
+        if not missing or not waiting:
+            if failure is not None and not planned.tasks:
+                raise failure
+            return RoundPlan(planned.tasks, left_out)
+        chosen, waiting = fit + waiting[:missing], waiting[missing:]
+    return RoundPlan()
+
+
+def participants_of(
+    devices: Iterable[Device], participant: Callable[[Device], Participant], name: Callable[[Device], str]
+) -> tuple[list[Participant], dict[str, str]]:
+    """Look devices up; return those that could be, and why the others could not. Raise an error if none could."""
+    found: list[Participant] = []
+    left_out: dict[str, str] = {}
+    failure: Exception | None = None
+    for device in devices:
+        try:
+            found.append(participant(device))
+        except Exception as error:
+            failure, left_out[name(device)] = error, reason_of(error)
+    if failure is not None and not found:
+        raise failure
+    return found, left_out
 
 
 def _draw(seed: int, device: str) -> float:

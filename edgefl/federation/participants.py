@@ -2,7 +2,7 @@
 
 from edgefl.federation.settings import FederationSettings
 from edgefl.masks import Mask
-from edgefl.planning import Correction, budget_of
+from edgefl.planning import Correction, bounded, budget_of
 from edgefl.strategies import Participant
 from edgefl.values import Budget, DeviceProfile
 
@@ -26,7 +26,7 @@ def participant_of(
     `correction` is what earlier rounds taught about its predictions, `limits` are the device's own, and `samples` and
     `mask` come from its last result.
     """
-    caps = settings.budget
+    caps, profile = settings.budget, bounded(profile)
     budget = budget_of(
         profile,
         deadline_seconds=settings.rounds.deadline,

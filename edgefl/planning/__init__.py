@@ -1,10 +1,11 @@
 """Planning: from what a device can do to what it should do.
 
-cost_model.py     predicts what training a submodel takes on a device
-correction.py     what slow, hot and refused rounds teach about a device
-budgets.py        what a device may spend on a round
-uniform_width.py  the widest uniform submodel that fits
-freezing/         which layers each device of a fleet trains
+profile_bounds.py  bounds on what a plan believes of a profile
+cost_model.py      predicts what training a submodel takes on a device
+correction.py      what slow, hot and refused rounds teach about a device
+budgets.py         what a device may spend on a round
+uniform_width.py   the widest uniform submodel that fits
+freezing/          which layers each device of a fleet trains
 """
 
 from edgefl.planning.budgets import budget_of
@@ -19,9 +20,11 @@ from edgefl.planning.freezing import (
     freezing_blocks,
     freezing_plan,
 )
+from edgefl.planning.profile_bounds import bounded
 from edgefl.planning.uniform_width import widest
 
 __all__ = [
+    "bounded",
     "predict",
     "widest",
     "Correction",

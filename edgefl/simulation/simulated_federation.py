@@ -4,6 +4,7 @@ Everything that affects the model is real: the strategy, the bodies on the wire,
 what it sends (`edgefl.federation` holds what the coordinator shares). Only transport failures are left out.
 """
 
+import logging
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from edgefl.artifacts.bundle import Bundle, pack_bundle
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.federation.client_selection import ClientRecord, plan_round, selection_order
 from edgefl.federation.evaluation import Score, score_of, sum_of
+from edgefl.federation.left_out import plan_sound
 from edgefl.federation.participants import participant_of
 from edgefl.federation.seeds import aggregation_context, extract_seed, personalisation_context, planning_context
 from edgefl.federation.settings import FederationSettings
@@ -32,6 +34,7 @@ from edgefl.wire import ResultBody, decode_result, encode_weights
 
 __all__ = ["SimulatedFederation"]
 
+_LOG = logging.getLogger(__name__)
 _TEST_SAMPLES_PER_JOB = 1000
 
 
@@ -77,7 +80,7 @@ class SimulatedFederation:
         """Let every device personalise the final model, and evaluate its submodel before and after."""
         began, number = time.perf_counter(), self.settings.rounds.count
         participants = [self._participant(device) for device in self.fleet]
-        planned_tasks = self.strategy.personalise(self.model, participants, personalisation_context(self.settings))
+        planned_tasks = plan_sound(self._planned_personalisation, participants).tasks
         masks = {one.device_id: one.mask or self._last_planned_mask(one) for one in participants}
         before = self._evaluate_submodels({device: mask for device, mask in masks.items() if mask is not None})
         own = {device: one.accuracy for device, one in self._states.items() if one.accuracy is not None}
@@ -93,6 +96,9 @@ class SimulatedFederation:
             if devices[-1].own_accuracy is not None:
                 after[dispatched.device_id] = devices[-1].own_accuracy
         return PersonalResult(before, after, kept, tuple(devices), time.perf_counter() - began)
+
+    def _planned_personalisation(self, participants: Sequence[Participant]) -> Mapping[str, PlannedTask]:
+        return self.strategy.personalise(self.model, participants, personalisation_context(self.settings))
 
     @property
     def masks(self) -> dict[str, Mask]:
@@ -148,8 +154,12 @@ class SimulatedFederation:
         round_context = planning_context(self.settings, number)
         queue = selection_order(present, round_context.seed, self._record)
         count = self.settings.selection.devices
-        planned_tasks = plan_round(self.strategy, self.model, queue, count, round_context, self._participant)
-        return {device: self._limit_epochs(device, planned) for device, planned in planned_tasks.items()}
+        plan = plan_round(
+            self.strategy, self.model, queue, count, round_context, self._participant, lambda device: device.device_id
+        )
+        for device, reason in plan.left_out.items():
+            _LOG.warning("device %s was left out of round %d: %s", device, number + 1, reason)
+        return {device: self._limit_epochs(device, planned) for device, planned in plan.tasks.items()}
 
     def _limit_epochs(self, device: str, planned: PlannedTask) -> PlannedTask:
         """Return a task with no more epochs than devices of this class run."""

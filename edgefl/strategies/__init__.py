@@ -37,6 +37,7 @@ largest_channels.py       the channels of the largest magnitude that fit
 transfer_sizes.py         how many bytes a task downloads and uploads
 update_checks.py          checks, norms and arrays of updates
 aggregation.py            the setting for aggregation
+sample_counts.py          how many samples an update counts for
 running_mean.py           means over masks in running sums
 order_statistics.py       medians and trimmed means, block by block
 """

@@ -6,16 +6,20 @@ values has an `AggregationSettings` among its settings.
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
 
 from edgefl.local_rules.descent import Positive
 from edgefl.masks import Weights
 from edgefl.strategies.order_statistics import aggregate_by_order, median, trimmed_mean
 from edgefl.strategies.running_mean import Overlap, RunningMean
+from edgefl.strategies.sample_counts import MOST_TIMES_MEDIAN, claims_of, sample_cap
 from edgefl.strategies.strategy import ClientUpdate, ClientUpdates, Model
 from edgefl.strategies.update_checks import movement
-from edgefl.values import Bytes, FieldError, Fraction, check_fields
+from edgefl.values import Bytes, Dimension, FieldError, Fraction, Quantity, check_fields
 
-__all__ = ["AggregationMethod", "AggregationSettings", "UpdateWeighting", "aggregate", "update_weight"]
+__all__ = ["AggregationMethod", "AggregationSettings", "UpdateWeighting", "aggregate", "most_counted", "update_weight"]
+
+MostTimes = Annotated[float, Quantity(Dimension.NUMBER, "a number of 1 or more", "10", low=1)]
 
 
 class AggregationMethod(StrEnum):
@@ -23,7 +27,8 @@ class AggregationMethod(StrEnum):
 
     MEAN = "mean"
     CLIPPED = "clipped"
-    """The mean, after every change whose norm is above `clip_update_norm` is scaled down to it."""
+    """The mean of all updates with equal weights, after every change whose norm is above `clip_update_norm` is scaled
+    down to it."""
     TRIMMED = "trimmed"
     """The mean without the share `trim` of the values at each end."""
     MEDIAN = "median"
@@ -33,7 +38,7 @@ class UpdateWeighting(StrEnum):
     """The weight of an update in a mean. Old updates count less in both."""
 
     SAMPLES = "samples"
-    """The number of samples that the device reports: FedAvg."""
+    """The number of samples that the device reports, up to a multiple of the median: FedAvg."""
     EQUAL = "equal"
     """One: no device can increase its own weight."""
 
@@ -46,7 +51,9 @@ class AggregationSettings:
     overlap: Overlap = Overlap.HOLDERS
     """What a mean is divided by; a trimmed mean and a median are always over the holders."""
     weighing: UpdateWeighting = UpdateWeighting.SAMPLES
-    """The weights of a mean; in a trimmed mean and a median all updates count equally."""
+    """The weights of a mean; in every other average all updates count equally."""
+    most_times_median: MostTimes = MOST_TIMES_MEDIAN
+    """How many times the median of the round's numbers of samples an update may count for."""
     clip_update_norm: Positive | None = field(default=None, metadata={"absent": "not clipped"})
     trim: Fraction = 0.1
     sorting_memory: Bytes = 2**28
@@ -73,16 +80,23 @@ def aggregate(settings: AggregationSettings, model: Model, updates: ClientUpdate
         case AggregationMethod.MEDIAN:
             return aggregate_by_order(model, updates, median, settings.sorting_memory)
     mean = RunningMean(model, settings.overlap)
+    most = most_counted(settings, updates)
     for update in updates:
-        mean.add(update, update_weight(settings, update), _scale(settings, update))
+        mean.add(update, update_weight(settings, update, most), _scale(settings, update))
         del update  # or it would be in memory together with the next one
     return mean.result()
 
 
-def update_weight(settings: AggregationSettings, update: ClientUpdate) -> float:
-    """Return the weight of an update in a mean."""
-    samples = update.result.samples
-    return update.trust * (samples if settings.weighing is UpdateWeighting.SAMPLES else min(samples, 1))
+def most_counted(settings: AggregationSettings, updates: ClientUpdates) -> float:
+    """Return the most samples that an update of this round counts for."""
+    if settings.weighing is UpdateWeighting.EQUAL or settings.average is not AggregationMethod.MEAN:
+        return 1
+    return sample_cap(claims_of(updates), settings.most_times_median)
+
+
+def update_weight(settings: AggregationSettings, update: ClientUpdate, most: float) -> float:
+    """Return the weight of an update in a mean; `most` is what `most_counted` returns for its round."""
+    return update.trust * min(update.result.samples, most)
 
 
 def _scale(settings: AggregationSettings, update: ClientUpdate) -> float:

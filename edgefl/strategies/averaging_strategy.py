@@ -16,6 +16,7 @@ from edgefl.planning import widest
 from edgefl.strategies.aggregation import AggregationSettings, aggregate
 from edgefl.strategies.personalisation import Personalisation, fine_tuning_tasks
 from edgefl.strategies.round_estimate import RoundEstimate, round_estimates
+from edgefl.strategies.sample_counts import claims_of
 from edgefl.strategies.strategy import ClientUpdate, ClientUpdates, Model, Participant, PlannedTask, RoundContext
 from edgefl.strategies.update_checks import movement
 from edgefl.strategies.uplink import Uplink
@@ -161,3 +162,7 @@ class MappedUpdates:
         for update in self.client_updates:
             yield self.changed(update)
             del update  # or it would be in memory together with the next one
+
+    def claimed_samples(self) -> Sequence[int]:
+        """Return the claims of the updates as they came: no transformation changes them."""
+        return claims_of(self.client_updates)

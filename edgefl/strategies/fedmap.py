@@ -58,7 +58,7 @@ from edgefl.strategies.strategy import ClientUpdate, ClientUpdates, Model, Parti
 from edgefl.strategies.update_checks import check_mask_kept
 from edgefl.strategies.uplink import Uplink, ValuesUplink, rule_settings
 from edgefl.strategies.uplink_choice import UplinkKind
-from edgefl.values import Dimension, FieldError, PositiveCount, Prediction, Quantity
+from edgefl.values import LARGEST_INTEGER, Dimension, FieldError, PositiveCount, Prediction, Quantity
 
 __all__ = ["FedMAP"]
 
@@ -306,4 +306,4 @@ def _mask_phase_prediction(
     if predicted.peak_bytes is None:
         return predicted
     beside = whole.cost.parameter_bytes - estimate.cost(top).parameter_bytes + rule.extra_bytes(whole)
-    return replace(predicted, peak_bytes=predicted.peak_bytes + beside)
+    return replace(predicted, peak_bytes=min(predicted.peak_bytes + beside, LARGEST_INTEGER))

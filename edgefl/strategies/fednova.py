@@ -30,7 +30,7 @@ import numpy as np
 from edgefl.local_rules import Descent, TrainingInput
 from edgefl.masks import gather
 from edgefl.model_graph import TensorRole
-from edgefl.strategies.aggregation import AggregationMethod, aggregate, update_weight
+from edgefl.strategies.aggregation import AggregationMethod, aggregate, most_counted, update_weight
 from edgefl.strategies.averaging_strategy import MappedUpdates
 from edgefl.strategies.composable_strategy import ComposableStrategy
 from edgefl.strategies.strategy import ClientUpdate, ClientUpdates, Model, RoundContext
@@ -76,8 +76,9 @@ class FedNova(ComposableStrategy):
     def _effective(self, updates: ClientUpdates, reaches: "_Reaches") -> float:
         """Return tau_eff. It takes another pass over the updates, which hold samples and steps."""
         weights, found = [], []
+        most = most_counted(self.averaging, updates)
         for update in updates:
-            weights.append(update_weight(self.averaging, update))
+            weights.append(update_weight(self.averaging, update, most))
             found.append(reaches.of(update))
             del update  # or it would be in memory together with the next one
         if not sum(weights):

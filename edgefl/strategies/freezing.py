@@ -30,6 +30,7 @@ from edgefl.model_graph import Cost, ModelGraph, TensorRole, cost_of
 from edgefl.planning.freezing import Block, FreezingDevice, FreezingPlan, PlanningMethod, freezing_blocks, freezing_plan
 from edgefl.planning.freezing.bias import bias_of
 from edgefl.strategies.round_estimate import RoundEstimate
+from edgefl.strategies.sample_counts import MOST_TIMES_MEDIAN, sample_cap
 from edgefl.strategies.strategy import RoundContext
 from edgefl.strategies.widths import Width, Widths
 from edgefl.values import Budget, FieldError, Fraction, check_fields
@@ -105,7 +106,8 @@ class Freezing:
         least = [] if whole else _last_layers(blocks, self.least_trained)
         # Sorted by name: a plan does not depend on the order of devices.
         masks = dict(sorted(channels.masks(estimates, round_context, trained=least).items()))
-        return _Fleet(graph, blocks, estimates, masks, {}).submodels(self, round_context)
+        most = sample_cap([estimate.samples for estimate in estimates.values()], MOST_TIMES_MEDIAN)
+        return _Fleet(graph, blocks, estimates, masks, {}, most).submodels(self, round_context)
 
 
 @lru_cache(maxsize=16)
@@ -146,6 +148,8 @@ class _Fleet:
     channels: Mapping[str, Mask]
     costs: dict[object, Cost]
     """A cache of costs: devices of the same width have equal costs."""
+    most_samples: float
+    """The most samples that a device counts for."""
 
     def submodels(self, settings: Freezing, round_context: RoundContext) -> DeviceMasks:
         """Let the planner choose, and make sure that everything fits."""
@@ -173,18 +177,22 @@ class _Fleet:
     def _device(self, device: str) -> FreezingDevice:
         """Return a device as the planner sees it: with all channels, or as one that can train the same blocks."""
         estimate, budget = self.estimates[device], self.estimates[device].participant.budget
-        samples = max(estimate.samples, 1)
+        samples, weight = max(estimate.samples, 1), self._counted(device)
         if any(width < self.graph.group[name].width for name, width in self.channels[device].widths.items()):
             able = sum(self.blocks[number].size for number in self._filled(device, self._from_head))
-            return FreezingDevice(device_id=device, samples=samples, budget=Budget(trainable_parameters=able))
+            return FreezingDevice(device_id=device, samples=weight, budget=Budget(trainable_parameters=able))
         return FreezingDevice(
             device_id=device,
-            samples=samples,
+            samples=weight,
             budget=budget,
             profile=estimate.participant.profile,
             batch=min(estimate.work.batch_size, samples),
             steps=max(estimate.steps * estimate.models, 1),
         )
+
+    def _counted(self, device: str) -> int:
+        """Return the samples that a device counts for in the average: a claim is bounded there too."""
+        return int(max(min(self.estimates[device].samples, self.most_samples), 1))
 
     @property
     def _from_head(self) -> _Chosen:
@@ -249,7 +257,7 @@ class _Fleet:
         trained = np.zeros((len(chosen), len(self.blocks)), np.bool_)
         for row, blocks in zip(trained, chosen.values(), strict=True):
             row[list(blocks)] = True
-        samples = np.array([self.estimates[device].samples for device in chosen], np.float64)
+        samples = np.array([self._counted(device) for device in chosen], np.float64)
         sizes, covered = np.array([block.size for block in self.blocks]), trained.any(axis=0)
         allowed = [plan.assignments[device].parameters + plan.assignments[device].unused for device in chosen]
         figures = {

@@ -10,7 +10,7 @@ from edgefl.masks import Mask
 from edgefl.model_graph import Cost, ModelGraph, cost_of
 from edgefl.planning import predict
 from edgefl.strategies.strategy import Participant, RoundContext
-from edgefl.values import Budget, LocalWork, Prediction
+from edgefl.values import LARGEST_INTEGER, Budget, LocalWork, Prediction
 
 __all__ = ["RoundEstimate", "round_estimates"]
 
@@ -53,7 +53,7 @@ class RoundEstimate:
         beside = (self.models - 1) * cost.parameter_bytes
         return replace(
             use,
-            peak_bytes=None if use.peak_bytes is None else use.peak_bytes + beside,
+            peak_bytes=None if use.peak_bytes is None else min(use.peak_bytes + beside, LARGEST_INTEGER),
             kept_fraction=cost.parameters / max(self.graph.parameters, 1),
             weight_density=density,
         )

@@ -50,6 +50,7 @@ def round_view(one: Round) -> RoundView:
         closed_because=one.closed_because,
         done_at=one.done_at,
         next_model=one.next_model,
+        model_kept=one.model_kept and one.next_model is not None,
         report=read_report(one.report),
     )
 
@@ -75,6 +76,7 @@ def device_view(device: Device, *, available_since: float) -> DeviceView:
         done=device.done,
         failed=device.failed,
         samples=device.samples,
+        left_out=device.left_out,
         profile=json.loads(device.profile),
     )
 

@@ -145,7 +145,7 @@ def _moving(verb: lifecycle.Verb) -> Callable[..., object]:
 
 
 async def change_deadline(request: Request, name: Named) -> FederationView:
-    """Change how long rounds last, including the open one.
+    """Change how long rounds last, including the open one, or when the open one closes.
 
     Devices that already have a task keep its deadline.
     """
@@ -153,7 +153,7 @@ async def change_deadline(request: Request, name: Named) -> FederationView:
     requested = await read_model(request, DeadlineRequest)
 
     def changed() -> FederationView:
-        lifecycle.change_deadline(services.context, name, requested.seconds)
+        lifecycle.change_deadline(services.context, name, requested.seconds, requested.closes_in)
         return _view(services.context, name)
 
     view = await services.threads.run_long(changed)

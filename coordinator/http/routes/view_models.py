@@ -74,6 +74,8 @@ class DeadlineRequest(_Sent):
     """How long rounds last from now on."""
 
     seconds: Annotated[float, Field(ge=1, le=_LONGEST)]
+    closes_in: Annotated[float, Field(ge=0, le=_LONGEST)] | None = None
+    """Seconds from now until the open round closes; without it, its deadline moves by the difference."""
 
 
 class BundleView(BaseModel):
@@ -95,6 +97,8 @@ class RoundView(BaseModel):
     closed_because: str | None
     done_at: float | None
     next_model: str | None
+    model_kept: bool
+    """Whether the model that it ended with can still be downloaded."""
     report: dict[str, Any] | None
     """Its results: updates, losses, accuracies, seconds."""
 
@@ -155,6 +159,8 @@ class DeviceView(BaseModel):
     done: int
     failed: int
     samples: int | None
+    left_out: str | None
+    """Why planning failed for it, until it gets a task."""
     profile: dict[str, Any]
 
 

@@ -53,8 +53,15 @@ def _row(device: dict[str, Any], task: dict[str, Any] | None, now: float) -> tup
         *(device["id"], device["state"], format_ago(device["seen_at"], now)),
         *(device["done"], device["failed"], device["samples"]),
         _machine(device["profile"]),
-        None if task is None else _outcome(task),
+        _standing(device, task),
     )
+
+
+def _standing(device: dict[str, Any], task: dict[str, Any] | None) -> str | None:
+    """Return what its last task cost, or why it got none."""
+    if device.get("left_out") is not None:
+        return f"left out: {device['left_out']}"
+    return None if task is None else _outcome(task)
 
 
 def _machine(profile: dict[str, Any]) -> str:

@@ -1,0 +1,71 @@
+"""The models between the rounds of one federation: the first, stored ones, and the aggregation of a round's updates.
+
+Called by the round state machine.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from coordinator.rounds.context import Context
+from coordinator.rounds.stored_updates import StoredUpdates
+from coordinator.storage.records import Federation, Round, Task
+from edgefl.artifacts.submodel import bundle_weights
+from edgefl.federation.left_out import run_sound
+from edgefl.federation.seeds import aggregation_context
+from edgefl.strategies import Model
+from edgefl.wire import encode_weights
+
+__all__ = ["RoundModels", "result_of"]
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundModels:
+    """The models of one federation."""
+
+    context: Context
+    federation: Federation
+
+    def first(self) -> Model:
+        """Return the model before the first round."""
+        bundle = self.context.repository.bundle(self.federation)
+        return self.context.repository.strategy(self.federation).begin(bundle.graph, bundle_weights(bundle))
+
+    def stored(self, weights: str, state: str | None) -> Model:
+        """Return a model by the digests of its weights and its strategy's arrays."""
+        repository = self.context.repository
+        arrays = {} if state is None else repository.arrays(state)
+        return Model(repository.bundle(self.federation).graph, repository.arrays(weights), arrays)
+
+    def keep(self, model: Model) -> tuple[str, str | None]:
+        """Store a model, and return its digests; its body equals that of a submodel with everything, to the byte."""
+        about = {"model": model.graph.digest, "mask": self.context.repository.mask(model.graph, None).digest}
+        keep = self.context.repository.keep_arrays
+        state = keep(encode_weights(model.state, {"model": model.graph.digest})) if model.state else None
+        return keep(encode_weights(model.weights, about)), state
+
+    def aggregated(self, closed: Round, tasks: Sequence[Task]) -> tuple[Model, dict[str, str]]:
+        """Aggregate the updates of these tasks; return the model, and why devices' updates were left out."""
+        model = self.stored(closed.model, closed.state_arrays)
+        round_context = aggregation_context(self.context.repository.settings(self.federation), closed.number)
+        strategy = self.context.repository.strategy(self.federation)
+        updates = StoredUpdates(self.context, self.federation, closed.number, tasks)
+
+        def combined(places: Sequence[int]) -> Model:
+            return strategy.combine(model, replace(updates, tasks=[tasks[place] for place in places]), round_context)
+
+        aggregated, faults = run_sound(combined, len(tasks))
+        left_out = {tasks[place].device: f"its update was left out: {reason}" for place, reason in faults.items()}
+        for device, reason in left_out.items():
+            about = {"federation": self.federation.id, "round": closed.number, "device": device, "because": reason}
+            _LOG.warning("an update was left out", extra=about)
+        return aggregated, left_out
+
+
+def result_of(done: Round) -> tuple[str, str | None]:
+    """Return the digests of the model and the arrays that a round ended with."""
+    if done.next_model is None:
+        raise RuntimeError(f"round {done.number} of {done.federation} is done but has no model")
+    return done.next_model, done.next_state_arrays

@@ -1,0 +1,161 @@
+"""A federation goes on, whatever one of its devices claims or sends."""
+
+import json
+from dataclasses import replace
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+
+from coordinator.rounds.report import round_report
+from coordinator.storage.records import RoundState, Task, TaskCounts, TaskState
+from edgefl.artifacts.submodel import bundle_weights
+from edgefl.errors import WireFormatError
+from edgefl.federation.settings import RoundSettings, SelectionSettings, StrategyChoice
+from edgefl.strategies import STRATEGIES, FedAvg, Model
+from edgefl.values import LARGEST_INTEGER, Energy, LocalResult, Outcome, Provenance, Scope, Telemetry, dumps
+from edgefl.wire import decode_result, encode_result
+from tests.coordinator.fleet import answer, enrol
+from tests.coordinator.stage import Stage
+from tests.device_runtime.federation import bundle
+from tests.federation.hostile import COUNTS, NUMBERS, telemetries
+from tests.values.samples import PROFILE
+
+HOSTILE = replace(PROFILE.cost, memory_base_bytes=LARGEST_INTEGER)
+ALL = {"memory_total_bytes": LARGEST_INTEGER, "memory_free_bytes": LARGEST_INTEGER}
+
+
+@pytest.mark.parametrize("name", sorted(STRATEGIES))
+def test_a_profile_with_the_largest_numbers_does_not_stop_a_federation(stage: Stage, name: str) -> None:
+    devices = stage.begin(2, strategy=StrategyChoice(name=name), selection=SelectionSettings(devices=3))
+    assert stage.federation is not None
+    enrol(stage.context, stage.federation, "hostile", cost=HOSTILE, **ALL)
+    stage.advance()
+    assert stage.round is not None
+    assert all(stage.has_task(device) for device in devices)
+
+
+def test_a_device_whose_planning_fails_is_left_out_and_the_operator_sees_why(stage: Stage) -> None:
+    devices = stage.begin(3, rounds=RoundSettings(count=2, deadline=60), selection=SelectionSettings(devices=3))
+    plan = FedAvg.plan
+
+    def fussy(self: FedAvg, model: Model, participants: object, context: object) -> object:
+        if any(one.device_id == "device-1" for one in participants):  # type: ignore[attr-defined]
+            raise OverflowError("cannot convert float infinity to integer")
+        return plan(self, model, participants, context)  # type: ignore[arg-type]
+
+    with patch.object(FedAvg, "plan", fussy):
+        stage.advance()
+    assert [stage.has_task(device) for device in devices] == [True, False, True]
+    seen = stage.context.store.devices.get(devices[1].id)
+    assert seen is not None
+    assert seen.left_out == "OverflowError: cannot convert float infinity to integer"
+    stage.do(devices[0])
+    stage.do(devices[2])
+    stage.advance(2)
+    assert json.loads(stage.round.report)["left_out"] == {devices[1].id: seen.left_out}
+    stage.advance()  # its planning works now, and it gets a task
+    assert stage.has_task(devices[1])
+    assert stage.context.store.devices.left_out("digits") == {}
+
+
+def test_an_update_that_cannot_be_aggregated_is_left_out_of_the_model_and_reported(stage: Stage) -> None:
+    devices = stage.begin(3, selection=SelectionSettings(devices=3))
+    stage.advance()
+    for device, shift in zip(devices, (1.0, 1000.0, 3.0), strict=True):
+        assert stage.do(device, shift=shift) is Outcome.ACCEPTED
+    combine = FedAvg.combine
+
+    def fussy(self: FedAvg, model: Model, updates: object, context: object) -> Model:
+        if any(update.device_id == "device-1" for update in updates):  # type: ignore[attr-defined]
+            raise WireFormatError("its tensors cannot be read", fix="Send others.")
+        return combine(self, model, updates, context)  # type: ignore[arg-type]
+
+    with patch.object(FedAvg, "combine", fussy):
+        stage.advance(2)
+    assert stage.state == RoundState.DONE
+    report = json.loads(stage.round.report)
+    assert report["updates"] == 2
+    assert report["left_out"] == {devices[1].id: "its update was left out: its tensors cannot be read"}
+    name = next(name for name in stage.weights(0) if name.endswith("weight"))
+    np.testing.assert_allclose(stage.weights(0)[name], bundle_weights(bundle())[name] + 2.0, rtol=1e-6, atol=1e-6)
+
+
+def test_personalisation_goes_on_without_a_device_for_which_it_fails(stage: Stage) -> None:
+    devices = stage.begin(
+        2,
+        rounds=RoundSettings(count=1, deadline=60),
+        strategy=StrategyChoice(name="fedavg", settings={"fine_tune_epochs": 1}),
+    )
+    stage.advance()
+    for device in devices:
+        stage.do(device)
+    stage.advance(2)
+    personalise = FedAvg.personalise
+
+    def fussy(self: FedAvg, model: Model, participants: object, context: object) -> object:
+        if any(one.device_id == "device-0" for one in participants):  # type: ignore[attr-defined]
+            raise ValueError("no epochs")
+        return personalise(self, model, participants, context)  # type: ignore[arg-type]
+
+    with patch.object(FedAvg, "personalise", fussy):
+        stage.advance()
+    assert [stage.has_task(device) for device in devices] == [False, True]
+
+
+@effort(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.tuples(telemetries(), COUNTS, NUMBERS, st.sampled_from([None, 0.0, 1.0])), min_size=1, max_size=5))
+def test_a_report_of_hostile_telemetry_is_plain_json(claims: list[tuple[Telemetry, int, float, float | None]]) -> None:
+    tasks = [
+        Task(
+            id=f"task-{number}",
+            federation="digits",
+            round=0,
+            device=f"device-{number}",
+            plan="",
+            created_at=0,
+            state=TaskState.DONE,
+            result=dumps(
+                LocalResult(
+                    task_id=f"task-{number}",
+                    device_id="device",
+                    round=0,
+                    samples=samples,
+                    steps=samples,
+                    loss=loss,
+                    telemetry=telemetry,
+                    accuracy=accuracy,
+                )
+            ),
+        )
+        for number, (telemetry, samples, loss, accuracy) in enumerate(claims)
+    ]
+    report = round_report(tasks, TaskCounts(0, len(tasks), 0, 0, 0), None, combine_seconds=0.0)
+    json.dumps(report, allow_nan=False)
+
+
+def test_energies_whose_sum_is_too_large_are_reported_as_unknown(stage: Stage) -> None:
+    energy = Energy(joules=1.7e308, source="claimed", scope=Scope.DEVICE, provenance=Provenance.ESTIMATED)
+    devices = stage.begin(2)
+    stage.advance()
+    for device in devices:
+        body = decode_result(answer(stage.context, stage.plan(device)), bundle().graph)
+        result = replace(body.result, telemetry=replace(body.result.telemetry, energy=energy))
+        stage.upload(device, stage.plan(device), encode_result(replace(body, result=result), bundle().graph))
+    stage.advance(2)
+    assert json.loads(stage.round.report, parse_constant=pytest.fail)["joules"] is None
+
+
+def test_one_claim_of_samples_does_not_decide_the_accuracy_that_is_reported(stage: Stage) -> None:
+    devices = stage.begin(3, selection=SelectionSettings(devices=3))
+    stage.advance()
+    for device, samples in zip(devices, (10, 10, LARGEST_INTEGER), strict=True):
+        stage.do(device, shift=3.0 if samples == 10 else 0.0, samples=samples)
+    stage.advance(2)
+    name = next(name for name in stage.weights(0) if name.endswith("weight"))
+    np.testing.assert_allclose(
+        stage.weights(0)[name], bundle_weights(bundle())[name] + 3.0 * 20 / 120, rtol=1e-5, atol=1e-6
+    )
