@@ -30,7 +30,8 @@ from coordinator.http.services import Services
 from coordinator.http.workers import beside
 from coordinator.observability.logs import configure
 from coordinator.rounds.context import Context
-from coordinator.storage.open import open_blobs, open_store
+from coordinator.storage.open import blobs_folder, database_file, open_blobs, open_store
+from coordinator.storage.private_files import check_own_folder, private_umask, tighten, tighten_tree
 from edgefl.errors import EdgeFLError
 from edgefl.federation.settings import FederationSettings
 
@@ -65,6 +66,7 @@ def serve(
     """Serve until SIGTERM or Ctrl-C. `federations` are created first, from settings and bundles; `ready` is called once
     requests are answered, on a thread of the server."""
     with _process(settings) as stack:
+        _close_to_others(settings)
         context, tokens, local = _open(settings, stack)
         created = tuple((one.name, create(context, one, bundle)[1]) for one, bundle in federations)
         sock = stack.enter_context(listen(settings.host, settings.port))
@@ -100,23 +102,44 @@ def _process(settings: ServerSettings) -> Iterator[contextlib.ExitStack]:
         _allow_many_files()
         # The event loop releases the interpreter at every system call, and must soon get it back from busy threads.
         sys.setswitchinterval(_SWITCH_SECONDS)
-        settings.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with contextlib.ExitStack() as stack:
+        with private_umask(), contextlib.ExitStack() as stack:
+            settings.state.mkdir(mode=0o700, parents=True, exist_ok=True)
             yield stack
     finally:
         logging.getLogger().removeHandler(handler)
+
+
+def _close_to_others(settings: ServerSettings) -> None:
+    """Close what is stored to the other users of this machine, however it was left."""
+    state = settings.state.resolve()  # it may be a link to a larger disk
+    check_own_folder(state)
+    database, blobs = database_file(_database(settings)), blobs_folder(_blobs(settings))
+    count = tighten(state, *(path for path in state.iterdir() if path.is_file()))
+    if database is not None:
+        count += tighten(*(database.with_name(database.name + ending) for ending in ("", "-wal", "-shm")))
+    if blobs is not None:
+        count += tighten_tree(blobs.resolve())
+    if count:
+        _log.warning("%d files and folders in %s were open to other users, and no longer are", count, state)
+
+
+def _database(settings: ServerSettings) -> str:
+    return settings.database or f"sqlite:///{settings.state.absolute() / 'coordinator.sqlite'}"
+
+
+def _blobs(settings: ServerSettings) -> str:
+    return settings.blobs or str(settings.state / "blobs")
 
 
 def _open(
     settings: ServerSettings, stack: contextlib.ExitStack
 ) -> tuple[Context, Mapping[OperatorRole, OperatorToken], bool]:
     """Open the database and the blobs, and find the operators' tokens; return whether the database is a local file."""
-    database = settings.database or f"sqlite:///{settings.state.absolute() / 'coordinator.sqlite'}"
-    store = open_store(database)
+    store = open_store(_database(settings))
     stack.callback(store.close)
-    blobs = open_blobs(settings.blobs or str(settings.state / "blobs"))
+    blobs = open_blobs(_blobs(settings))
     stack.callback(blobs.close)
-    return Context(store, blobs), operator_tokens(settings, store), database.startswith("sqlite")
+    return Context(store, blobs), operator_tokens(settings, store), _database(settings).startswith("sqlite")
 
 
 def _app(

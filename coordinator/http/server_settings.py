@@ -4,14 +4,14 @@
 plain values that check themselves: no files are opened here.
 """
 
-import ipaddress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from edgefl.coordinator_url import is_loopback
 from edgefl.errors import EdgeFLError
 
-__all__ = ["ServerLimits", "ServerSettings", "is_loopback"]
+__all__ = ["ServerLimits", "ServerSettings"]
 
 _MIB = 2**20
 _MOST_WORKERS = 64
@@ -119,16 +119,6 @@ class ServerSettings:
                 fix="Give a certificate and its private key, listen on 127.0.0.1 behind a TLS proxy, "
                 "or allow it with --insecure-public: tokens and models can then be read in transit.",
             )
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _is_sendable(token: str) -> bool:

@@ -21,6 +21,7 @@ write_probe.py       tries whether files can still be written
 sqlite_lookups.py    fast lookups by key in an SQLite file
 migrate.py           brings an older database to the current schema
 migrations/          the steps of the schema
+private_files.py     files that other users of the machine cannot read
 blobs.py             the Protocol of the blob store
 folder_blobs.py      blobs in a folder
 small_blobs.py       small blobs of a folder, together in one SQLite file

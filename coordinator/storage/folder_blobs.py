@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from coordinator.storage.blobs import Spooled, missing
+from coordinator.storage.private_files import create_private
 from coordinator.storage.small_blobs import SmallBodies
 from coordinator.storage.write_probe import try_write
 from edgefl.artifacts.artifact_store import flush
@@ -41,9 +42,9 @@ class FolderBlobs:
     def __init__(self, folder: Path) -> None:
         self._content = folder / "content"
         self._spool = folder / "spool"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # only the coordinator may read what devices sent
-        self._content.mkdir(exist_ok=True)
-        self._spool.mkdir(exist_ok=True)
+        for place in (folder, self._content, self._spool):  # only the coordinator may read what devices sent
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        create_private(folder / "small.sqlite")
         self._small = SmallBodies(folder / "small.sqlite")
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="blobs")
         self._clear_spool()

@@ -12,11 +12,12 @@ from coordinator.storage.blobs import Blobs
 from coordinator.storage.database import Database, postgresql_database, sqlite_database
 from coordinator.storage.folder_blobs import FolderBlobs
 from coordinator.storage.migrate import migrate
+from coordinator.storage.private_files import create_private
 from coordinator.storage.sqlite_errors import RESTORE, explained
 from coordinator.storage.store import Store
 from edgefl.errors import EdgeFLError, MissingDependencyError
 
-__all__ = ["open_blobs", "open_store"]
+__all__ = ["blobs_folder", "database_file", "open_blobs", "open_store"]
 
 _CREATION_SECONDS = 2.0
 """How long another worker may take from creating the file of a database to writing to it."""
@@ -52,9 +53,8 @@ def open_store(url: str) -> Store:
 
 def open_blobs(url_or_path: str) -> Blobs:
     """Open the blob store in a folder, or at a URL."""
-    scheme, separator, rest = url_or_path.partition("://")
-    if not separator or scheme == "file":
-        folder = Path(rest if separator else url_or_path)
+    folder = blobs_folder(url_or_path)
+    if folder is not None:
         try:
             return FolderBlobs(folder)
         except OSError as error:
@@ -65,12 +65,29 @@ def open_blobs(url_or_path: str) -> Blobs:
     return RemoteBlobs(url_or_path)
 
 
+def blobs_folder(url_or_path: str) -> Path | None:
+    """Return the folder of a blob store, or None if it is elsewhere."""
+    scheme, separator, rest = url_or_path.partition("://")
+    return Path(rest if separator else url_or_path) if not separator or scheme == "file" else None
+
+
+def database_file(url: str) -> Path | None:
+    """Return the file of an SQLite database, or None if the URL names a server or cannot be read."""
+    try:
+        address = sqlalchemy.make_url(url)
+    except sqlalchemy.exc.ArgumentError:
+        return None
+    is_file = address.drivername == "sqlite" and address.database not in (None, "", ":memory:")
+    return Path(str(address.database)) if is_file else None
+
+
 def _database(address: URL, shown: str) -> Database:
     if address.drivername == "sqlite" and address.database not in (None, "", ":memory:"):
         path = Path(str(address.database))
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _check_not_emptied(path)
+            create_private(path)  # SQLite gives its write-ahead log the same permissions
             return sqlite_database(path)
         except (OSError, sqlite3.Error) as error:
             fix = "Name a file in a writable folder on a local disk."

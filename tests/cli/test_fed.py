@@ -22,12 +22,16 @@ NOWHERE = "http://127.0.0.1:9"
 
 
 @contextlib.contextmanager
-def answering(status: int, *bodies: bytes) -> Iterator[str]:
+def answering(
+    status: int, *bodies: bytes, location: str | None = None, asked: list[str] | None = None
+) -> Iterator[str]:
     """A server that gives these answers in turn, and the last one for ever; an empty one in between is none at all."""
     left = list(bodies)
 
     class Handler(BaseHTTPRequestHandler):
         def answer(self) -> None:
+            if asked is not None:
+                asked.append(self.path)
             self.rfile.read(int(self.headers.get("Content-Length", "0")))
             body = left.pop(0) if len(left) > 1 else left[0]
             if not body and len(bodies) > 1:
@@ -35,6 +39,8 @@ def answering(status: int, *bodies: bytes) -> Iterator[str]:
                 return
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
+            if location is not None:
+                self.send_header("Location", location)
             self.end_headers()
             self.wfile.write(body)
 
@@ -148,10 +154,30 @@ def test_the_address_may_come_from_the_environment(
 
 
 @pytest.mark.usefixtures("token")
-def test_a_token_that_would_go_unencrypted_to_another_machine_is_a_warning(
-    capsys: pytest.CaptureFixture[str],
+def test_a_token_goes_unencrypted_to_another_machine_only_with_permission(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "is sent to nowhere.invalid unencrypted" in refused(capsys, "list", "--url", "http://nowhere.invalid:9")
+    monkeypatch.setenv("http_proxy", NOWHERE)
+    url = "http://nowhere.invalid:9"
+    assert "http://nowhere.invalid:9 is not encrypted" in refused(capsys, "list", "--url", url)
+    assert "cannot be reached" in refused(capsys, "list", "--url", url, "--insecure")
+    monkeypatch.setenv("EDGEFL_URL", url)
+    assert "allow it with --insecure" in refused(capsys, "list")
+
+
+@pytest.mark.usefixtures("token")
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("words", [["list"], ["start", "digits"], ["export", "digits", "--out", "model.onnx"]])
+def test_a_redirect_never_takes_the_token_to_another_host(
+    status: int, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked: list[str] = []
+    with answering(200, b"{}", asked=asked) as elsewhere, answering(status, b"", location=elsewhere) as url:
+        said = refused(capsys, *words, "--url", url)
+    assert f"redirects to {elsewhere}" in said
+    assert asked == []
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("token")

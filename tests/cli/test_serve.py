@@ -1,5 +1,6 @@
 """`edgefl serve` as an operator meets it: what it refuses before it begins, what it says, and how it ends."""
 
+import os
 import shutil
 import socket
 import stat
@@ -151,3 +152,29 @@ def test_with_a_certificate_only_who_trusts_it_gets_in(tmp_path: Path, capsys: p
         assert "Traceback" not in capsys.readouterr().err
     bad = ["--certificate", key, "--private-key", certificate]
     assert "PEM files that belong together" in refused(capsys, state, *bad)
+
+
+def test_other_users_can_read_nothing_whatever_the_umask_and_whatever_was_left_open(tmp_path: Path) -> None:
+    state, path = tmp_path / "state", write_federation(tmp_path)
+    before = os.umask(0)
+    try:
+        with coordinator(state, str(path), "--workers", "2"):
+            while_running = {file: mode(file) for file in [state, *state.rglob("*")]}
+        for file in [state, *state.rglob("*")]:
+            file.chmod(0o777)
+        with coordinator(state, str(path)):
+            again = {file: mode(file) for file in [state, *state.rglob("*")]}
+    finally:
+        os.umask(before)
+    assert any(file.suffix == ".sqlite-wal" for file in while_running)
+    for found in (while_running, again):
+        wrong = {file: oct(found[file]) for file in found if found[file] != (0o700 if file.is_dir() else 0o600)}
+        assert wrong == {}
+    log = (tmp_path / "state.log").read_text().splitlines()
+    assert len([line for line in log if "were open to other users, and no longer are" in line]) == 1
+
+
+def test_a_folder_that_all_users_share_is_no_state_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path.chmod(0o1777)
+    assert "is shared by all users" in refused(capsys, tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -18,6 +18,8 @@ from coordinator.http.routes.request_bodies import read_model
 from coordinator.http.routes.view_models import DevicesView, KeyRequest, KeysView, NewKeyView
 from coordinator.http.server_settings import ServerLimits
 from coordinator.http.services import Services, services_of
+from edgefl.coordinator_url import checked_url
+from edgefl.errors import EdgeFLError
 
 __all__ = ["add_routes"]
 
@@ -76,6 +78,7 @@ async def create_key(request: Request, name: Named) -> Response:
     """Create a join key. It is shown only once: only its hash is stored."""
     services = services_of(request)
     requested = await read_model(request, KeyRequest)
+    _check_address(requested.address)
     expires_at = None if requested.expires_seconds is None else services.context.now() + requested.expires_seconds
     key, secret = await services.threads.run(
         lifecycle.new_key,
@@ -88,6 +91,15 @@ async def create_key(request: Request, name: Named) -> Response:
     view: NewKeyView = new_key_view(key, secret, requested.address)
     headers = {"Cache-Control": "no-store"}
     return Response(view.model_dump_json().encode(), 201, headers, "application/json")
+
+
+def _check_address(address: str | None) -> None:
+    """Refuse an address that no device could use, before a key is made for it."""
+    try:
+        if address is not None:
+            checked_url(address, insecure=True)
+    except EdgeFLError as error:
+        raise HttpError(422, error.problem, fix=error.fix) from None
 
 
 async def list_keys(request: Request, name: Named) -> KeysView:

@@ -8,14 +8,14 @@ import argparse
 import contextlib
 import json
 import os
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
+from edgefl.coordinator_url import checked_url, is_this_machine
 from edgefl.errors import EdgeFLError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -53,11 +53,16 @@ def add_coordinator(parser: argparse.ArgumentParser) -> None:
         help=f"file with the admin token (default: $EDGEFL_ADMIN_TOKEN, or {DEFAULT_STATE}/{TOKEN_FILE})",
     )
     group.add_argument("--certificate", metavar="FILE", help="certificate that signed the coordinator's, in PEM format")
+    group.add_argument(
+        "--insecure",
+        action="store_true",
+        help="allow http:// to another host: the token and models are then sent unencrypted",
+    )
 
 
 def connect(args: argparse.Namespace) -> "Api":
     """Connect to the coordinator that the options name."""
-    url = (args.url or os.environ.get("EDGEFL_URL") or DEFAULT_URL).rstrip("/")
+    url = checked_url(args.url or os.environ.get("EDGEFL_URL") or DEFAULT_URL, insecure=args.insecure)
     return Api(url, _token(args.token_file), args.certificate)
 
 
@@ -104,16 +109,13 @@ class Api:
         self.now = time.time()
         """The coordinator's clock, as of its last response."""
         self._httpx = httpx
-        host = _host(url)
-        local = host in ("127.0.0.1", "::1", "localhost")
-        if urlsplit(url).scheme == "http" and not local:
-            print(f"edgefl: warning: the admin token is sent to {host} unencrypted", file=sys.stderr)
         self._client = httpx.Client(
             base_url=url,
             verify=_verification(certificate),
             timeout=httpx.Timeout(_IDLE_SECONDS, connect=_CONNECT_SECONDS),
             headers={"Authorization": f"Bearer {token}"},
-            trust_env=not local,  # requests to this machine must not go through a proxy
+            trust_env=not is_this_machine(url),  # requests to this machine must not go through a proxy
+            follow_redirects=False,  # the token is for this host, and for no other that it names
         )
 
     def __enter__(self) -> "Api":
@@ -182,17 +184,6 @@ class Api:
             ) from None
 
 
-def _host(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname if parts.scheme in ("http", "https") else None
-    except ValueError:
-        host = None
-    if not host:
-        raise EdgeFLError(f"{url!r} is not a coordinator URL", fix="Write for example https://10.0.0.5:8443.")
-    return host
-
-
 def _verification(certificate: str | None) -> Any:
     import ssl
 
@@ -208,6 +199,11 @@ def _verification(certificate: str | None) -> Any:
 
 def _refusal(answer: "httpx.Response") -> EdgeFLError:
     """Return the coordinator's error message as an error."""
+    if answer.has_redirect_location:
+        return EdgeFLError(
+            f"{answer.url.copy_with(query=None)} redirects to {answer.headers['location'][:200]}",
+            fix="If that is the coordinator, give that URL with --url: the token goes to no other address.",
+        )
     try:
         said = json.loads(answer.content)["error"]
         problem, fix = str(said["problem"]), str(said["fix"])

@@ -61,7 +61,10 @@ def run_key(args: argparse.Namespace) -> int:
         print_json(made)
         return 0
     print(made["key"])
-    print(f"This is key {made['id']}. It will not be shown again; pass it to the devices.", file=sys.stderr)
+    print(
+        f"This is key {made['id']}. It will not be shown again; give it to the devices in EDGEFL_JOIN_KEY.",
+        file=sys.stderr,
+    )
     return 0
 
 

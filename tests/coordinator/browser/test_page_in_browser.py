@@ -244,7 +244,7 @@ def test_a_wrong_token_is_refused_and_a_key_is_shown_once(browser: Browser, tmp_
         page.fill("#key-label", MARKUP)
         page.click("#key-form [data-action=key]")
         made = page.locator("#new-key").inner_text()
-        assert page.locator("#join-line").inner_text().startswith(f"edgefl join {server.url} --key {made}")
+        assert page.locator("#join-line").inner_text().startswith(f"EDGEFL_JOIN_KEY={made} edgefl join {server.url} ")
         size = page.locator("#qr").evaluate("image => image.naturalWidth")
         assert size > 50
         with HandDriven.joined(server.url, made, "pi-by-key"):

@@ -159,3 +159,13 @@ def test_the_model_of_a_device_that_had_no_task_is_not_there_yet(site: Site) -> 
     answer = site.admin.get("/v1/federations/digits/devices/fresh/model")
     assert answer.status_code == 409
     assert answer.json()["error"]["fix"]
+
+
+def test_an_address_that_no_device_could_use_makes_no_key(site: Site) -> None:
+    before = len(site.admin.get("/v1/federations/digits/keys").json()["keys"])
+    for address in ("http://127.0.0.1@example.org", "http://a\\@b", "https://", "https://host:port"):
+        answer = site.admin.post("/v1/federations/digits/keys", json={"address": address})
+        assert answer.status_code == 422, answer.text
+    assert len(site.admin.get("/v1/federations/digits/keys").json()["keys"]) == before
+    made = site.admin.post("/v1/federations/digits/keys", json={"address": "https://host:8443"}).json()
+    assert made["join"].startswith(f"EDGEFL_JOIN_KEY={made['key']} edgefl join https://host:8443")

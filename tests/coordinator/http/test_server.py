@@ -15,8 +15,9 @@ import pytest
 from coordinator.federations.tokens import OperatorRole, hash_of
 from coordinator.http.operator_tokens import operator_tokens
 from coordinator.http.server import listen, serve
-from coordinator.http.server_settings import ServerSettings, is_loopback
+from coordinator.http.server_settings import ServerSettings
 from coordinator.storage.open import open_store
+from edgefl.coordinator_url import is_loopback
 from edgefl.errors import EdgeFLError
 
 
