@@ -17,6 +17,7 @@ strategies/             federated algorithms
 federation/             settings and rounds of a federation
 charts/                 charts of the HTML pages
 user_code.py            imports of models and strategies that users name
+coordinator_url.py      which coordinators may be sent secrets without encryption
 coordinator_process.py  a temporary coordinator in a subprocess
 simulation/             a simulated fleet with real training
 bench/                  benchmarks of `edgefl bench`
