@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from edgefl.artifacts.artifact_store import write_atomically
+from edgefl.artifacts.artifact_store import PRIVATE, write_atomically
 from edgefl.errors import EdgeFLError
 from edgefl.local_rules import State
 from edgefl.model_graph import ModelGraph
@@ -44,7 +44,7 @@ def save_checkpoint(path: Path, progress: TrainingProgress, state: State) -> Non
     tensors["step_seconds"] = Dense(np.array(progress.step_seconds, np.float64))
     said = {"task_id": progress.task_id, "epochs": progress.epochs, "loss": progress.loss, "steps": state.steps}
     about = {"progress": json.dumps(said)}
-    write_atomically(path, encode(Body(BodyKind.WEIGHTS, tensors, about=about)))
+    write_atomically(path, encode(Body(BodyKind.WEIGHTS, tensors, about=about)), mode=PRIVATE)
 
 
 def load_checkpoint(path: Path, task_id: str, graph: ModelGraph) -> tuple[TrainingProgress, State] | None:

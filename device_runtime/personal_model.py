@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from edgefl.artifacts.artifact_store import write_atomically
+from edgefl.artifacts.artifact_store import PRIVATE, write_atomically
 from edgefl.errors import EdgeFLError
 from edgefl.masks import Array, Mask, Weights, gather, scatter
 from edgefl.model_graph import ModelGraph
@@ -70,7 +70,7 @@ def save_personal(folder: Path, model: PersonalModel, before: SavedPersonalModel
         last = before if before is not None and before.file == _state(path) else _read(path)
         if last.task_id != model.task_id:
             path.replace(folder / BEFORE)
-    write_atomically(path, encode(Body(BodyKind.WEIGHTS, tensors, about=about)))
+    write_atomically(path, encode(Body(BodyKind.WEIGHTS, tensors, about=about)), mode=PRIVATE)
     return SavedPersonalModel(model.task_id, _state(path))
 
 

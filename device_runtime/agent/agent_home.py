@@ -9,24 +9,31 @@
     personal/            the device's own model: weights, mask, model graph, inference graph
     cache/               downloaded artifacts
 
+Folders and files are for their user alone: 0700 and 0600 from the moment that they exist, whatever the umask. A home
+from before is tightened at the start; one in which another user owns something is not used.
+
 Every file is written atomically. Files are written in the order of the work, so that whatever is there after a crash
 says what to do next: a result is sent, a plan without a result resumes from its checkpoint.
 """
 
 import contextlib
+import errno
 import json
 import os
 import shutil
+import stat
 import uuid
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TypeVar, get_type_hints
 
-from edgefl.artifacts.artifact_store import write_atomically
+from edgefl.artifacts.artifact_store import PRIVATE, make_folder, write_atomically
 from edgefl.errors import EdgeFLError
 from edgefl.values import ClientPlan, Refusal, dumps, loads
 
 _Parsed = TypeVar("_Parsed")
+_FOLDERS = ("task", "checkpoints", "personal", "cache")
+_FILES = ("identity.json", "usage.json", "profile.json", "lock")
 
 __all__ = ["AgentHome", "Identity", "OpenTask", "Usage"]
 
@@ -66,7 +73,15 @@ class AgentHome:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            make_folder(folder, mode=PRIVATE)
+            if not folder.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+            _tighten(folder)
+        except OSError as error:
+            raise EdgeFLError(
+                f"{folder} cannot be used as a device's home: {error.strerror}", fix="Give another --home."
+            ) from None
 
     @property
     def checkpoints(self) -> Path:
@@ -87,7 +102,12 @@ class AgentHome:
         """Lock the folder for this process until it ends. The system releases it even after a kill."""
         import fcntl
 
-        descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, PRIVATE)
+        except OSError as error:
+            raise EdgeFLError(
+                f"{self.folder / 'lock'} cannot be opened: {error.strerror}", fix="Remove it, or give another --home."
+            ) from None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -103,7 +123,7 @@ class AgentHome:
     def save_identity(self, identity: Identity) -> None:
         """Save who this device is."""
         path = self.folder / "identity.json"
-        write_atomically(path, json.dumps(asdict(identity), indent=2).encode(), mode=0o600)
+        write_atomically(path, json.dumps(asdict(identity), indent=2).encode(), mode=PRIVATE)
 
     def forget_token(self) -> None:
         """Remove the token that no longer works. The next enrolment is a new one."""
@@ -117,7 +137,7 @@ class AgentHome:
 
     def save_usage(self, usage: Usage) -> None:
         """Save the usage."""
-        write_atomically(self.folder / "usage.json", json.dumps(asdict(usage)).encode())
+        write_atomically(self.folder / "usage.json", json.dumps(asdict(usage)).encode(), mode=PRIVATE)
 
     def open_task(self) -> OpenTask | None:
         """Return the open task, if there is one."""
@@ -131,15 +151,15 @@ class AgentHome:
         """Open a task, and remove what is left of the previous one, which has ended."""
         self.end_task()
         said = {"plan": dumps(task.plan), "boot": task.boot, "uptime": task.uptime, "wall": task.wall}
-        write_atomically(self._task / "plan.json", json.dumps(said).encode())
+        write_atomically(self._task / "plan.json", json.dumps(said).encode(), mode=PRIVATE)
 
     def finish_task(self, body: bytes) -> None:
         """Keep a result until it is acknowledged."""
-        write_atomically(self._task / "result.safetensors", body)
+        write_atomically(self._task / "result.safetensors", body, mode=PRIVATE)
 
     def refuse_task(self, refusal: Refusal) -> None:
         """Keep a refusal until it is acknowledged."""
-        write_atomically(self._task / "refusal.json", dumps(refusal).encode())
+        write_atomically(self._task / "refusal.json", dumps(refusal).encode(), mode=PRIVATE)
 
     def result(self) -> bytes | None:
         """Return the result that is waiting to be acknowledged."""
@@ -162,6 +182,33 @@ class AgentHome:
     @property
     def _task(self) -> Path:
         return self.folder / "task"
+
+
+def _tighten(folder: Path) -> None:
+    """Take from others what an older version, or another program, left open to them in a home.
+
+    The folder comes first: once others cannot enter it, nothing in it can be exchanged while it is checked. Only what
+    an agent writes is touched, since somebody may have made a folder of their own the home.
+    """
+    _close_to_others(folder, folder.stat())
+    for name in (*_FILES, *_FOLDERS):
+        place = folder / name
+        if place.is_symlink() or place.exists():
+            for inner in (place, *(place.rglob("*") if place.is_dir() and not place.is_symlink() else ())):
+                _close_to_others(inner, inner.lstat())
+
+
+def _close_to_others(place: Path, found: os.stat_result) -> None:
+    if found.st_uid != _user():
+        raise EdgeFLError(
+            f"{place} belongs to another user", fix="Give another --home, or make it yours with `chown -R`."
+        )
+    if not stat.S_ISLNK(found.st_mode) and found.st_mode & 0o077:  # what the owner's link leads to is left alone
+        place.chmod(found.st_mode & 0o700)
+
+
+def _user() -> int:
+    return os.geteuid()
 
 
 def _parsed(kind: type[_Parsed], path: Path) -> _Parsed | None:

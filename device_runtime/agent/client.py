@@ -12,11 +12,10 @@ Nothing here sleeps or retries; the agent does. Every request may be repeated.
 """
 
 import json
-import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
+from device_runtime.agent.traffic import Traffic
 from device_runtime.agent.transport import BODY, Reply, Request, Transport, UnreachableError
 from edgefl.errors import EdgeFLError, SchemaError
 from edgefl.values import (
@@ -59,22 +58,16 @@ class UnknownDeviceError(EdgeFLError):
     """The coordinator does not know the key or token."""
 
 
-@dataclass(slots=True)
-class Traffic:
-    """Bytes received and sent, including headers."""
-
-    down: int = 0
-    up: int = 0
-
-
 class CoordinatorClient:
     """One device's requests to one coordinator."""
 
     def __init__(self, transport: Transport, token: str | None = None) -> None:
         self._transport = transport
-        self._lock = threading.Lock()
         self.token = token
-        self.traffic = Traffic()
+        counted: Traffic | None = getattr(transport, "traffic", None)
+        self.traffic = Traffic() if counted is None else counted
+        self._counts = counted is None
+        """Whether traffic is counted here, because the transport does not count it."""
 
     def enrol(self, enrolment: Enrolment, key: str) -> Enrolled:
         """Ask to join the federation."""
@@ -89,9 +82,14 @@ class CoordinatorClient:
         """Ask for a task; the coordinator may hold the request open for a while."""
         return _read(Assignment, self._send(Request("POST", f"/v1/tasks/next?wait={wait_seconds:g}", self.token)))
 
-    def download(self, digest: str, sink: Content, start: int = 0) -> int:
-        """Pass an artifact to a sink, from a byte on, and return the status: 206 if it begins there."""
-        return self._send(Request("GET", f"/v1/artifacts/{check_digest(digest)}", self.token, start=start), sink).status
+    def download(self, digest: str, sink: Content, start: int = 0, *, seconds: float | None = None) -> int:
+        """Pass an artifact to a sink, from a byte on, and return the status: 206 if it begins there.
+
+        It must be complete after this many seconds; None means no limit.
+        """
+        path = f"/v1/artifacts/{check_digest(digest)}"
+        with self.traffic.downloading():
+            return self._send(Request("GET", path, self.token, start=start, reply_seconds=seconds), sink).status
 
     def upload(self, task_id: str, body: bytes) -> Receipt:
         """Send a result."""
@@ -104,11 +102,13 @@ class CoordinatorClient:
 
     def _send(self, request: Request, sink: Content | None = None) -> Reply:
         streamed = 0
+        self.traffic.check()
 
         def counting(status: int, piece: bytes, came: int) -> None:
             nonlocal streamed
             streamed += came
             self._count(came, 0)  # at once: an interrupted download is traffic too
+            self.traffic.check(0)
             if piece and sink is not None:
                 sink(status, piece)
 
@@ -124,9 +124,8 @@ class CoordinatorClient:
         raise (UnknownDeviceError if reply.status in _UNKNOWN_DEVICE else RejectedError)(problem, fix=fix)
 
     def _count(self, down: int, up: int) -> None:
-        with self._lock:
-            self.traffic.down += max(0, down)
-            self.traffic.up += up
+        if self._counts:
+            self.traffic.count(down=down, up=up)
 
 
 def _read(kind: type[Value], reply: Reply) -> Value:

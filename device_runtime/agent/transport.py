@@ -5,17 +5,15 @@ failure to receive a complete reply is an `UnreachableError`. Tests use other tr
 same process, and one fails on purpose.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from device_runtime.agent.compression import accepts_byte_shuffle, compressed, decompressed
+from device_runtime.agent.traffic import Traffic
 from edgefl import __version__
 from edgefl.errors import EdgeFLError, MissingDependencyError, WireFormatError
 from edgefl.wire import byte_shuffle
-
-if TYPE_CHECKING:
-    import httpx
 
 __all__ = ["BODY", "GarbledError", "HttpTransport", "Reply", "Request", "Sink", "Transport", "UnreachableError"]
 
@@ -27,8 +25,10 @@ BODY = "application/vnd.safetensors"
 """The content type of bodies with tensors."""
 
 _CONNECT_SECONDS = 10.0
-_LARGEST_REPLY = 4 * 2**20
-"""Bytes of a reply that is not a download: plans and receipts are a few kilobytes."""
+_LARGEST_REPLY = 256 * 1024
+"""Bytes of a reply that is not a download, packed and unpacked: plans and receipts are a few kilobytes."""
+_REPLY_SECONDS = 120.0
+"""Seconds until a reply that is not a download is complete; a long poll is answered well before."""
 _IDLE_SECONDS = 60.0
 """Seconds without data until a request counts as lost; a long poll is answered well before."""
 
@@ -58,6 +58,8 @@ class Request:
     """The content type of the body."""
     start: int = 0
     """The first byte wanted, for a resumed download."""
+    reply_seconds: float | None = _REPLY_SECONDS
+    """The most seconds from the end of the request to the end of its reply; None means no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,40 +90,39 @@ class Transport(Protocol):
 
 
 class HttpTransport:
-    """HTTP or HTTPS to one coordinator, over persistent connections."""
+    """HTTP or HTTPS to one coordinator, over persistent connections.
 
-    def __init__(self, url: str, *, certificate: str | None = None) -> None:
+    It follows no redirect, keeps no cookie, and takes no more of a reply than is of use.
+    """
+
+    def __init__(self, url: str, *, certificate: str | None = None, traffic: Traffic | None = None) -> None:
         try:
+            import httpcore
             import httpx
         except ImportError:
             raise MissingDependencyError("httpx", action="Talking to a coordinator", extra="device") from None
-        import ssl
+        from device_runtime.agent.metered_network import MeteredNetwork, open_connections
 
         if not url.startswith(("http://", "https://")):
             raise EdgeFLError(
                 f"{url!r} is not the address of a coordinator", fix="Write for example https://10.0.0.5:8443."
             )
-        verify: ssl.SSLContext | bool = True
-        if certificate is not None:
-            try:
-                verify = ssl.create_default_context(cafile=certificate)
-            except OSError as error:
-                raise EdgeFLError(
-                    f"the certificate {certificate} cannot be used: {error}", fix="Give a certificate in PEM form."
-                ) from None
-        self._httpx = httpx
         try:
-            httpx.URL(url)
+            self._url = httpx.URL(url.rstrip("/"))
         except (httpx.InvalidURL, ValueError):
             raise EdgeFLError(f"{url!r} is not an address", fix="Write for example https://10.0.0.5:8443.") from None
-        self._client = httpx.Client(
-            base_url=url.rstrip("/"),
-            verify=verify,
-            timeout=httpx.Timeout(_IDLE_SECONDS, connect=_CONNECT_SECONDS),
-            headers={"User-Agent": f"edgefl/{__version__}"},
+        self._failures: tuple[type[Exception], ...] = (
+            httpcore.TimeoutException,
+            httpcore.NetworkError,
+            httpcore.ProtocolError,
+            httpcore.ProxyError,
+            OSError,
+            ValueError,
         )
-        for name in ("Accept", "Connection"):  # httpx sends these although they are the defaults
-            del self._client.headers[name]
+        self.traffic = Traffic() if traffic is None else traffic
+        """Everything that was received and sent, counted at the socket."""
+        self._network = MeteredNetwork(self.traffic)
+        self._connections = open_connections(self._url, certificate, self._network)
         self._accepts_byte_shuffle = False
         """Whether the coordinator accepts byte-shuffled bodies."""
         self._uncompressed_paths: set[str] = set()
@@ -144,42 +145,40 @@ class HttpTransport:
 
     def close(self) -> None:
         """Close the connections."""
-        self._client.close()
+        self._connections.close()
 
     def _sent(self, request: Request, sink: Sink | None, body: bytes, coding: str) -> Reply:
+        self.traffic.check(len(body) + 1)
         headers = self._headers(request, len(body), coding, is_download=sink is not None)
         guarded = None if sink is None else _Guarded(sink)
+        down, up = self.traffic.down, self.traffic.up
+        self._network.reply_seconds = request.reply_seconds
+        target = f"{self._url}{request.path}"
+        timeouts = {"timeout": {"connect": _CONNECT_SECONDS, "read": _IDLE_SECONDS, "write": _IDLE_SECONDS}}
         try:
-            asked = self._client.build_request(request.method, request.path, content=_content(body), headers=headers)
-            answer = self._client.send(asked, stream=True)
-            try:
-                said = self._read(answer, guarded)
-            finally:
-                answer.close()
+            with self._connections.stream(
+                request.method, target, headers=list(headers.items()), content=_content(body), extensions=timeouts
+            ) as answer:
+                found = {_text(name).lower(): _text(value) for name, value in answer.headers}
+                said = self._read(answer.status, found.get("content-encoding"), answer.iter_stream(), guarded)
         except WireFormatError as error:
             self._disable_compression(request)
             raise GarbledError(f"the coordinator's reply is damaged: {error.problem}", fix="Ask again.") from None
-        except (self._httpx.HTTPError, self._httpx.StreamError, self._httpx.InvalidURL, OSError, ValueError) as error:
+        except self._failures as error:
             if guarded is not None and guarded.error is not None:
                 raise guarded.error from None
             if guarded is not None:
                 self._disable_compression(request)
-            if "CERTIFICATE_VERIFY_FAILED" in str(error):
-                raise UnreachableError(
-                    "the coordinator's certificate is not trusted",
-                    fix="Give the certificate that signed it with --certificate, and use the name it was issued for.",
-                ) from None
-            raise UnreachableError(
-                f"the coordinator cannot be reached: {type(error).__name__}", fix="Check the address and the network."
-            ) from None
-        up = _size(asked.headers.raw) + len(body) + len(request.method) + len(request.path) + 12
-        down = _size(answer.headers.raw) + answer.num_bytes_downloaded + 17
-        return Reply(answer.status_code, dict(answer.headers.items()), said, down, up)
+            raise _unreachable(error) from None
+        return Reply(answer.status, found, said, self.traffic.down - down, self.traffic.up - up)
 
     def _headers(self, request: Request, size: int, coding: str, *, is_download: bool) -> dict[str, str]:
-        headers = {"Authorization": f"Bearer {request.token}"} if request.token else {}
+        headers = {"Host": self._url.netloc.decode("ascii"), "User-Agent": f"edgefl/{__version__}"}
+        if request.token:
+            headers["Authorization"] = f"Bearer {request.token}"
         if request.body:
             headers["Content-Type"] = request.kind
+        if request.body or request.method != "GET":
             headers["Content-Length"] = str(size)  # otherwise pieces would be sent as chunks
         if coding:
             headers["Content-Encoding"] = coding
@@ -197,17 +196,16 @@ class HttpTransport:
         self._uncompressed_paths.add(request.path)
 
     @staticmethod
-    def _read(answer: "httpx.Response", sink: Sink | None) -> bytes:
-        status, coding = answer.status_code, answer.headers.get("content-encoding")
+    def _read(status: int, coding: str | None, pieces: Iterable[bytes], sink: Sink | None) -> bytes:
         if sink is not None and status in (200, 206):
-            for piece in decompressed(_raw_pieces(answer, sink), coding):
+            for piece in decompressed(_reported(pieces, status, sink), coding):
                 sink(status, piece, 0)
             return b""
         body = b""
-        for piece in decompressed(answer.iter_raw(), coding):
+        for piece in decompressed(_limited(pieces), coding):
             body += piece
             if len(body) > _LARGEST_REPLY:
-                raise ValueError("the reply is too large")
+                raise WireFormatError(f"it has more than {_LARGEST_REPLY:,} bytes", fix="Ask again.")
         return body
 
 
@@ -218,10 +216,20 @@ def _content(body: bytes) -> bytes | Iterator[bytes] | None:
     return (bytes(whole[begin : begin + _PIECE]) for begin in range(0, len(body), _PIECE))
 
 
-def _raw_pieces(answer: "httpx.Response", sink: Sink) -> Iterator[bytes]:
+def _reported(pieces: Iterable[bytes], status: int, sink: Sink) -> Iterator[bytes]:
     """Yield the raw pieces of a reply, and report the size of each to the sink."""
-    for piece in answer.iter_raw():
-        sink(answer.status_code, b"", len(piece))
+    for piece in pieces:
+        sink(status, b"", len(piece))
+        yield piece
+
+
+def _limited(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the raw pieces of a reply that is not a download, up to the limit of such a reply."""
+    size = 0
+    for piece in pieces:
+        size += len(piece)
+        if size > _LARGEST_REPLY:
+            raise WireFormatError(f"it has more than {_LARGEST_REPLY:,} bytes", fix="Ask again.")
         yield piece
 
 
@@ -240,5 +248,16 @@ class _Guarded:
             raise OSError from error
 
 
-def _size(headers: list[tuple[bytes, bytes]]) -> int:
-    return 2 + sum(len(name) + len(value) + 4 for name, value in headers)
+def _unreachable(error: Exception) -> UnreachableError:
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return UnreachableError(
+            "the coordinator's certificate is not trusted",
+            fix="Give the certificate that signed it with --certificate, and use the name it was issued for.",
+        )
+    return UnreachableError(
+        f"the coordinator cannot be reached: {type(error).__name__}", fix="Check the address and the network."
+    )
+
+
+def _text(header: bytes) -> str:
+    return header.decode("latin-1")

@@ -13,7 +13,10 @@ from pathlib import Path
 from edgefl.errors import SchemaError
 from edgefl.values import Digest, check_digest, digest_of
 
-__all__ = ["ArtifactStore", "flush", "write_atomically"]
+__all__ = ["PRIVATE", "ArtifactStore", "flush", "make_folder", "write_atomically"]
+
+PRIVATE = 0o600
+"""The mode of a file for its owner alone; the folders made for it are for the owner alone too."""
 
 
 def _umask() -> int:
@@ -27,23 +30,24 @@ _UMASK = _umask()
 
 
 class ArtifactStore:
-    """A folder of content-addressed files."""
+    """A folder of content-addressed files, each with the given mode."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, mode: int = 0o666) -> None:
         self.folder = folder
+        self._mode = mode
 
     def put(self, data: bytes) -> Digest:
         """Store data, and return its digest."""
         digest = digest_of(data)
         path = self.path_of(digest)
         if not path.exists():
-            write_atomically(path, data)
+            write_atomically(path, data, mode=self._mode)
         return digest
 
     def adopt(self, file: Path, digest: Digest) -> None:
         """Move an existing file, whose content has this digest, into the store."""
         path = self.path_of(check_digest(digest))
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent, mode=self._mode)
         file.replace(path)
         flush(path.parent)
 
@@ -66,7 +70,7 @@ class ArtifactStore:
             if known is not None:
                 return known
         data = make()
-        write_atomically(note, self.put(data).encode())
+        write_atomically(note, self.put(data).encode(), mode=self._mode)
         return data
 
     def files(self) -> list[Path]:
@@ -81,7 +85,7 @@ class ArtifactStore:
 
 def write_atomically(path: Path, data: bytes, *, mode: int = 0o666) -> None:
     """Write a file atomically, even if the power fails. The umask applies to its mode."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent, mode=mode)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -94,6 +98,18 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o666) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def make_folder(folder: Path, *, mode: int = 0o666) -> None:
+    """Make a folder for files of a mode, and the folders above it.
+
+    Where those files are for their owner alone, so are the new folders, from the moment that they exist.
+    """
+    if mode & 0o077:
+        folder.mkdir(parents=True, exist_ok=True)
+        return
+    for missing in reversed([place for place in (folder, *folder.parents) if not place.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
 
 
 def flush(path: Path) -> None:
