@@ -219,7 +219,7 @@ def _collect_rarely() -> None:
     """Exclude what is loaded now from garbage collection: it stays for ever, and scanning it would stall requests."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 20, 100)
+    gc.set_threshold(20_000, 10, 10)
 
 
 def _allow_many_files() -> None:
