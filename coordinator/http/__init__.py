@@ -13,4 +13,6 @@ request_limits.py   limits on the size, speed and unpacked size of requests
 rate_limits.py      rate limits per caller, uploads at the same time, budgets of bytes
 error_handlers.py   errors as responses
 protocol.py         one connection: uvicorn's protocol with limits
+connections.py      how many connections each caller may have, and that it reads its responses
+tls.py              what TLS is accepted
 """
