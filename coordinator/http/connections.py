@@ -33,7 +33,7 @@ _KEPT_FILES = 16
 _LEAST_KEPT_FILES = 128
 
 
-class Connection(Protocol):
+class OpenConnection(Protocol):
     """What is known of a connection."""
 
     owner: str
@@ -61,11 +61,11 @@ class Connections:
     def __init__(self, limits: ServerLimits) -> None:
         self._limits = limits
         self._most = _most_connections() if limits.connections is None else limits.connections
-        self._by_owner: dict[str, dict[Connection, None]] = {}
+        self._by_owner: dict[str, dict[OpenConnection, None]] = {}
         self._count = 0
         self._sweeping: asyncio.TimerHandle | None = None
 
-    def open(self, connection: Connection, host: str) -> bool:
+    def open(self, connection: OpenConnection, host: str) -> bool:
         """Count a new connection from an address; return False if there are too many."""
         if self._count >= self._most:
             return False
@@ -75,7 +75,7 @@ class Connections:
             self._sweep_later()
         return True
 
-    def claim(self, connection: Connection, owner: str) -> None:
+    def claim(self, connection: OpenConnection, owner: str) -> None:
         """Count a connection for a caller who has shown a valid token."""
         if connection.owner not in ("", owner):
             self._remove(connection)
@@ -84,14 +84,14 @@ class Connections:
                 connection, owner, self._limits.device_connections if is_device else self._limits.operator_connections
             )
 
-    def close(self, connection: Connection) -> None:
+    def close(self, connection: OpenConnection) -> None:
         """Forget a connection that was closed."""
         if connection.owner:
             self._count -= 1
             self._remove(connection)
             connection.owner = ""
 
-    def _add(self, connection: Connection, owner: str, most: int) -> None:
+    def _add(self, connection: OpenConnection, owner: str, most: int) -> None:
         own = self._by_owner.setdefault(owner, {})
         if len(own) >= most:
             idle = (one for one in own if not one.answering)
@@ -101,7 +101,7 @@ class Connections:
         connection.owner = owner
         self._by_owner.setdefault(owner, {})[connection] = None
 
-    def _remove(self, connection: Connection) -> None:
+    def _remove(self, connection: OpenConnection) -> None:
         own = self._by_owner.get(connection.owner, {})
         own.pop(connection, None)
         if not own:
@@ -149,7 +149,7 @@ class Reader:
 
 def claim_connection(scope: Scope, owner: str) -> None:
     """Count the connection of a request for its caller, who has shown a valid token."""
-    reference: Callable[[], Connection | None] | weakref.ref[Any] | None = scope.get(CONNECTION)
+    reference: Callable[[], OpenConnection | None] | weakref.ref[Any] | None = scope.get(CONNECTION)
     connection = None if reference is None else reference()
     if connection is not None and connection.owner != owner:
         connection.registry.claim(connection, owner)
