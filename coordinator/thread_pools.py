@@ -1,8 +1,9 @@
 """Thread pools for blocking calls beside the event loop: the database, the blob store, exports.
 
 Short calls have their own threads, so that one operator's export never delays a thousand polls. So do live updates,
-whose watchers take silence for a coordinator that is down. A read from an SQLite file takes a tenth of a millisecond,
-less than passing it to a thread and back, and waits for no writer: such reads run on the event loop itself.
+whose watchers take silence for a coordinator that is down, and JSON, which its sender may have made hard to parse. A
+read from an SQLite file takes a tenth of a millisecond, less than passing it to a thread and back, and waits for no
+writer: such reads run on the event loop itself.
 """
 
 import asyncio
@@ -26,6 +27,7 @@ class ThreadPools:
         self._short = ThreadPoolExecutor(short, thread_name_prefix="short")
         self._long = ThreadPoolExecutor(long, thread_name_prefix="long")
         self._watching = ThreadPoolExecutor(watching, thread_name_prefix="watch")
+        self._parsing = ThreadPoolExecutor(1, thread_name_prefix="parse")
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a call that takes milliseconds: a query, a piece of a file."""
@@ -43,11 +45,14 @@ class ThreadPools:
         """Run a call that reads a federation for live updates."""
         return await self._on(self._watching, call, *args, **kwargs)
 
+    async def parse(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a call that parses what a stranger sent; one at a time."""
+        return await self._on(self._parsing, call, *args, **kwargs)
+
     def stop(self) -> None:
         """Wait for running calls, and accept no more."""
-        self._short.shutdown(cancel_futures=True)
-        self._long.shutdown(cancel_futures=True)
-        self._watching.shutdown(cancel_futures=True)
+        for pool in (self._short, self._long, self._watching, self._parsing):
+            pool.shutdown(cancel_futures=True)
 
     @staticmethod
     async def _on(pool: ThreadPoolExecutor, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -14,4 +14,6 @@ rate_limits.py      rate limits per caller, uploads at the same time, budgets of
 readiness.py        whether storage can be read and written
 error_handlers.py   errors as responses
 protocol.py         one connection: uvicorn's protocol with limits
+connections.py      how many connections each caller may have, and that it reads its responses
+tls.py              what TLS is accepted
 """

@@ -21,6 +21,7 @@ from enum import StrEnum
 from starlette.requests import Request
 
 from coordinator.federations.tokens import OperatorRole, hash_of, same
+from coordinator.http.connections import claim_connection
 from coordinator.http.error_handlers import HttpError, retry_after
 from coordinator.http.rate_limits import TokenBuckets, rate_limited_address
 from coordinator.http.server_settings import ServerLimits
@@ -86,6 +87,7 @@ class Authenticator:
         hashed = hash_of(self.bearer(request))
         for role, known in self._people.items():
             if same(hashed, known):
+                claim_connection(request.scope, f"operator {role}")
                 return role
         raise self._failed(
             request, "this is not an admin or viewer token", "Use one of those in the coordinator's state folder."
@@ -144,6 +146,7 @@ class Authenticator:
                 headers=retry_after(wait),
             )
         request.scope["edgefl.device"] = device.id
+        claim_connection(request.scope, f"device {device.id}")
         self._seen(device.id)
         return device
 

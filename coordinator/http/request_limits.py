@@ -46,15 +46,26 @@ class LimitsMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        self._check_head(scope)
+        await self._app(scope, _Body(scope, receive, self._limits).receive, send)
+
+    def _check_head(self, scope: Scope) -> None:
+        limits, headers = self._limits, scope["headers"]
         size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
-        if size + sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > self._limits.header_bytes:
+        if size + sum(len(name) + len(value) + 4 for name, value in headers) > limits.header_bytes:
             raise HttpError(
                 431,
-                f"the headers of the request are larger than {format_bytes(self._limits.header_bytes)}",
+                f"the headers of the request are larger than {format_bytes(limits.header_bytes)}",
                 fix="Send fewer or shorter ones.",
                 headers=_CLOSE,
             )
-        await self._app(scope, _Body(scope, receive, self._limits).receive, send)
+        if scope["query_string"].count(b"&") >= limits.query_count:  # before anything parses them
+            raise HttpError(
+                414,
+                f"the query has more than {limits.query_count} parameters",
+                fix="Send those that /openapi.json names.",
+                headers=_CLOSE,
+            )
 
 
 class _Body:

@@ -27,6 +27,7 @@ from coordinator.http.operator_tokens import OperatorToken, operator_tokens
 from coordinator.http.protocol import protocol_class
 from coordinator.http.server_settings import ServerSettings
 from coordinator.http.services import Services
+from coordinator.http.tls import restricted, short_handshakes
 from coordinator.http.workers import beside
 from coordinator.observability.logs import configure
 from coordinator.rounds.context import Context
@@ -175,6 +176,7 @@ def make_server(app: FastAPI, settings: ServerSettings) -> "CoordinatorServer":
             timeout_graceful_shutdown=_GRACE_SECONDS,
             ssl_certfile=settings.certificate,
             ssl_keyfile=settings.private_key,
+            ssl_context_factory=None if settings.certificate is None else lambda _, make: restricted(make()),
         )
         config.load()
     except (OSError, ssl.SSLError) as error:
@@ -197,7 +199,10 @@ class CoordinatorServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then call `on_start`."""
-        await super().startup(sockets)
+        with contextlib.ExitStack() as stack:
+            if self.config.is_ssl:
+                stack.enter_context(short_handshakes(self._services.limits.header_seconds))
+            await super().startup(sockets)
         try:
             await self._services.threads.run_long(self.on_start)
         except Exception as error:
@@ -242,7 +247,7 @@ def _collect_rarely() -> None:
     """Exclude what is loaded now from garbage collection: it stays for ever, and scanning it would stall requests."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 20, 100)
+    gc.set_threshold(20_000, 10, 10)
 
 
 def _allow_many_files() -> None:

@@ -13,7 +13,7 @@ from edgefl.errors import EdgeFLError
 
 __all__ = ["ServerLimits", "ServerSettings"]
 
-_MIB = 2**20
+_KIB, _MIB = 2**10, 2**20
 _MOST_WORKERS = 64
 
 
@@ -21,14 +21,22 @@ _MOST_WORKERS = 64
 class ServerLimits:
     """Limits on callers, so that none of them can exhaust this process."""
 
-    json_bytes: int = _MIB
-    """Size of a JSON body."""
+    json_bytes: int = 256 * _KIB
+    """Size of the largest JSON body, the settings of a federation. All these sizes are decompressed ones."""
+    document_bytes: int = 64 * _KIB
+    """Size of a profile, an enrolment, or another request of an operator."""
+    refusal_bytes: int = 4 * _KIB
+    """Size of a refusal."""
     upload_bytes: int = 1024 * _MIB
     """Size of an update, decompressed. A federation may set less."""
     bundle_bytes: int = 4096 * _MIB
     """Size of a bundle."""
-    header_bytes: int = 16 * 1024
+    header_bytes: int = 16 * _KIB
     """Size of all headers of a request, including its first line."""
+    header_count: int = 100
+    """Headers of a request."""
+    query_count: int = 32
+    """Parameters in the query of a request."""
     header_seconds: float = 20.0
     """Time in which the headers of a request must arrive."""
     body_seconds: float = 20.0
@@ -43,6 +51,18 @@ class ServerLimits:
     """Bytes of bodies in files at the same time."""
     room_seconds: float = 10.0
     """How long an upload waits for memory or disk before it is rejected with a 503."""
+    connections: int | None = None
+    """Connections of this process; None is most of the files that it may open."""
+    address_connections: int = 4096
+    """Connections from one address that have not shown a valid token."""
+    device_connections: int = 8
+    """Connections of one device. One more closes its oldest."""
+    operator_connections: int = 128
+    """Connections with one operator's token."""
+    read_seconds: float = 20.0
+    """Time after which a caller that does not read its response at `read_rate` is disconnected."""
+    read_rate: float = 1024.0
+    """Bytes per second at which a response must be read."""
     open_polls: int = 20_000
     """Devices that may wait at the same time."""
     requests_rate: float = 20.0

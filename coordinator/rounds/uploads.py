@@ -20,6 +20,7 @@ from coordinator.rounds.context import Context
 from coordinator.rounds.upload_checks import CheckedUpdate, IncomingUpdate, UploadChecker, unknown_task
 from coordinator.storage.blobs import Spooled
 from coordinator.storage.records import Device, Verdict
+from edgefl.errors import EdgeFLError
 from edgefl.values import Outcome, Receipt, Refusal, dumps
 
 __all__ = ["UploadQueue", "refuse"]
@@ -37,9 +38,10 @@ class _Arrival:
 
     update: IncomingUpdate
     loop: asyncio.AbstractEventLoop
-    verdict: "asyncio.Future[Verdict]"
+    outcome: "asyncio.Future[_Outcome]"
 
 
+_Outcome = Verdict | Exception
 _Entry = tuple[_Arrival, CheckedUpdate]
 _Queue = SimpleQueue[_Arrival | None]
 
@@ -84,9 +86,19 @@ class UploadQueue:
         """Accept a device's update, which took `arrived` bytes on the network; it is durable when this returns. Raise
         `CoordinatorError` if it is rejected."""
         loop = asyncio.get_running_loop()
-        arrival = _Arrival(IncomingUpdate(device, task_id, body, arrived, grouped), loop, loop.create_future())
+        future: asyncio.Future[_Outcome] = loop.create_future()
+        arrival = _Arrival(IncomingUpdate(device, task_id, body, arrived, grouped), loop, future)
         (self._large if isinstance(body, Path) else self._small).put(arrival)
-        return _receipt(task_id, await arrival.verdict)
+        del arrival, body
+        outcome = await future
+        try:
+            if isinstance(outcome, Exception):
+                raise outcome
+            return _receipt(task_id, outcome)
+        finally:
+            # An error holds the frames that it passed. If one of them held the error, both would stay in memory until
+            # the next garbage collection, and the body with them.
+            del future, outcome
 
     def _check_all(self, queue: _Queue) -> None:
         while (arrival := queue.get()) is not None:
@@ -97,7 +109,9 @@ class UploadQueue:
         try:
             checked = self._checker.check(arrival.update)
         except Exception as error:
-            _answer([(arrival, error)])
+            if not isinstance(error, EdgeFLError):
+                _LOG.exception("an update could not be checked")
+            _answer([(arrival, _without_frames(error))])
             return
         if isinstance(checked, CheckedUpdate):
             self._ready.put((arrival, checked))
@@ -143,9 +157,9 @@ def _join(thread: threading.Thread) -> None:
         thread.join()
 
 
-def _answer(answers: Sequence[tuple[_Arrival, Verdict | Exception]]) -> None:
+def _answer(answers: Sequence[tuple[_Arrival, _Outcome]]) -> None:
     """Answer those who wait, all of an event loop at once, so that it is woken only once."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[_Arrival, Verdict | Exception]]] = {}
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[_Arrival, _Outcome]]] = {}
     for arrival, outcome in answers:
         by_loop.setdefault(arrival.loop, []).append((arrival, outcome))
     for loop, group in by_loop.items():
@@ -153,14 +167,16 @@ def _answer(answers: Sequence[tuple[_Arrival, Verdict | Exception]]) -> None:
             loop.call_soon_threadsafe(_resolve, group)
 
 
-def _resolve(answers: Sequence[tuple[_Arrival, Verdict | Exception]]) -> None:
+def _resolve(answers: Sequence[tuple[_Arrival, _Outcome]]) -> None:
     for arrival, outcome in answers:
-        if arrival.verdict.done():  # the caller has disconnected
-            continue
-        if isinstance(outcome, Exception):
-            arrival.verdict.set_exception(outcome)
-        else:
-            arrival.verdict.set_result(outcome)
+        if not arrival.outcome.done():  # the caller has not disconnected
+            arrival.outcome.set_result(outcome)
+
+
+def _without_frames(error: Exception) -> Exception:
+    """Return an error without the frames of the thread that raised it: they hold the update and its tensors."""
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
 
 
 def refuse(context: Context, device: Device, task_id: str, refusal: Refusal) -> Receipt:

@@ -40,7 +40,7 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
         status=201,
         answers={201: media(reference("NewKeyView"), about="The key, shown only once.")},
         body=media(reference("KeyRequest"), about="What the key is for, and its limits."),
-        most_bytes=limits.json_bytes,
+        most_bytes=limits.document_bytes,
     )
     admin("GET", _BASE + "/keys", list_keys, model=KeysView)
     admin("DELETE", _BASE + "/keys/{key_id}", revoke_key, status=204)

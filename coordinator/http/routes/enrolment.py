@@ -43,7 +43,7 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
         status=201,
         answers={201: media(reference("Enrolled"), about="The device takes part.")},
         body=media(reference("Enrolment"), about="A device that wants to take part.", required=True),
-        most_bytes=limits.json_bytes,
+        most_bytes=limits.document_bytes,
     )
     add(
         app,
@@ -54,7 +54,7 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
         tag="devices",
         status=204,
         body=media(reference("DeviceProfile"), about="What the device can do now.", required=True),
-        most_bytes=limits.json_bytes,
+        most_bytes=limits.document_bytes,
     )
 
 

@@ -66,7 +66,7 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
             _moving(verb),
             model=FederationView,
             body=media(reference("MoveRequest"), about="Why, for a person."),
-            most_bytes=limits.json_bytes,
+            most_bytes=limits.document_bytes,
         )
     admin(
         "PUT",
@@ -74,7 +74,7 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
         change_deadline,
         model=FederationView,
         body=media(reference("DeadlineRequest"), about="How long rounds last from now on.", required=True),
-        most_bytes=limits.json_bytes,
+        most_bytes=limits.document_bytes,
     )
     viewer("GET", _BASE + "/{name}/rounds", list_rounds, model=RoundsView)
     viewer("GET", _BASE + "/{name}/rounds/{number}", show_round, model=RoundView)
@@ -85,13 +85,13 @@ async def create_federation(request: Request) -> Response:
     """Create a federation. Creating the same one again returns 200; another one of its name returns 409."""
     services = services_of(request)
     requested = await read_model(request, FederationRequest)
-    settings = from_json(FederationSettings, requested.settings)
-    settings.check_real_time()
-    view, new = await services.threads.run_long(_create, services.context, settings, requested.bundle)
+    view, new = await services.threads.run_long(_create, services.context, requested)
     return Response(view.model_dump_json().encode(), 201 if new else 200, media_type="application/json")
 
 
-def _create(context: Context, settings: FederationSettings, digest: str) -> tuple[FederationView, bool]:
+def _create(context: Context, requested: FederationRequest) -> tuple[FederationView, bool]:
+    settings, digest = from_json(FederationSettings, requested.settings), requested.bundle
+    settings.check_real_time()
     if context.blobs.size(digest) is None:
         raise HttpError(404, f"there is no bundle {digest}", fix="Send it to /v1/bundles first.")
     if is_user_strategy(settings.strategy.name):  # never import code because of a name that was sent

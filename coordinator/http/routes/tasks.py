@@ -80,7 +80,7 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
         tag="tasks",
         answers=receipt,
         body=media(reference("Refusal"), about="Why the task is not done.", required=True),
-        most_bytes=limits.json_bytes,
+        most_bytes=limits.refusal_bytes,
     )
 
 

@@ -18,7 +18,7 @@ from tests.coordinator.http.site import Site, serving
 from tests.values.samples import PROFILE
 
 LIMITS = ServerLimits(
-    json_bytes=10_000,
+    document_bytes=10_000,
     upload_bytes=400_000,
     header_bytes=4_000,
     header_seconds=0.3,

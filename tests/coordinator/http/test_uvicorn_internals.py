@@ -32,6 +32,7 @@ KNOWN: dict[Any, str] = {
     HttpToolsProtocol.on_body: "dba9c32aeba35b6a",
     HttpToolsProtocol.on_message_complete: "1fbad42dc31fc01f",
     HttpToolsProtocol.on_response_complete: "64e254f28e389e76",
+    HttpToolsProtocol._unsupported_upgrade_warning: "55bbd2762b189d9a",
     HttpToolsProtocol.shutdown: "d7351fa33f00d430",
     HttpToolsProtocol.pause_writing: "17a8fd215d96a13c",
     HttpToolsProtocol.resume_writing: "7844bbaa8cceb1ef",
@@ -47,7 +48,18 @@ KNOWN: dict[Any, str] = {
     FlowControl: "126debcdaa894c83",
 }
 """Digests of the sources in the version that is pinned."""
-USED_ATTRIBUTES = ("cycle", "flow", "headers", "loop", "scope", "timeout_keep_alive_task", "transport")
+USED_ATTRIBUTES = (
+    "client",
+    "cycle",
+    "flow",
+    "headers",
+    "loop",
+    "parser",
+    "pipeline",
+    "scope",
+    "timeout_keep_alive_task",
+    "transport",
+)
 
 
 def _digest(internal: Any) -> str:
