@@ -68,7 +68,12 @@ def create(context: Context, settings: FederationSettings, data: bytes) -> tuple
     context.store.artifacts.add(shared_artifacts(context, known))
     if new:
         return known, True
-    other = [name for name in ("settings", "bundle") if getattr(known, name) != getattr(federation, name)]
+    # As values: a version that has new settings writes them differently.
+    same = {
+        "settings": loads(FederationSettings, known.settings) == settings,
+        "bundle": known.bundle == federation.bundle,
+    }
+    other = [name for name, equal in same.items() if not equal]
     if other:
         raise CoordinatorError(
             ErrorReason.CONFLICT,
