@@ -94,9 +94,9 @@ def existing(context: Context, name: str) -> Federation:
 
 
 def existing_device(context: Context, name: str, device_id: str) -> Device:
-    """Return a device of a federation. Raise `CoordinatorError` if it does not exist."""
-    device = context.store.devices.get(device_id)
-    if device is None or device.federation != name:
+    """Return a device of a federation by its name. Raise `CoordinatorError` if it does not exist."""
+    device = context.store.devices.named(name, device_id)
+    if device is None:
         raise CoordinatorError(
             ErrorReason.NOT_FOUND,
             f"{name!r} has no device {device_id!r}",
