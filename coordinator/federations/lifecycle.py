@@ -68,7 +68,12 @@ def create(context: Context, settings: FederationSettings, data: bytes) -> tuple
     context.store.artifacts.add(shared_artifacts(context, known))
     if new:
         return known, True
-    other = [name for name in ("settings", "bundle") if getattr(known, name) != getattr(federation, name)]
+    # As values: a version that has new settings writes them differently.
+    same = {
+        "settings": loads(FederationSettings, known.settings) == settings,
+        "bundle": known.bundle == federation.bundle,
+    }
+    other = [name for name, equal in same.items() if not equal]
     if other:
         raise CoordinatorError(
             ErrorReason.CONFLICT,
@@ -89,9 +94,9 @@ def existing(context: Context, name: str) -> Federation:
 
 
 def existing_device(context: Context, name: str, device_id: str) -> Device:
-    """Return a device of a federation. Raise `CoordinatorError` if it does not exist."""
-    device = context.store.devices.get(device_id)
-    if device is None or device.federation != name:
+    """Return a device of a federation by its name. Raise `CoordinatorError` if it does not exist."""
+    device = context.store.devices.named(name, device_id)
+    if device is None:
         raise CoordinatorError(
             ErrorReason.NOT_FOUND,
             f"{name!r} has no device {device_id!r}",

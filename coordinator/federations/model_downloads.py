@@ -10,10 +10,12 @@ import onnx
 from coordinator.errors import CoordinatorError, ErrorReason
 from coordinator.federations.lifecycle import existing, existing_device
 from coordinator.rounds.context import Context
-from coordinator.storage.records import Federation
+from coordinator.rounds.round_models import RoundModels, result_of
+from coordinator.storage.records import Federation, Round
 from edgefl.artifacts.bake import bake
 from edgefl.artifacts.bundle import INFER
 from edgefl.artifacts.submodel import bundle_weights
+from edgefl.errors import EdgeFLError
 from edgefl.federation.seeds import extract_seed
 from edgefl.masks import Mask, full_mask, gather
 from edgefl.strategies import Model
@@ -24,13 +26,16 @@ __all__ = ["Form", "device_model", "global_model"]
 Form = Literal["weights", "onnx", "mask"]
 
 
-def global_model(context: Context, name: str, form: Form, fraction: float | None = None) -> bytes:
-    """Return the newest global model; before the first round, the one that was exported.
+def global_model(
+    context: Context, name: str, form: Form, fraction: float | None = None, number: int | None = None
+) -> bytes:
+    """Return the newest global model, or the one that a round ended with; before the first round, the one that was
+    exported.
 
     With a fraction, return the best submodel with at most this share of the parameters, as the strategy finds it.
     """
     federation = existing(context, name)
-    model = _newest(context, federation)
+    model = _newest(context, federation) if number is None else _of_round(context, federation, number)
     if fraction is None:
         return _written(context, federation, model, full_mask(model.graph), form)
     seed = extract_seed(context.repository.settings(federation).seed)
@@ -64,10 +69,39 @@ def _written(context: Context, federation: Federation, model: Model, mask: Mask,
 
 
 def _newest(context: Context, federation: Federation) -> Model:
-    bundle, repository = context.repository.bundle(federation), context.repository
-    done = [one for one in context.store.rounds.of(federation.id) if one.next_model is not None]
-    if not done or done[-1].next_model is None:
-        return repository.strategy(federation).begin(bundle.graph, bundle_weights(bundle))
-    arrays = done[-1].next_state_arrays
-    state = {} if arrays is None else repository.arrays(arrays)
-    return Model(bundle.graph, repository.arrays(done[-1].next_model), state)
+    bundle = context.repository.bundle(federation)
+    latest = context.store.rounds.latest(federation.id)
+    if latest is not None and latest.next_model is None:  # it is not done, and starts from the newest model
+        return RoundModels(context, federation).stored(latest.model, latest.state_arrays)
+    if latest is None:
+        return context.repository.strategy(federation).begin(bundle.graph, bundle_weights(bundle))
+    return RoundModels(context, federation).stored(*result_of(latest))
+
+
+def _of_round(context: Context, federation: Federation, number: int) -> Model:
+    done = _done(context, federation, number)
+    try:
+        return RoundModels(context, federation).stored(*result_of(done))
+    except EdgeFLError:
+        _done(context, federation, number)  # it may have been dropped a moment ago
+        raise
+
+
+def _done(context: Context, federation: Federation, number: int) -> Round:
+    """Return a round whose model is kept. Raise `CoordinatorError` otherwise."""
+    found = context.store.rounds.get(federation.id, number)
+    if found is None or found.next_model is None:
+        raise CoordinatorError(
+            ErrorReason.NOT_FOUND,
+            f"round {number + 1} of {federation.id!r} is not done",
+            fix=f"See which ones are: edgefl fed rounds {federation.id}",
+        )
+    if not found.model_kept:
+        keep = context.repository.settings(federation).rounds.keep_models
+        raise CoordinatorError(
+            ErrorReason.NOT_FOUND,
+            f"the model of round {number + 1} of {federation.id!r} was dropped: the federation keeps the newest "
+            f"{keep}, the first and the best",
+            fix=f"See which ones are: edgefl fed rounds {federation.id}. To keep more, raise rounds.keep_models.",
+        )
+    return found

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from coordinator.storage.records import Task, TaskState
+from coordinator.storage.records import Task, TaskState, name_of
 from coordinator.storage.store import Store
 from edgefl.errors import MissingDependencyError
 from edgefl.values import ClientPlan, LocalResult, Prediction, Refusal, Telemetry, loads
@@ -107,7 +107,7 @@ def _row(task: Task) -> dict[str, Any]:
     row |= {
         "task": task.id,
         "round": task.round,
-        "device": task.device,
+        "device": name_of(task.device),
         "state": str(task.state),
         "counted_in": task.counted_in,
         "created_at": task.created_at,

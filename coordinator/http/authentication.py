@@ -134,14 +134,14 @@ class Authenticator:
         if device.revoked_at is not None:
             raise HttpError(
                 403,
-                f"the device {device.id!r} was revoked",
+                f"the device {device.name!r} was revoked",
                 fix="Ask the operator; a new device needs a new home folder.",
             )
         wait = self._requests.take(device.id)
         if wait:
             raise HttpError(
                 429,
-                f"the device {device.id!r} sends requests too often",
+                f"the device {device.name!r} sends requests too often",
                 fix="Send them less often.",
                 headers=retry_after(wait),
             )

@@ -12,7 +12,7 @@ import numpy as np
 from coordinator.federations.lifecycle import existing
 from coordinator.rounds.context import Context
 from coordinator.rounds.report import read_report
-from coordinator.storage.records import Federation, Round, RoundState, Task, TaskState
+from coordinator.storage.records import Federation, Round, RoundState, Task, TaskState, name_of
 from edgefl.charts import DevicePart, Figure, part_of
 from edgefl.charts.coverage import coverage_chart
 from edgefl.charts.curves import (
@@ -113,11 +113,11 @@ class Charts:
         for task in tasks:
             body = loads(ClientPlan, task.plan).mask_body
             if body is None or self._context.blobs.size(body) is not None:  # masks of an older round may be deleted
-                parts.append(part_of(task.device, repository.mask(graph, body)))
+                parts.append(part_of(name_of(task.device), repository.mask(graph, body)))
         return parts
 
     def _samples(self, name: str) -> dict[str, int]:
-        return {pulse.device: pulse.samples or 1 for pulse in self._context.store.devices.pulses(name)}
+        return {pulse.name: pulse.samples or 1 for pulse in self._context.store.devices.pulses(name)}
 
 
 def _curves(done: Sequence[Round], fates: Mapping[int, Mapping[TaskState, int]]) -> tuple[Figure | None, ...]:

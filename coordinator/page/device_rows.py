@@ -52,7 +52,7 @@ class DeviceRows:
     context: Context
     federation: str
     rows: dict[str, Row] = field(default_factory=dict)
-    """By device, ordered by id."""
+    """By the name of the device, ordered by id."""
     pulses: Sequence[Pulse] = ()
     _classes: dict[str, str] = field(default_factory=dict)
     _tasks: dict[str, tuple[TaskState, dict[str, Any], str | None]] = field(default_factory=dict)
@@ -67,12 +67,12 @@ class DeviceRows:
         rows, changed = {}, []
         for pulse in pulses:
             row = self._row(pulse, away, pulse.device in uploading)
-            before = self.rows.get(pulse.device)
+            before = self.rows.get(pulse.name)
             if before is not None and _same(before, row):
                 row = before
             else:
                 changed.append(row)
-            rows[pulse.device] = row
+            rows[pulse.name] = row
         gone = [device for device in self.rows if device not in rows]
         self.rows, self.pulses = rows, pulses
         return changed, gone
@@ -99,7 +99,7 @@ class DeviceRows:
         _, measured, _ = self._tasks.get(pulse.result or "", (None, _NOTHING, None))
         state, why, since = _state(pulse, refused, away, uploading)
         return (
-            pulse.device,
+            pulse.name,
             self._classes.get(pulse.device, ""),
             state,
             why,
@@ -146,9 +146,10 @@ def _state(pulse: Pulse, refused: str | None, away: float, uploading: bool) -> t
         return "gone", why, pulse.seen_at
     if pulse.state is TaskState.OPEN:
         return "asked", None, pulse.created_at
-    if pulse.state is TaskState.REFUSED:
+    left_out = None if pulse.left_out is None else f"left out: {pulse.left_out}"
+    if pulse.state is TaskState.REFUSED and left_out is None:
         return "refused", refused, pulse.ended_at
-    return "idle", refused or _missed(pulse), pulse.ended_at
+    return "idle", left_out or refused or _missed(pulse), pulse.ended_at
 
 
 def _missed(pulse: Pulse) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coordinator.rounds.context import Context
-from coordinator.storage.records import Artifact, Federation, Task
+from coordinator.storage.records import Artifact, Federation, Task, name_of
 from edgefl.artifacts.bundle import GRAPH, INFER
 from edgefl.federation.dispatch import BodyRole, DispatchedTask, Dispatcher, StoredModel
 from edgefl.federation.left_out import run_sound
@@ -38,7 +38,7 @@ def dispatch_round(
     number: int,
     serial: int = 1,
 ) -> DispatchedRound:
-    """Make the tasks of some devices in one round; `serial` tells several tasks of one device apart.
+    """Make the tasks of some devices, by their ids, in one round; `serial` tells several tasks of one device apart.
 
     `model_body` is the digest of the whole model's weights in the blob store.
     """
@@ -50,18 +50,19 @@ def dispatch_round(
         task_id=lambda *names: _task_id(federation, *names),
     )
     whole = StoredModel(repository.mask(model.graph, None).digest, model_body)
-    names = list(planned_tasks)
+    devices = list(planned_tasks)
 
     def dispatch(places: Sequence[int]) -> tuple[list[DispatchedTask], list[Artifact]]:
         sink = _BlobSink(context, federation.id, number)
-        some = {names[place]: planned_tasks[names[place]] for place in places}
+        some = {name_of(devices[place]): planned_tasks[devices[place]] for place in places}
         return dispatcher.dispatch(model, some, sink, number=number, serial=serial, stored_model=whole), sink.artifacts
 
-    (made, artifacts), faults = run_sound(dispatch, len(names))
-    tasks = [_task_record(federation, dispatched, now) for dispatched in made]
+    (made, artifacts), faults = run_sound(dispatch, len(devices))
+    ids = {name_of(device): device for device in devices}
+    tasks = [_task_record(federation, dispatched, ids, now) for dispatched in made]
     for task, dispatched in zip(tasks, made, strict=True):
         repository.remember_plan(task, dispatched.plan)
-    return DispatchedRound(tasks, artifacts, {names[place]: reason for place, reason in faults.items()})
+    return DispatchedRound(tasks, artifacts, {devices[place]: reason for place, reason in faults.items()})
 
 
 def shared_artifacts(context: Context, federation: Federation) -> list[Artifact]:
@@ -81,14 +82,14 @@ def _task_id(federation: Federation, number: int, serial: int, device: str) -> s
     return f"{number}-{serial}-{unique:016x}"
 
 
-def _task_record(federation: Federation, dispatched: DispatchedTask, at: float) -> Task:
+def _task_record(federation: Federation, dispatched: DispatchedTask, ids: Mapping[str, str], at: float) -> Task:
     plan, mask = dispatched.plan, dispatched.planned.mask
     parameters = max(mask.graph.parameters, 1)
     return Task(
         id=plan.task_id,
         federation=federation.id,
         round=plan.round,
-        device=plan.device_id,
+        device=ids[plan.device_id],
         plan=dumps(plan),
         created_at=at,
         kept_fraction=mask.cost.parameters / parameters,

@@ -1,16 +1,18 @@
 """The planner of one federation: which devices are available, and what its strategy plans for them.
 
-Called by the round state machine. All that it changes are times in the future.
+Called by the round state machine. It changes no round: it notes why a device is left out, and corrects times.
 """
 
+import logging
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from coordinator.rounds.context import Context
 from coordinator.storage.records import CLOCK_SLACK, Device, Federation
 from edgefl.federation.client_selection import ClientRecord, participants_of, plan_round, selection_order
-from edgefl.federation.left_out import RoundPlan, plan_sound
+from edgefl.federation.left_out import plan_sound
 from edgefl.federation.participants import participant_of
 from edgefl.federation.seeds import personalisation_context, planning_context
 from edgefl.federation.settings import FederationSettings
@@ -19,6 +21,8 @@ from edgefl.strategies import Model, Participant, PlannedTask
 
 __all__ = ["RoundPlanner"]
 
+_LOG = logging.getLogger(__name__)
+Value = TypeVar("Value")
 MOST_PERSONAL_DEADLINES = 20
 """Deadlines of a round within which a device must be able to personalise the final model."""
 
@@ -51,12 +55,16 @@ class RoundPlanner:
         """Return how many devices to select for this number of updates."""
         return math.ceil(wanted * self.settings.selection.over_select)
 
-    def plan(self, number: int, serial: int, model: Model, available: Sequence[Device], count: int) -> RoundPlan:
+    def plan(
+        self, number: int, serial: int, model: Model, available: Sequence[Device], count: int
+    ) -> Mapping[str, PlannedTask]:
         """Return planned tasks for up to `count` devices; those that are left out are replaced by others."""
         round_context = planning_context(self.settings, number, serial)
         strategy = self.context.repository.strategy(self.federation)
         queue = selection_order(available, round_context.seed, _record)
-        return plan_round(strategy, model, queue, count, round_context, self._participant, _id)
+        plan = plan_round(strategy, model, queue, count, round_context, self._participant, _name)
+        self.note_left_out(_by_id(plan.left_out, available), available)
+        return _by_id(plan.tasks, available)
 
     def explain(self, number: int, model: Model, devices: Collection[str]) -> dict[str, float]:
         """Return the strategy's figures about its plan for these devices, by name; some strategies have none."""
@@ -64,22 +72,32 @@ class RoundPlanner:
         if explain is None:
             return {}
         chosen = [device for device in self.members() if device.id in devices]
-        members, _ = participants_of(chosen, self._participant, _id)
+        members, _ = participants_of(chosen, self._participant, _name)
         return dict(explain(model, members, planning_context(self.settings, number)))
 
-    def plan_personalisation(self, model: Model, devices: Sequence[Device]) -> RoundPlan:
+    def plan_personalisation(self, model: Model, devices: Sequence[Device]) -> dict[str, PlannedTask]:
         """Return how devices personalise the final model, without those that cannot do so in time."""
         strategy, context = self.context.repository.strategy(self.federation), personalisation_context(self.settings)
-        participants, faults = participants_of(devices, self._participant, _id)
+        participants, faults = participants_of(devices, self._participant, _name)
         plan = plan_sound(lambda some: strategy.personalise(model, some, context), participants)
         known = {one.device_id: one for one in participants}
+        self.note_left_out(_by_id(faults | dict(plan.left_out), devices), devices)
+        tasks = _by_id(plan.tasks, devices)
         records = {device.id: device for device in devices}
-        tasks = {
-            name: planned
-            for name, planned in plan.tasks.items()
-            if self._can_personalise(records[name], known[name], planned)
+        return {
+            device_id: planned
+            for device_id, planned in tasks.items()
+            if self._can_personalise(records[device_id], known[records[device_id].name], planned)
         }
-        return RoundPlan(tasks, faults | dict(plan.left_out))
+
+    def note_left_out(self, reasons: Mapping[str, str], devices: Sequence[Device] = ()) -> None:
+        """Show the operator why devices get no task, once for each reason."""
+        known = {device.id: device.left_out for device in devices}
+        news = {device: reason for device, reason in reasons.items() if known.get(device) != reason}
+        for device, reason in news.items():
+            about = {"federation": self.federation.id, "device": device, "because": reason}
+            _LOG.warning("a device was left out of the plan", extra=about)
+        self.context.store.devices.set_left_out(news)
 
     def personalisation_seconds(self, planned_tasks: Mapping[str, PlannedTask], devices: Sequence[Device]) -> float:
         """Return how long the slowest of some devices will take, with the usual reserve."""
@@ -104,7 +122,7 @@ class RoundPlanner:
         graph = repository.bundle(self.federation).graph
         return participant_of(
             self.settings,
-            device.id,
+            device.name,
             repository.profile(device),
             correction=self._correction(device),
             samples=device.samples,
@@ -118,9 +136,16 @@ class RoundPlanner:
         return self.context.corrections.of(device, self.settings.memory_seconds)
 
 
-def _id(device: Device) -> str:
-    return device.id
+def _name(device: Device) -> str:
+    return device.name
+
+
+def _by_id(named: Mapping[str, Value], devices: Sequence[Device]) -> dict[str, Value]:
+    """Return what is known by the names of devices by their ids. Strategies know names only: the same names give the
+    same models."""
+    ids = {device.name: device.id for device in devices}
+    return {ids[name]: value for name, value in named.items()}
 
 
 def _record(device: Device) -> ClientRecord:
-    return ClientRecord(device.id, device.done, device.failed)
+    return ClientRecord(device.name, device.done, device.failed)

@@ -46,6 +46,10 @@ class RoundModels:
         state = keep(encode_weights(model.state, {"model": model.graph.digest})) if model.state else None
         return keep(encode_weights(model.weights, about)), state
 
+    def are_stored(self, weights: str, state: str | None) -> bool:
+        """Return whether the bodies of a model are in the blob store. If not, the same step stores them again."""
+        return all(self.context.blobs.size(digest) is not None for digest in (weights, state) if digest is not None)
+
     def aggregated(self, closed: Round, tasks: Sequence[Task]) -> tuple[Model, dict[str, str]]:
         """Aggregate the updates of these tasks; return the model, and why devices' updates were left out."""
         model = self.stored(closed.model, closed.state_arrays)

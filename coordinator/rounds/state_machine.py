@@ -37,13 +37,12 @@ from coordinator.rounds.context import Context
 from coordinator.rounds.deadlines import bounded_round, seconds_since
 from coordinator.rounds.dispatch import DispatchedRound, dispatch_round
 from coordinator.rounds.evaluation import evaluated
-from coordinator.rounds.garbage_collection import drop_old_artifacts, drop_updates
+from coordinator.rounds.garbage_collection import drop_old_artifacts, drop_old_models, drop_updates
 from coordinator.rounds.planner import RoundPlanner
 from coordinator.rounds.report import round_report
 from coordinator.rounds.round_models import RoundModels, result_of
 from coordinator.storage.records import (
     CLOCK_SLACK,
-    Device,
     Federation,
     FederationState,
     Round,
@@ -112,28 +111,8 @@ class RoundStateMachine:
 
     def _dispatch(self, number: int, serial: int, model: Model, body: str, planned_tasks: _Tasks) -> DispatchedRound:
         made = dispatch_round(self.context, self.federation, model, body, planned_tasks, number=number, serial=serial)
-        self._note_left_out(made.left_out)
+        self._planner.note_left_out(made.left_out)
         return made
-
-    def _plan(self, number: int, serial: int, model: Model, free: Sequence[Device], count: int) -> _Tasks:
-        """Plan for some of the free devices, and note for which that fails."""
-        plan = self._planner.plan(number, serial, model, free, count)
-        self._note_left_out(plan.left_out, free)
-        return plan.tasks
-
-    def _plan_personalisation(self, model: Model, devices: Sequence[Device]) -> _Tasks:
-        plan = self._planner.plan_personalisation(model, devices)
-        self._note_left_out(plan.left_out, devices)
-        return plan.tasks
-
-    def _note_left_out(self, reasons: Mapping[str, str], devices: Sequence[Device] = ()) -> None:
-        """Show the operator why devices get no task, once for each reason."""
-        known = {device.id: device.left_out for device in devices}
-        news = {device: reason for device, reason in reasons.items() if known.get(device) != reason}
-        for device, reason in news.items():
-            about = {"federation": self.federation.id, "device": device, "because": reason}
-            _LOG.warning("a device was left out of the plan", extra=about)
-        self.context.store.devices.set_left_out(news)
 
     def _open(self, done: Round | None) -> float:
         """Open the round after one that is done, or the first."""
@@ -150,7 +129,7 @@ class RoundStateMachine:
         model = self._models.first() if done is None else self._models.stored(*result_of(done))
         buffered, wanted = self.settings.buffered, self.settings.wanted
         count = self.settings.buffering.at_once - busy if buffered else planner.over_selected(wanted)
-        planned_tasks = self._plan(number, 1, model, free, count)
+        planned_tasks = planner.plan(number, 1, model, free, count)
         if not busy and len(planned_tasks) < min(rounds.at_least, needed):
             able = len(planned_tasks)
             return self._wait(f"waiting for devices: {len(free)} are available, but only {able} can do a task")
@@ -175,7 +154,9 @@ class RoundStateMachine:
         )
         tasks = dispatched.tasks
         deadline = self.federation.deadline
-        if not self.context.store.rounds.open(opened, tasks, dispatched.artifacts, deadline=deadline):
+        # Later models are those of the round before, and nobody drops them.
+        stored = None if number else partial(self._models.are_stored, weights, arrays)
+        if not self.context.store.rounds.open(opened, tasks, dispatched.artifacts, deadline=deadline, stored=stored):
             return False
         self._set_reason(None)
         _LOG.info("round opened", extra={"federation": self.federation.id, "round": number, "tasks": len(tasks)})
@@ -195,12 +176,12 @@ class RoundStateMachine:
     def _open_personal(self, last: Round) -> float:
         """Open the personal round; if no device has a task in it, the federation is finished."""
         planner, model = self._planner, self._models.stored(*result_of(last))
-        if not self._plan_personalisation(model, planner.members()):
+        if not planner.plan_personalisation(model, planner.members()):
             return self._finish()
         if not self.running:
             return _CHECK_AGAIN
         free = planner.available()
-        planned_tasks = self._plan_personalisation(model, free)
+        planned_tasks = planner.plan_personalisation(model, free)
         if not planned_tasks:
             # After a restart no device has been seen yet.
             if seconds_since(self.context, last.done_at) >= self.settings.selection.available_within:
@@ -258,7 +239,7 @@ class RoundStateMachine:
         known = {device.id: device for device in free}
         planned_tasks = {
             name: planned
-            for name, planned in self._plan_personalisation(model, free).items()
+            for name, planned in planner.plan_personalisation(model, free).items()
             if planner.personalisation_seconds({name: planned}, [known[name]]) <= left
         }
         if planned_tasks:
@@ -305,7 +286,7 @@ class RoundStateMachine:
         planner = self._planner
         free = [device for device in planner.available() if device.id not in left_out]
         model = self._models.stored(current.model, current.state_arrays)
-        planned_tasks = self._plan(current.number, len(known) + 1, model, free, planner.over_selected(missing))
+        planned_tasks = planner.plan(current.number, len(known) + 1, model, free, planner.over_selected(missing))
         return self._dispatch(current.number, len(known) + 1, model, current.model, planned_tasks)
 
     def _add(self, current: Round, dispatched: DispatchedRound, *, over: bool) -> None:
@@ -342,7 +323,7 @@ class RoundStateMachine:
             return
         model = self._models.stored(current.model, current.state_arrays)
         serial = self.context.store.tasks.count_in_round(self.federation.id, current.number) + 1
-        planned_tasks = self._plan(current.number, serial, model, free, room)
+        planned_tasks = planner.plan(current.number, serial, model, free, room)
         if planned_tasks:
             self._add(current, self._dispatch(current.number, serial, model, current.model, planned_tasks), over=False)
 
@@ -367,9 +348,11 @@ class RoundStateMachine:
             next_state_arrays=arrays,
             report=json.dumps(report),
             at=self.context.now(),
+            stored=partial(self._models.are_stored, weights, arrays),
         ):
             _LOG.info("round done", extra={"federation": self.federation.id, "round": closed.number, **report})
             drop_old_artifacts(self.context, self.federation.id, closed.number)
+            drop_old_models(self.context, self.federation)
             (self.collect_garbage or partial(drop_updates, self.context))(self.federation.id)
         return _AT_ONCE
 

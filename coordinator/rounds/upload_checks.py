@@ -133,7 +133,7 @@ def unknown_task(task_id: str) -> CoordinatorError:
 def _check_task(task: Task, plan: ClientPlan, report: ResultBody) -> None:
     """Refuse a report of another task."""
     reported = (report.result.task_id, report.result.device_id, report.result.round, report.mask)
-    expected = (task.id, task.device, task.round, plan.mask)
+    expected = (task.id, plan.device_id, task.round, plan.mask)
     for name, one, other in zip(("task", "device", "round", "mask"), reported, expected, strict=True):
         if one != other:
             raise WireFormatError(

@@ -1,6 +1,6 @@
 """Artifacts in the database: which bodies devices may download, and which bodies are no longer needed."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from sqlalchemy import (
     ColumnElement,
@@ -12,6 +12,7 @@ from sqlalchemy import (
     exists,
     or_,
     select,
+    true,
     union_all,
     update,
 )
@@ -32,17 +33,26 @@ _DROP = delete(artifacts).where(
 )
 _KEPT = select(tasks.c.id).where(tasks.c["update"].in_(bindparam("digests", expanding=True)), tasks.c.body_kept)
 _FORGET = update(tasks).where(tasks.c.id == bindparam("task")).values(body_kept=False)
+_NOT_AGGREGATED = exists().where(
+    rounds.c.federation == tasks.c.federation,
+    rounds.c.number == tasks.c.counted_in,
+    rounds.c.state != RoundState.DONE,
+)
+_NEEDED_BY = or_(tasks.c.state == TaskState.OPEN, _NOT_AGGREGATED)
+"""Tasks whose plan and first model are still needed."""
+# A round that is done starts from what the round before it ended with, which is kept there or not at all.
+_STARTS = or_(rounds.c.number == 0, rounds.c.state != RoundState.DONE)
 _REFERENCES = union_all(
     *(
-        select(column).where(column.in_(bindparam("digests", expanding=True)))
-        for column in (
-            artifacts.c.digest,
-            rounds.c.model,
-            rounds.c.state_arrays,
-            rounds.c.next_model,
-            rounds.c.next_state_arrays,
-            federations.c.bundle,
-            devices.c.mask_body,
+        select(column).where(column.in_(bindparam("digests", expanding=True)), condition)
+        for column, condition in (
+            (artifacts.c.digest, true()),
+            (rounds.c.model, _STARTS),
+            (rounds.c.state_arrays, _STARTS),
+            (rounds.c.next_model, rounds.c.model_kept),
+            (rounds.c.next_state_arrays, rounds.c.model_kept),
+            (federations.c.bundle, true()),
+            (devices.c.mask_body, true()),
         )
     )
 )
@@ -69,13 +79,7 @@ class ArtifactIndex:
         Return the digests that nothing refers to any more in any federation (no artifact, no round's model or arrays,
         no bundle, no device's mask).
         """
-        not_aggregated = exists().where(
-            rounds.c.federation == tasks.c.federation,
-            rounds.c.number == tasks.c.counted_in,
-            rounds.c.state != RoundState.DONE,
-        )
-        needed_by = or_(tasks.c.state == TaskState.OPEN, not_aggregated)
-        plans = select(tasks.c.plan).where(tasks.c.federation == federation, needed_by)
+        plans = select(tasks.c.plan).where(tasks.c.federation == federation, _NEEDED_BY)
         old = (
             select(artifacts.c.digest)
             .where(
@@ -97,6 +101,29 @@ class ArtifactIndex:
             return [digest for digest in dropped if digest not in referenced]
 
         return self._database.write(work)
+
+    def drop_models(self, federation: str, numbers: Collection[int], drop: Callable[[Collection[str]], None]) -> None:
+        """Note that the models which these DONE rounds ended with are no longer kept, and `drop` their bodies, unless
+        something else refers to them or a task still needs them: one of the next round that is open, or whose update
+        counts in a round that is not DONE.
+
+        Bodies are dropped before the transaction ends, so that nobody names one meanwhile. If it then fails, the models
+        are dropped again the next time.
+        """
+        starts = select(tasks.c.round).distinct().where(tasks.c.federation == federation, _NEEDED_BY)
+        wanted = [rounds.c.federation == federation, rounds.c.state == RoundState.DONE, rounds.c.model_kept]
+
+        def work(connection: Connection) -> None:
+            self._database.lock_models(connection)
+            needed = {number - 1 for number in connection.execute(starts).scalars()}
+            chosen = [*wanted, rounds.c.number.in_(sorted(set(numbers) - needed))]
+            bodies = select(rounds.c.next_model, rounds.c.next_state_arrays).where(*chosen)
+            digests = sorted({body for row in connection.execute(bodies) for body in row if body is not None})
+            connection.execute(update(rounds).where(*chosen).values(model_kept=False))
+            referenced = _referenced(connection, digests)
+            drop([digest for digest in digests if digest not in referenced])
+
+        self._database.write(work)
 
     def unneeded_updates(self, federation: str, *, before_round: int) -> list[str]:
         """Return the digests of update bodies that count only in rounds before this one that are DONE, or never will be

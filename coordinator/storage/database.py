@@ -115,6 +115,11 @@ class Database:
         if self.is_postgresql:
             connection.execute(text("SELECT pg_advisory_xact_lock(5021930157)"))  # any number of our own
 
+    def lock_models(self, connection: Connection) -> None:
+        """Let nobody else drop models, or name one that is stored; SQLite has one writer at a time anyway."""
+        if self.is_postgresql:
+            connection.execute(text("SELECT pg_advisory_xact_lock(5021930158)"))
+
     def close(self) -> None:
         """Close all connections."""
         if self._lookups is not None:

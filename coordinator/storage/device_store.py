@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, exists, func, insert, or_, select,
 
 from coordinator.storage.database import Database
 from coordinator.storage.join_key_store import KEY_BY_HASH
-from coordinator.storage.records import CLOCK_SLACK, Admission, Device, JoinKey, Pulse, TaskState
+from coordinator.storage.records import CLOCK_SLACK, Admission, Device, JoinKey, Pulse, TaskState, name_of, qualified_id
 from coordinator.storage.row_mapping import columns_of, fields_of, first_record, record, records
 from coordinator.storage.tables import devices, keys, tasks
 from coordinator.storage.task_endings import expire_open
@@ -42,6 +42,7 @@ _PULSES = (
         tasks.c.handed_at,
         tasks.c.ended_at,
         devices.c.last_result,
+        devices.c.left_out,
     )
     .join(tasks, tasks.c.id == devices.c.last_task, isouter=True)
     .where(devices.c.federation == bindparam("federation"), devices.c.revoked_at.is_(None))
@@ -77,6 +78,7 @@ class DeviceStore:
         """Enrol a device with a join key.
 
         `device.federation` and `device.key` are taken from the key, not from the argument; `device.enrolled_at` is now.
+        `device.id` is the name that it wants, which may be taken in other federations.
         The same enrolment id again, with a key of the same federation, is the same device: it keeps its id, gets the
         new token hash, profile and software, and does not use the key up further (so a spent key will do, while a
         revoked or expired one will not).
@@ -91,13 +93,14 @@ class DeviceStore:
             known = connection.execute(_BY_ENROLMENT.with_for_update(key_share=True), enrolment).first()
             if known is not None:
                 return _enrol_again(connection, record(Device, known), device)
-            if connection.execute(_BY_ID, {"id": device.id}).first() is not None:
+            device_id = _free_id(connection, device.id, key.federation)
+            if device_id is None:
                 return Admission.NAME_TAKEN, None
             if key.most_uses is not None and key.uses >= key.most_uses:
                 return Admission.SPENT_KEY, None
             # The key's row has been locked since it was read: nobody else uses it up in between.
             connection.execute(update(keys).where(keys.c.id == key.id).values(uses=keys.c.uses + 1))
-            admitted = replace(device, federation=key.federation, key=key.id)
+            admitted = replace(device, id=device_id, federation=key.federation, key=key.id)
             connection.execute(insert(devices), fields_of(admitted))
             return Admission.ADMITTED, admitted
 
@@ -106,6 +109,11 @@ class DeviceStore:
     def get(self, device: str) -> Device | None:
         """Return a device by its id, revoked or not."""
         return first_record(Device, self._database.look_up(_BY_ID, id=device))
+
+    def named(self, federation: str, name: str) -> Device | None:
+        """Return a device of a federation by its name, revoked or not."""
+        found = (self.get(device_id) for device_id in (name, qualified_id(name, federation)))
+        return next((device for device in found if device is not None and device.federation == federation), None)
 
     def by_token(self, token_hash: str) -> Device | None:
         """Return the device with this token, revoked or not."""
@@ -157,8 +165,8 @@ class DeviceStore:
             self._database.write(lambda connection: connection.execute(_LEAVE_OUT, news) and None)
 
     def left_out(self, federation: str) -> dict[str, str]:
-        """Return why planning failed for devices that are not revoked, by device."""
-        return {row[0]: row[1] for row in self._database.read(_LEFT_OUT, federation=federation)}
+        """Return why planning failed for devices that are not revoked, by name."""
+        return {name_of(row[0]): row[1] for row in self._database.read(_LEFT_OUT, federation=federation)}
 
     def revocations(self) -> tuple[int, float | None]:
         """Return how many devices were revoked, and when the last one was: it changes whenever one is revoked."""
@@ -184,6 +192,18 @@ def _objection(key: Any, now: float) -> Admission | None:
     if record(JoinKey, key).is_expired(now):
         return Admission.EXPIRED_KEY
     return None
+
+
+def _free_id(connection: Connection, name: str, federation: str) -> str | None:
+    """Return the id of a new device: its name, unless another federation has one of that name; None if its own has."""
+    free = None
+    for device_id in (qualified_id(name, federation), name):
+        found = connection.execute(_BY_ID, {"id": device_id}).first()
+        if found is None:
+            free = device_id
+        elif found.federation == federation:
+            return None
+    return free
 
 
 def _enrol_again(connection: Connection, known: Device, device: Device) -> tuple[Admission, Device | None]:

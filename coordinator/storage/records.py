@@ -24,11 +24,27 @@ __all__ = [
     "TaskState",
     "Upload",
     "Verdict",
+    "name_of",
+    "qualified_id",
 ]
 
 CLOCK_SLACK = 5.0
 """Seconds by which the clocks of workers may differ. A stored time that is further in the future was written before a
 clock was set back."""
+
+
+_AT = "@"
+"""In an id, between name and federation. No name contains it."""
+
+
+def qualified_id(name: str, federation: str) -> str:
+    """Return the id of a device whose name is the id of a device of another federation."""
+    return f"{name}{_AT}{federation}"
+
+
+def name_of(device_id: str) -> str:
+    """Return the name of a device, which is unique in its federation; the id is unique on the coordinator."""
+    return device_id.partition(_AT)[0]
 
 
 class FederationState(StrEnum):
@@ -207,6 +223,7 @@ class Device:
     """A device that enrolled."""
 
     id: str
+    """Unique on the coordinator. Everybody else knows the device by its name."""
     federation: str
     enrolment_id: str
     token_hash: str
@@ -235,6 +252,11 @@ class Device:
     left_out: str | None = None
     """Why the last plan that considered it failed for it, until it gets a task."""
 
+    @property
+    def name(self) -> str:
+        """Its name, unique in its federation."""
+        return name_of(self.id)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pulse:
@@ -254,6 +276,13 @@ class Pulse:
     ended_at: float | None
     result: str | None
     """The newest task whose update counted, which therefore has measurements."""
+    left_out: str | None = None
+    """Why planning failed for it."""
+
+    @property
+    def name(self) -> str:
+        """The name of the device."""
+        return name_of(self.device)
 
 
 _KEY_SLACK = 60.0
@@ -301,6 +330,6 @@ class Admission(StrEnum):
     EXPIRED_KEY = "expired key"
     SPENT_KEY = "spent key"
     NAME_TAKEN = "name taken"
-    """Another device has this id."""
+    """Another device of the federation has this name."""
     REVOKED_DEVICE = "revoked device"
     """This device was revoked."""

@@ -1,6 +1,6 @@
 """Rounds in the database. Each is opened, closed and done once, however many workers try."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, insert, select, update
 
@@ -28,12 +28,19 @@ class RoundStore:
         self._database = database
 
     def open(
-        self, opened: Round, tasks: Sequence[Task], artifacts: Sequence[Artifact], *, deadline: float | None = None
+        self,
+        opened: Round,
+        tasks: Sequence[Task],
+        artifacts: Sequence[Artifact],
+        *,
+        deadline: float | None = None,
+        stored: Callable[[], bool] | None = None,
     ) -> bool:
         """Add a round with its tasks and artifacts.
 
-        Return False if the federation is not running, has this round already, has another open round, or no longer
-        has the changed deadline `deadline`.
+        Return False if the federation is not running, has this round already, has another open round, no longer has
+        the changed deadline `deadline`, or if its model is not `stored`: another federation may have dropped an equal
+        one.
         """
         # No conflict target: a round of this number and another open round both conflict.
         add = self._database.insert(rounds).on_conflict_do_nothing().returning(rounds.c.number)
@@ -43,6 +50,9 @@ class RoundStore:
                 return False
             if connection.execute(_DEADLINE, {"id": opened.federation}).scalar() != deadline:
                 return False  # changed while the round was planned
+            self._database.lock_models(connection)
+            if stored is not None and not stored():
+                return False
             if connection.execute(add, fields_of(opened)).first() is None:
                 return False
             self._add_work(connection, tasks, artifacts)
@@ -122,9 +132,18 @@ class RoundStore:
         return self._database.write(work)
 
     def finish(
-        self, federation: str, number: int, *, next_model: str, next_state_arrays: str | None, report: str, at: float
+        self,
+        federation: str,
+        number: int,
+        *,
+        next_model: str,
+        next_state_arrays: str | None,
+        report: str,
+        at: float,
+        stored: Callable[[], bool] | None = None,
     ) -> bool:
-        """Move a round from CLOSED to DONE; return False if it is not closed."""
+        """Move a round from CLOSED to DONE; return False if it is not closed, or if the next model is not `stored`:
+        another federation may have dropped an equal one."""
         move = (
             update(rounds)
             .where(_is(federation, number, RoundState.CLOSED))
@@ -136,7 +155,17 @@ class RoundStore:
                 done_at=at,
             )
         )
-        return self._database.write(lambda connection: connection.execute(move).rowcount > 0)
+
+        def work(connection: Connection) -> bool:
+            self._database.lock_models(connection)
+            return (stored is None or stored()) and connection.execute(move).rowcount > 0
+
+        return self._database.write(work)
+
+    def with_models(self, federation: str) -> list[Round]:
+        """Return the rounds that are DONE and whose models are kept, in order."""
+        kept = _OF_FEDERATION.where(rounds.c.state == RoundState.DONE, rounds.c.model_kept).order_by(rounds.c.number)
+        return records(Round, self._database.read(kept, federation=federation))
 
     def note_plan(self, federation: str, number: int, plan: str) -> None:
         """Note what the strategy reports about the plan that a round opened with."""

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, bindparam, func, literal, or_, select, union_all, update
 
 from coordinator.storage.database import Database
-from coordinator.storage.records import CLOCK_SLACK, FederationState, Task, TaskCounts, TaskState
+from coordinator.storage.records import CLOCK_SLACK, FederationState, Task, TaskCounts, TaskState, name_of
 from coordinator.storage.row_mapping import chunks, columns_of, record, records
 from coordinator.storage.tables import federations, tasks
 from coordinator.storage.task_endings import count_failures, expire_open
@@ -81,8 +81,9 @@ class TaskStore:
         ]
 
     def counted(self, federation: str, number: int) -> list[Task]:
-        """Return the DONE tasks whose updates count in a round, ordered by (device id, task's round, task id)."""
-        return records(Task, self._database.read(_COUNTED, federation=federation, number=number))
+        """Return the DONE tasks whose updates count in a round, ordered by (device name, task's round, task id)."""
+        found = records(Task, self._database.read(_COUNTED, federation=federation, number=number))
+        return sorted(found, key=lambda task: name_of(task.device))
 
     def oldest_open(self, device: str) -> Task | None:
         """Return the oldest open task of a device whose federation is running or paused."""

@@ -75,6 +75,9 @@ class RoundSettings:
     """Fewest updates to aggregate; with fewer, the round continues with further devices and a new deadline."""
     most_attempts: PositiveCount | None = field(default=None, metadata=_NO_LIMIT)
     """Deadlines that a round may miss this way before the federation pauses for its operator."""
+    keep_models: PositiveCount | None = field(default=5, metadata=_NO_LIMIT)
+    """Newest models that stay on the coordinator. The first one and the one with the best accuracy in the federation's
+    evaluation stay too."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -246,6 +246,8 @@ def test_a_federation_is_paused_resumed_and_aborted(story: Story, capsys: Captur
         assert told(capsys, story, verb, "second") == f"federation second: {state}\n"
     assert told(capsys, story, "deadline", "second", "2min") == "federation second: rounds have 2 min\n"
     assert "not a number with a unit" in refused(capsys, story, "deadline", "second", "soon")
+    assert "there is nothing to change" in refused(capsys, story, "deadline", "second")
+    assert "no open round that could close in 5 s" in refused(capsys, story, "deadline", "second", "--closes-in", "5s")
     assert "none opened yet" in told(capsys, story, "status", "second")
     assert "no device has joined" in told(capsys, story, "devices", "second")
     assert "no round has been opened" in told(capsys, story, "rounds", "second")

@@ -8,6 +8,7 @@ import pytest
 from coordinator.rounds.uploads import UploadQueue
 from tests.coordinator.fleet import Clock, make_context
 from tests.coordinator.http.site import Site, serving
+from tests.coordinator.postgresql import postgresql
 from tests.coordinator.stage import Stage
 
 
@@ -28,6 +29,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with serving(tmp_path_factory.mktemp("coordinator")) as running:
         running.federation()
         yield running
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """A PostgreSQL server."""
+    with postgresql() as url:
+        yield url
 
 
 @pytest.fixture

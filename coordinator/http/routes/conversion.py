@@ -7,7 +7,7 @@ from coordinator.federations.overview import Overview
 from coordinator.http.routes.view_models import DeviceView, FederationView, KeyView, NewKeyView, RoundView, TaskView
 from coordinator.page.live_snapshot import LiveJson
 from coordinator.rounds.report import read_report
-from coordinator.storage.records import Device, JoinKey, Round, Task
+from coordinator.storage.records import Device, JoinKey, Round, Task, name_of
 from edgefl.values import to_json
 
 __all__ = ["LIVE_JSON", "device_view", "federation_view", "key_view", "new_key_view", "round_view", "task_view"]
@@ -66,7 +66,7 @@ def device_view(device: Device, *, available_since: float) -> DeviceView:
     """Return the view of a device; it counts as available if it was seen since then."""
     seen = device.seen_at >= available_since
     return DeviceView(
-        id=device.id,
+        id=device.name,
         state="revoked" if device.revoked_at is not None else "available" if seen else "away",
         software=device.software,
         enrolled_at=device.enrolled_at,
@@ -86,7 +86,7 @@ def task_view(task: Task) -> TaskView:
     return TaskView(
         id=task.id,
         round=task.round,
-        device=task.device,
+        device=name_of(task.device),
         state=task.state,
         created_at=task.created_at,
         handed_at=task.handed_at,

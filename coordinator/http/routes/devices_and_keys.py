@@ -62,16 +62,17 @@ async def list_devices(request: Request, name: Named) -> DevicesView:
 async def revoke_device(request: Request, name: Named, device_id: _Device) -> Response:
     """Revoke a device: its token is no longer valid, and its open task expires."""
     services = services_of(request)
-    await services.threads.run(_revoke_device, services, name, device_id)
-    services.authenticator.forget(device_id)
-    services.long_polls.wake([device_id])
+    revoked = await services.threads.run(_revoke_device, services, name, device_id)
+    services.authenticator.forget(revoked)
+    services.long_polls.wake([revoked])
     services.driver.wake()
     return Response(status_code=204)
 
 
-def _revoke_device(services: Services, name: str, device_id: str) -> None:
-    lifecycle.existing_device(services.context, name, device_id)
-    services.context.store.devices.revoke(device_id, services.context.now())
+def _revoke_device(services: Services, name: str, device_id: str) -> str:
+    device = lifecycle.existing_device(services.context, name, device_id)
+    services.context.store.devices.revoke(device.id, services.context.now())
+    return device.id
 
 
 async def create_key(request: Request, name: Named) -> Response:

@@ -12,7 +12,7 @@ from coordinator.federations.lifecycle import existing
 from coordinator.federations.model_downloads import Form, device_model, global_model
 from coordinator.federations.telemetry_table import as_csv, rows, write_parquet
 from coordinator.http.authentication import Caller
-from coordinator.http.routes.federations import Named
+from coordinator.http.routes.federations import LARGEST_ROUND, Named
 from coordinator.http.routes.openapi_schemas import IDENTIFIER, reference
 from coordinator.http.routes.registration import add, media
 from coordinator.http.routes.responses import Pieces, from_thread
@@ -81,12 +81,17 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
 
 
 async def get_model(
-    request: Request, name: Named, form: _Form = "weights", fraction: Annotated[float | None, Query(gt=0, le=1)] = None
+    request: Request,
+    name: Named,
+    form: _Form = "weights",
+    fraction: Annotated[float | None, Query(gt=0, le=1)] = None,
+    number: Annotated[int | None, Query(alias="round", ge=0, le=LARGEST_ROUND)] = None,
 ) -> Response:
-    """Get the newest global model, or its best submodel with at most a fraction of the parameters."""
+    """Get the newest global model or that of a round, or its best submodel of at most a fraction of the parameters."""
     services = services_of(request)
-    data = await services.threads.run_long(global_model, services.context, name, form, fraction)
-    return _model(data, name if fraction is None else f"{name}-{fraction:g}", form)
+    data = await services.threads.run_long(global_model, services.context, name, form, fraction, number)
+    titles = [name, *([] if number is None else [f"round-{number}"]), *([] if fraction is None else [f"{fraction:g}"])]
+    return _model(data, "-".join(titles), form)
 
 
 async def get_device_model(

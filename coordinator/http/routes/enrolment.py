@@ -73,7 +73,7 @@ async def enrol(request: Request) -> Response:
     services.authenticator.forget(device.id)
     services.driver.wake()  # a round may have waited for one more device
     request.scope["edgefl.device"] = device.id
-    return document(Enrolled(device_id=device.id, token=token), 201, {"Cache-Control": "no-store"})
+    return document(Enrolled(device_id=device.name, token=token), 201, {"Cache-Control": "no-store"})
 
 
 def _admit(

@@ -124,7 +124,7 @@ def _device(services: Services, name: str, device_id: str) -> DevicePageView:
     context = services.context
     federation = lifecycle.existing(context, name)
     device = lifecycle.existing_device(context, name, device_id)
-    tasks = list(reversed(context.store.tasks.of(name, device=device_id)[-_MOST_TASKS:]))
+    tasks = list(reversed(context.store.tasks.of(name, device=device.id)[-_MOST_TASKS:]))
     rows = [row_of(task) for task in tasks]
     since = context.now() - context.repository.settings(federation).selection.available_within
     return DevicePageView(

@@ -71,10 +71,14 @@ def path_of(*parts: object) -> str:
     return "/v1/" + "/".join(quote(str(part), safe="") for part in parts)
 
 
-def model_of(federation: str, device: str | None, budget: float | None) -> tuple[str, dict[str, str]]:
+def model_of(
+    federation: str, device: str | None, budget: float | None, round_number: int | None = None
+) -> tuple[str, dict[str, str]]:
     """Return the path and query of a federation's model, a device's submodel, or the best submodel of a size."""
     part = () if device is None else ("devices", device)
     query = {} if budget is None else {"fraction": f"{budget:.12g}"}
+    if round_number is not None:
+        query["round"] = str(round_number - 1)  # people count rounds from 1
     return path_of("federations", federation, *part, "model"), query
 
 

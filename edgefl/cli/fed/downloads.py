@@ -28,7 +28,7 @@ def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         actions,
         "export",
         run_export,
-        help="write the latest global model, or a submodel of it",
+        help="write the latest global model or an earlier one, or a submodel of it",
         more="\nWrites a finished ONNX model, the weights alone (which `edgefl export --weights` reads), or the mask\n"
         "of the submodel.",
     )
@@ -36,6 +36,12 @@ def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     part.add_argument("--device", metavar="ID", help="the submodel of this device")
     part.add_argument(
         "--budget", type=float, metavar="F", help="the best submodel with this fraction of the parameters"
+    )
+    export.add_argument(
+        "--round",
+        type=int,
+        metavar="N",
+        help="the model after this round, if `edgefl fed rounds` shows that it is kept (default: the latest)",
     )
     export.add_argument(
         "--format",
@@ -65,7 +71,10 @@ def run_telemetry(args: argparse.Namespace) -> int:
 def run_export(args: argparse.Namespace) -> int:
     """Write the model."""
     form = args.format or ("weights" if Path(args.out).suffix == ".safetensors" else "onnx")
-    path, query = model_of(args.name, args.device, args.budget)
+    if args.round is not None and (args.device is not None or args.round < 1):
+        fix = "Give --round without --device, and a number that `edgefl fed rounds` shows."
+        raise EdgeFLError(f"--round {args.round} names no global model", fix=fix)
+    path, query = model_of(args.name, args.device, args.budget, args.round)
     return _save(args, path, form, **query)
 
 

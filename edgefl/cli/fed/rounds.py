@@ -11,7 +11,7 @@ __all__ = ["add_parser"]
 
 _HEAD = (
     *("round", "state", "because", "updates", "refused", "expired"),
-    *("loss", "accuracy", "on devices", "took", "traffic"),
+    *("loss", "accuracy", "on devices", "took", "traffic", "model"),
 )
 
 
@@ -49,4 +49,5 @@ def _row(one: dict[str, Any]) -> tuple[object, ...]:
         cell(report.get("device_accuracy"), format_percent),
         None if end is None else format_seconds(end - one["opened_at"]),
         traffic,
+        None if one["next_model"] is None else "kept" if one.get("model_kept", True) else "dropped",
     )

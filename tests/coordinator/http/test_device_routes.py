@@ -53,6 +53,32 @@ def test_a_name_that_another_device_has_is_refused_with_advice(site: Site) -> No
     assert "--name" in caught.value.fix
 
 
+def test_a_name_is_unique_in_a_federation_and_nobody_learns_the_names_of_others(site: Site) -> None:
+    site.federation("elsewhere")
+    keys = {name: new_key(site.context, name)[1] for name in ("digits", "elsewhere")}
+    enrolled = {}
+    with site.agent() as agent:
+        for name, key in keys.items():
+            enrolled[name] = agent.enrol(enrolment("shelf", "shelf-1"), key)
+            assert enrolled[name].device_id == "shelf"
+            agent.token = enrolled[name].token
+            assert agent.poll(0).plan is None
+            with pytest.raises(RejectedError, match="another device has this name"):
+                agent.enrol(enrolment("shelf", "shelf-2"), key)
+    for name in keys:
+        listed = site.admin.get(f"/v1/federations/{name}/devices").json()["devices"]
+        assert [device["id"] for device in listed].count("shelf") == 1
+        assert not any("@" in device["id"] for device in listed)
+        assert site.admin.get(f"/v1/federations/{name}/devices/shelf/page").json()["device"]["id"] == "shelf"
+    assert site.admin.delete("/v1/federations/elsewhere/devices/shelf").status_code == 204
+    with site.agent() as agent:
+        agent.token = enrolled["elsewhere"].token
+        with pytest.raises(UnknownDeviceError, match="device 'shelf' was revoked"):
+            agent.poll(0)
+        agent.token = enrolled["digits"].token
+        agent.poll(0)
+
+
 def test_a_join_key_that_is_spent_expired_revoked_or_unknown_lets_nobody_in(site: Site) -> None:
     now = site.context.now()
     spent = new_key(site.context, "digits", most_uses=1)[1]

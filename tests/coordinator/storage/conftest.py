@@ -1,4 +1,4 @@
-"""Every test of the store runs over every database: an SQLite file, and a PostgreSQL server that is started here."""
+"""Every test of the store runs over every database: an SQLite file, and a PostgreSQL server."""
 
 from collections.abc import Iterator
 
@@ -8,14 +8,7 @@ from sqlalchemy import Engine, create_engine
 from coordinator.storage.open import open_store
 from coordinator.storage.store import Store
 from coordinator.storage.tables import metadata
-from tests.coordinator.postgresql import new_database, postgresql
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[str]:
-    """A PostgreSQL server."""
-    with postgresql() as url:
-        yield url
+from tests.coordinator.postgresql import new_database
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])

@@ -1,6 +1,7 @@
 """Which bodies devices may download, and which bodies nobody needs any more."""
 
 from dataclasses import replace
+from typing import Any
 
 from coordinator.storage.records import FederationState
 from coordinator.storage.store import Store
@@ -68,7 +69,7 @@ def test_bodies_that_something_else_refers_to_are_not_given_away(store: Store) -
     store.rounds.open(replace(a_round(), state_arrays=digest("arrays")), [a_task(devices[0])], [])
     store.uploads.accept([replace(an_upload(devices[0]), next_mask=digest("mask"))])
     store.rounds.close("fed", 0, because="enough", at=9.0, expire=True)
-    ended = {"next_model": digest("next model"), "next_state_arrays": digest("next arrays")}
+    ended: dict[str, Any] = {"next_model": digest("next model"), "next_state_arrays": digest("next arrays")}
     store.rounds.finish("fed", 0, **ended, report="{}", at=10.0)
     needed = ["model 0", "arrays", "next model", "next arrays", "bundle", "mask", "shared"]
     store.artifacts.add([an_artifact(text, 0) for text in [*needed, "free"]])
