@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from coordinator.federations import lifecycle
 from coordinator.federations.overview import overview_of
-from coordinator.http.authentication import Caller
+from coordinator.http.authentication import Caller, actor_of
 from coordinator.http.error_handlers import HttpError
 from coordinator.http.routes.conversion import federation_view, round_view, task_view
 from coordinator.http.routes.openapi_schemas import IDENTIFIER, reference
@@ -29,6 +29,7 @@ from coordinator.http.routes.view_models import (
 from coordinator.http.server_settings import ServerLimits
 from coordinator.http.services import services_of
 from coordinator.rounds.context import Context
+from coordinator.storage.records import Actor
 from edgefl.federation.settings import FederationSettings
 from edgefl.strategies import is_user_strategy
 from edgefl.values import from_json
@@ -87,11 +88,13 @@ async def create_federation(request: Request) -> Response:
     requested = await read_model(request, FederationRequest)
     settings = from_json(FederationSettings, requested.settings)
     settings.check_real_time()
-    view, new = await services.threads.run_long(_create, services.context, settings, requested.bundle)
+    view, new = await services.threads.run_long(
+        _create, services.context, settings, requested.bundle, actor_of(request)
+    )
     return Response(view.model_dump_json().encode(), 201 if new else 200, media_type="application/json")
 
 
-def _create(context: Context, settings: FederationSettings, digest: str) -> tuple[FederationView, bool]:
+def _create(context: Context, settings: FederationSettings, digest: str, by: Actor) -> tuple[FederationView, bool]:
     if context.blobs.size(digest) is None:
         raise HttpError(404, f"there is no bundle {digest}", fix="Send it to /v1/bundles first.")
     if is_user_strategy(settings.strategy.name):  # never import code because of a name that was sent
@@ -100,7 +103,7 @@ def _create(context: Context, settings: FederationSettings, digest: str) -> tupl
             f"the strategy {settings.strategy.name!r} is not one of EdgeFL's own",
             fix="Create this federation on the coordinator's machine: edgefl serve FILE",
         )
-    federation, new = lifecycle.create(context, settings, context.blobs.get(digest))
+    federation, new = lifecycle.create(context, settings, context.blobs.get(digest), by=by)
     return _view(context, federation.id), new
 
 
@@ -132,7 +135,7 @@ def _moving(verb: lifecycle.Verb) -> Callable[..., object]:
         requested = await read_model(request, MoveRequest)
 
         def moved() -> FederationView:
-            lifecycle.move(services.context, name, verb, requested.reason)
+            lifecycle.move(services.context, name, verb, requested.reason, by=actor_of(request))
             return _view(services.context, name)
 
         view = await services.threads.run_long(moved)
@@ -153,7 +156,7 @@ async def change_deadline(request: Request, name: Named) -> FederationView:
     requested = await read_model(request, DeadlineRequest)
 
     def changed() -> FederationView:
-        lifecycle.change_deadline(services.context, name, requested.seconds)
+        lifecycle.change_deadline(services.context, name, requested.seconds, by=actor_of(request))
         return _view(services.context, name)
 
     view = await services.threads.run_long(changed)

@@ -3,4 +3,5 @@
 v0001_begin.py       the first tables
 v0002_correction.py  what a device's rounds really took
 v0003_looking.py     deadlines that change, plans, and what each device did last
+v0004_operators.py   named tokens of operators, and the audit log
 """
