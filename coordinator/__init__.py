@@ -12,4 +12,5 @@ rounds/          the state machine of rounds, its driver, planning and uploads
 storage/         the database and the blob store
 thread_pools.py  threads for blocking calls
 errors.py        errors with a reason
+redaction.py     texts without secrets
 """

@@ -1,6 +1,7 @@
 """The life cycle of federations: create, start, pause, resume, abort; deadlines and join keys.
 
-Routes and `edgefl serve` call this. It raises `CoordinatorError` for what is not possible.
+Routes and `edgefl serve` call this. It raises `CoordinatorError` for what is not possible. `by` is who the audit log
+says did it.
 """
 
 import secrets
@@ -12,7 +13,17 @@ from coordinator.federations.tokens import hash_of, new_token
 from coordinator.rounds.context import Context
 from coordinator.rounds.dispatch import shared_artifacts
 from coordinator.rounds.evaluation import check_data
-from coordinator.storage.records import OVER, Device, Federation, FederationState, JoinKey, Round, RoundState
+from coordinator.storage.records import (
+    COORDINATOR,
+    OVER,
+    Actor,
+    Device,
+    Federation,
+    FederationState,
+    JoinKey,
+    Round,
+    RoundState,
+)
 from edgefl.artifacts.bundle import Bundle, pack_bundle, unpack_bundle
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.federation.settings import FederationSettings
@@ -49,7 +60,9 @@ _MOVES = {
 }
 
 
-def create(context: Context, settings: FederationSettings, data: bytes) -> tuple[Federation, bool]:
+def create(
+    context: Context, settings: FederationSettings, data: bytes, *, by: Actor = COORDINATOR
+) -> tuple[Federation, bool]:
     """Create a federation from its settings and a bundle; return it, and whether it is new. Creating the same one again
     changes nothing."""
     bundle = unpack_bundle(data)
@@ -62,7 +75,7 @@ def create(context: Context, settings: FederationSettings, data: bytes) -> tuple
         bundle=context.blobs.put(packed),
         created_at=context.now(),
     )
-    new = context.store.federations.add(federation)
+    new = context.store.federations.add(federation, by=by)
     known = existing(context, settings.name)
     # Also for a known one: the process may have been killed before it added them.
     context.store.artifacts.add(shared_artifacts(context, known))
@@ -105,11 +118,11 @@ def existing_device(context: Context, name: str, device_id: str) -> Device:
     return device
 
 
-def move(context: Context, name: str, verb: Verb, reason: str | None = None) -> Federation:
+def move(context: Context, name: str, verb: Verb, reason: str | None = None, *, by: Actor = COORDINATOR) -> Federation:
     """Start, pause, resume or abort a federation. Do nothing if it is in that state already."""
     since, to = _MOVES[verb]
     federation = existing(context, name)
-    moved = context.store.federations.move(name, to, since=since, at=context.now(), reason=reason)
+    moved = context.store.federations.move(name, to, since=since, at=context.now(), reason=reason, by=by)
     if not moved and federation.state is not to:
         raise CoordinatorError(
             ErrorReason.CONFLICT,
@@ -121,7 +134,9 @@ def move(context: Context, name: str, verb: Verb, reason: str | None = None) -> 
     return existing(context, name)
 
 
-def change_deadline(context: Context, name: str, seconds: float, closes_in: float | None = None) -> Federation:
+def change_deadline(
+    context: Context, name: str, seconds: float, closes_in: float | None = None, *, by: Actor = COORDINATOR
+) -> Federation:
     """Let rounds last this long from now on. The open one closes in `closes_in` seconds or, without that, earlier or
     later by the difference; devices that already have their task keep the deadline they got with it."""
     while True:
@@ -139,7 +154,13 @@ def change_deadline(context: Context, name: str, seconds: float, closes_in: floa
         closes_at = None if closes_in is None else context.now() + closes_in
         _check_closing(name, latest, settings, seconds, closes_in)
         if context.store.federations.set_deadline(
-            name, seconds, before=federation.deadline, later=later, closes_at=closes_at
+            name,
+            seconds,
+            before=federation.deadline,
+            later=later,
+            closes_at=closes_at,
+            at=context.now(),
+            by=by,
         ):
             return existing(context, name)
 
@@ -170,6 +191,7 @@ def new_key(
     label: str = "",
     most_uses: int | None = None,
     expires_at: float | None = None,
+    by: Actor = COORDINATOR,
 ) -> tuple[JoinKey, str]:
     """Create a join key; return its record and the key itself, which is not stored."""
     federation = existing(context, name)
@@ -183,7 +205,7 @@ def new_key(
         most_uses=most_uses,
         expires_at=expires_at,
     )
-    context.store.keys.add(key)
+    context.store.keys.add(key, by=by)
     return key, secret
 
 

@@ -4,27 +4,17 @@ A join key, a device's token and the admin token are 256 random bits each. The d
 plain hash is right here, though wrong for a password: nobody can try 2^256 values, so salt or a slow hash would make
 nothing harder, and a hash without salt can be looked up by an index.
 
-The prefix tells anyone who finds a secret what it is, and lets logs remove it (`coordinator.observability.logs`).
+The prefix tells anyone who finds a secret what it is, and lets logs remove it (`coordinator.redaction`).
 """
 
 import hashlib
 import hmac
-import re
 import secrets
-from enum import StrEnum
 from typing import Literal
 
-__all__ = ["TOKEN", "OperatorRole", "hash_of", "new_token", "same"]
+from coordinator.storage.records import OperatorRole
 
-TOKEN = re.compile(r"edgefl-(?:key|device|admin|viewer)-[A-Za-z0-9_-]+")
-
-
-class OperatorRole(StrEnum):
-    """What a person's token lets them do."""
-
-    ADMIN = "admin"
-    VIEWER = "viewer"
-    """May read, but change nothing."""
+__all__ = ["OperatorRole", "hash_of", "new_token", "same"]
 
 
 def new_token(kind: Literal["key", "device"] | OperatorRole) -> str:

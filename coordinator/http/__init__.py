@@ -8,7 +8,8 @@ services.py         what routes work with
 routes/             the routes, one file per subject
 middleware.py       request ids, log lines, counts
 authentication.py   who may call what
-operator_tokens.py  the tokens of the admin and the viewer
+operator_tokens.py  the tokens that a coordinator is started with
+refusals.py         counts refused attempts, for the audit log
 request_limits.py   limits on the size, speed and unpacked size of requests
 rate_limits.py      rate limits per caller, uploads at the same time, budgets of bytes
 readiness.py        whether storage can be read and written

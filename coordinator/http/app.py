@@ -3,21 +3,23 @@
 `coordinator.http.server` and tests build it. It knows nothing about sockets.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
-from coordinator.federations.tokens import OperatorRole
 from coordinator.http.authentication import Authenticator
 from coordinator.http.error_handlers import add_handlers
 from coordinator.http.middleware import RequestMiddleware
 from coordinator.http.rate_limits import ByteBudget, ConcurrencyLimits
 from coordinator.http.readiness import Readiness
+from coordinator.http.refusals import RefusedAttempts
 from coordinator.http.request_limits import LimitsMiddleware
 from coordinator.http.routes import (
     artifacts,
+    audit,
     bundles,
     devices_and_keys,
     downloads,
@@ -27,6 +29,7 @@ from coordinator.http.routes import (
     network_speed,
     page,
     tasks,
+    tokens,
 )
 from coordinator.http.routes.conversion import LIVE_JSON
 from coordinator.http.routes.openapi import openapi_text
@@ -48,12 +51,12 @@ _NO_SUCH = "sha256:" + "0" * 64
 
 
 def make_app(
-    context: Context, *, people: Mapping[OperatorRole, str], limits: ServerLimits | None = None, local: bool = False
+    context: Context, *, limits: ServerLimits | None = None, local: bool = False, state: Path | None = None
 ) -> FastAPI:
-    """Return the app of a context. `people` are the hashes of the operators' tokens; `local` says that the database is
-    a local file, which is read without threads."""
+    """Return the app of a context. `local` says that the database is a local file, which is read without threads;
+    `state` is the folder with the files of tokens."""
     limits = limits or ServerLimits()
-    services = _make_services(context, ThreadPools(local=local), limits, people)
+    services = _make_services(context, ThreadPools(local=local), limits, state)
     app = _App(
         openapi_url=None,  # our own route says who may call it
         docs_url=None,
@@ -65,7 +68,7 @@ def make_app(
     add_handlers(app)
     # The last one added is the outermost.
     app.add_middleware(LimitsMiddleware, limits=limits)
-    app.add_middleware(RequestMiddleware, metrics=services.metrics)
+    app.add_middleware(RequestMiddleware, metrics=services.metrics, refused=services.refused)
     tasks.add_routes(app, limits)  # routes are tried in order: the busiest first
     artifacts.add_routes(app)
     enrolment.add_routes(app, limits)
@@ -73,12 +76,14 @@ def make_app(
     bundles.add_routes(app, limits)
     federations.add_routes(app, limits)
     devices_and_keys.add_routes(app, limits)
+    tokens.add_routes(app, limits)
+    audit.add_routes(app)
     downloads.add_routes(app)
     health.add_routes(app)
     page.add_routes(app)
     app.state.openapi_text = openapi_text(app)
     app.busy = BusyRoutes(app.router.routes)
-    app.busy_app = RequestMiddleware(LimitsMiddleware(app.busy.serve, limits), services.metrics)
+    app.busy_app = RequestMiddleware(LimitsMiddleware(app.busy.serve, limits), services.metrics, services.refused)
     return app
 
 
@@ -97,16 +102,14 @@ class _App(FastAPI):
             await super().__call__(scope, receive, send)
 
 
-def _make_services(
-    context: Context, threads: ThreadPools, limits: ServerLimits, people: Mapping[OperatorRole, str]
-) -> Services:
-    seen = LastSeen(context, threads)
+def _make_services(context: Context, threads: ThreadPools, limits: ServerLimits, state: Path | None) -> Services:
+    seen, refused = LastSeen(context, threads), RefusedAttempts(context, threads)
     driver, uploads = Driver(context), ConcurrencyLimits(limits.uploads_at_once)
     services = Services(
         context=context,
         limits=limits,
         threads=threads,
-        authenticator=Authenticator(context, threads, limits, people=people, seen=seen.note),
+        authenticator=Authenticator(context, threads, limits, refused=refused, seen=seen.note),
         long_polls=LongPolls(context, threads, most=limits.open_polls, seen=seen.note),
         last_seen=seen,
         upload_queue=UploadQueue(context, accepted=driver.wake),
@@ -118,6 +121,8 @@ def _make_services(
         live=LiveUpdates(context, threads, lambda: uploads.holders, LIVE_JSON),
         charts=Charts(context),
         readiness=_readiness(context),
+        refused=refused,
+        state=state,
     )
     services.metrics.watch("edgefl_open_polls", "Devices that wait for a task.", lambda: services.long_polls.open)
     services.metrics.watch("edgefl_body_memory_bytes", "Bytes of bodies in memory.", lambda: services.memory.used)
@@ -148,6 +153,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     services: Services = app.state.services
     async with AsyncExitStack() as stack:
         stack.callback(services.threads.stop)
+        services.refused.start()
+        stack.push_async_callback(services.refused.stop)
         await services.last_seen.start()
         stack.push_async_callback(services.last_seen.stop)
         await services.long_polls.start()  # before the driver, whose first round wakes devices

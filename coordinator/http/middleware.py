@@ -9,6 +9,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from coordinator.http.error_handlers import error_response, log_error
+from coordinator.http.refusals import RefusedAttempts
 from coordinator.http.request_limits import has_body
 from coordinator.observability.logs import REQUEST_ID
 from coordinator.observability.metrics import Metrics
@@ -27,8 +28,8 @@ _METHODS = frozenset({"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"
 class RequestMiddleware:
     """The outermost layer. Plain ASGI, and as little as possible: every poll goes through it."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app, self._metrics = app, metrics
+    def __init__(self, app: ASGIApp, metrics: Metrics, refused: RefusedAttempts) -> None:
+        self._app, self._metrics, self._refused = app, metrics, refused
         # No random bytes for each request: every system call releases the interpreter to another thread.
         self._prefix, self._numbers = secrets.token_hex(4), itertools.count(1)
 
@@ -63,6 +64,7 @@ class RequestMiddleware:
         method = method if method in _METHODS else "OTHER"
         self._metrics.request(route, method, status, seconds)
         self._metrics.traffic(exchange.received, exchange.sent)
+        self._refused.after(scope, method, route, status)
         level = logging.DEBUG if status < 400 and route in _FREQUENT else logging.INFO
         if _log.isEnabledFor(level):
             extra = {"status": status, "ms": round(seconds * 1000, 1)}

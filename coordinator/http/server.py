@@ -7,6 +7,7 @@ returns.
 import contextlib
 import gc
 import logging
+import os
 import resource
 import signal
 import socket
@@ -14,7 +15,7 @@ import ssl
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 
 import uvicorn
@@ -23,7 +24,7 @@ from fastapi import FastAPI
 from coordinator.federations.lifecycle import create
 from coordinator.federations.tokens import OperatorRole
 from coordinator.http.app import make_app
-from coordinator.http.operator_tokens import OperatorToken, operator_tokens
+from coordinator.http.operator_tokens import StartToken, operator_tokens
 from coordinator.http.protocol import protocol_class
 from coordinator.http.server_settings import ServerSettings
 from coordinator.http.services import Services
@@ -33,6 +34,8 @@ from coordinator.observability.logs import configure
 from coordinator.rounds.context import Context
 from coordinator.storage.open import blobs_folder, database_file, open_blobs, open_store
 from coordinator.storage.private_files import check_own_folder, private_umask, tighten, tighten_tree
+from coordinator.storage.records import COORDINATOR, AuditEvent
+from edgefl import __version__
 from edgefl.errors import EdgeFLError
 from edgefl.federation.settings import FederationSettings
 
@@ -53,7 +56,7 @@ class Listening:
 
     url: str
     context: Context
-    tokens: Mapping[OperatorRole, OperatorToken] = field(repr=False)
+    tokens: Mapping[OperatorRole, StartToken] = field(repr=False)
     created: tuple[tuple[str, bool], ...] = ()
     """The federations that it was started with, and whether each is new."""
 
@@ -69,10 +72,11 @@ def serve(
     with _process(settings) as stack:
         _close_to_others(settings)
         context, tokens, local = _open(settings, stack)
-        created = tuple((one.name, create(context, one, bundle)[1]) for one, bundle in federations)
         sock = stack.enter_context(listen(settings.host, settings.port))
         url = f"{'http' if settings.certificate is None else 'https'}://{_address(sock)}"
-        server = make_server(_app(settings, context, tokens, local), settings)
+        stack.enter_context(_audited(settings, context, url))
+        created = tuple((one.name, create(context, one, bundle)[1]) for one, bundle in federations)
+        server = make_server(_app(settings, context, local), settings)
         if ready is not None:
             listening = Listening(url, context, tokens, created)
             server.on_start = lambda: ready(listening)
@@ -84,8 +88,8 @@ def serve(
 def serve_beside(settings: ServerSettings, sock: socket.socket, over: threading.Event) -> None:
     """Serve as a further worker, on a socket that another process listens on, until `over` is set."""
     with _process(settings) as stack:
-        context, tokens, local = _open(settings, stack)
-        server = make_server(_app(settings, context, tokens, local), settings)
+        context, _, local = _open(settings, stack)
+        server = make_server(_app(settings, context, local), settings)
 
         def stop_at_the_end() -> None:
             over.wait()
@@ -134,7 +138,7 @@ def _blobs(settings: ServerSettings) -> str:
 
 def _open(
     settings: ServerSettings, stack: contextlib.ExitStack
-) -> tuple[Context, Mapping[OperatorRole, OperatorToken], bool]:
+) -> tuple[Context, Mapping[OperatorRole, StartToken], bool]:
     """Open the database and the blobs, and find the operators' tokens; return whether the database is a local file."""
     store = open_store(_database(settings))
     stack.callback(store.close)
@@ -143,11 +147,30 @@ def _open(
     return Context(store, blobs), operator_tokens(settings, store), _database(settings).startswith("sqlite")
 
 
-def _app(
-    settings: ServerSettings, context: Context, tokens: Mapping[OperatorRole, OperatorToken], local: bool
-) -> FastAPI:
-    people = {role: token.hash for role, token in tokens.items()}
-    return make_app(context, people=people, limits=settings.limits, local=local)
+@contextlib.contextmanager
+def _audited(settings: ServerSettings, context: Context, url: str) -> Iterator[None]:
+    """Enter into the audit log that the coordinator starts, with its settings, and that it stops."""
+    detail: dict[str, object] = {
+        "version": __version__,
+        "process": os.getpid(),
+        "workers": settings.workers,
+        "insecure_public": settings.insecure_public,
+        "trusted_proxies": list(settings.trusted_proxies),
+        "database": _database(settings).partition(":")[0],
+        "log_level": settings.log_level,
+    }
+    start = AuditEvent(at=context.now(), by=COORDINATOR, action="coordinator.start", target=url, detail=detail)
+    context.store.audit.add(start)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(Exception):  # the reason for which it stops may be its database
+            stop = {"process": os.getpid()}
+            context.store.audit.add(replace(start, at=context.now(), action="coordinator.stop", detail=stop))
+
+
+def _app(settings: ServerSettings, context: Context, local: bool) -> FastAPI:
+    return make_app(context, limits=settings.limits, local=local, state=settings.state)
 
 
 def _run(server: "CoordinatorServer", sock: socket.socket) -> None:

@@ -1,12 +1,14 @@
 """What routes work with: one value that holds every service of the app."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from starlette.requests import Request
 
 from coordinator.http.authentication import Authenticator
 from coordinator.http.rate_limits import ByteBudget, ConcurrencyLimits
 from coordinator.http.readiness import Readiness
+from coordinator.http.refusals import RefusedAttempts
 from coordinator.http.server_settings import ServerLimits
 from coordinator.observability.metrics import Metrics
 from coordinator.page.charts import Charts
@@ -42,6 +44,9 @@ class Services:
     live: LiveUpdates
     charts: Charts
     readiness: Readiness
+    refused: RefusedAttempts
+    state: Path | None
+    """The folder with the files of tokens."""
 
 
 def services_of(request: Request) -> Services:

@@ -6,19 +6,17 @@ and whatever looks like a token is finally removed from every line, tracebacks i
 
 import json
 import logging
-import re
 import sys
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
 
-from coordinator.federations.tokens import TOKEN
+from coordinator.redaction import without_secrets
 
-__all__ = ["REQUEST_ID", "JsonLines", "TextLines", "configure", "without_secrets"]
+__all__ = ["REQUEST_ID", "JsonLines", "TextLines", "configure"]
 
 REQUEST_ID: ContextVar[str | None] = ContextVar("request_id", default=None)
 
-_BEARER = re.compile(r"(?i)\b(bearer|authorization)(['\":=\s]+)(?:bearer\s+)?[^\s'\",}]+")
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
 
 
@@ -31,11 +29,6 @@ def configure(form: Literal["text", "json"], level: str, stream: TextIO | None =
     root.setLevel(logging.WARNING)
     logging.getLogger("coordinator").setLevel(level.upper())
     return handler
-
-
-def without_secrets(text: str) -> str:
-    """Return a text without anything that looks like a token."""
-    return _BEARER.sub(r"\1\2(secret)", TOKEN.sub("(secret)", text))
 
 
 class JsonLines(logging.Formatter):

@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection
 from typing import Any
 
 from coordinator.errors import CoordinatorError, ErrorReason
@@ -50,7 +50,7 @@ class LiveUpdates:
         """Number of connections, open or opening."""
         return sum(len(watch.queues) for watch in self._watches.values())
 
-    async def events(self, name: str) -> AsyncIterator[bytes]:
+    async def events(self, name: str) -> AsyncGenerator[bytes, None]:
         """Return the events of a federation, until the caller stops reading or the process stops."""
         if self._closed or self.watchers >= _MOST_WATCHERS:
             raise CoordinatorError(
@@ -63,7 +63,7 @@ class LiveUpdates:
         queue: _Queue = asyncio.Queue(_MOST_QUEUED)
         return self._stream(watch, await watch.join(queue), queue)
 
-    async def _stream(self, watch: "_Watch", first: bytes, queue: _Queue) -> AsyncIterator[bytes]:
+    async def _stream(self, watch: "_Watch", first: bytes, queue: _Queue) -> AsyncGenerator[bytes, None]:
         try:
             yield first
             while not self._closed and (event := await queue.get()) is not None:

@@ -10,7 +10,10 @@ upload_store.py      updates and refusals that devices send
 device_store.py      devices, their enrolment with a join key, and their revocation
 join_key_store.py    join keys
 artifact_index.py    what devices may download, and what is no longer needed
-worker_store.py      leases of workers, and secrets
+worker_store.py      leases of workers
+token_store.py       the operators' tokens
+audit_log.py         who did what, and when
+audit_chain.py       the hashes that chain the entries of the audit log
 task_endings.py      tasks that end without an update
 plan_json.py         the digests that a stored plan names
 row_mapping.py       between records and table rows

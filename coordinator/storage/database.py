@@ -7,7 +7,7 @@ if the database rolled it back in favour of another one.
 SQLite      WAL, and a writer's lock from the first statement on (BEGIN IMMEDIATE). The writers of a process queue for
             one connection, in order; those of several processes wait for each other's lock.
 PostgreSQL  READ COMMITTED. A transaction locks what it relies on, always in this order, so that no two deadlock:
-            federation, round, tasks by id, join key, devices by id.
+            federation, round, tasks by id, join key, devices by id, operators' tokens by id, the audit log.
 """
 
 import random
@@ -28,7 +28,7 @@ from coordinator.storage.sqlite_errors import explained
 from coordinator.storage.sqlite_lookups import SqliteLookups
 from coordinator.storage.write_probe import OpenedFile, try_write
 
-__all__ = ["Database", "postgresql_database", "sqlite_database"]
+__all__ = ["Database", "lock_audit_log", "postgresql_database", "sqlite_database"]
 
 Value = TypeVar("Value")
 
@@ -126,6 +126,12 @@ class Database:
             self._lookups.close()
         self._reader.dispose()
         self._writer.dispose()
+
+
+def lock_audit_log(connection: Connection) -> None:
+    """Wait until no other transaction adds to the audit log: each entry names the one before it."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(5021930158)"))
 
 
 def sqlite_database(path: Path) -> Database:

@@ -6,9 +6,21 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, exists, func, insert, or_, select, update
 
+from coordinator.storage.audit_log import record as record_audit
 from coordinator.storage.database import Database
 from coordinator.storage.join_key_store import KEY_BY_HASH
-from coordinator.storage.records import CLOCK_SLACK, Admission, Device, JoinKey, Pulse, TaskState, name_of, qualified_id
+from coordinator.storage.records import (
+    CLOCK_SLACK,
+    COORDINATOR,
+    Actor,
+    Admission,
+    Device,
+    JoinKey,
+    Pulse,
+    TaskState,
+    name_of,
+    qualified_id,
+)
 from coordinator.storage.row_mapping import columns_of, fields_of, first_record, record, records
 from coordinator.storage.tables import devices, keys, tasks
 from coordinator.storage.task_endings import expire_open
@@ -74,14 +86,14 @@ class DeviceStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def enrol(self, device: Device, key_hash: str) -> tuple[Admission, Device | None]:
+    def enrol(self, device: Device, key_hash: str, *, address: str = "") -> tuple[Admission, Device | None]:
         """Enrol a device with a join key.
 
         `device.federation` and `device.key` are taken from the key, not from the argument; `device.enrolled_at` is now.
         `device.id` is the name that it wants, which may be taken in other federations.
         The same enrolment id again, with a key of the same federation, is the same device: it keeps its id, gets the
         new token hash, profile and software, and does not use the key up further (so a spent key will do, while a
-        revoked or expired one will not).
+        revoked or expired one will not). `address` is where it called from, for the audit log.
         """
 
         def work(connection: Connection) -> tuple[Admission, Device | None]:
@@ -102,6 +114,8 @@ class DeviceStore:
             connection.execute(update(keys).where(keys.c.id == key.id).values(uses=keys.c.uses + 1))
             admitted = replace(device, id=device_id, federation=key.federation, key=key.id)
             connection.execute(insert(devices), fields_of(admitted))
+            by = Actor("key", key.id, address)
+            record_audit(connection, device.enrolled_at, by, "device.enrol", device_id, federation=key.federation)
             return Admission.ADMITTED, admitted
 
         return self._database.write(work)
@@ -173,13 +187,16 @@ class DeviceStore:
         ((count, last),) = self._database.read(_REVOCATIONS)
         return count, last
 
-    def revoke(self, device: str, at: float) -> bool:
+    def revoke(self, device: str, at: float, *, by: Actor = COORDINATOR) -> bool:
         """Revoke a device and expire its open tasks; return False if it does not exist or is already revoked."""
         revoke = update(devices).where(devices.c.id == device, devices.c.revoked_at.is_(None)).values(revoked_at=at)
 
         def work(connection: Connection) -> bool:
             expire_open(connection, tasks.c.device == device, at=at)  # first: tasks are locked before devices
-            return connection.execute(revoke).rowcount > 0
+            if not connection.execute(revoke).rowcount:
+                return False
+            record_audit(connection, at, by, "device.revoke", device)
+            return True
 
         return self._database.write(work)
 

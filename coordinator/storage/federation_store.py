@@ -4,8 +4,9 @@ from collections.abc import Collection
 
 from sqlalchemy import Connection, bindparam, select, update
 
+from coordinator.storage.audit_log import record
 from coordinator.storage.database import Database
-from coordinator.storage.records import OVER, Federation, FederationState, RoundState
+from coordinator.storage.records import COORDINATOR, OVER, Actor, Federation, FederationState, RoundState
 from coordinator.storage.row_mapping import columns_of, fields_of, first_record, records
 from coordinator.storage.tables import federations, rounds, tasks
 from coordinator.storage.task_endings import expire_open
@@ -23,12 +24,17 @@ class FederationStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, federation: Federation) -> bool:
+    def add(self, federation: Federation, *, by: Actor = COORDINATOR) -> bool:
         """Add a federation; return False if one with this id exists."""
         statement = self._database.insert(federations).on_conflict_do_nothing().returning(federations.c.id)
-        return self._database.write(
-            lambda connection: connection.execute(statement, fields_of(federation)).first() is not None
-        )
+
+        def work(connection: Connection) -> bool:
+            if connection.execute(statement, fields_of(federation)).first() is None:
+                return False
+            record(connection, federation.created_at, by, "federation.create", federation.id, bundle=federation.bundle)
+            return True
+
+        return self._database.write(work)
 
     def get(self, federation: str) -> Federation | None:
         """Return a federation by its id."""
@@ -50,6 +56,7 @@ class FederationStore:
         since: Collection[FederationState],
         at: float,
         reason: str | None = None,
+        by: Actor = COORDINATOR,
     ) -> bool:
         """Change the state of a federation; return False if it is not in one of `since`.
 
@@ -66,6 +73,7 @@ class FederationStore:
                 return False
             if to in OVER:
                 expire_open(connection, tasks.c.federation == federation, at=at)
+            record(connection, at, by, f"federation.{_verb(to, since)}", federation, reason=reason)
             return True
 
         return self._database.write(work)
@@ -76,7 +84,15 @@ class FederationStore:
         self._database.write(lambda connection: connection.execute(note) and None)
 
     def set_deadline(
-        self, federation: str, seconds: float, *, before: float | None, later: float, closes_at: float | None = None
+        self,
+        federation: str,
+        seconds: float,
+        *,
+        before: float | None,
+        later: float,
+        at: float,
+        closes_at: float | None = None,
+        by: Actor = COORDINATOR,
     ) -> bool:
         """Set how long the rounds of a federation last, and close the open round at `closes_at` or else `later` seconds
         later (below zero: earlier). Return False if the deadline is no longer `before`."""
@@ -92,9 +108,16 @@ class FederationStore:
             if not connection.execute(change).rowcount:
                 return False
             connection.execute(shift)
+            record(connection, at, by, "federation.deadline", federation, seconds=seconds, before=before)
             return True
 
         return self._database.write(work)
+
+
+def _verb(to: FederationState, since: Collection[FederationState]) -> str:
+    if to is FederationState.RUNNING:
+        return "start" if FederationState.CREATED in since else "resume"
+    return {FederationState.PAUSED: "pause", FederationState.FINISHED: "finish"}.get(to, "abort")
 
 
 def lock_federation(connection: Connection, federation: str) -> FederationState | None:

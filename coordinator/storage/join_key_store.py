@@ -1,9 +1,10 @@
 """Join keys in the database."""
 
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
+from coordinator.storage.audit_log import record
 from coordinator.storage.database import Database
-from coordinator.storage.records import JoinKey
+from coordinator.storage.records import COORDINATOR, Actor, JoinKey
 from coordinator.storage.row_mapping import columns_of, fields_of, first_record, records
 from coordinator.storage.tables import keys
 
@@ -23,9 +24,15 @@ class JoinKeyStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, key: JoinKey) -> None:
+    def add(self, key: JoinKey, *, by: Actor = COORDINATOR) -> None:
         """Add a key to its federation, which must exist."""
-        self._database.write(lambda connection: connection.execute(insert(keys), fields_of(key)) and None)
+
+        def work(connection: Connection) -> None:
+            connection.execute(insert(keys), fields_of(key))
+            about = {"label": key.label, "most_uses": key.most_uses, "expires_at": key.expires_at}
+            record(connection, key.created_at, by, "key.create", key.id, federation=key.federation, **about)
+
+        self._database.write(work)
 
     def of(self, federation: str) -> list[JoinKey]:
         """Return the keys of a federation, oldest first."""
@@ -35,11 +42,18 @@ class JoinKeyStore:
         """Return the key with this hash, whether or not it is still valid."""
         return first_record(JoinKey, self._database.read(KEY_BY_HASH, hash=key_hash))
 
-    def revoke(self, federation: str, key: str, at: float) -> bool:
+    def revoke(self, federation: str, key: str, at: float, *, by: Actor = COORDINATOR) -> bool:
         """Revoke a key; return False if it does not exist or is already revoked. The devices that used it stay."""
         revoke = (
             update(keys)
             .where(keys.c.federation == federation, keys.c.id == key, keys.c.revoked_at.is_(None))
             .values(revoked_at=at)
         )
-        return self._database.write(lambda connection: connection.execute(revoke).rowcount > 0)
+
+        def work(connection: Connection) -> bool:
+            if not connection.execute(revoke).rowcount:
+                return False
+            record(connection, at, by, "key.revoke", key, federation=federation)
+            return True
+
+        return self._database.write(work)

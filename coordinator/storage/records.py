@@ -1,21 +1,29 @@
-"""The records of the database as plain values: federations, rounds, tasks, devices, join keys.
+"""The records of the database as plain values: federations, rounds, tasks, devices, join keys, tokens, audit entries.
 
 Times are seconds since 1970 as floats. Documents (plans, results, profiles, settings) are stored as the JSON text that
 was received or sent. Nothing here knows SQL or HTTP.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 __all__ = [
     "CLOCK_SLACK",
+    "COORDINATOR",
+    "Actor",
     "Admission",
     "Artifact",
+    "AuditEntry",
+    "AuditEvent",
     "Device",
     "Federation",
     "FederationState",
     "JoinKey",
     "OVER",
+    "OperatorRole",
+    "OperatorToken",
+    "AuditOutcome",
     "Pulse",
     "Round",
     "RoundState",
@@ -333,3 +341,91 @@ class Admission(StrEnum):
     """Another device of the federation has this name."""
     REVOKED_DEVICE = "revoked device"
     """This device was revoked."""
+
+
+class OperatorRole(StrEnum):
+    """What a person's token lets them do."""
+
+    ADMIN = "admin"
+    VIEWER = "viewer"
+    """May read, but change nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorToken:
+    """A token of an operator. Only the hash of the token is stored. At most one that is not revoked has a name."""
+
+    id: str
+    name: str
+    role: OperatorRole
+    hash: str
+    created_at: float
+    from_start: bool = False
+    """Whether the coordinator was started with it: it is in the state folder, or was configured."""
+    expires_at: float | None = None
+    used_at: float | None = None
+    """When it was last used, to within a minute."""
+    revoked_at: float | None = None
+    """When it was revoked, or replaced by another one of its name."""
+
+    def is_valid(self, now: float) -> bool:
+        """Return whether it opens anything."""
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who does something, as the audit log names them."""
+
+    kind: str
+    """"admin", "viewer", "device", "key" (the holder of a join key), "anyone" or "coordinator"."""
+    name: str = ""
+    """The name of the token, or the id of the device or key."""
+    address: str = ""
+
+
+COORDINATOR = Actor("coordinator")
+"""The coordinator itself: what it does by its own rules, or because it was started."""
+
+
+class AuditOutcome(StrEnum):
+    """What became of an attempt."""
+
+    DONE = "done"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEvent:
+    """What the audit log is to remember."""
+
+    at: float
+    by: Actor
+    action: str
+    """Such as 'federation.start'."""
+    target: str
+    """What it was done to: the name of a federation, the id of a device."""
+    outcome: AuditOutcome = AuditOutcome.DONE
+    count: int = 1
+    """How often, where several are one entry."""
+    detail: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """An entry of the audit log."""
+
+    number: int
+    """From 1, without gaps."""
+    at: float
+    kind: str
+    actor: str
+    address: str
+    action: str
+    target: str
+    outcome: str
+    count: int
+    detail: str
+    """JSON."""
+    hash: str
+    """SHA-256 over this entry and the hash of the one before."""

@@ -9,12 +9,14 @@ Methods may be called from several threads.
 """
 
 from coordinator.storage.artifact_index import ArtifactIndex
+from coordinator.storage.audit_log import AuditLog
 from coordinator.storage.database import Database
 from coordinator.storage.device_store import DeviceStore
 from coordinator.storage.federation_store import FederationStore
 from coordinator.storage.join_key_store import JoinKeyStore
 from coordinator.storage.round_store import RoundStore
 from coordinator.storage.task_store import TaskStore
+from coordinator.storage.token_store import TokenStore
 from coordinator.storage.upload_store import UploadStore
 from coordinator.storage.worker_store import WorkerStore
 
@@ -24,7 +26,19 @@ __all__ = ["Store"]
 class Store:
     """Everything that the coordinator remembers, apart from blobs. `coordinator.storage.open` builds it."""
 
-    __slots__ = ("_database", "artifacts", "devices", "federations", "keys", "rounds", "tasks", "uploads", "workers")
+    __slots__ = (
+        "_database",
+        "artifacts",
+        "audit",
+        "devices",
+        "federations",
+        "keys",
+        "rounds",
+        "tasks",
+        "tokens",
+        "uploads",
+        "workers",
+    )
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -36,6 +50,8 @@ class Store:
         self.keys = JoinKeyStore(database)
         self.artifacts = ArtifactIndex(database)
         self.workers = WorkerStore(database)
+        self.tokens = TokenStore(database)
+        self.audit = AuditLog(database)
 
     def check_writable(self, worker: str, now: float) -> None:
         """Try to change something. Raise an error if that fails."""

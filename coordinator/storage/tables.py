@@ -27,20 +27,21 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-from coordinator.storage.records import FederationState, RoundState, TaskState
+from coordinator.storage.records import FederationState, OperatorRole, RoundState, TaskState
 
 __all__ = [
     "Number",
     "Word",
     "artifacts",
+    "audit",
     "devices",
     "federations",
     "keys",
     "leases",
     "metadata",
     "rounds",
-    "secrets",
     "tasks",
+    "tokens",
 ]
 
 
@@ -219,9 +220,40 @@ leases = Table(
     Column("until", Double, nullable=False),
 )
 
-secrets = Table(
-    "secrets",
+tokens = Table(
+    "tokens",
     metadata,
-    Column("name", Word, primary_key=True),
-    Column("value", Text, nullable=False),
+    Column("id", Word, primary_key=True),
+    Column("name", Word, nullable=False),
+    Column("role", _state(OperatorRole), nullable=False),
+    Column("hash", Word, nullable=False, unique=True),
+    Column("created_at", Double, nullable=False),
+    Column("from_start", Boolean, nullable=False),
+    Column("expires_at", Double),
+    Column("used_at", Double),
+    Column("revoked_at", Double),
+    Index(
+        "one_token_a_name",
+        "name",
+        unique=True,
+        sqlite_where=text("revoked_at IS NULL"),
+        postgresql_where=text("revoked_at IS NULL"),
+    ),
+)
+
+# Triggers, which its migration creates, refuse to change or delete what is in it.
+audit = Table(
+    "audit",
+    metadata,
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", Double, nullable=False, index=True),
+    Column("kind", String(16), nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("address", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("outcome", String(16), nullable=False),
+    Column("count", BigInteger, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("hash", Word, nullable=False),
 )

@@ -1,9 +1,9 @@
-"""What workers share through the database: leases and secrets."""
+"""What workers share through the database: leases."""
 
-from sqlalchemy import Connection, delete, or_, select
+from sqlalchemy import delete, or_
 
 from coordinator.storage.database import Database
-from coordinator.storage.tables import leases, secrets
+from coordinator.storage.tables import leases
 
 __all__ = ["WorkerStore"]
 
@@ -11,7 +11,7 @@ _READY = "ready"
 
 
 class WorkerStore:
-    """Leases and secrets in the database."""
+    """Leases in the database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -42,16 +42,3 @@ class WorkerStore:
         """Let another worker take the lease at once. Do nothing if `owner` does not hold it."""
         drop = delete(leases).where(leases.c.name == name, leases.c.owner == owner)
         self._database.write(lambda connection: connection.execute(drop) and None)
-
-    def secret(self, name: str, value: str) -> str:
-        """Return the stored text of this name; if it is missing, store and return `value` (such as a token's hash)."""
-        find = select(secrets.c.value).where(secrets.c.name == name)
-        add = self._database.insert(secrets).on_conflict_do_nothing()
-
-        def work(connection: Connection) -> str:
-            connection.execute(add, {"name": name, "value": value})
-            stored: str = connection.execute(find).scalar_one()
-            return stored
-
-        known = self._database.read(find)
-        return known[0][0] if known else self._database.write(work)

@@ -195,7 +195,9 @@ def _announce(args: argparse.Namespace, listening: "Listening", federations: lis
         return
     rows = [("coordinator", listening.url)]
     for role, token in listening.tokens.items():
-        if token.text is None:
+        if not token.is_valid:
+            rows.append((f"{role} token", "was revoked; use a named one"))
+        elif token.text is None:
             rows.append((f"{role} token", "the one that another worker on this database made"))
         elif token.path is not None:
             rows.append((f"{role} token", f"in {token.path}"))

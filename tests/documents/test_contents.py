@@ -29,7 +29,7 @@ def fields_of(cls: Any) -> list[str]:
 def test_the_protocol_has_every_route(tmp_path: Path) -> None:
     with contextlib.closing(open_store(f"sqlite:///{tmp_path / 'coordinator.db'}")) as store:
         context = Context(store, open_blobs(str(tmp_path / "blobs")))
-        document = json.loads(make_app(context, people={}).state.openapi_text)
+        document = json.loads(make_app(context).state.openapi_text)
     text = text_of("protocol.md")
     for path, operations in document["paths"].items():
         for method in operations:

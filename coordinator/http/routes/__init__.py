@@ -10,6 +10,8 @@ artifacts.py         devices: downloads by digest
 enrolment.py         devices: enrolment and profiles
 network_speed.py     devices: transfers that measure the network
 bundles.py           operators: upload of exported models
+tokens.py            operators: their tokens
+audit.py             operators: the audit log
 federations.py       operators: create, move and show federations
 devices_and_keys.py  operators: devices and join keys
 downloads.py         operators: models and telemetry

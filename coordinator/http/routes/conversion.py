@@ -1,16 +1,38 @@
 """Converts records to the models that operators get."""
 
 import json
+from dataclasses import asdict
 
 from coordinator.federations.join_codes import join_line, qr_code
 from coordinator.federations.overview import Overview
-from coordinator.http.routes.view_models import DeviceView, FederationView, KeyView, NewKeyView, RoundView, TaskView
+from coordinator.http.routes.view_models import (
+    AuditEntryView,
+    DeviceView,
+    FederationView,
+    KeyView,
+    NewKeyView,
+    NewTokenView,
+    RoundView,
+    TaskView,
+    TokenView,
+)
 from coordinator.page.live_snapshot import LiveJson
 from coordinator.rounds.report import read_report
-from coordinator.storage.records import Device, JoinKey, Round, Task, name_of
+from coordinator.storage.records import AuditEntry, Device, JoinKey, OperatorToken, Round, Task, name_of
 from edgefl.values import to_json
 
-__all__ = ["LIVE_JSON", "device_view", "federation_view", "key_view", "new_key_view", "round_view", "task_view"]
+__all__ = [
+    "LIVE_JSON",
+    "audit_entry_view",
+    "device_view",
+    "federation_view",
+    "key_view",
+    "new_key_view",
+    "new_token_view",
+    "round_view",
+    "task_view",
+    "token_view",
+]
 
 
 def federation_view(overview: Overview, *, whole: bool = False) -> FederationView:
@@ -109,6 +131,21 @@ def key_view(key: JoinKey) -> KeyView:
         expires_at=key.expires_at,
         revoked_at=key.revoked_at,
     )
+
+
+def token_view(token: OperatorToken) -> TokenView:
+    """Return the view of an operator's token, without its hash."""
+    return TokenView.model_validate({name: getattr(token, name) for name in TokenView.model_fields})
+
+
+def new_token_view(token: OperatorToken, secret: str) -> NewTokenView:
+    """Return the view of a new token, with the token itself."""
+    return NewTokenView(token=secret, **token_view(token).model_dump())
+
+
+def audit_entry_view(entry: AuditEntry) -> AuditEntryView:
+    """Return the view of an entry of the audit log."""
+    return AuditEntryView.model_validate(asdict(entry))
 
 
 def new_key_view(key: JoinKey, secret: str, address: str | None = None) -> NewKeyView:

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from coordinator.federations import lifecycle
-from coordinator.http.authentication import Caller
+from coordinator.http.authentication import Caller, actor_of
 from coordinator.http.error_handlers import HttpError
 from coordinator.http.routes.conversion import device_view, key_view, new_key_view
 from coordinator.http.routes.federations import Named
@@ -18,6 +18,7 @@ from coordinator.http.routes.request_bodies import read_model
 from coordinator.http.routes.view_models import DevicesView, KeyRequest, KeysView, NewKeyView
 from coordinator.http.server_settings import ServerLimits
 from coordinator.http.services import Services, services_of
+from coordinator.storage.records import Actor
 from edgefl.coordinator_url import checked_url
 from edgefl.errors import EdgeFLError
 
@@ -62,16 +63,16 @@ async def list_devices(request: Request, name: Named) -> DevicesView:
 async def revoke_device(request: Request, name: Named, device_id: _Device) -> Response:
     """Revoke a device: its token is no longer valid, and its open task expires."""
     services = services_of(request)
-    revoked = await services.threads.run(_revoke_device, services, name, device_id)
+    revoked = await services.threads.run(_revoke_device, services, name, device_id, actor_of(request))
     services.authenticator.forget(revoked)
     services.long_polls.wake([revoked])
     services.driver.wake()
     return Response(status_code=204)
 
 
-def _revoke_device(services: Services, name: str, device_id: str) -> str:
+def _revoke_device(services: Services, name: str, device_id: str, by: Actor) -> str:
     device = lifecycle.existing_device(services.context, name, device_id)
-    services.context.store.devices.revoke(device.id, services.context.now())
+    services.context.store.devices.revoke(device.id, services.context.now(), by=by)
     return device.id
 
 
@@ -88,6 +89,7 @@ async def create_key(request: Request, name: Named) -> Response:
         label=requested.label,
         most_uses=requested.most_uses,
         expires_at=expires_at,
+        by=actor_of(request),
     )
     view: NewKeyView = new_key_view(key, secret, requested.address)
     headers = {"Cache-Control": "no-store"}
@@ -120,5 +122,6 @@ async def revoke_key(request: Request, name: Named, key_id: _Key) -> Response:
     known = await services.threads.run(services.context.store.keys.of, name)
     if key_id not in {key.id for key in known}:
         raise HttpError(404, f"{name!r} has no join key {key_id!r}", fix="List its keys first.")
-    await services.threads.run(services.context.store.keys.revoke, name, key_id, services.context.now())
+    now = services.context.now()
+    await services.threads.run(services.context.store.keys.revoke, name, key_id, now, by=actor_of(request))
     return Response(status_code=204)

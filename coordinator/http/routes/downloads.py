@@ -11,7 +11,7 @@ from starlette.responses import Response
 from coordinator.federations.lifecycle import existing
 from coordinator.federations.model_downloads import Form, device_model, global_model
 from coordinator.federations.telemetry_table import as_csv, rows, write_parquet
-from coordinator.http.authentication import Caller
+from coordinator.http.authentication import Caller, actor_of
 from coordinator.http.routes.federations import LARGEST_ROUND, Named
 from coordinator.http.routes.openapi_schemas import IDENTIFIER, reference
 from coordinator.http.routes.registration import add, media
@@ -20,6 +20,7 @@ from coordinator.http.routes.tasks import TENSORS
 from coordinator.http.routes.view_models import TelemetryView
 from coordinator.http.services import Services, services_of
 from coordinator.rounds.context import Context
+from coordinator.storage.records import AuditEvent
 
 __all__ = ["add_routes"]
 
@@ -90,6 +91,7 @@ async def get_model(
     """Get the newest global model or that of a round, or its best submodel of at most a fraction of the parameters."""
     services = services_of(request)
     data = await services.threads.run_long(global_model, services.context, name, form, fraction, number)
+    await _audit(request, name, form=form, fraction=fraction, round=number, bytes=len(data))
     titles = [name, *([] if number is None else [f"round-{number}"]), *([] if fraction is None else [f"{fraction:g}"])]
     return _model(data, "-".join(titles), form)
 
@@ -100,7 +102,17 @@ async def get_device_model(
     """Get a device's submodel of the newest global model."""
     services = services_of(request)
     data = await services.threads.run_long(device_model, services.context, name, device_id, form)
+    await _audit(request, name, form=form, device=device_id, bytes=len(data))
     return _model(data, f"{name}-{device_id}", form)
+
+
+async def _audit(request: Request, name: str, **detail: object) -> None:
+    """Enter the export of a model into the audit log, before the model leaves."""
+    services = services_of(request)
+    event = AuditEvent(
+        at=services.context.now(), by=actor_of(request), action="model.export", target=name, detail=detail
+    )
+    await services.threads.run(services.context.store.audit.add, event)
 
 
 def _model(data: bytes, name: str, form: Form) -> Response:

@@ -8,15 +8,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from coordinator.federations.tokens import hash_of, new_token
-from coordinator.http.authentication import Caller
+from coordinator.http.authentication import Caller, address_of
 from coordinator.http.error_handlers import HttpError
 from coordinator.http.routes.openapi_schemas import reference
-from coordinator.http.routes.registration import add, device_of, media
+from coordinator.http.routes.registration import add, device_of, key_of, media
 from coordinator.http.routes.request_bodies import read_document
 from coordinator.http.routes.responses import document
 from coordinator.http.server_settings import ServerLimits
 from coordinator.http.services import Services, services_of
-from coordinator.storage.records import OVER, Admission, Device
+from coordinator.storage.records import OVER, Actor, Admission, AuditOutcome, Device, JoinKey
 from edgefl.values import DeviceProfile, Enrolled, Enrolment, dumps
 
 __all__ = ["add_routes"]
@@ -58,18 +58,23 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
     )
 
 
-async def enrol(request: Request) -> Response:
+async def enrol(request: Request, key: Annotated[JoinKey, Depends(key_of)]) -> Response:
     """Enrol a device.
 
     The same enrolment id again is the same device: it gets a new token, and the old one is no longer valid.
     """
     services = services_of(request)
     enrolment = await read_document(request, Enrolment)
-    token = new_token("device")
+    token, began = new_token("device"), services.context.now()
     admission, device = await services.threads.run(_admit, services, request, enrolment, hash_of(token))
     if device is None:
         status, problem, fix = _REFUSALS[admission]
+        by = Actor("key", key.id, address_of(request))
+        services.refused.note(by, "device.enrol", enrolment.name or "", problem=problem)
         raise HttpError(status, problem, fix=fix)
+    if device.enrolled_at < began:  # the same device again, as often as it likes: counted, not entered one by one
+        by = Actor("device", device.id, address_of(request))
+        services.refused.note(by, "device.enrol", device.id, outcome=AuditOutcome.DONE, again=True)
     services.authenticator.forget(device.id)
     services.driver.wake()  # a round may have waited for one more device
     request.scope["edgefl.device"] = device.id
@@ -99,7 +104,7 @@ def _admit(
             enrolled_at=now,
             seen_at=now,
         )
-        admission, admitted = services.context.store.devices.enrol(device, key_hash)
+        admission, admitted = services.context.store.devices.enrol(device, key_hash, address=address_of(request))
         if admission is not Admission.NAME_TAKEN or enrolment.name is not None:
             return admission, admitted if admission is Admission.ADMITTED else None
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from coordinator.federations import lifecycle
 from coordinator.federations.overview import overview_of
-from coordinator.http.authentication import Caller
+from coordinator.http.authentication import Caller, actor_of
 from coordinator.http.error_handlers import HttpError
 from coordinator.http.routes.conversion import federation_view, round_view, task_view
 from coordinator.http.routes.openapi_schemas import IDENTIFIER, reference
@@ -29,6 +29,7 @@ from coordinator.http.routes.view_models import (
 from coordinator.http.server_settings import ServerLimits
 from coordinator.http.services import services_of
 from coordinator.rounds.context import Context
+from coordinator.storage.records import Actor
 from edgefl.federation.settings import FederationSettings
 from edgefl.strategies import is_user_strategy
 from edgefl.values import from_json
@@ -85,11 +86,11 @@ async def create_federation(request: Request) -> Response:
     """Create a federation. Creating the same one again returns 200; another one of its name returns 409."""
     services = services_of(request)
     requested = await read_model(request, FederationRequest)
-    view, new = await services.threads.run_long(_create, services.context, requested)
+    view, new = await services.threads.run_long(_create, services.context, requested, actor_of(request))
     return Response(view.model_dump_json().encode(), 201 if new else 200, media_type="application/json")
 
 
-def _create(context: Context, requested: FederationRequest) -> tuple[FederationView, bool]:
+def _create(context: Context, requested: FederationRequest, by: Actor) -> tuple[FederationView, bool]:
     settings, digest = from_json(FederationSettings, requested.settings), requested.bundle
     settings.check_real_time()
     if context.blobs.size(digest) is None:
@@ -100,7 +101,7 @@ def _create(context: Context, requested: FederationRequest) -> tuple[FederationV
             f"the strategy {settings.strategy.name!r} is not one of EdgeFL's own",
             fix="Create this federation on the coordinator's machine: edgefl serve FILE",
         )
-    federation, new = lifecycle.create(context, settings, context.blobs.get(digest))
+    federation, new = lifecycle.create(context, settings, context.blobs.get(digest), by=by)
     return _view(context, federation.id), new
 
 
@@ -132,7 +133,7 @@ def _moving(verb: lifecycle.Verb) -> Callable[..., object]:
         requested = await read_model(request, MoveRequest)
 
         def moved() -> FederationView:
-            lifecycle.move(services.context, name, verb, requested.reason)
+            lifecycle.move(services.context, name, verb, requested.reason, by=actor_of(request))
             return _view(services.context, name)
 
         view = await services.threads.run_long(moved)
@@ -153,7 +154,7 @@ async def change_deadline(request: Request, name: Named) -> FederationView:
     requested = await read_model(request, DeadlineRequest)
 
     def changed() -> FederationView:
-        lifecycle.change_deadline(services.context, name, requested.seconds, requested.closes_in)
+        lifecycle.change_deadline(services.context, name, requested.seconds, requested.closes_in, by=actor_of(request))
         return _view(services.context, name)
 
     view = await services.threads.run_long(changed)

@@ -15,13 +15,27 @@ from coordinator.http.routes.view_models import (
     KeyRequest,
     MoveRequest,
     NewKeyView,
+    NewTokenView,
+    RotateRequest,
     TelemetryView,
+    TokenRequest,
 )
 from edgefl import __version__
 
 __all__ = ["openapi_text"]
 
-_MODELS = (DeadlineRequest, FederationRequest, FederationView, KeyRequest, MoveRequest, NewKeyView, TelemetryView)
+_MODELS = (
+    DeadlineRequest,
+    FederationRequest,
+    FederationView,
+    KeyRequest,
+    MoveRequest,
+    NewKeyView,
+    NewTokenView,
+    RotateRequest,
+    TelemetryView,
+    TokenRequest,
+)
 _ABOUT = """Federated training for phones and Raspberry Pis.
 
 JSON for control, safetensors for tensors, artifacts by digest. `x-caller` says who may call a route. Every answer of

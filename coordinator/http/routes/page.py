@@ -1,6 +1,8 @@
 """The web page of the coordinator: its files, and the routes that only it uses."""
 
 import json
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from functools import partial
 from typing import Annotated, Any
 
@@ -97,7 +99,20 @@ async def watch(request: Request, name: Named) -> Response:
 
     `snapshot` is everything, `change` is what has changed, `beat` says that nothing has.
     """
-    return EventStream(await services_of(request).live.events(name))
+    services = services_of(request)
+    events = await services.live.events(name)
+    return EventStream(_while_allowed(events, partial(services.authenticator.still_operator, request)))
+
+
+async def _while_allowed(
+    events: AsyncGenerator[bytes, None], is_allowed: Callable[[], Awaitable[bool]]
+) -> AsyncIterator[bytes]:
+    """Give events until the caller's token is revoked or expires."""
+    async with aclosing(events):
+        async for event in events:
+            if not await is_allowed():
+                return
+            yield event
 
 
 async def get_charts(request: Request, name: Named) -> ChartsView:

@@ -7,9 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from coordinator.http.routes.openapi_schemas import DIGEST
+from coordinator.http.routes.openapi_schemas import DIGEST, IDENTIFIER
 
 __all__ = [
+    "AuditEntryView",
+    "AuditView",
     "BundleView",
     "ChartView",
     "ChartsView",
@@ -27,12 +29,17 @@ __all__ = [
     "MasksView",
     "MoveRequest",
     "NewKeyView",
+    "NewTokenView",
+    "RotateRequest",
     "RoundView",
     "RoundsView",
     "SessionView",
     "TaskView",
     "TasksView",
     "TelemetryView",
+    "TokenRequest",
+    "TokenView",
+    "TokensView",
 ]
 
 _LONGEST = 10 * 365 * 86400
@@ -76,6 +83,22 @@ class DeadlineRequest(_Sent):
     seconds: Annotated[float, Field(ge=1, le=_LONGEST)]
     closes_in: Annotated[float, Field(ge=0, le=_LONGEST)] | None = None
     """Seconds from now until the open round closes; without it, its deadline moves by the difference."""
+
+
+class TokenRequest(_Sent):
+    """A token of an operator to create."""
+
+    name: Annotated[str, Field(pattern=IDENTIFIER, max_length=64)]
+    role: Literal["admin", "viewer"]
+    expires_seconds: Annotated[float | None, Field(gt=0, le=_LONGEST)] = None
+    """How long it is valid; null is for ever."""
+
+
+class RotateRequest(_Sent):
+    """A token to replace."""
+
+    expires_seconds: Annotated[float | None, Field(gt=0, le=_LONGEST)] = None
+    """How long the new one is valid; null is as long as the old one was."""
 
 
 class BundleView(BaseModel):
@@ -224,6 +247,61 @@ class NewKeyView(KeyView):
     """The command to join, if the address was given."""
     qr: str | None = None
     """The same as a QR code, in SVG."""
+
+
+class TokenView(BaseModel):
+    """A token of an operator, without the token itself."""
+
+    name: str
+    role: Literal["admin", "viewer"]
+    from_start: bool
+    """Whether the coordinator is started with it: it is in the state folder, or configured."""
+    created_at: float
+    expires_at: float | None
+    used_at: float | None
+    """When it was last used, to within a minute."""
+    revoked_at: float | None
+    """When it was revoked, or replaced by another one of its name."""
+
+
+class TokensView(BaseModel):
+    """The operators' tokens, revoked ones included."""
+
+    tokens: list[TokenView]
+
+
+class NewTokenView(TokenView):
+    """A new token. The token itself is shown only once."""
+
+    token: str
+
+
+class AuditEntryView(BaseModel):
+    """What somebody did, or was not allowed to do."""
+
+    number: int
+    """From 1, without gaps."""
+    at: float
+    kind: str
+    """Who: admin, viewer, device, key (the holder of a join key), anyone, or coordinator."""
+    actor: str
+    """The name of the token, or the id of the device or key."""
+    address: str
+    action: str
+    target: str
+    outcome: Literal["done", "refused"]
+    count: int
+    """How often, where several are one entry."""
+    detail: str
+    """JSON, as a text: the hash is over its characters."""
+    hash: str
+    """SHA-256 over this entry and the hash of the one before."""
+
+
+class AuditView(BaseModel):
+    """A page of the audit log."""
+
+    entries: list[AuditEntryView]
 
 
 class SessionView(BaseModel):

@@ -14,4 +14,7 @@ rounds.py            `edgefl fed rounds`
 devices.py           `edgefl fed devices`
 downloads.py         `edgefl fed telemetry` and `export`
 keys.py              `edgefl fed key`, `keys`, `revoke-key` and `revoke-device`
+tokens.py            `edgefl fed tokens`
+audit.py             `edgefl fed audit`
+lifetimes.py         durations and points in time
 """

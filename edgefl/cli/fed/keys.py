@@ -5,6 +5,7 @@ import sys
 
 from edgefl.cli.fed.action import add_action
 from edgefl.cli.fed.api import connect, path_of
+from edgefl.cli.fed.lifetimes import seconds
 from edgefl.cli.tables import print_json, print_table
 from edgefl.errors import EdgeFLError
 
@@ -53,7 +54,7 @@ def run_key(args: argparse.Namespace) -> int:
     body = {
         "label": args.label,
         "most_uses": args.uses,
-        "expires_seconds": None if args.expires is None else _seconds(args.expires),
+        "expires_seconds": None if args.expires is None else seconds(args.expires, "--expires"),
     }
     with connect(args) as api:
         made = api.post(path_of("federations", args.name, "keys"), body)
@@ -108,16 +109,3 @@ def _revoke(args: argparse.Namespace, kind: str, word: str) -> int:
     else:
         print(f"{word} {args.id} is revoked")
     return 0
-
-
-def _seconds(text: str) -> float:
-    from edgefl.values import Dimension, FieldError
-    from edgefl.values.units import amount_in_base_unit
-
-    try:
-        amount, _ = amount_in_base_unit(text, Dimension.TIME, words="a time", fix="Write for example 7d or '12 h'.")
-    except FieldError as error:
-        raise EdgeFLError(f"--expires {error.says}", fix=error.fix) from None
-    if amount <= 0:
-        raise EdgeFLError(f"--expires is {text!r}", fix="Give a time above 0, such as 7d.")
-    return float(amount)

@@ -2,7 +2,19 @@
 
 import argparse
 
-from edgefl.cli.fed import create, deadline, devices, downloads, keys, list_federations, rounds, start_and_stop, status
+from edgefl.cli.fed import (
+    audit,
+    create,
+    deadline,
+    devices,
+    downloads,
+    keys,
+    list_federations,
+    rounds,
+    start_and_stop,
+    status,
+    tokens,
+)
 
 __all__ = ["add_parser"]
 
@@ -14,6 +26,8 @@ examples:
   edgefl fed key digits --uses 20 --expires 7d --label "the lab"
   edgefl fed telemetry digits --format parquet --out telemetry.parquet
   edgefl fed export digits --device pi-3 --out pi-3.onnx
+  edgefl fed tokens create alice --role admin --expires "30 days"
+  edgefl fed audit --since "7 days" --json
   edgefl fed list --url https://10.0.0.5:8443 --certificate certificate.pem --token-file admin-token
 """
 
@@ -29,5 +43,16 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for verb in (create, start_and_stop, deadline, list_federations, status, rounds, devices, downloads, keys):
+    verbs_of_federations = (
+        create,
+        start_and_stop,
+        deadline,
+        list_federations,
+        status,
+        rounds,
+        devices,
+        downloads,
+        keys,
+    )
+    for verb in (*verbs_of_federations, tokens, audit):
         verb.add_parser(actions)

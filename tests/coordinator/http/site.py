@@ -15,8 +15,9 @@ from pathlib import Path
 import httpx
 
 from coordinator.federations.lifecycle import new_key
-from coordinator.federations.tokens import OperatorRole, hash_of, new_token
+from coordinator.federations.tokens import OperatorRole, new_token
 from coordinator.http.app import make_app
+from coordinator.http.operator_tokens import operator_tokens
 from coordinator.http.server import CoordinatorServer, listen, make_server
 from coordinator.http.server_settings import ServerLimits, ServerSettings
 from coordinator.http.services import Services
@@ -131,8 +132,9 @@ def serving(folder: Path, limits: ServerLimits | None = None, context: Context |
     limits = limits or ServerLimits()
     context = context or make_context(folder)
     tokens = {role: new_token(role) for role in OperatorRole}
-    people = {role: hash_of(token) for role, token in tokens.items()}
-    app = make_app(context, people=people, limits=limits, local=True)
+    start = {f"{role}_token": token for role, token in tokens.items()}
+    operator_tokens(ServerSettings(state=folder, **start), context.store)  # type: ignore[arg-type]
+    app = make_app(context, limits=limits, local=True, state=folder)
     server = make_server(app, ServerSettings(state=folder, port=0, limits=limits))
     started = threading.Event()
     server.on_start = started.set

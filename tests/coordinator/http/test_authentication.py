@@ -25,6 +25,7 @@ PLACES = {
     "device_id": "owner",
     "key_id": "x",
     "file": "style.css",
+    "token_name": "nobody",
 }
 
 

@@ -188,12 +188,12 @@ def test_a_watcher_who_comes_while_the_last_one_goes_is_told_what_happens(site: 
         assert (await anext(first)).startswith(b"event: snapshot")
         second = asyncio.ensure_future(live.events("digits"))
         await asyncio.sleep(0)  # it waits for its turn
-        await first.aclose()  # type: ignore[attr-defined]
+        await first.aclose()
         told = await second
         assert (await anext(told)).startswith(b"event: snapshot")
         async with asyncio.timeout(10):
             assert b"event: " in await anext(told)
-        await told.aclose()  # type: ignore[attr-defined]
+        await told.aclose()
         assert live.watchers == 0
 
     asyncio.run(story())

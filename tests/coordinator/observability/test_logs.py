@@ -10,7 +10,8 @@ import pytest
 
 from coordinator.federations.lifecycle import new_key
 from coordinator.federations.tokens import new_token
-from coordinator.observability.logs import JsonLines, TextLines, configure, without_secrets
+from coordinator.observability.logs import JsonLines, TextLines, configure
+from coordinator.redaction import without_secrets
 from edgefl.values import Enrolment
 from tests.coordinator.http.site import serving
 from tests.values.samples import PROFILE

@@ -50,7 +50,7 @@ def test_metrics_count_requests_updates_and_what_federations_do(site: Site) -> N
 
 
 def test_two_apps_in_one_process_count_for_themselves(folder: Path, site: Site) -> None:
-    other = make_app(make_context(folder), people={})
+    other = make_app(make_context(folder))
     site.client().get("/healthz")
     assert b'route="/healthz"' not in other.state.services.metrics.text()
     other.state.services.context.store.close()

@@ -12,6 +12,8 @@ from coordinator.storage.records import (
     Federation,
     FederationState,
     JoinKey,
+    OperatorRole,
+    OperatorToken,
     Round,
     Task,
     Upload,
@@ -36,6 +38,11 @@ def running(store: Store, devices: int = 3, name: str = "fed") -> list[str]:
     for device in ids:
         assert store.devices.enrol(a_device(device), key.hash)[0] is Admission.ADMITTED
     return ids
+
+
+def a_token(name: str, role: OperatorRole = OperatorRole.ADMIN, *, at: float = 4.0) -> OperatorToken:
+    hashed = digest(f"{name} {at}")
+    return OperatorToken(id=f"{name}-{at}", name=name, role=role, hash=hashed, created_at=at)
 
 
 def a_device(name: str, *, enrolment: str | None = None, at: float = 3.0) -> Device:

@@ -25,6 +25,7 @@ from tests.coordinator.storage.small_federation import (
     a_device,
     a_round,
     a_task,
+    a_token,
     an_artifact,
     an_upload,
     digest,
@@ -231,13 +232,18 @@ def test_a_lease_that_ran_out_is_taken_over_by_one_worker(store: Store, other: S
         assert sorted(at_once(*takes)) == [False, False, False, True]
 
 
-def test_workers_agree_on_a_secret(store: Store, other: Store) -> None:
-    values = {"a": store, "b": other, "c": store, "d": other}
-    for number in range(5):
-        answers = at_once(
-            *(partial(worker.workers.secret, f"name {number}", value) for value, worker in values.items())
-        )
-        assert len(set(answers)) == 1
+@pytest.mark.parametrize("replaces", [False, True])
+def test_workers_that_start_at_once_agree_on_a_token(store: Store, other: Store, replaces: bool) -> None:
+    workers = {1.0: store, 2.0: other, 3.0: store, 4.0: other}
+    starts = []
+    for at, worker in workers.items():
+        token = replace(a_token("admin", at=at), from_start=True)
+        starts.append(partial(worker.tokens.adopt, token, replaces=replaces))
+    answers = at_once(*starts)
+    valid = [token.id for token in store.tokens.all() if token.revoked_at is None]
+    assert len(valid) == 1
+    if not replaces:
+        assert {answer.id for answer in answers} == set(valid)
 
 
 def test_everything_at_once_ends_without_a_deadlock(store: Store, other: Store) -> None:

@@ -193,14 +193,16 @@ def test_how_the_tasks_of_a_round_ended_is_counted(store: Store) -> None:
 def test_a_new_deadline_moves_the_end_of_the_open_round_once(store: Store) -> None:
     devices = running(store)
     open_round(store, devices)
-    assert store.federations.set_deadline("fed", 100.0, before=None, later=44.0)
-    assert not store.federations.set_deadline("fed", 200.0, before=None, later=144.0)  # somebody else was faster
+    assert store.federations.set_deadline("fed", 100.0, before=None, later=44.0, at=3.0)
+    assert not store.federations.set_deadline(
+        "fed", 200.0, before=None, later=144.0, at=3.0
+    )  # somebody else was faster
     changed, opened = store.federations.get("fed"), store.rounds.get("fed", 0)
     assert changed is not None
     assert opened is not None
     assert (changed.deadline, opened.deadline_at) == (100.0, 104.0)
     finish_round(store)
-    assert store.federations.set_deadline("fed", 10.0, before=100.0, later=-90.0)
+    assert store.federations.set_deadline("fed", 10.0, before=100.0, later=-90.0, at=4.0)
     closed = store.rounds.get("fed", 0)
     assert closed is not None
     assert closed.deadline_at == 104.0

@@ -16,13 +16,14 @@ from sqlalchemy import Connection, create_engine, text
 
 from coordinator.errors import DatabaseUnavailableError
 from coordinator.storage.open import open_store
-from coordinator.storage.records import FederationState
+from coordinator.storage.records import COORDINATOR, FederationState, OperatorRole
 from coordinator.storage.store import Store
 from coordinator.storage.tables import metadata
 from edgefl.errors import EdgeFLError, MissingDependencyError
 from tests.coordinator.postgresql import new_database
 from tests.coordinator.storage.small_federation import (
     FEDERATION,
+    a_token,
     an_artifact,
     an_upload,
     digest,
@@ -57,7 +58,8 @@ def everything(store: Store) -> list[object]:
         store.devices.of("fed"),
         store.keys.of("fed"),
         store.artifacts.get("fed", digest("weights")),
-        store.workers.secret("admin", "another"),
+        store.tokens.all(),
+        store.audit.page(),
         store.workers.take_lease("driver", "two", now=11.0, seconds=5.0),
     ]
 
@@ -69,18 +71,38 @@ def test_everything_is_there_after_a_restart(new_url: str) -> None:
         store.uploads.accept([an_upload(devices[0])])
         store.uploads.refuse(f"task-0-{devices[1]}", devices[1], "{}", 9.0)
         store.artifacts.add([an_artifact("weights", 0)])
-        store.workers.secret("admin", "first")
+        store.tokens.add(a_token("alice"), by=COORDINATOR)
         store.workers.take_lease("driver", "one", now=10.0, seconds=5.0)
         before = everything(store)
     with contextlib.closing(open_store(new_url)) as store:
         assert everything(store) == before
-        assert before[-2:] == ["first", False]
+        assert before[-3] == [a_token("alice")]
+        assert before[-1] is False
 
 
 def test_the_steps_make_the_tables_that_the_code_knows(new_url: str) -> None:
     open_store(new_url).close()
     with connected(new_url) as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_the_tokens_of_an_older_database_stay_valid(new_url: str) -> None:
+    open_store(new_url).close()
+    with connected(new_url) as connection:  # as it was before
+        for statement in ("DROP TABLE tokens", "DROP TABLE audit"):
+            connection.execute(text(statement))
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("DROP FUNCTION audit_is_append_only()"))
+        connection.execute(text("CREATE TABLE secrets (name VARCHAR PRIMARY KEY, value TEXT NOT NULL)"))
+        connection.execute(text("INSERT INTO secrets VALUES ('admin-token', 'one'), ('viewer-token', 'two')"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0003'"))
+    with contextlib.closing(open_store(new_url)) as store:
+        known = [(token.name, token.role, token.hash, token.from_start) for token in store.tokens.all()]
+        assert known == [
+            ("admin", OperatorRole.ADMIN, "one", True),
+            ("viewer", OperatorRole.VIEWER, "two", True),
+        ]
+        assert store.audit.last() is None
 
 
 def test_a_database_of_a_newer_version_is_left_alone(new_url: str) -> None:

@@ -29,9 +29,3 @@ def test_a_lease_is_let_go_by_its_owner_alone(store: Store) -> None:
     assert not store.workers.take_lease("driver", "two", now=11.0, seconds=5.0)
     store.workers.release_lease("driver", "one")
     assert store.workers.take_lease("driver", "two", now=11.0, seconds=5.0)
-
-
-def test_a_secret_is_what_the_first_one_said(store: Store) -> None:
-    assert store.workers.secret("admin", "first") == "first"
-    assert store.workers.secret("admin", "second") == "first"
-    assert store.workers.secret("other", "second") == "second"

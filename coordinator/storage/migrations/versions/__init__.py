@@ -4,4 +4,5 @@ v0001_begin.py        the first tables
 v0002_correction.py   what a device's rounds really took
 v0003_looking.py      deadlines that change, plans, and what each device did last
 v0004_kept_models.py  which models are stored, and why a device was left out
+v0005_operators.py     named tokens of operators, and the audit log
 """
