@@ -6,6 +6,7 @@ nothing of files, and the engine nothing of either. Running the same task again 
 
 import math
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from device_runtime.checkpoint import TrainingProgress, load_checkpoint, save_checkpoint
-from device_runtime.engines import Engine, EngineStep, Predictor
+from device_runtime.engines import Cancellation, Engine, EngineStep, Predictor
 from device_runtime.local_data import LocalData
 from device_runtime.refusal import RefusalError
 from device_runtime.telemetry import Recorder
@@ -26,6 +27,8 @@ from edgefl.wire import ResultBody, encode_result
 __all__ = ["FinishedTask", "StoppedError", "TrainingTask", "Trainer"]
 
 _VALIDATION_BATCH = 64
+_MOST_STEPS = 1_000_000
+"""Training steps of a task, at the most. Each leaves its time in the checkpoint."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,8 +78,11 @@ class Trainer:
         device_id: str,
         recorder: Callable[[], Recorder] = Recorder,
         progress: Callable[[int, int, float], None] = lambda step, steps, loss: None,
+        checkpoint_seconds: float = 0.0,
     ) -> None:
         self._engine, self._data, self._folder = engine, data, folder
+        self._checkpoint_seconds = checkpoint_seconds
+        """Seconds between checkpoints, at the least: flash memory wears with every one."""
         self._threads, self._device_id = threads, device_id
         self._recorder, self._progress = recorder, progress
         self.joules = 0.0
@@ -89,26 +95,42 @@ class Trainer:
         self._check_data(task)
         self.joules = 0.0
         recorder = self._recorder()
-        try:
-            return self._run(task, rule, recorder, stop or threading.Event())
-        finally:
-            self.joules = recorder.joules
+        with Cancellation(stop) as cancellation:
+            try:
+                return self._run(task, rule, recorder, stop or threading.Event(), cancellation)
+            except Exception:
+                if cancellation.is_done:
+                    raise StoppedError from None
+                raise
+            finally:
+                self.joules = recorder.joules
 
-    def _run(self, task: TrainingTask, rule: LocalRule, recorder: Recorder, stop: threading.Event) -> FinishedTask:
+    def _run(
+        self,
+        task: TrainingTask,
+        rule: LocalRule,
+        recorder: Recorder,
+        stop: threading.Event,
+        cancellation: Cancellation,
+    ) -> FinishedTask:
         plan = task.plan
         with recorder:
             step = self._load(task)
             predictor = None if task.inference is None else self._engine.predictor(task.inference)
+            cancellation.watch(step, predictor)
             recorder.loaded()
             part = self._training_input(task, predictor, self._steps(plan, step))
             progress, state = self._begin(task, rule, part)
             recorder.recall(progress.step_seconds)
+            saved = 0.0
             for epoch in range(progress.epochs, plan.work.epochs):
                 if state.steps >= part.steps:
                     break
                 loss = self._epoch(_TrainingLoop(rule, part, state, step, recorder, stop), plan, epoch)
                 progress = replace(progress, epochs=epoch + 1, loss=loss, step_seconds=recorder.step_seconds)
-                self._save(progress, state)
+                if not saved or time.monotonic() - saved >= self._checkpoint_seconds:
+                    self._save(progress, state)
+                    saved = time.monotonic()
             extra = self._data.extra_batch(plan.seed, plan.work.batch_size)
             update = rule.finish(part, state, extra, step)
             accuracy = None if part.accuracy is None else part.accuracy(update.weights)
@@ -179,7 +201,14 @@ class Trainer:
                 f"{self._data.samples} samples are fewer than the program's batch of {size}",
                 fix="Compile a program for a smaller batch.",
             )
-        return min(steps, plan.work.most_steps or steps)
+        steps = min(steps, plan.work.most_steps or steps)
+        if steps > _MOST_STEPS:
+            raise RefusalError(
+                Reason.UNSUPPORTED,
+                f"the plan asks for {steps:,} training steps, and devices do at most {_MOST_STEPS:,}",
+                fix="Plan fewer epochs.",
+            )
+        return steps
 
     def _begin(self, task: TrainingTask, rule: LocalRule, part: TrainingInput) -> tuple[TrainingProgress, State]:
         name, known = task.plan.task_id, None

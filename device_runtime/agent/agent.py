@@ -2,7 +2,8 @@
 
 One turn of its loop does the next thing that its home folder calls for: deliver what is waiting to be acknowledged,
 continue the open task, or ask for another. Each thing is on disk before the next begins, so a turn may be cut off
-anywhere. Network errors end a turn, and the loop waits before the next; errors of a task become a refusal.
+anywhere. Network errors end a turn, and the loop waits before the next; errors of a task become a refusal. Whatever the
+coordinator answers, the loop asks neither all the time nor never again.
 """
 
 import contextlib
@@ -11,20 +12,21 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from device_runtime.agent.agent_home import AgentHome, Identity, OpenTask, Usage
+from device_runtime.agent.agent_home import AgentHome, Identity, OpenTask
 from device_runtime.agent.artifact_cache import ArtifactCache
 from device_runtime.agent.backoff import Backoff
 from device_runtime.agent.client import BusyError, CoordinatorClient, RejectedError
 from device_runtime.agent.device_clock import DeviceClock
+from device_runtime.agent.device_limits import DeviceLimits
 from device_runtime.agent.owner_policy import DeviceConditions, OwnerPolicy
 from device_runtime.agent.task_runner import TaskRunner
+from device_runtime.agent.task_worker import MakeTrainer, TaskWorker, TrainerInProcess
+from device_runtime.agent.traffic import TrafficSpentError
 from device_runtime.agent.transport import UnreachableError
-from device_runtime.personal_model import PersonalModel, SavedPersonalModel, save_personal
 from device_runtime.refusal import RefusalError
-from device_runtime.trainer import FinishedTask, StoppedError, Trainer, TrainingTask
+from device_runtime.trainer import StoppedError
 from edgefl import __version__
 from edgefl.errors import EdgeFLError
-from edgefl.local_rules import changes_model
 from edgefl.values import DeviceProfile, Enrolment, Outcome, Reason, Receipt, Refusal, printable
 
 __all__ = ["Agent", "AgentSettings"]
@@ -37,6 +39,8 @@ _LONGEST_WAIT = 3600.0
 """Seconds. The agent asks again after this, whatever the coordinator asks for."""
 _TRAFFIC_CHECK_SECONDS = 600.0
 """Seconds between checks whether a new day has brought a new traffic allowance."""
+_FREE_REFUSALS = 3
+"""Tasks in a row that may be refused without a wait: a coordinator may send what cannot be done again and again."""
 _OWNER_REASONS = (Reason.POWER, Reason.TEMPERATURE, Reason.HOURS, Reason.ENERGY, Reason.TRAFFIC)
 
 
@@ -63,7 +67,7 @@ class Agent:
         self,
         home: AgentHome,
         client: CoordinatorClient,
-        trainer: Callable[[str], Trainer],
+        trainer: MakeTrainer | TaskWorker,
         *,
         settings: AgentSettings | None = None,
         clock: DeviceClock | None = None,
@@ -77,19 +81,15 @@ class Agent:
         self._conditions = conditions or (lambda: DeviceConditions(self._clock.local()))
         self._backoff = backoff or Backoff()
         self._say = say
-        self._counted_bytes = 0
-        self._saved_model: SavedPersonalModel | None = None
         self._is_waiting = False
-        self._runner = TaskRunner(
-            client,
-            ArtifactCache(home.cache, most_bytes=self._settings.cache_bytes),
-            home.personal,
-            trainer,
-            self._clock,
-            self._objection,
-            lambda: self._count_traffic(1),
-            lambda joules: self._add_usage(joules=joules),
-        )
+        self._refusals = 0
+        """Tasks that were refused in a row, but not by the owner's wish."""
+        self._after_refusal = Backoff()
+        self._limits = DeviceLimits(self._settings.policy, self._conditions, home, client.traffic)
+        if not isinstance(trainer, TaskWorker):
+            trainer = TrainerInProcess(trainer, home.cache, home.personal)
+        cache = ArtifactCache(home.cache, most_bytes=self._settings.cache_bytes)
+        self._runner = TaskRunner(client, cache, trainer, self._clock, self._limits)
         self.tasks = 0
         """Tasks that this process has completed or refused."""
 
@@ -114,6 +114,7 @@ class Agent:
         else:
             self._say(f"back at {coordinator} as {identity.device_id}")
         self._client.token = identity.token
+        self._runner.profile = profile
         return identity
 
     def run(self, stop: threading.Event) -> None:
@@ -127,9 +128,12 @@ class Agent:
             except (UnreachableError, RejectedError) as error:
                 wait = self._retry_wait(error)
                 self._say(f"{error.problem}; next try in {wait:.0f} s")
+            except TrafficSpentError as error:
+                wait = _TRAFFIC_CHECK_SECONDS
+                self._say(error.problem)
             if wait is None:
                 return
-            self._count_traffic()
+            self._limits.count(least_bytes=_TRAFFIC_STEP)
             if self._has_done_enough:
                 return
             stop.wait(min(wait, _LONGEST_WAIT))
@@ -141,12 +145,13 @@ class Agent:
     def turn(self, stop: threading.Event) -> float | None:
         """Do the next thing; return how long to wait after it, or None if the federation is over."""
         task = self._home.open_task()
+        objection = self._limits.allow_traffic()
         if task is None:
-            return self._ask()
+            return self._ask(objection)
         body, refusal = self._home.result(), self._home.refusal()
         if body is None and refusal is None:
             try:
-                body = self._store_result(task, *self._runner.do(task, stop))
+                body = self._store_result(task, self._runner.do(task, stop))
             except RefusalError as error:
                 refusal = _refusal(error.reason, error.problem)
                 if not self._refuse(task, refusal):
@@ -159,16 +164,15 @@ class Agent:
         task = self._home.open_task()
         if task is None:
             return wait
-        remaining = self._clock.remaining(task)
-        if remaining < -max(_LONGEST_WAIT, task.plan.deadline_seconds):
+        remaining = self._runner.remaining(task)
+        if remaining < -max(_LONGEST_WAIT, self._settings.policy.task_seconds or task.plan.deadline_seconds):
             self._say(f"task {task.plan.task_id}: given up, its deadline is long over")
             self._home.end_task()
         return min(wait, remaining) if remaining > 0 else wait
 
-    def _ask(self) -> float | None:
+    def _ask(self, objection: Refusal | None) -> float | None:
         """Ask for a task, unless today's traffic allowance is used up."""
-        objection = self._objection()
-        if objection is not None and objection.reason is Reason.TRAFFIC:
+        if objection is not None:
             self._say(objection.message)
             return _TRAFFIC_CHECK_SECONDS
         assignment = self._client.poll(self._settings.wait_seconds)
@@ -192,30 +196,16 @@ class Agent:
         except OSError as error:  # a full disk must not keep the coordinator waiting for a result
             self._refuse_now(task, _refusal(Reason.STORAGE, error.strerror or str(error)))
 
-    def _store_result(self, task: OpenTask, ready: TrainingTask, finished: FinishedTask) -> bytes | None:
-        """Put a result on disk and return it; None if the disk was full and it was sent at once.
-
-        The device's own model goes first: with the result on disk, the task counts as trained.
-        """
-        plan = ready.plan
-        if ready.inference is not None and changes_model(plan.rule):
-            model = PersonalModel(
-                finished.mask,
-                finished.weights,
-                ready.inference,
-                plan.round,
-                plan.device_id,
-                plan.task_id,
-                plan.is_personal,
-            )
-            with contextlib.suppress(OSError):  # disk full: the previous model stays
-                self._saved_model = save_personal(self._home.personal, model, self._saved_model)
+    def _store_result(self, task: OpenTask, body: bytes) -> bytes | None:
+        """Put a result on disk and return it; None if the disk was full and it was sent at once."""
+        self._refusals = 0
+        self._after_refusal.reset()
         try:
-            self._home.finish_task(finished.body)
+            self._home.finish_task(body)
         except OSError:  # disk full: send it now; repeating the task from its last checkpoint is cheap
-            self._acknowledge(task, self._client.upload(task.plan.task_id, finished.body))
+            self._acknowledge(task, self._client.upload(task.plan.task_id, body))
             return None
-        return finished.body
+        return body
 
     def _refuse(self, task: OpenTask, refusal: Refusal) -> bool:
         """Put a refusal on disk; return False if the disk was full and it was sent at once."""
@@ -251,10 +241,12 @@ class Agent:
         """Return how long to wait after a refusal.
 
         A device that refuses because of power or heat would refuse the next task too, and must not use up a round's
-        tasks.
+        tasks. Nor may a coordinator whose tasks all fail keep the device at work.
         """
-        owner = refusal.reason in _OWNER_REASONS
-        return self._settings.after_objection if owner and self._objection() is not None else 0.0
+        if refusal.reason in _OWNER_REASONS:
+            return self._settings.after_objection if self._limits.objection() is not None else 0.0
+        self._refusals += 1
+        return 0.0 if self._refusals <= _FREE_REFUSALS else self._after_refusal.wait()
 
     def _withdraw(self, task: OpenTask, error: RejectedError) -> None:
         """Report that no other result will come; otherwise the coordinator waits, and this device trains it again."""
@@ -270,23 +262,6 @@ class Agent:
     def _end(self) -> None:
         self._home.end_task()
         self.tasks += 1
-
-    def _objection(self, peak_bytes: int | None = None) -> Refusal | None:
-        return self._settings.policy.objection(self._conditions(), self._home.usage(), peak_bytes=peak_bytes)
-
-    def _count_traffic(self, least: int = _TRAFFIC_STEP) -> None:
-        """Add network traffic to today's usage, but not after every poll."""
-        total = self._client.traffic.down + self._client.traffic.up
-        if total - self._counted_bytes >= least:
-            self._add_usage(traffic_bytes=total - self._counted_bytes)
-            self._counted_bytes = total
-
-    def _add_usage(self, *, joules: float = 0.0, traffic_bytes: int = 0) -> None:
-        day, spent = self._clock.local().date().isoformat(), self._home.usage()
-        if spent.day != day:
-            spent = Usage(day)
-        with contextlib.suppress(OSError):  # on a full disk, only the usage is lost
-            self._home.save_usage(Usage(day, spent.joules + joules, spent.traffic_bytes + traffic_bytes))
 
 
 def _refusal(reason: Reason, problem: str) -> Refusal:

@@ -40,12 +40,13 @@ class DeviceClock:
         """Record that a plan arrived now."""
         return OpenTask(plan, self.boot(), self.uptime(), self.wall())
 
-    def remaining(self, task: OpenTask) -> float:
-        """Return the seconds until a task's deadline.
+    def remaining(self, task: OpenTask, most_seconds: float | None = None) -> float:
+        """Return the seconds until a task's deadline, or until it has taken the most that its owner allows.
 
         After a restart only the wall clock is left. If it was set back, it says nothing, and the coordinator decides
         what is late.
         """
         same = task.boot == self.boot() and task.boot != ""
         elapsed = self.uptime() - task.uptime if same else self.wall() - task.wall
-        return task.plan.deadline_seconds - max(0.0, elapsed)
+        deadline = task.plan.deadline_seconds
+        return (deadline if most_seconds is None else min(deadline, most_seconds)) - max(0.0, elapsed)

@@ -37,6 +37,8 @@ class MeteredNetwork(httpcore.NetworkBackend):
         self._network = httpcore.SyncBackend()
         self.reply_seconds: float | None = None
         """Seconds from the end of a request to the end of its reply, at the most; None means no limit."""
+        self.reply_bytes: int | None = None
+        """Bytes of a reply, at the most, whatever they are; None means no limit."""
 
     def connect_tcp(
         self,
@@ -85,6 +87,9 @@ class _MeteredStream(httpcore.NetworkStream):
         self._counted = self._read = counted
         """Bytes of this connection that are counted, and those that were read: some may be waiting to be read."""
         self._asked: float | None = None
+        """When the present reply was first waited for."""
+        self._before = 0
+        """What had been read then."""
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """Read a piece, of no more than may still come."""
@@ -92,6 +97,9 @@ class _MeteredStream(httpcore.NetworkStream):
         left = self._traffic.left
         data = self._stream.read(max_bytes if left is None else min(max_bytes, left), self._patience(timeout))
         self._count(len(data))
+        most = self._network.reply_bytes
+        if most is not None and self._read - self._before > most:
+            raise httpcore.RemoteProtocolError("the reply is too large")
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
@@ -119,11 +127,11 @@ class _MeteredStream(httpcore.NetworkStream):
 
     def _patience(self, timeout: float | None) -> float | None:
         """Return how long to wait for the next piece: each is soon followed by another, or the reply takes too long."""
+        if self._asked is None:
+            self._asked, self._before = time.monotonic(), self._read
         seconds = self._network.reply_seconds
         if seconds is None:
             return timeout
-        if self._asked is None:
-            self._asked = time.monotonic()
         remaining = self._asked + seconds - time.monotonic()
         if remaining <= 0:
             raise httpcore.ReadTimeout("the reply takes too long")

@@ -1,4 +1,4 @@
-"""The owner's limits on when this device may work. Every refusal goes to the coordinator, with its reason.
+"""The owner's limits on when and how much this device works. Every refusal goes to the coordinator, with its reason.
 
 The policy looks at the device's present state. A condition that the system does not show forbids nothing, except mains
 power: an owner who requires it means it.
@@ -38,6 +38,8 @@ class OwnerPolicy:
     joules_a_day: float | None = None
     bytes_a_day: int | None = None
     memory_bytes: int | None = None
+    task_seconds: float | None = 3600.0
+    """From the arrival of a plan to its result, whatever deadline the plan has."""
 
     def objection(self, now: DeviceConditions, spent: Usage, *, peak_bytes: int | None = None) -> Refusal | None:
         """Return why the device may not work now, or None if it may. `peak_bytes` is the task's predicted memory."""
@@ -64,10 +66,14 @@ class OwnerPolicy:
             return Refusal(reason=Reason.TRAFFIC, message=said)
         return None
 
+    def memory_limit(self, now: DeviceConditions) -> int | None:
+        """Return the memory that a task may have; None means no limit."""
+        return min((limit for limit in (self.memory_bytes, now.free_bytes) if limit is not None), default=None)
+
     def _memory(self, now: DeviceConditions, peak_bytes: int | None) -> Refusal | None:
-        limits = [limit for limit in (self.memory_bytes, now.free_bytes) if limit is not None]
-        if peak_bytes is not None and limits and peak_bytes > min(limits):
-            said = f"the task is predicted to need {peak_bytes:,} bytes of memory, and {min(limits):,} are allowed"
+        limit = self.memory_limit(now)
+        if peak_bytes is not None and limit is not None and peak_bytes > limit:
+            said = f"the task is predicted to need {peak_bytes:,} bytes of memory, and {limit:,} are allowed"
             return Refusal(reason=Reason.MEMORY, message=said)
         return None
 

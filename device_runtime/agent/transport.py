@@ -27,6 +27,10 @@ BODY = "application/vnd.safetensors"
 _CONNECT_SECONDS = 10.0
 _LARGEST_REPLY = 256 * 1024
 """Bytes of a reply that is not a download, packed and unpacked: plans and receipts are a few kilobytes."""
+_LARGEST_ANSWER = 4 * _LARGEST_REPLY
+"""Bytes of such a reply with everything around it, and of what comes before the body of a download."""
+_WAITING_BYTES = 8 * 2**20
+"""Bytes that the system may have received before they are read."""
 _REPLY_SECONDS = 120.0
 """Seconds until a reply that is not a download is complete; a long poll is answered well before."""
 _IDLE_SECONDS = 60.0
@@ -152,13 +156,15 @@ class HttpTransport:
         headers = self._headers(request, len(body), coding, is_download=sink is not None)
         guarded = None if sink is None else _Guarded(sink)
         down, up = self.traffic.down, self.traffic.up
-        self._network.reply_seconds = request.reply_seconds
+        self._network.reply_seconds, self._network.reply_bytes = request.reply_seconds, _LARGEST_ANSWER
         target = f"{self._url}{request.path}"
         timeouts = {"timeout": {"connect": _CONNECT_SECONDS, "read": _IDLE_SECONDS, "write": _IDLE_SECONDS}}
         try:
             with self._connections.stream(
                 request.method, target, headers=list(headers.items()), content=_content(body), extensions=timeouts
             ) as answer:
+                if guarded is not None and answer.status in (200, 206):
+                    self._network.reply_bytes = None
                 found = {_text(name).lower(): _text(value) for name, value in answer.headers}
                 said = self._read(answer.status, found.get("content-encoding"), answer.iter_stream(), guarded)
         except WireFormatError as error:
@@ -195,10 +201,19 @@ class HttpTransport:
             self._uncompressed_paths.clear()
         self._uncompressed_paths.add(request.path)
 
-    @staticmethod
-    def _read(status: int, coding: str | None, pieces: Iterable[bytes], sink: Sink | None) -> bytes:
+    def _reported(self, pieces: Iterable[bytes], status: int, sink: Sink) -> Iterator[bytes]:
+        """Yield the raw pieces of a download, and report the size of each to the sink."""
+        before, size = self.traffic.down, 0
+        for piece in pieces:
+            size += len(piece)
+            if self.traffic.down - before > 2 * size + _LARGEST_ANSWER + _WAITING_BYTES:
+                raise WireFormatError("it has far more around its content than content", fix="Ask again.")
+            sink(status, b"", len(piece))
+            yield piece
+
+    def _read(self, status: int, coding: str | None, pieces: Iterable[bytes], sink: Sink | None) -> bytes:
         if sink is not None and status in (200, 206):
-            for piece in decompressed(_reported(pieces, status, sink), coding):
+            for piece in decompressed(self._reported(pieces, status, sink), coding):
                 sink(status, piece, 0)
             return b""
         body = b""
@@ -214,13 +229,6 @@ def _content(body: bytes) -> bytes | Iterator[bytes] | None:
         return body or None
     whole = memoryview(body)
     return (bytes(whole[begin : begin + _PIECE]) for begin in range(0, len(body), _PIECE))
-
-
-def _reported(pieces: Iterable[bytes], status: int, sink: Sink) -> Iterator[bytes]:
-    """Yield the raw pieces of a reply, and report the size of each to the sink."""
-    for piece in pieces:
-        sink(status, b"", len(piece))
-        yield piece
 
 
 def _limited(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -3,9 +3,11 @@
 engine.py             the interface, and which engines are installed
 onnx.py               onnxruntime: any width, any batch size
 executorch.py         ExecuTorch: programs compiled for one mask and one batch size
+cancellation.py       ends what an engine computes when its task must stop
 float_environment.py  restores the floating-point settings that a library changes
 """
 
+from device_runtime.engines.cancellation import Cancellation
 from device_runtime.engines.engine import (
     ENGINES,
     Engine,
@@ -16,4 +18,13 @@ from device_runtime.engines.engine import (
     open_engine,
 )
 
-__all__ = ["ENGINES", "Engine", "Predictor", "EngineStep", "ThreadSettings", "installed_engines", "open_engine"]
+__all__ = [
+    "ENGINES",
+    "Cancellation",
+    "Engine",
+    "Predictor",
+    "EngineStep",
+    "ThreadSettings",
+    "installed_engines",
+    "open_engine",
+]

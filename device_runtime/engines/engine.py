@@ -40,6 +40,13 @@ class EngineStep(TrainStep, Protocol):
         """The only batch size that it accepts, or None if it accepts any."""
         ...
 
+    def cancel(self) -> None:
+        """End the step that another thread is running, and all later ones, with an error, as soon as possible.
+
+        An engine may have to finish the operation that it is computing, or even the step.
+        """
+        ...
+
 
 class Predictor(Protocol):
     """Runs a model forward."""
@@ -56,6 +63,10 @@ class Predictor(Protocol):
 
     def __call__(self, weights: Weights, x: Array) -> Array:
         """Return the model's output for every sample. A model with its weights inside ignores `weights`."""
+        ...
+
+    def cancel(self) -> None:
+        """End the call that another thread is running, and all later ones, as `EngineStep.cancel` does."""
         ...
 
 

@@ -89,6 +89,9 @@ class ExecuTorchStep:
         statistics = dict(zip(self._statistics, rest[len(self._gradients) :], strict=True))
         return StepResult(float(found[0].reshape(())), first.astype(np.bool_), gradients, statistics)
 
+    def cancel(self) -> None:
+        """Do nothing: a running program cannot be interrupted. Its process can be ended."""
+
     def _statistic_count(self, found: list[Array]) -> int:
         """Return the number of new statistics of a step: all of the model's, or 0 if its norms keep none."""
         return len(self._statistics) if len(found) > len(self._gradients) + len(self._statistics) else 0
@@ -105,6 +108,9 @@ class ExecuTorchPredictor:
     def __call__(self, weights: Weights, x: Array) -> Array:
         """Return the model's output for every sample."""
         return np.concatenate([np.array(self._program.run([x[at : at + 1]])[0]) for at in range(len(x))])
+
+    def cancel(self) -> None:
+        """Do nothing: a running program cannot be interrupted. Its process can be ended."""
 
 
 class _Program:

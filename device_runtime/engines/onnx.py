@@ -62,6 +62,7 @@ class OnnxStep:
 
     def __init__(self, session: Any, trained: Collection[str], labels: Array | None) -> None:
         self._session = session
+        self._options = onnxruntime.RunOptions()
         self._binding = session.io_binding()
         self._inputs = [node.name for node in session.get_inputs()]
         self._outputs = _outputs(session)
@@ -86,14 +87,19 @@ class OnnxStep:
         if others or len(batch.x) != self._samples:
             self._bind_outputs(weights, batch)
         try:
-            self._session.run_with_iobinding(self._binding)
+            self._session.run_with_iobinding(self._binding, self._options)
         except Exception as error:  # onnxruntime raises a dozen kinds, of its own and RuntimeError
+            _check_memory(error)
             raise ExportError(
                 f"onnxruntime cannot run the step: {first_line(error)}",
                 fix="Check that the samples have the model's shape, and their labels its classes.",
             ) from None
         correct = self._buffers.get("correct", _NONE)
         return StepResult(float(self._buffers["loss"].reshape(())), correct, self._gradients, self._statistics)
+
+    def cancel(self) -> None:
+        """End a running step before its next operation, also within loops and branches, and every later step."""
+        self._options.terminate = True
 
     def _input(self, name: str, weights: Weights, batch: Batch) -> Array:
         match name:
@@ -143,6 +149,7 @@ class OnnxPredictor:
 
     def __init__(self, session: Any) -> None:
         self._session = session
+        self._options = onnxruntime.RunOptions()
         self._inputs = [node.name for node in session.get_inputs()]
         features = next((node for node in session.get_inputs() if node.name == "x"), None)
         shape = () if features is None else features.shape[1:]
@@ -157,8 +164,9 @@ class OnnxPredictor:
             raise MaskError(f"the model reads {missing[0]!r}, which the weights lack", fix="Give its own weights.")
         feed = {name: x if name == "x" else np.asarray(weights[name], order="C") for name in self._inputs}
         try:
-            found: Array = self._session.run(None, feed)[0]
+            found: Array = self._session.run(None, feed, self._options)[0]
         except Exception as error:  # onnxruntime raises a dozen kinds, of its own and RuntimeError
+            _check_memory(error)
             raise ExportError(
                 f"onnxruntime cannot run the model: {first_line(error)}",
                 fix="Check that the samples have the model's shape.",
@@ -167,8 +175,13 @@ class OnnxPredictor:
             raise ExportError(f"the model returns an array of shape {found.shape}", fix="Give a model that classifies.")
         return found
 
+    def cancel(self) -> None:
+        """End a running call before its next operation, and every later call."""
+        self._options.terminate = True
+
 
 _NONE = np.zeros(0, np.bool_)
+_NO_MEMORY = ("Failed to allocate memory", "bad allocation", "bad_alloc")
 
 
 def _named(buffers: Mapping[str, Array], prefix: str) -> dict[str, Array]:
@@ -218,3 +231,9 @@ def open_session(model: bytes, threads: ThreadSettings) -> Any:
     }
     with preserved_float_environment():
         return open_onnx_session(model, threads=threads.count, settings=settings)
+
+
+def _check_memory(error: Exception) -> None:
+    """Raise `MemoryError` if that is why onnxruntime failed: it has no error of its own for it."""
+    if any(words in str(error) for words in _NO_MEMORY):
+        raise MemoryError from None

@@ -22,6 +22,7 @@ compare.py                `edgefl compare`
 serve.py                  `edgefl serve`
 fed/                      `edgefl fed`
 join.py                   `edgefl join`
+join_worker.py            the process in which `edgefl join` trains
 predict.py                `edgefl predict`
 bench/                    `edgefl bench`
 completion.py             `edgefl completion`

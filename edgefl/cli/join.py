@@ -5,6 +5,7 @@ The run function imports the device runtime, which needs an engine; the help tex
 
 import argparse
 import contextlib
+import getpass
 import os
 import signal
 import sys
@@ -12,11 +13,14 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgefl.coordinator_url import checked_url
 from edgefl.errors import EdgeFLError
 
 if TYPE_CHECKING:
     from device_runtime.agent.agent import Agent
+    from device_runtime.agent.agent_home import AgentHome
     from device_runtime.agent.owner_policy import DeviceConditions, OwnerPolicy
+    from device_runtime.agent.worker_process import WorkerProcess
     from device_runtime.local_data import LocalData
     from edgefl.values import DeviceProfile
 
@@ -24,14 +28,16 @@ __all__ = ["add_data", "add_parser", "local_data"]
 
 _EPILOG = """\
 examples:
-  edgefl join https://10.0.0.5:8443 --key JOIN_KEY --data mine.npz
+  edgefl join https://10.0.0.5:8443 --data mine.npz
   edgefl join https://10.0.0.5:8443 --data mine.npz --mains-only --below-celsius 75 --hours 22-6
-  edgefl join http://127.0.0.1:8000 --key JOIN_KEY --data digits --client 2/5 --partition dirichlet:0.5 --home device2
+  edgefl join http://127.0.0.1:8000 --data digits --client 2/5 --partition dirichlet:0.5 --home device2
 
-The key is needed only once: the device's name and secret are stored in --home, readable by its user alone, and a
-restarted device continues where it stopped. Put the key into the environment variable EDGEFL_JOIN_KEY to keep it out of
-process lists. Ctrl-C or SIGTERM stops the device within five seconds; no finished training is lost.
+The join key is asked for, or taken from the environment variable EDGEFL_JOIN_KEY; a key on the command line can be read
+by every user of this machine. It is needed only once: the device's name and secret are stored in --home, readable by
+its user alone, and a restarted device continues where it stopped. Ctrl-C or SIGTERM stops the device within five
+seconds; no finished training is lost.
 """
+_DATA_OPTIONS = ("data", "folder", "client", "partition", "seed", "validation")
 _LONGEST_WAIT = 30.0
 _PATIENCE = 4.0
 """Seconds that running work gets to finish after a signal."""
@@ -48,7 +54,12 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("url", metavar="URL", help="URL of the coordinator")
-    parser.add_argument("--key", metavar="KEY", help="join key (default: $EDGEFL_JOIN_KEY)")
+    parser.add_argument("--key", metavar="KEY", help="join key (default: $EDGEFL_JOIN_KEY, or ask for it)")
+    parser.add_argument(
+        "--insecure",
+        action="store_true",
+        help="allow http:// to another machine: everybody on the way can read and change what is sent",
+    )
     parser.add_argument(
         "--certificate", metavar="FILE", help="certificate that signed the coordinator's, in PEM format"
     )
@@ -94,7 +105,10 @@ def _add_policy(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--hours", metavar="FROM-TO", help="work only during these hours, such as 22-6")
     group.add_argument("--joules-a-day", type=float, metavar="J", help="daily energy limit")
     group.add_argument("--megabytes-a-day", type=float, metavar="MB", help="daily traffic limit")
-    group.add_argument("--memory", type=float, metavar="MB", help="refuse tasks that are predicted to need more memory")
+    group.add_argument("--memory", type=float, metavar="MB", help="most memory of a task (default: what is free)")
+    group.add_argument(
+        "--minutes-a-task", type=float, default=60, metavar="MIN", help="longest time of a task (default: 60)"
+    )
     group.add_argument(
         "--cache", type=float, default=2048, metavar="MB", help="size of the download cache (default: 2048)"
     )
@@ -102,31 +116,55 @@ def _add_policy(group: "argparse._ArgumentGroup") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Join, and work until stopped."""
+    _check(args)
+    url = checked_url(args.url, insecure=args.insecure)
+    umask = os.umask(0o077)  # whatever is written from here on is for this user alone
+    try:
+        return _joined(args, url)
+    finally:
+        os.umask(umask)
+
+
+def _joined(args: argparse.Namespace, url: str) -> int:
     from device_runtime.agent.agent_home import AgentHome
     from device_runtime.agent.client import UnknownDeviceError
 
-    _check(args)
     home = AgentHome(Path(args.home).expanduser())
     home.lock()
     say = (lambda text: None) if args.quiet else _say
-    profile = _profile(args, home, say)
-    agent = _agent(args, home, say)
-    key = args.key or os.environ.get("EDGEFL_JOIN_KEY") or None
-    agent.enrol(args.url.rstrip("/"), profile, key, name=args.name)
+    worker = _worker(args, home)
     try:
-        return _run(agent)
-    except UnknownDeviceError:
-        if key is None:
-            raise
-        say("the coordinator no longer knows this device; joining again")
-        home.forget_token()
-        agent.enrol(args.url.rstrip("/"), profile, key, name=args.name)
-        return _run(agent)
+        worker.start()
+        profile = _profile(args, home, say)
+        agent = _agent(args, url, home, worker, say)
+        key = _key(args, home)
+        agent.enrol(url, profile, key, name=args.name)
+        try:
+            return _run(agent)
+        except UnknownDeviceError:
+            if key is None:
+                raise
+            say("the coordinator no longer knows this device; joining again")
+            home.forget_token()
+            agent.enrol(url, profile, key, name=args.name)
+            return _run(agent)
+    finally:
+        worker.close()
+
+
+def _key(args: argparse.Namespace, home: "AgentHome") -> str | None:
+    """Return the join key: the given one, the one in the environment, or, for a new device, one that is typed in."""
+    given = args.key or os.environ.get("EDGEFL_JOIN_KEY") or None
+    identity = home.identity()
+    if given is not None or (identity is not None and identity.token is not None) or not sys.stdin.isatty():
+        return given
+    return getpass.getpass("join key: ").strip() or None
 
 
 def _check(args: argparse.Namespace) -> None:
     """Check the ranges of numeric options."""
-    for option in ("threads", "tasks", "memory", "cache", "below_celsius", "joules_a_day", "megabytes_a_day"):
+    limits = ("memory", "minutes_a_task", "cache", "below_celsius", "joules_a_day", "megabytes_a_day")
+    for option in ("threads", "tasks", *limits):
         value = getattr(args, option)
         if value is not None and not 0 < value < float("inf"):
             name = option.replace("_", "-")
@@ -161,24 +199,29 @@ def _run(agent: "Agent") -> int:
     return 0
 
 
-def _agent(args: argparse.Namespace, home: Any, say: Any) -> "Agent":
+def _worker(args: argparse.Namespace, home: "AgentHome") -> "WorkerProcess":
+    from device_runtime.agent.worker_process import WorkerProcess
+
+    options = {
+        "home": str(home.folder.absolute()),
+        "engine": args.engine,
+        "threads": args.threads,
+        "data": {name: getattr(args, name) for name in _DATA_OPTIONS},
+        "most_file_bytes": round(args.cache * 1e6),
+    }
+    return WorkerProcess("edgefl.cli.join_worker", options)
+
+
+def _agent(args: argparse.Namespace, url: str, home: "AgentHome", worker: "WorkerProcess", say: Any) -> "Agent":
     from device_runtime.agent.agent import Agent, AgentSettings
     from device_runtime.agent.client import CoordinatorClient
     from device_runtime.agent.transport import HttpTransport
-    from device_runtime.engines import ThreadSettings, open_engine
-    from device_runtime.trainer import Trainer
 
-    threads = ThreadSettings.default() if args.threads is None else ThreadSettings(args.threads)
-    engine, data = open_engine(args.engine, threads), local_data(args)
-    client = CoordinatorClient(HttpTransport(args.url, certificate=args.certificate))
+    client = CoordinatorClient(HttpTransport(url, certificate=args.certificate))
     settings = AgentSettings(
         policy=_policy(args), wait_seconds=args.wait, cache_bytes=round(args.cache * 1e6), most_tasks=args.tasks
     )
-
-    def trainer(device_id: str) -> Trainer:
-        return Trainer(engine, data, home.checkpoints, threads=threads.count, device_id=device_id)
-
-    return Agent(home, client, trainer, settings=settings, conditions=_conditions, say=say)
+    return Agent(home, client, worker, settings=settings, conditions=_conditions, say=say)
 
 
 def _policy(args: argparse.Namespace) -> "OwnerPolicy":
@@ -191,6 +234,7 @@ def _policy(args: argparse.Namespace) -> "OwnerPolicy":
         joules_a_day=args.joules_a_day,
         bytes_a_day=None if args.megabytes_a_day is None else round(args.megabytes_a_day * 1e6),
         memory_bytes=None if args.memory is None else round(args.memory * 1e6),
+        task_seconds=60.0 * args.minutes_a_task,
     )
 
 
@@ -206,9 +250,10 @@ def _conditions() -> "DeviceConditions":
     )
 
 
-def _profile(args: argparse.Namespace, home: Any, say: Any) -> "DeviceProfile":
+def _profile(args: argparse.Namespace, home: "AgentHome", say: Any) -> "DeviceProfile":
     """Return the device's profile: the given one, the stored one, or a new one measured now."""
     from device_runtime.profiler import ProfileRequest, measure
+    from edgefl.artifacts.artifact_store import PRIVATE, write_atomically
     from edgefl.values import DeviceProfile, dumps, loads
 
     kept = home.folder / "profile.json"
@@ -222,7 +267,7 @@ def _profile(args: argparse.Namespace, home: Any, say: Any) -> "DeviceProfile":
             ) from None
     say("measuring this device; this takes less than a minute")
     profile = measure(ProfileRequest(engine=args.engine, threads=args.threads, folder=home.folder))
-    kept.write_text(dumps(profile, indent=2) + "\n", encoding="utf-8")
+    write_atomically(kept, (dumps(profile, indent=2) + "\n").encode(), mode=PRIVATE)
     return profile
 
 

@@ -78,7 +78,7 @@ def test_a_signal_stops_it_within_five_seconds_and_nothing_is_lost(tmp_path: Pat
     [
         (["http://127.0.0.1:9", "--data", "digits", "--key", "k"], "cannot be reached"),
         (["http://127.0.0.1:9", "--data", "digits"], "Give the join key with --key"),
-        (["ftp://somewhere", "--data", "digits", "--key", "k"], "is not the address of a coordinator"),
+        (["ftp://somewhere", "--data", "digits", "--key", "k"], "is not a coordinator URL"),
         (["http://127.0.0.1:9", "--data", "digits", "--client", "6/5"], "'6/5' is not a client"),
         (["http://127.0.0.1:9", "--data", "digits", "--hours", "late"], "'late' are not valid hours"),
         (["http://127.0.0.1:9", "--data", "digits", "--wait", "31"], "--wait is 31.0"),

@@ -58,7 +58,7 @@ def test_a_task_that_is_done_again_does_not_go_on_from_its_own_result(tmp_path: 
 
 
 def test_a_crash_while_a_model_is_kept_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def crash(*args: Any) -> None:
+    def crash(*args: Any, **settings: Any) -> None:
         raise KeyboardInterrupt
 
     save_personal(tmp_path, model(1, "a"))

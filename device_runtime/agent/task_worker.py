@@ -1,0 +1,142 @@
+"""Where a task is trained: the seam between the agent, which has the network and the limits, and the trainer.
+
+The agent downloads what a plan names; a worker reads it from the cache, trains, keeps the device's own model, and
+returns the result. `TrainerInProcess` works where it is called. `device_runtime.agent.worker_process` works in another
+process, which can be ended whatever a graph does.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from device_runtime.agent.task_artifacts import load_mask, load_task
+from device_runtime.personal_model import PersonalModel, SavedPersonalModel, own_weights, save_personal
+from device_runtime.refusal import RefusalError
+from device_runtime.telemetry.energy.cpu_time_estimate import watts_per_core
+from device_runtime.trainer import FinishedTask, Trainer, TrainingTask
+from edgefl.artifacts.artifact_store import PRIVATE, ArtifactStore
+from edgefl.local_rules import changes_model
+from edgefl.masks import Mask
+from edgefl.model_graph import cost_of
+from edgefl.values import LARGEST_INTEGER, ClientPlan, DeviceProfile, Reason
+
+__all__ = ["MakeTrainer", "TaskSize", "TaskWorker", "TrainerInProcess"]
+
+MakeTrainer = Callable[[str], Trainer]
+"""Returns a trainer for the tasks of a device of this id."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSize:
+    """What determines the memory of a task, as far as its model's description tells the truth."""
+
+    activation_bytes: int
+    """Of a whole batch."""
+    parameter_bytes: int
+    trained_parameters: int
+
+    @classmethod
+    def of(cls, plan: ClientPlan, mask: Mask, samples: int | None) -> "TaskSize":
+        """Return the size of a task on a device with this many samples, or with any number of them."""
+        batch = plan.work.batch_size if samples is None else min(plan.work.batch_size, samples)
+        cost = cost_of(mask.graph, mask.widths, mask.trained)
+        sizes = (cost.activation_bytes(batch), cost.parameter_bytes, cost.trained_parameters)
+        return cls(*(min(size, LARGEST_INTEGER) for size in sizes))
+
+    def peak_bytes(self, profile: DeviceProfile | None) -> int:
+        """Return the memory that this device predicts for the task, from its own measurements if it has any."""
+        if profile is None:
+            return self.activation_bytes + 3 * self.parameter_bytes
+        return profile.cost.peak_bytes(
+            activation_bytes=self.activation_bytes,
+            parameter_bytes=self.parameter_bytes,
+            trained_parameters=self.trained_parameters,
+        )
+
+
+@runtime_checkable
+class TaskWorker(Protocol):
+    """Trains tasks, one at a time. `stop` is set when the work must end: `StoppedError` then says that it did."""
+
+    @property
+    def joules(self) -> float:
+        """The energy of the last task, however it ended; of a running one, an estimate."""
+        ...
+
+    def size(self, plan: ClientPlan, stop: threading.Event, *, memory_bytes: int | None) -> TaskSize:
+        """Return the size of a task whose model and mask are in the cache."""
+        ...
+
+    def train(self, plan: ClientPlan, stop: threading.Event, *, memory_bytes: int | None, down_bytes: int) -> bytes:
+        """Train a task, or resume it, within this memory; keep the device's own model and return the result."""
+        ...
+
+    def close(self) -> None:
+        """End the worker."""
+        ...
+
+
+class TrainerInProcess:
+    """Trains in this process. Memory has no limit here, and a graph ends when its running operation does."""
+
+    def __init__(self, trainer: MakeTrainer, artifacts: Path, personal: Path, *, samples: int | None = None) -> None:
+        self._make_trainer, self._artifacts, self._personal = trainer, ArtifactStore(artifacts, mode=PRIVATE), personal
+        self._samples = samples
+        self._saved: SavedPersonalModel | None = None
+        self._joules = 0.0
+        self._began: float | None = None
+
+    @property
+    def joules(self) -> float:
+        """The energy of the last task; of a running one, an estimate from CPU time."""
+        if self._began is None:
+            return self._joules
+        return (time.process_time() - self._began) * watts_per_core()
+
+    def size(self, plan: ClientPlan, stop: threading.Event, *, memory_bytes: int | None) -> TaskSize:
+        """Return the size of a task."""
+        return TaskSize.of(plan, load_mask(plan, self._read), self._samples)
+
+    def train(self, plan: ClientPlan, stop: threading.Event, *, memory_bytes: int | None, down_bytes: int) -> bytes:
+        """Train a task, and keep the device's own model."""
+        self._joules, self._began = 0.0, time.process_time()
+        trainer = self._make_trainer(plan.device_id)
+        try:
+            task = load_task(plan, self._read, down_bytes=down_bytes)
+            own = partial(own_weights, self._personal, plan, task.mask, task.weights)
+            finished = trainer.run(replace(task, own=own), stop)
+        finally:
+            self._joules, self._began = trainer.joules, None
+        self._keep(task, finished)
+        return finished.body
+
+    def close(self) -> None:
+        """There is nothing to end."""
+
+    def _read(self, digest: str) -> bytes:
+        found = self._artifacts.get(digest)
+        if found is None:
+            raise RefusalError(Reason.BROKEN, f"the artifact {digest} is missing", fix="Ask for the task again.")
+        return found
+
+    def _keep(self, task: TrainingTask, finished: FinishedTask) -> None:
+        """Save the device's own model. This comes before the result: with that on disk, the task counts as trained."""
+        plan = task.plan
+        if task.inference is None or not changes_model(plan.rule):
+            return
+        model = PersonalModel(
+            finished.mask,
+            finished.weights,
+            task.inference,
+            plan.round,
+            plan.device_id,
+            plan.task_id,
+            plan.is_personal,
+        )
+        with contextlib.suppress(OSError):  # disk full: the previous model stays
+            self._saved = save_personal(self._personal, model, self._saved)

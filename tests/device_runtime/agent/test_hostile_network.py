@@ -1,0 +1,217 @@
+"""A hostile coordinator on a real socket: no reply takes more of the owner's day, memory or patience than it may."""
+
+import gzip
+import json
+import random
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from device_runtime.agent import transport as transport_module
+from device_runtime.agent.artifact_cache import ArtifactCache
+from device_runtime.agent.client import BusyError, CoordinatorClient, RejectedError
+from device_runtime.agent.traffic import Traffic, TrafficSpentError
+from device_runtime.agent.transport import HttpTransport, UnreachableError
+from device_runtime.profiler.network import measure_speed
+from edgefl.errors import EdgeFLError
+from edgefl.values import digest_of
+from tests.device_runtime.hostile import raw_server, sent_forever
+from tests.device_runtime.http_coordinator import Asked, serving_http
+
+DIGEST = digest_of(b"anything")
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+MIB = 2**20
+BUFFERS = 8 * MIB
+"""What two sockets may hold between the server and a device that no longer reads."""
+
+FLOODS = {
+    "a body": sent_forever(b"HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\n", bytes(65536)),
+    "a body without a length": sent_forever(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", bytes(65536)),
+    "an error": sent_forever(b"HTTP/1.1 500 No\r\nContent-Length: 999999999999\r\n\r\n", bytes(65536)),
+    "answers that say that another one will follow": sent_forever(
+        b"", b"HTTP/1.1 103 Early Hints\r\nLink: " + b"x" * 8000 + b"\r\n\r\n"
+    ),
+    "extensions of chunks": sent_forever(CHUNKED, b"1;" + b"e" * 8000 + b"\r\n.\r\n"),
+    "a header": sent_forever(b"HTTP/1.1 200 OK\r\n", b"X: " + b"y" * 8000 + b"\r\n"),
+    "trailers": sent_forever(CHUNKED + b"0\r\n", b"X: " + b"y" * 8000 + b"\r\n"),
+}
+
+
+def noting(asked: list[Asked]) -> Callable[[Asked], tuple[int, dict[str, str], bytes]]:
+    def answer(one: Asked) -> tuple[int, dict[str, str], bytes]:
+        asked.append(one)
+        return 200, {}, b""
+
+    return answer
+
+
+OPEN: list[HttpTransport] = []
+
+
+@pytest.fixture(autouse=True)
+def _closing() -> Iterator[None]:
+    yield
+    while OPEN:
+        OPEN.pop().close()
+
+
+def client_of(url: str, most: int | None) -> CoordinatorClient:
+    OPEN.append(HttpTransport(url, traffic=Traffic(most=most)))
+    return CoordinatorClient(OPEN[-1], "token")
+
+
+def ask_for(what: str, client: CoordinatorClient, folder: Path) -> None:
+    if what == "poll":
+        client.poll(0)
+    else:
+        ArtifactCache(folder).get(DIGEST, client.download)
+
+
+@pytest.mark.parametrize("flood", FLOODS.values(), ids=list(FLOODS))
+@pytest.mark.parametrize("ask", ["poll", "download"])
+def test_no_reply_takes_more_than_is_left_of_the_day(
+    flood: Callable[[socket.socket], None], ask: str, tmp_path: Path
+) -> None:
+    most = 3 * MIB
+    with raw_server(flood) as (url, taken):
+        client = client_of(url, most)
+        with pytest.raises(EdgeFLError):
+            ask_for(ask, client, tmp_path)
+        assert client.traffic.total <= most + MIB  # and what the system holds of a connection
+        client._transport.close()
+    assert taken[0] <= most + BUFFERS
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) <= most
+
+
+@pytest.mark.parametrize("flood", ["answers that say that another one will follow", "extensions of chunks", "an error"])
+@pytest.mark.parametrize("ask", ["poll", "download"])
+def test_without_a_limit_of_the_day_a_reply_has_limits_of_its_own(flood: str, ask: str, tmp_path: Path) -> None:
+    with raw_server(FLOODS[flood]) as (url, taken):
+        client = client_of(url, None)
+        with pytest.raises(UnreachableError):
+            ask_for(ask, client, tmp_path)
+        client._transport.close()
+    assert taken[0] <= 3 * BUFFERS
+
+
+def test_what_is_thrown_away_is_counted_too() -> None:
+    hint = b"HTTP/1.1 103 Early Hints\r\nLink: " + b"x" * 8000 + b"\r\n\r\n"
+
+    def answer(connection: socket.socket) -> None:
+        connection.sendall(hint * 50 + b"HTTP/1.1 500 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+    with raw_server(answer) as (url, taken):
+        client = client_of(url, None)
+        with pytest.raises(BusyError):
+            client.poll(0)
+        client._transport.close()
+    assert taken[0] <= client.traffic.down <= taken[0] + 2  # TCP counts the end of a connection as one
+
+
+def test_nothing_is_asked_once_the_day_is_used_up() -> None:
+    asked: list[Asked] = []
+    with serving_http(noting(asked)) as url:
+        client = client_of(url, 0)
+        with pytest.raises(TrafficSpentError):
+            client.poll(0)
+        with pytest.raises(TrafficSpentError):
+            client.upload("one", bytes(10))
+        with pytest.raises(TrafficSpentError):
+            client.download(DIGEST, lambda status, piece: None)
+    assert asked == []
+
+
+def test_a_result_that_is_larger_than_what_is_left_is_not_half_sent() -> None:
+    asked: list[Asked] = []
+    with serving_http(noting(asked)) as url, pytest.raises(TrafficSpentError):
+        client_of(url, MIB).upload("one", random.Random(1).randbytes(2 * MIB))
+    assert asked == []
+
+
+def test_downloads_leave_enough_of_the_day_to_refuse_a_task() -> None:
+    traffic = Traffic(down=900, most=1000, kept_back=150)
+    traffic.check()
+    with traffic.downloading(), pytest.raises(TrafficSpentError):
+        traffic.check()
+    traffic.check()
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"a": "' + b"x" * MIB + b'"}', b"[" * 200_000, gzip.compress(bytes(40 * MIB)), b"{" + b'"a":' * 60_000]
+)
+@pytest.mark.parametrize("status", [200, 404])
+def test_a_json_answer_of_any_size_or_depth_is_no_answer(body: bytes, status: int) -> None:
+    headers = {"Content-Encoding": "gzip"} if body[:2] == b"\x1f\x8b" else {}
+    with serving_http(lambda asked: (status, headers, body)) as url, pytest.raises(UnreachableError):
+        client_of(url, None).poll(0)
+
+
+@pytest.mark.parametrize("to", ["http://127.0.0.1:1/", "file:///etc/passwd", "//127.0.0.1:1/", "/v1/other"])
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_no_redirect_is_followed(status: int, to: str) -> None:
+    asked: list[str] = []
+
+    def answer(one: Asked) -> tuple[int, dict[str, str], bytes]:
+        asked.append(one.path)
+        return status, {"Location": to}, b""
+
+    with serving_http(answer) as url, pytest.raises(BusyError, match=str(status)):
+        client_of(url, None).poll(0)
+    assert asked == ["/v1/tasks/next?wait=0"]
+
+
+def test_no_cookie_is_kept() -> None:
+    asked: list[Asked] = []
+
+    def answer(one: Asked) -> tuple[int, dict[str, str], bytes]:
+        asked.append(one)
+        return 200, {"Set-Cookie": f"a{len(asked)}=b; Path=/"}, b'{"kind": "assignment"}'
+
+    with serving_http(answer) as url:
+        client = client_of(url, None)
+        for _ in range(2):
+            with pytest.raises(BusyError):
+                client.poll(0)
+    assert ["cookie" in one.headers for one in asked] == [False, False]
+
+
+def test_a_reply_that_comes_in_drops_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+        for _ in range(1000):
+            connection.sendall(b" ")
+            time.sleep(0.05)
+
+    request = transport_module.Request("POST", "/v1/tasks/next", "token", reply_seconds=0.5)
+    with raw_server(answer) as (url, taken):
+        transport = HttpTransport(url)
+        with pytest.raises(UnreachableError, match="ReadTimeout"):
+            transport.send(request)
+        transport.close()
+    assert taken[0] < 200
+
+
+@pytest.mark.parametrize("said", ["1e308", "10**12", "-5", "nan", "inf", "9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT"])
+def test_a_wait_of_any_length_becomes_one_of_reason(said: str) -> None:
+    with serving_http(lambda asked: (503, {"Retry-After": said}, b"")) as url, pytest.raises(BusyError) as caught:
+        client_of(url, None).poll(0)
+    assert caught.value.retry_seconds is None or 0 <= caught.value.retry_seconds <= 86_400
+
+
+def test_what_a_coordinator_says_cannot_reach_the_terminal_as_more_than_text() -> None:
+    evil = "\x1b]0;owned\x07\x1b[2Jgone\r\n\u202elamina\x9b31m" * 100
+    body = json.dumps({"error": {"problem": evil, "fix": "x"}}).encode()
+    with serving_http(lambda asked: (404, {}, body)) as url, pytest.raises(RejectedError) as caught:
+        client_of(url, None).poll(0)
+    assert caught.value.problem.isprintable()
+    assert len(caught.value.problem) <= 500
+
+
+@pytest.mark.parametrize("flood", FLOODS.values(), ids=list(FLOODS))
+def test_a_speed_test_ends_where_it_should(flood: Callable[[socket.socket], None]) -> None:
+    with raw_server(flood) as (url, taken), pytest.raises(EdgeFLError):
+        measure_speed(url)
+    assert taken[0] <= BUFFERS
