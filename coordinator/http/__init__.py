@@ -10,7 +10,8 @@ middleware.py       request ids, log lines, counts
 authentication.py   who may call what
 operator_tokens.py  the tokens of the admin and the viewer
 request_limits.py   limits on the size, speed and unpacked size of requests
-rate_limits.py      rate limits per caller, uploads at the same time, budgets of bytes
+rate_limits.py      rate limits per caller, uploads at the same time
+byte_budgets.py     budgets of bytes for the bodies of all callers together
 error_handlers.py   errors as responses
 protocol.py         one connection: uvicorn's protocol with limits
 connections.py      how many connections each caller may have, and that it reads its responses
