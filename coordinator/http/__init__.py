@@ -11,7 +11,8 @@ authentication.py   who may call what
 operator_tokens.py  the tokens that a coordinator is started with
 refusals.py         counts refused attempts, for the audit log
 request_limits.py   limits on the size, speed and unpacked size of requests
-rate_limits.py      rate limits per caller, uploads at the same time, budgets of bytes
+rate_limits.py      rate limits per caller, uploads at the same time
+byte_budgets.py     budgets of bytes for the bodies of all callers together
 readiness.py        whether storage can be read and written
 error_handlers.py   errors as responses
 protocol.py         one connection: uvicorn's protocol with limits

@@ -11,9 +11,10 @@ from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
 from coordinator.http.authentication import Authenticator
+from coordinator.http.byte_budgets import ByteBudget
 from coordinator.http.error_handlers import add_handlers
 from coordinator.http.middleware import RequestMiddleware
-from coordinator.http.rate_limits import ByteBudget, ConcurrencyLimits
+from coordinator.http.rate_limits import ConcurrencyLimits
 from coordinator.http.readiness import Readiness
 from coordinator.http.refusals import RefusedAttempts
 from coordinator.http.request_limits import LimitsMiddleware
@@ -42,6 +43,7 @@ from coordinator.page.live_updates import LiveUpdates
 from coordinator.polling.long_poll import LastSeen, LongPolls
 from coordinator.rounds.context import Context
 from coordinator.rounds.driver import Driver
+from coordinator.rounds.upload_sizes import UploadSizes
 from coordinator.rounds.uploads import UploadQueue
 from coordinator.thread_pools import ThreadPools
 
@@ -112,11 +114,12 @@ def _make_services(context: Context, threads: ThreadPools, limits: ServerLimits,
         authenticator=Authenticator(context, threads, limits, refused=refused, seen=seen.note),
         long_polls=LongPolls(context, threads, most=limits.open_polls, seen=seen.note),
         last_seen=seen,
+        upload_sizes=UploadSizes(context),
         upload_queue=UploadQueue(context, accepted=driver.wake),
         driver=driver,
         metrics=Metrics(context),
-        memory=ByteBudget(limits.memory_bytes, patience=limits.room_seconds),
-        spool=ByteBudget(limits.spool_bytes, patience=limits.room_seconds),
+        memory=ByteBudget(limits.memory_bytes, patience=limits.room_seconds, least_rate=limits.waiting_rate),
+        spool=ByteBudget(limits.spool_bytes, patience=limits.room_seconds, least_rate=limits.waiting_rate),
         uploads=uploads,
         live=LiveUpdates(context, threads, lambda: uploads.holders, LIVE_JSON),
         charts=Charts(context),

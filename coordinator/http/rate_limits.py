@@ -1,19 +1,14 @@
-"""Rate limits per caller, and budgets of bytes for all callers together.
+"""Rate limits per caller. `coordinator.http.authentication` takes from the buckets, as it knows the caller."""
 
-`coordinator.http.authentication` takes from the buckets, as it knows the caller; uploads reserve their bytes before
-they are read.
-"""
-
-import asyncio
 import contextlib
 import ipaddress
 import time
-from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
 
 from coordinator.http.error_handlers import HttpError, retry_after
 
-__all__ = ["TokenBuckets", "ByteBudget", "ConcurrencyLimits", "rate_limited_address"]
+__all__ = ["TokenBuckets", "ConcurrencyLimits", "rate_limited_address"]
 
 
 class TokenBuckets:
@@ -77,61 +72,6 @@ class ConcurrencyLimits:
             self._used[name] -= 1
             if not self._used[name]:
                 del self._used[name]
-
-
-class ByteBudget:
-    """Bytes that may be in use at the same time, first come, first served."""
-
-    def __init__(self, total: int, *, patience: float) -> None:
-        self._total, self._patience = total, patience
-        self._used = 0
-        self._queue: deque[tuple[int, asyncio.Future[None]]] = deque()
-
-    @property
-    def used(self) -> int:
-        """Bytes in use."""
-        return self._used
-
-    @contextlib.asynccontextmanager
-    async def reserved(self, size: int) -> AsyncIterator[None]:
-        """Hold some bytes. Wait for them, and raise a 503 if that takes too long."""
-        size = min(size, self._total)
-        if self._queue or self._used + size > self._total:
-            await self._wait(size)
-        else:
-            self._used += size
-        try:
-            yield
-        finally:
-            self._used -= size
-            self._grant()
-
-    async def _wait(self, size: int) -> None:
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        entry = (size, turn)
-        self._queue.append(entry)
-        try:
-            async with asyncio.timeout(self._patience):
-                await turn
-        except BaseException as error:
-            if turn.done() and not turn.cancelled():  # granted at the same moment
-                self._used -= size
-            else:
-                with contextlib.suppress(ValueError):
-                    self._queue.remove(entry)
-            self._grant()
-            if isinstance(error, TimeoutError):
-                raise HttpError(
-                    503, "too many uploads at the same time", fix="Try again soon.", headers=retry_after(5)
-                ) from None
-            raise
-
-    def _grant(self) -> None:
-        while self._queue and self._used + self._queue[0][0] <= self._total:
-            size, turn = self._queue.popleft()
-            if not turn.cancelled():
-                self._used += size
-                turn.set_result(None)
 
 
 def rate_limited_address(host: str) -> str:

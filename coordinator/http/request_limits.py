@@ -1,11 +1,13 @@
 """Limits on the size and speed of requests, as ASGI middleware around the whole app.
 
 Headers are counted here and, before they fill the memory, in `coordinator.http.protocol`. A body is limited while it
-streams in, compressed and decompressed, by the size that its route declares; it is read only once its route has
-authenticated the caller. Rates and the bytes of all bodies together are in `coordinator.http.rate_limits`.
+streams in, compressed and decompressed, by the size that its route declares, or by what the route has found out about
+this request; it is read only once its route has authenticated the caller. Rates are in `coordinator.http.rate_limits`,
+the bytes of all bodies together in `coordinator.http.byte_budgets`.
 """
 
 import asyncio
+import sys
 import time
 import zlib
 from collections.abc import Iterable
@@ -17,17 +19,26 @@ from coordinator.http.server_settings import ServerLimits
 from edgefl.values import format_bytes
 from edgefl.wire import byte_shuffle
 
-__all__ = ["GROUPED", "MOST_BYTES", "TAKES_PLANES", "LimitsMiddleware", "has_body"]
+__all__ = ["GROUPED", "MOST_BYTES", "TAKES_GZIP", "TAKES_PLANES", "LimitsMiddleware", "has_body", "most_bytes"]
 
 MOST_BYTES = "x-most-bytes"
-"""The key in a route's `openapi_extra` for the largest body in bytes."""
+"""The key in a route's `openapi_extra` for the largest body in bytes, and in a request's scope if that is less."""
+TAKES_GZIP = "x-takes-gzip"
+"""The key for whether a body may be compressed; by default it may."""
 TAKES_PLANES = "x-takes-planes"
 """The key for whether a body may be byte-shuffled below gzip (`edgefl.wire.byte_shuffle`)."""
 GROUPED = "edgefl.grouped"
 """The key in a request's scope that is set, once its body has begun, if it is byte-shuffled: its route undoes it."""
 
-_PIECE = 256 * 1024
+_PIECE = 64 * 1024
 _CLOSE = {"Connection": "close"}
+
+
+def most_bytes(scope: Scope) -> int:
+    """Return how large the body of a request may be."""
+    extra = getattr(scope.get("route"), "openapi_extra", None) or {}
+    most: int = min(extra.get(MOST_BYTES, 0), scope.get(MOST_BYTES, sys.maxsize))
+    return min(most, byte_shuffle.MOST_BYTES) if scope.get(GROUPED, False) else most
 
 
 def has_body(headers: Iterable[tuple[bytes, bytes]]) -> bool:
@@ -74,7 +85,7 @@ class _Body:
     def __init__(self, scope: Scope, receive: Receive, limits: ServerLimits) -> None:
         self._scope, self._receive, self._limits = scope, receive, limits
         self._began: float | None = None
-        self._most = 0
+        self._most = self._most_packed = 0
         self._arrived = 0
         self._unpacker: _Unpacker | None = None
         self._ended = False
@@ -86,13 +97,14 @@ class _Body:
         if self._began is None:
             self._begin()
         if self._unpacker is not None and self._unpacker.has_more:
+            await asyncio.sleep(0)  # others' turn: a small body may become a large one
             return self._message(self._unpacker.next(), not self._unpacker.last)
         message = await self._in_time()
         if message["type"] != "http.request":
             return message
         body, more = message.get("body", b""), message.get("more_body", False)
         self._arrived += len(body)
-        if self._arrived > self._most:
+        if self._arrived > self._most_packed:
             raise _too_large(self._most)
         if self._unpacker is None:
             return self._message(body, more)
@@ -102,21 +114,22 @@ class _Body:
         """Check what the headers say about the body, now that its route is known."""
         self._began = time.monotonic()
         extra = getattr(self._scope.get("route"), "openapi_extra", None) or {}
-        self._most = extra.get(MOST_BYTES, 0)
         codings = _codings(self._scope["headers"])
-        takes_planes = extra.get(TAKES_PLANES, False)
-        if codings == byte_shuffle.codings_in(byte_shuffle.CODINGS) and takes_planes:
-            self._scope[GROUPED] = True
-            self._most = min(self._most, byte_shuffle.MOST_BYTES)
-        elif codings not in ([], ["gzip"]):
+        taken = [["gzip"]] if extra.get(TAKES_GZIP, True) else []
+        if extra.get(TAKES_PLANES, False):
+            taken.insert(0, byte_shuffle.codings_in(byte_shuffle.CODINGS))
+        if codings and codings not in taken:
             raise HttpError(
                 415,
                 f"the body is encoded with {', '.join(codings)[:80]!r}",
-                fix="Send it unencoded, or compressed with gzip.",
-                headers={"Accept-Encoding": f"{byte_shuffle.CODINGS}, identity" if takes_planes else "gzip, identity"},
+                fix="Send it unencoded, or in an encoding of the header Accept-Encoding.",
+                headers={"Accept-Encoding": ", ".join([*(", ".join(coding) for coding in taken[:1]), "identity"])},
             )
+        self._scope[GROUPED] = len(codings) > 1
+        self._most = most_bytes(self._scope)
+        self._most_packed = self._most + (self._most // 1000 + 100 if codings else 0)  # noise becomes larger
         length = dict(self._scope["headers"]).get(b"content-length", b"")
-        if length.isdigit() and int(length) > self._most:
+        if length.isdigit() and int(length) > self._most_packed:
             raise _too_large(self._most)
         if codings:
             self._unpacker = _Unpacker(self._most)
@@ -167,7 +180,7 @@ class _Unpacker:
     def next(self) -> bytes:
         """Return the next piece."""
         try:
-            piece = self._inflater.decompress(self._packed, _PIECE)
+            piece = self._inflater.decompress(self._packed, min(_PIECE, self._most - self._unpacked + 1))
         except zlib.error:
             raise _bad_gzip("the body is declared as gzip, but is not") from None
         self._packed = self._inflater.unconsumed_tail

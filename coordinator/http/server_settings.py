@@ -28,7 +28,7 @@ class ServerLimits:
     refusal_bytes: int = 4 * _KIB
     """Size of a refusal."""
     upload_bytes: int = 1024 * _MIB
-    """Size of an update, decompressed. A federation may set less."""
+    """Size of an update. A federation may set less, and no upload may be larger than its task's plan can need."""
     bundle_bytes: int = 4096 * _MIB
     """Size of a bundle."""
     header_bytes: int = 16 * _KIB
@@ -43,6 +43,8 @@ class ServerLimits:
     """Time in which the next part of a body must arrive, and after which `body_rate` is enforced."""
     body_rate: float = 1024.0
     """Bytes per second at which a body must arrive, averaged since its start."""
+    waiting_rate: float = 8 * 1024.0
+    """Bytes per second at which a body must arrive while others wait for memory or disk."""
     kept_bytes: int = _MIB
     """Bodies up to this size stay in memory; larger ones go to a file as they arrive."""
     memory_bytes: int = 16 * _MIB

@@ -6,7 +6,8 @@ from pathlib import Path
 from starlette.requests import Request
 
 from coordinator.http.authentication import Authenticator
-from coordinator.http.rate_limits import ByteBudget, ConcurrencyLimits
+from coordinator.http.byte_budgets import ByteBudget
+from coordinator.http.rate_limits import ConcurrencyLimits
 from coordinator.http.readiness import Readiness
 from coordinator.http.refusals import RefusedAttempts
 from coordinator.http.server_settings import ServerLimits
@@ -16,6 +17,7 @@ from coordinator.page.live_updates import LiveUpdates
 from coordinator.polling.long_poll import LastSeen, LongPolls
 from coordinator.rounds.context import Context
 from coordinator.rounds.driver import Driver
+from coordinator.rounds.upload_sizes import UploadSizes
 from coordinator.rounds.uploads import UploadQueue
 from coordinator.thread_pools import ThreadPools
 
@@ -32,6 +34,8 @@ class Services:
     authenticator: Authenticator
     long_polls: LongPolls
     last_seen: LastSeen
+    upload_sizes: UploadSizes
+    """How large the update of a task may be."""
     upload_queue: UploadQueue
     driver: Driver
     metrics: Metrics

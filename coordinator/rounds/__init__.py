@@ -7,6 +7,7 @@ deadlines.py           deadlines and ages that survive a clock that is set back
 planner.py             available devices, the plan for them, and who can personalise in time
 dispatch.py            planned tasks become client plans and their bodies
 uploads.py             the queue that stores updates and acknowledges them
+upload_sizes.py        how large an update may be, before it is read
 upload_checks.py       checks of incoming updates: task, size, tensors, how far they move the model
 round_models.py        the models between rounds, and the aggregation of a round's updates
 stored_updates.py      the stored updates of a round, for aggregation

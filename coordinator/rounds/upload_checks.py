@@ -29,6 +29,8 @@ class IncomingUpdate:
     """Bytes that it took on the network."""
     grouped: bool
     """Whether the body is still byte-shuffled."""
+    known: Task | None = None
+    """The task, if it was looked up before the body was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class UploadChecker:
         """Check an update; return what to store, or the verdict if it is already clear. Raise an error if it is
         invalid."""
         context, device, body = self._context, incoming.device, incoming.body
-        task = own_task(context, device, incoming.task)
+        task = own_task(context, device, incoming.task) if incoming.known is None else incoming.known
         federation = context.repository.federation(task.federation)
         if federation is None:
             raise unknown_task(task.id)
@@ -68,6 +70,7 @@ class UploadChecker:
         if task.state in (TaskState.DONE, TaskState.REFUSED):
             return Verdict.ALREADY if task.update == digest else Verdict.CONFLICT
         report = decode_result(data, context.repository.bundle(federation).graph, limit=settings.limits.most_bytes)
+        del data  # its tensors are copies
         plan = context.repository.plan(task)
         _check_task(task, plan, report)
         late = task.state is not TaskState.OPEN

@@ -19,7 +19,7 @@ from coordinator.errors import CoordinatorError, ErrorReason
 from coordinator.rounds.context import Context
 from coordinator.rounds.upload_checks import CheckedUpdate, IncomingUpdate, UploadChecker, unknown_task
 from coordinator.storage.blobs import Spooled
-from coordinator.storage.records import Device, Verdict
+from coordinator.storage.records import Device, Task, Verdict
 from edgefl.errors import EdgeFLError
 from edgefl.values import Outcome, Receipt, Refusal, dumps
 
@@ -81,13 +81,20 @@ class UploadQueue:
         _join(self._writer)
 
     async def deliver(
-        self, device: Device, task_id: str, body: bytes | Path, arrived: int, *, grouped: bool = False
+        self,
+        device: Device,
+        task_id: str,
+        body: bytes | Path,
+        arrived: int,
+        *,
+        grouped: bool = False,
+        known: Task | None = None,
     ) -> Receipt:
         """Accept a device's update, which took `arrived` bytes on the network; it is durable when this returns. Raise
-        `CoordinatorError` if it is rejected."""
+        `CoordinatorError` if it is rejected. `known` is the task as it was found before; it may have ended since."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[_Outcome] = loop.create_future()
-        arrival = _Arrival(IncomingUpdate(device, task_id, body, arrived, grouped), loop, future)
+        arrival = _Arrival(IncomingUpdate(device, task_id, body, arrived, grouped, known), loop, future)
         (self._large if isinstance(body, Path) else self._small).put(arrival)
         del arrival, body
         outcome = await future

@@ -23,6 +23,12 @@ class LruCache(Generic[Key, Value]):
         self._values: LRUCache[Key, Value] = LRUCache(capacity, getsizeof=size_of)
         self._lock = threading.Lock()
 
+    def find(self, key: Key) -> Value | None:
+        """Return the value of a key, or None if it is missing."""
+        with self._lock:
+            value: Value | None = self._values.get(key)
+            return value
+
     def get(self, key: Key, make: Callable[[], Value]) -> Value:
         """Return the value of a key, making it if it is missing. A value of None is returned but not kept."""
         with self._lock:

@@ -24,6 +24,7 @@ compression/            the compressors: signs, TernGrad, Top-k, DRIVE, EDEN, ra
 sampled_masks.py        FedPM: random weights, and one bit for each that says whether it is kept
 ordered_dropout.py      FjORD: every step trains the leading channels of another width
 ranking.py              the lowest or highest entries of an array
+upload_bound.py         the most bytes that an update can have
 """
 
 from edgefl.local_rules.channel_pruning import ChannelPruning
@@ -50,6 +51,7 @@ from edgefl.local_rules.rule import (
 )
 from edgefl.local_rules.sampled_masks import SampledMasks
 from edgefl.local_rules.sgd import Sgd
+from edgefl.local_rules.upload_bound import most_upload_bytes
 
 __all__ = [
     # the interface
@@ -80,6 +82,7 @@ __all__ = [
     "SampledMasks",
     "OrderedDropout",
     # the coordinator's side
+    "most_upload_bytes",
     "noise_of",
     "rebuild",
 ]

@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 from edgefl.errors import WireFormatError
+from edgefl.local_rules import most_upload_bytes
+from edgefl.values import RuleSettings
 from edgefl.wire import Bits, Counts, Dense, Payload, Slice, Sparse, decode_result, encode_result
+from edgefl.wire.envelope import header_bytes
 from tests.strategies.contract import CASES, GRAPH, Done, played, strategy
 
 every_strategy = pytest.mark.parametrize("case", CASES)
@@ -41,6 +44,19 @@ def test_another_upload_than_the_rules_is_refused(case: str) -> None:
             tried[kind] += 1
     assert all(tried.values()) or case == "local"  # which sends nothing that could be spoilt
     assert tried["surplus"]
+
+
+@every_strategy
+def test_no_update_is_larger_than_its_plan_allows(case: str) -> None:
+    nothing = RuleSettings(name="local_training")
+    for one in played(case):
+        for done in one.done.values():
+            mask, bound = done.planned.mask, most_upload_bytes(done.planned.rule, done.planned.mask)
+            around, tensors = most_upload_bytes(nothing, mask), len(done.body) - header_bytes(done.body)
+            assert tensors <= bound - around
+            assert header_bytes(done.body) <= around / 4
+            if case in ("fedavg", "fedmrn", "signsgd", "eden", "random_subsampling"):
+                assert bound - around <= 1.05 * tensors
 
 
 def one_of_each_rule(case: str) -> list[Done]:

@@ -38,7 +38,7 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
 async def keep_bundle(request: Request) -> BundleView:
     """Upload an exported model, and get its digest."""
     services = services_of(request)
-    async with upload(request) as body:
+    async with upload(request, "operator") as body:
         return BundleView(digest=await services.threads.run_long(_keep, services.context, body, actor_of(request)))
 
 

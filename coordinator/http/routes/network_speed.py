@@ -44,6 +44,7 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
         status=204,
         body=media(_BINARY, kind=_KIND, about="Any bytes."),
         most_bytes=limits.speed_bytes,
+        takes_gzip=False,  # what was compressed measures nothing
     )
 
 

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from coordinator.federations.tokens import OperatorRole
 from coordinator.http.authentication import Caller
-from coordinator.http.request_limits import MOST_BYTES, TAKES_PLANES
+from coordinator.http.request_limits import MOST_BYTES, TAKES_GZIP, TAKES_PLANES
 from coordinator.http.routes.openapi_schemas import reference
 from coordinator.http.services import services_of
 from coordinator.storage.records import Device, JoinKey
@@ -99,6 +99,7 @@ def add(
     body: dict[str, Any] | None = None,
     most_bytes: int = 0,
     takes_planes: bool = False,
+    takes_gzip: bool = True,
     busy: Sequence[dict[str, Any]] | None = None,
 ) -> None:
     """Add a route. It returns a `model`, or a `Response` that `answers` describes.
@@ -110,6 +111,8 @@ def add(
         extra["requestBody"] = body
     if takes_planes:
         extra[TAKES_PLANES] = True
+    if not takes_gzip:
+        extra[TAKES_GZIP] = False
     if busy is not None:
         extra["parameters"] = list(busy)
     summary, _, description = (endpoint.__doc__ or "").strip().partition("\n")

@@ -11,18 +11,20 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
+from coordinator.http.byte_budgets import Reservation
 from coordinator.http.error_handlers import HttpError
-from coordinator.http.request_limits import GROUPED, MOST_BYTES
-from coordinator.http.services import services_of
+from coordinator.http.request_limits import GROUPED, MOST_BYTES, most_bytes
+from coordinator.http.services import Services, services_of
 from edgefl.values import loads
-from edgefl.wire import byte_shuffle
 
-__all__ = ["arrived", "is_grouped", "is_large", "read_document", "read_model", "upload"]
+__all__ = ["arrived", "is_grouped", "read_document", "read_model", "upload"]
 
 _QUICKLY_PARSED = 4 * 1024
 """Bytes of JSON that are parsed on the event loop; hostile JSON of that size takes less than a millisecond."""
 _PACKED_TIMES = 4
-"""How much larger a decompressed body usually is, at most; a larger one waits for more memory."""
+"""How much larger a decompressed body usually is, at most."""
+_STEP = 64 * 1024
+"""Bytes that an upload reserves at once; most updates need no more."""
 
 Value = TypeVar("Value")
 Model = TypeVar("Model", bound=BaseModel)
@@ -59,50 +61,72 @@ def _model(cls: type[Model], body: bytes) -> Model:
 
 
 @contextlib.asynccontextmanager
-async def upload(request: Request) -> AsyncIterator[bytes | Path]:
-    """Give a body: a small one as bytes, a large one as a spool file that is removed afterwards."""
+async def upload(request: Request, holder: str, most: int | None = None) -> AsyncIterator[bytes | Path]:
+    """Give a body of at most `most` bytes, or as many as its route takes: a small one as bytes, a large one as a spool
+    file that is removed afterwards. It also becomes a file if there is not enough memory for it."""
     services = services_of(request)
-    kept, expected = services.limits.kept_bytes, _expected(request)
-    async with contextlib.AsyncExitStack() as room:
-        reserved = min(expected, kept)
-        await room.enter_async_context(services.memory.reserved(reserved))
-        pieces: list[bytes] = []
-        size = 0
-        stream = request.stream()
-        async for piece in stream:
-            pieces.append(piece)
-            size += len(piece)
-            if size > kept:
-                break
-            if size > reserved:  # a compressed one that is larger than expected
-                await room.enter_async_context(services.memory.reserved(kept - reserved))
-                reserved = kept
-        else:
-            yield b"".join(pieces)
-            return
-        async with services.spool.reserved(_declared(request)):
-            path = await services.threads.run(services.context.blobs.spool)
-            try:
-                await _write(request, path, pieces, stream)
-                yield path
-            finally:
-                path.unlink(missing_ok=True)
+    if most is not None:
+        request.scope[MOST_BYTES] = most
+    async with contextlib.AsyncExitStack() as stack:
+        memory = await stack.enter_async_context(services.memory.reserved(_first_bytes(request), holder))
+        body: bytes | Path
+        async with memory.receiving():
+            stream = request.stream()
+            pieces, whole = await _in_memory(stream, memory, services.limits.kept_bytes)
+            if whole:
+                body = b"".join(pieces)
+            else:
+                disk = await stack.enter_async_context(services.spool.reserved(0, holder))
+                body = await services.threads.run(services.context.blobs.spool)
+                stack.callback(body.unlink, missing_ok=True)
+                await _write(services, body, pieces, stream, memory, disk)
+        del pieces
+        yield body
 
 
-async def _write(request: Request, path: Path, pieces: list[bytes], stream: AsyncIterator[bytes]) -> None:
-    services = services_of(request)
-    with await services.threads.run(path.open, "wb") as file:
-        await services.threads.run(file.writelines, pieces)
+async def _in_memory(stream: AsyncIterator[bytes], memory: Reservation, most: int) -> tuple[list[bytes], bool]:
+    """Return the pieces of a body as far as there is memory for them, and whether that is the whole body."""
+    pieces: list[bytes] = []
+    async for piece in stream:
+        pieces.append(piece)
+        memory.arrived += len(piece)
+        lacking = memory.arrived - memory.size
+        if memory.arrived > most or (lacking > 0 and not memory.grow(max(lacking, _STEP))):
+            return pieces, False
+    return pieces, True
+
+
+async def _write(
+    services: Services,
+    path: Path,
+    pieces: list[bytes],
+    stream: AsyncIterator[bytes],
+    memory: Reservation,
+    disk: Reservation,
+) -> None:
+    """Write the pieces of a body to a file, and then what follows them, a few at a time."""
+    size = sum(map(len, pieces))
+    while True:
+        await disk.wait_to_grow(size)
+        await services.threads.run(_append, path, pieces)
         pieces.clear()
+        memory.shrink(_STEP)
         size = 0
         async for piece in stream:
             pieces.append(piece)
+            memory.arrived += len(piece)
             size += len(piece)
-            if size >= services.limits.kept_bytes:
-                await services.threads.run(file.writelines, pieces)
-                pieces.clear()
-                size = 0
-        await services.threads.run(file.writelines, pieces)
+            if size >= _STEP:
+                break
+        else:
+            break
+    await disk.wait_to_grow(size)
+    await services.threads.run(_append, path, pieces)
+
+
+def _append(path: Path, pieces: list[bytes]) -> None:
+    with path.open("ab") as file:
+        file.writelines(pieces)
 
 
 def arrived(request: Request, body: bytes | Path) -> int:
@@ -114,28 +138,14 @@ def arrived(request: Request, body: bytes | Path) -> int:
     return line + headers + (int(length) if length.isdigit() else size)
 
 
-def is_large(request: Request) -> bool:
-    """Return whether a body will not stay in memory, or does not declare its size."""
-    return _expected(request) > services_of(request).limits.kept_bytes
-
-
 def is_grouped(request: Request) -> bool:
     """Return whether a body is still byte-shuffled."""
     return bool(request.scope.get(GROUPED, False))
 
 
-def _expected(request: Request) -> int:
-    """Return how large a body is likely to be; a compressed one, a few times its size on the network."""
-    length = request.headers.get("content-length", "")
-    declared = _declared(request)
-    return min(declared, _PACKED_TIMES * int(length)) if length.isdigit() else declared
-
-
-def _declared(request: Request) -> int:
-    """Return how large a body will be; the limit if its headers do not say."""
-    most: int = request.scope["route"].openapi_extra[MOST_BYTES]
-    if is_grouped(request):
-        most = min(most, byte_shuffle.MOST_BYTES)
+def _first_bytes(request: Request) -> int:
+    """Return how much memory a body needs at first; a compressed one, a few times its size on the network."""
     length = request.headers.get("content-length", "")
     packed = request.headers.get("content-encoding", "identity") not in ("identity", "")
-    return min(most, int(length)) if length.isdigit() and not packed else most
+    size = int(length) * (_PACKED_TIMES if packed else 1) if length.isdigit() else _STEP
+    return min(size, _STEP, most_bytes(request.scope))

@@ -12,14 +12,14 @@ from coordinator.http.authentication import Caller
 from coordinator.http.error_handlers import HttpError, as_http_error
 from coordinator.http.routes.openapi_schemas import IDENTIFIER, reference
 from coordinator.http.routes.registration import add, device_of, media, parameter
-from coordinator.http.routes.request_bodies import arrived, is_grouped, is_large, read_document, upload
+from coordinator.http.routes.request_bodies import arrived, is_grouped, read_document, upload
 from coordinator.http.routes.responses import document, taken_codings
 from coordinator.http.server_settings import ServerLimits
-from coordinator.http.services import services_of
+from coordinator.http.services import Services, services_of
 from coordinator.polling.long_poll import LONGEST_WAIT
 from coordinator.rounds.upload_checks import own_task
 from coordinator.rounds.uploads import refuse
-from coordinator.storage.records import Device
+from coordinator.storage.records import Device, Task
 from edgefl.errors import EdgeFLError
 from edgefl.values import Refusal
 from edgefl.wire import byte_shuffle
@@ -112,17 +112,23 @@ async def deliver_result(request: Request, device: _Caller) -> Response:
     services, task_id = services_of(request), request.path_params["task_id"]
     try:
         with services.uploads.one(device.id):
-            if is_large(request):  # a small one is checked soon enough
-                await services.threads.read(own_task, services.context, device, task_id)
-            async with upload(request) as body:
+            task = await services.threads.read(own_task, services.context, device, task_id)
+            most = await _most_bytes(services, task)
+            async with upload(request, device.id, most) as body:
                 came, grouped = arrived(request, body), is_grouped(request)
-                receipt = await services.upload_queue.deliver(device, task_id, body, came, grouped=grouped)
+                receipt = await services.upload_queue.deliver(device, task_id, body, came, grouped=grouped, known=task)
     except EdgeFLError as error:
         services.metrics.update("rejected" if as_http_error(error).status < 500 else "failed")
         raise
     services.metrics.update(receipt.outcome)
     services.long_polls.ended(device.id)
     return document(replace(receipt, retry_seconds=services.long_polls.retry_seconds(device)))
+
+
+async def _most_bytes(services: Services, task: Task) -> int:
+    """Return how large the update of a task may be: it is counted once for a mask and a rule."""
+    known = services.upload_sizes.known(task)
+    return await services.threads.run(services.upload_sizes.most_bytes, task) if known is None else known
 
 
 async def refuse_task(request: Request, task_id: _Task, device: _Caller) -> Response:
