@@ -17,6 +17,7 @@ retired_training.py      onnxruntime's retired training build as an engine
 retired_race.py          that build against ours
 environments.py          environments for packages that EdgeFL is compared with
 planning.py              freezing plans: bias, proven bound, seconds
+robust_averages.py       averages when some devices attack
 aggregation.py           averaging updates, against a plain numpy loop
 dead_device.py           what one dead device costs a round
 idle_fleet.py            what an idle device costs a coordinator

@@ -77,6 +77,14 @@ def changes_of(model: Model, made: ClientUpdate, name: str) -> dict[tuple[int, .
     return {c: float(value) - float(base[c]) for c, value in zip(kept, part, strict=True) if c in held}
 
 
+def counted(made: Sequence[ClientUpdate]) -> list[ClientUpdate]:
+    """The updates with the samples that they count for: at most ten times the middle claim, of two the lower."""
+    claims = sorted(c.result.samples for c in made if c.result.samples)
+    most = 10 * claims[(len(claims) - 1) // 2] if claims else 0
+    results = [dataclasses.replace(c.result, samples=min(c.result.samples, most)) for c in made]
+    return [dataclasses.replace(c, result=result) for c, result in zip(made, results, strict=True)]
+
+
 def slow_mean(
     model: Model, made: Sequence[ClientUpdate], overlap: Overlap = Overlap.HOLDERS
 ) -> tuple[dict[str, Array], dict[str, Array]]:

@@ -18,7 +18,7 @@ from edgefl.strategies.fednova import plausible_steps, reach
 from edgefl.values import LocalWork
 from tests.local_rules.quadratic import Quadratic, nth_batch, part_of
 from tests.random_models import masks
-from tests.strategies.rounds import changes_of, client_update, random_weights
+from tests.strategies.rounds import changes_of, client_update, counted, random_weights
 from tests.values.samples import RESULT
 
 WORK = LocalWork(epochs=3, batch_size=10)
@@ -92,7 +92,7 @@ def test_the_reach_is_how_far_the_rule_really_goes(descent: Descent) -> None:
 
 def slow(model: Model, found: list[ClientUpdate], norms: list[float]) -> dict[str, Any]:
     """The sums of the paper, coordinate by coordinate."""
-    weights = [c.result.samples for c in found]
+    weights = [c.result.samples for c in counted(found)]
     most = 4 * float(np.median(norms))
     effective = sum(w * min(a, most) for w, a in zip(weights, norms, strict=True)) / sum(weights)
     exact = {}

@@ -1,7 +1,9 @@
 """A federation goes on, whatever one of its devices claims or sends."""
 
+import contextlib
 import json
 from dataclasses import replace
+from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
@@ -10,15 +12,22 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
+from coordinator.federations.overview import overview_of
+from coordinator.federations.telemetry_table import as_csv, rows, write_parquet
+from coordinator.http.routes.conversion import LIVE_JSON, device_view, federation_view, round_view, task_view
+from coordinator.observability.metrics import Metrics
+from coordinator.page.charts import Charts
+from coordinator.page.live_snapshot import LiveSnapshot
 from coordinator.rounds.report import round_report
+from coordinator.rounds.uploads import UploadQueue
 from coordinator.storage.records import RoundState, Task, TaskCounts, TaskState
 from edgefl.artifacts.submodel import bundle_weights
-from edgefl.errors import WireFormatError
+from edgefl.errors import EdgeFLError, WireFormatError
 from edgefl.federation.settings import RoundSettings, SelectionSettings, StrategyChoice
 from edgefl.strategies import STRATEGIES, FedAvg, Model
 from edgefl.values import LARGEST_INTEGER, Energy, LocalResult, Outcome, Provenance, Scope, Telemetry, dumps
 from edgefl.wire import decode_result, encode_result
-from tests.coordinator.fleet import answer, enrol
+from tests.coordinator.fleet import Clock, answer, enrol, make_context
 from tests.coordinator.stage import Stage
 from tests.device_runtime.federation import bundle
 from tests.federation.hostile import COUNTS, NUMBERS, telemetries
@@ -159,3 +168,62 @@ def test_one_claim_of_samples_does_not_decide_the_accuracy_that_is_reported(stag
     np.testing.assert_allclose(
         stage.weights(0)[name], bundle_weights(bundle())[name] + 3.0 * 20 / 120, rtol=1e-5, atol=1e-6
     )
+
+
+@effort(max_examples=20, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@given(telemetries(), COUNTS, COUNTS, NUMBERS, st.sampled_from([None, 0.0, 1.0]))
+def test_whatever_a_device_reports_the_round_ends_and_everything_can_be_shown(
+    tmp_path_factory: pytest.TempPathFactory,
+    telemetry: Telemetry,
+    samples: int,
+    steps: int,
+    number: float,
+    accuracy: float | None,
+) -> None:
+    clock = Clock()
+    context = make_context(tmp_path_factory.mktemp("hostile"), clock)
+    intake = UploadQueue(context)
+    intake.start()
+    stage = Stage(context, clock, intake)
+    honest, hostile = stage.begin(2, rounds=RoundSettings(count=2, deadline=60))
+    try:
+        stage.advance()
+        stage.do(honest)
+        body = decode_result(answer(context, stage.plan(hostile), samples=samples), bundle().graph)
+        metrics = {"accuracy_before": number, "other": -number}
+        result = replace(body.result, telemetry=telemetry, steps=steps, loss=number, accuracy=accuracy, metrics=metrics)
+        sent = encode_result(replace(body, result=result), bundle().graph)
+        with contextlib.suppress(EdgeFLError):  # refused with a message, as a count of bytes may be full
+            stage.upload(hostile, stage.plan(hostile), sent)
+        stage.clock.time += 60
+        stage.advance(2)
+        assert stage.state == RoundState.DONE
+        assert all(np.isfinite(array).all() for array in stage.weights(0).values())
+        _show_all(stage, tmp_path_factory.mktemp("shown"))
+        stage.context.store.devices.mark_seen({honest.id: stage.clock(), hostile.id: stage.clock()})
+        stage.advance()
+        assert stage.has_task(honest)
+    finally:
+        intake.stop()
+        context.store.close()
+
+
+def _show_all(stage: Stage, folder: Path) -> None:
+    """Show everything that an operator can see."""
+    context = stage.context
+    federation = context.store.federations.get("digits")
+    assert federation is not None
+    views = [
+        federation_view(overview_of(context, federation), whole=True),
+        round_view(stage.round),
+        *(task_view(task) for task in context.store.tasks.of("digits")),
+        *(device_view(device, available_since=0.0) for device in context.store.devices.of("digits")),
+    ]
+    for view in views:
+        json.loads(view.model_dump_json(), parse_constant=pytest.fail)
+    assert b"".join(as_csv(rows(context.store, "digits")))
+    write_parquet(rows(context.store, "digits"), folder / "telemetry.parquet")
+    json.dumps(LiveSnapshot(context, "digits", LIVE_JSON).refresh(()), allow_nan=False)
+    charts = Charts(context)
+    json.dumps([charts.rounds("digits"), charts.masks("digits")], allow_nan=False)
+    assert Metrics(context).text()
