@@ -15,7 +15,7 @@ from edgefl.values import Reason, Refusal
 
 __all__ = ["DeviceLimits"]
 
-_KEPT_BACK = 32_768
+_KEPT_BACK = 131_072
 """Bytes of a day that downloads leave, so that the device can say why it refuses a task; less of a small limit."""
 _KEPT_SHARE = 8
 

@@ -12,6 +12,8 @@ __all__ = ["end_with_parent", "limit_file_size", "limit_memory", "offer_to_oom_k
 
 _LEAST_BYTES = 32 * 2**20
 """A process that is larger than its limit already can still report that."""
+_ROUNDING = 1.25
+"""Allocators reserve more than they use, in growing steps."""
 _STACK_BYTES = 10 * 2**20
 """Address space of a thread, of which it uses little."""
 _PARENT_DEATH_SIGNAL = 1
@@ -34,8 +36,8 @@ def limit_memory(most_bytes: int | None, *, threads: int = 1) -> None:
         text = read_text(Path("/proc/self/status")) or ""
         data, resident = (re.search(rf"^{name}:\s+(\d+) kB$", text, re.MULTILINE) for name in ("VmData", "VmRSS"))
         if data is not None and resident is not None:
-            more = max(_LEAST_BYTES, most_bytes - int(resident[1]) * 1024) + threads * _STACK_BYTES
-            soft = int(data[1]) * 1024 + more
+            more = max(_LEAST_BYTES, round(_ROUNDING * (most_bytes - int(resident[1]) * 1024)))
+            soft = int(data[1]) * 1024 + more + threads * _STACK_BYTES
             resource.setrlimit(resource.RLIMIT_DATA, (soft if hard < 0 else min(soft, hard), hard))
 
 

@@ -41,10 +41,10 @@ class Traffic:
 
     @property
     def left(self) -> int | None:
-        """The bytes that may still pass now; None means no limit."""
+        """The bytes that may still pass now, negative if more passed than should; None means no limit."""
         if self.most is None:
             return None
-        return max(0, self.most - self.total - (self.kept_back if self._is_download else 0))
+        return self.most - self.total - (self.kept_back if self._is_download else 0)
 
     def check(self, size: int = 1) -> None:
         """Raise if this many bytes may not pass."""

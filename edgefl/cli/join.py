@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from device_runtime.agent.agent import Agent
     from device_runtime.agent.agent_home import AgentHome
     from device_runtime.agent.owner_policy import DeviceConditions, OwnerPolicy
+    from device_runtime.agent.transport import HttpTransport
     from device_runtime.agent.worker_process import WorkerProcess
     from device_runtime.local_data import LocalData
     from edgefl.values import DeviceProfile
@@ -132,11 +133,10 @@ def _joined(args: argparse.Namespace, url: str) -> int:
     home = AgentHome(Path(args.home).expanduser())
     home.lock()
     say = (lambda text: None) if args.quiet else _say
-    worker = _worker(args, home)
-    try:
+    with contextlib.closing(_worker(args, home)) as worker, contextlib.closing(_transport(args, url)) as transport:
         worker.start()
         profile = _profile(args, home, say)
-        agent = _agent(args, url, home, worker, say)
+        agent = _agent(args, home, transport, worker, say)
         key = _key(args, home)
         agent.enrol(url, profile, key, name=args.name)
         try:
@@ -148,8 +148,6 @@ def _joined(args: argparse.Namespace, url: str) -> int:
             home.forget_token()
             agent.enrol(url, profile, key, name=args.name)
             return _run(agent)
-    finally:
-        worker.close()
 
 
 def _key(args: argparse.Namespace, home: "AgentHome") -> str | None:
@@ -212,12 +210,19 @@ def _worker(args: argparse.Namespace, home: "AgentHome") -> "WorkerProcess":
     return WorkerProcess("edgefl.cli.join_worker", options)
 
 
-def _agent(args: argparse.Namespace, url: str, home: "AgentHome", worker: "WorkerProcess", say: Any) -> "Agent":
-    from device_runtime.agent.agent import Agent, AgentSettings
-    from device_runtime.agent.client import CoordinatorClient
+def _transport(args: argparse.Namespace, url: str) -> "HttpTransport":
     from device_runtime.agent.transport import HttpTransport
 
-    client = CoordinatorClient(HttpTransport(url, certificate=args.certificate))
+    return HttpTransport(url, certificate=args.certificate)
+
+
+def _agent(
+    args: argparse.Namespace, home: "AgentHome", transport: "HttpTransport", worker: "WorkerProcess", say: Any
+) -> "Agent":
+    from device_runtime.agent.agent import Agent, AgentSettings
+    from device_runtime.agent.client import CoordinatorClient
+
+    client = CoordinatorClient(transport)
     settings = AgentSettings(
         policy=_policy(args), wait_seconds=args.wait, cache_bytes=round(args.cache * 1e6), most_tasks=args.tasks
     )

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edgefl.coordinator_url import checked_url
 from edgefl.errors import EdgeFLError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _EPILOG = """\
 examples:
   edgefl profile --out pi.json
   edgefl profile --bundle exported/cnn4 --threads 2
-  edgefl profile --coordinator http://192.168.1.2:8000 --key JOIN_KEY --json
+  edgefl profile --coordinator https://192.168.1.2:8443 --json
 
 Without --bundle, three built-in models are measured, and predictions for your own model are rougher: export it once
 (see `edgefl export`) and pass it here. If the package onnx is installed, frozen layers of a bundle are measured too.
@@ -51,7 +52,12 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     parser.add_argument("--seconds", type=float, metavar="S", help="approximate measuring time (default: 40)")
     parser.add_argument("--coordinator", metavar="URL", help="also measure the network to this coordinator")
-    parser.add_argument("--key", metavar="KEY", help="join key or token of the coordinator")
+    parser.add_argument("--key", metavar="KEY", help="join key of the coordinator (default: $EDGEFL_JOIN_KEY)")
+    parser.add_argument(
+        "--insecure",
+        action="store_true",
+        help="allow http:// to another machine: everybody on the way can read the key",
+    )
     parser.add_argument("--out", metavar="FILE", help="write the profile to this file, as JSON")
     parser.add_argument("--json", action="store_true", help="print JSON on stdout")
     parser.set_defaults(run=run)
@@ -67,8 +73,8 @@ def run(args: argparse.Namespace) -> int:
         threads=args.threads,
         bundles=tuple(map(Path, args.bundle)),
         seconds=DEFAULT_SECONDS if args.seconds is None else args.seconds,
-        coordinator=args.coordinator,
-        key=args.key,
+        coordinator=None if args.coordinator is None else checked_url(args.coordinator, insecure=args.insecure),
+        key=args.key or os.environ.get("EDGEFL_JOIN_KEY") or None,
         folder=Path("~/.edgefl").expanduser(),  # where `edgefl join` keeps its files
     )
     out = None if args.out is None else _writable(Path(args.out))

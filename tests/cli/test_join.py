@@ -1,5 +1,7 @@
 """`edgefl join` and `edgefl predict` as a person meets them: real processes, real HTTP."""
 
+import argparse
+import contextlib
 import json
 import os
 import signal
@@ -7,16 +9,20 @@ import stat
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from device_runtime.agent.agent_home import AgentHome
+from edgefl.cli.join import _key
 from edgefl.cli.main import main
 from edgefl.masks import full_mask, leading_channels
 from edgefl.values import LocalWork, dumps
 from edgefl.wire import decode_result
 from tests.device_runtime.coordinator import KEY, Coordinator, tasks
 from tests.device_runtime.federation import bundle
+from tests.device_runtime.hostile import large_product
 from tests.device_runtime.http_coordinator import serving
 from tests.values.samples import PROFILE
 
@@ -71,6 +77,73 @@ def test_a_signal_stops_it_within_five_seconds_and_nothing_is_lost(tmp_path: Pat
     assert device.returncode == 0, said
     assert not coordinator.results
     assert list(home.glob("checkpoints/*"))
+
+
+def children_of(pid: int) -> set[int]:
+    found: set[int] = set()
+    with contextlib.suppress(OSError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            found |= {int(child) for child in (thread / "children").read_text().split()}
+    return found
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_signal_stops_it_in_the_middle_of_an_operation_that_takes_minutes(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    tasks(coordinator, [full_mask(bundle().graph)], deadline_seconds=1e9)
+    graph = large_product(coordinator.artifacts[str(coordinator.plans[0].graph)], 16_000)
+    coordinator.plans[0] = replace(coordinator.plans[0], graph=coordinator.keep(graph))
+    home = tmp_path / "home"
+    with serving(coordinator) as url:
+        device = subprocess.Popen(
+            command(home, url), stderr=subprocess.PIPE, text=True, env=os.environ | {"EDGEFL_JOIN_KEY": KEY}
+        )
+        deadline = time.monotonic() + 60
+        while not coordinator.downloaded > len(graph) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(1.0)  # it computes now, or has refused such a graph
+        workers = children_of(device.pid)
+        assert workers or coordinator.refusals
+        device.send_signal(signal.SIGTERM)
+        _, said = device.communicate(timeout=6)
+    assert device.returncode == 0, said
+    deadline = time.monotonic() + 10
+    while any(is_running(pid) for pid in workers) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(is_running(pid) for pid in workers)
+
+
+@pytest.mark.parametrize("url", ["http://10.0.0.5:8443", "http://coordinator.local", "http://127.0.0.1.example.org"])
+def test_a_key_is_sent_to_another_machine_in_clear_text_only_if_that_is_wanted(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["join", url, "--data", "digits", "--key", "k", "--home", str(tmp_path / "home")]
+    assert main(words) == 1
+    assert "--insecure" in capsys.readouterr().err
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_key_is_asked_for_where_nobody_else_can_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    asked: list[str] = []
+
+    def typed(prompt: str) -> str:
+        asked.append(prompt)
+        return f"{KEY}\n"
+
+    monkeypatch.setattr("getpass.getpass", typed)
+    coordinator = Coordinator()
+    with serving(coordinator) as url:
+        assert main(command(tmp_path / "home", url)[3:]) == 0
+    assert len(coordinator.enrolments) == 1
+    assert _key(argparse.Namespace(key=None), AgentHome(tmp_path / "home")) is None  # it is known already
+    assert asked == ["join key: "]
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_json_on_stdout_is_the_profile_and_nothing_else(capsys: pytest.CaptureFi
         (["--engine", "abacus"], "there is no engine 'abacus'"),
         (["--bundle", "/nowhere"], "/nowhere has no manifest.json"),
         (["--seconds", "0.1"], "too few to measure"),
-        (["--coordinator", "pi.local"], "'pi.local' is not an address"),
+        (["--coordinator", "pi.local"], "'pi.local' is not a coordinator URL"),
         (["--engine", "executorch"], "at least 3 masks, but 0 were given"),
     ],
 )
