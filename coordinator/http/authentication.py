@@ -175,6 +175,7 @@ class Authenticator:
                 f"the device {device.name!r} was revoked",
                 fix="Ask the operator; a new device needs a new home folder.",
             )
+        claim_connection(request.scope, f"device {device.id}")
         wait = self._requests.take(device.id)
         if wait:
             raise HttpError(
@@ -184,7 +185,6 @@ class Authenticator:
                 headers=retry_after(wait),
             )
         request.scope["edgefl.device"] = device.id
-        claim_connection(request.scope, f"device {device.id}")
         self._seen(device.id)
         return device
 

@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from coordinator.errors import CoordinatorError, DatabaseUnavailableError, ErrorReason
+from coordinator.errors import CoordinatorError, DatabaseUnavailableError, ErrorReason, disk_full, is_disk_full
 from edgefl.errors import (
     DataError,
     EdgeFLError,
@@ -86,18 +86,28 @@ def as_http_error(error: Exception) -> HttpError:
     if isinstance(error, CoordinatorError):
         headers = None if error.retry_seconds is None else retry_after(error.retry_seconds)
         return HttpError(_STATUS_OF_REASON[error.reason], error.problem, fix=error.fix, headers=headers)
+    if is_disk_full(error) and not _is_callers(error):
+        return as_http_error(disk_full())
     if isinstance(error, DatabaseUnavailableError):  # its message is for the log: it may name hosts and files
         return HttpError(
             503, "the coordinator's database does not answer", fix="Try again later.", headers=retry_after(5)
         )
     if isinstance(error, EdgeFLError):
-        status = next((status for kind, status in _STATUS_OF_KIND if isinstance(error, kind)), 500)
-        return HttpError(status, error.problem, fix=error.fix)
+        return HttpError(_status(error), error.problem, fix=error.fix)
     return HttpError(
         500,
         "the coordinator failed at this request",
         fix="Try again later; its log has the reason under the request id.",
     )
+
+
+def _status(error: EdgeFLError) -> int:
+    return next((status for kind, status in _STATUS_OF_KIND if isinstance(error, kind)), 500)
+
+
+def _is_callers(error: Exception) -> bool:
+    """Return whether the caller caused an error: there may have been another one before it."""
+    return isinstance(error, EdgeFLError) and not isinstance(error, DatabaseUnavailableError) and _status(error) < 500
 
 
 def log_error(error: Exception) -> HttpError:

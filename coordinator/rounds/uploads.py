@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from coordinator.errors import CoordinatorError, ErrorReason
+from coordinator.errors import CoordinatorError, ErrorReason, disk_full, is_disk_full
 from coordinator.rounds.context import Context
 from coordinator.rounds.upload_checks import CheckedUpdate, IncomingUpdate, UploadChecker, unknown_task
 from coordinator.storage.blobs import Spooled
@@ -216,6 +216,8 @@ def _receipt(task_id: str, verdict: Verdict) -> Receipt:
 
 
 def _not_stored(error: Exception) -> CoordinatorError:
+    if is_disk_full(error):
+        return disk_full()
     return CoordinatorError(
         ErrorReason.UNAVAILABLE,
         f"the update could not be stored ({type(error).__name__})",

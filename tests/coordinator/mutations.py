@@ -4,13 +4,15 @@
 
 Some are damaged as a network damages them: bits, bytes and ends. Most are forged with a right digest, so that they get
 past the envelope: other tensors, shapes, types and codecs, numbers that are none, reports of other tasks and rounds,
-absurd samples, masks that are not the model's, JSON that is not JSON. What the database and the blob store hold is
-compared before and after.
+absurd samples, masks that are not the model's, JSON that is not JSON. They are sent plain, in chunks or compressed, and
+some of the compressed ones are damaged after that. What the database and the blob store hold is compared before and
+after.
 """
 
 import argparse
 import collections
 import contextlib
+import gzip
 import json
 import random
 import sqlite3
@@ -26,6 +28,7 @@ import sqlalchemy
 
 from coordinator.http.server_settings import ServerLimits
 from edgefl.wire import BodyKind, decode
+from edgefl.wire.byte_shuffle import pack
 from edgefl.wire.envelope import header_bytes, seal
 from tests.coordinator.http.site import Site, serving
 
@@ -61,11 +64,26 @@ def damaged(body: bytes, chance: random.Random) -> bytes:
         start = chance.randrange(len(data))
         data[start : start + chance.randint(1, 4096)] = chance.randbytes(chance.randint(0, 4096))
     elif way == 4:
-        position = chance.randrange(min(header_bytes(body), len(data)))
+        position = chance.randrange(min(header_bytes(body), len(data), 5000))
         data[position] = chance.randrange(256)
     else:
         data = bytearray(chance.randbytes(chance.randrange(3000)))
     return bytes(data)
+
+
+def dressed(body: bytes, chance: random.Random) -> tuple[dict[str, str], Any]:
+    """Return the headers and the content with which a body is sent: most often as it is."""
+    way = chance.random()
+    if way < 0.6:
+        return {}, body
+    if way < 0.7:
+        size = chance.randint(100, 5000)
+        return {}, (body[begin : begin + size] for begin in range(0, len(body), size))
+    planes = way < 0.85
+    packed = pack(body) if planes else gzip.compress(body, 1)
+    if chance.random() < 0.3:
+        packed = damaged(packed, chance)
+    return {"Content-Encoding": "edgefl-planes, gzip" if planes else "gzip"}, packed
 
 
 def _opened(body: bytes) -> tuple[dict[str, Any], Parts]:
@@ -189,7 +207,8 @@ def run(folder: Path, count: int, seed: int, say: Callable[[int], None] = lambda
             sent = body
             while sent == body:
                 sent = (forged if chance.random() < 0.75 else damaged)(body, chance)
-            answer = client.put(f"/v1/tasks/{task}/result", content=sent)
+            headers, content = dressed(sent, chance)
+            answer = client.put(f"/v1/tasks/{task}/result", content=content, headers=headers)
             statuses[answer.status_code] += 1
             problem = _problem(answer)
             if problem:
