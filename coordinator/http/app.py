@@ -3,6 +3,7 @@
 `coordinator.http.server` and tests build it. It knows nothing about sockets.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -50,15 +51,21 @@ from coordinator.thread_pools import ThreadPools
 __all__ = ["make_app"]
 
 _NO_SUCH = "sha256:" + "0" * 64
+_REFRESH_SECONDS = 1.0
 
 
 def make_app(
-    context: Context, *, limits: ServerLimits | None = None, local: bool = False, state: Path | None = None
+    context: Context,
+    *,
+    limits: ServerLimits | None = None,
+    local: bool = False,
+    state: Path | None = None,
+    metrics: Path | None = None,
 ) -> FastAPI:
     """Return the app of a context. `local` says that the database is a local file, which is read without threads;
-    `state` is the folder with the files of tokens."""
+    `state` is the folder with the files of tokens, `metrics` the one in which all workers count."""
     limits = limits or ServerLimits()
-    services = _make_services(context, ThreadPools(local=local), limits, state)
+    services = _make_services(context, ThreadPools(local=local), limits, state, Metrics(context, metrics, state))
     app = _App(
         openapi_url=None,  # our own route says who may call it
         docs_url=None,
@@ -104,7 +111,9 @@ class _App(FastAPI):
             await super().__call__(scope, receive, send)
 
 
-def _make_services(context: Context, threads: ThreadPools, limits: ServerLimits, state: Path | None) -> Services:
+def _make_services(
+    context: Context, threads: ThreadPools, limits: ServerLimits, state: Path | None, metrics: Metrics
+) -> Services:
     seen, refused = LastSeen(context, threads), RefusedAttempts(context, threads)
     driver, uploads = Driver(context), ConcurrencyLimits(limits.uploads_at_once)
     services = Services(
@@ -117,7 +126,7 @@ def _make_services(context: Context, threads: ThreadPools, limits: ServerLimits,
         upload_sizes=UploadSizes(context),
         upload_queue=UploadQueue(context, accepted=driver.wake),
         driver=driver,
-        metrics=Metrics(context),
+        metrics=metrics,
         memory=ByteBudget(limits.memory_bytes, patience=limits.room_seconds, least_rate=limits.waiting_rate),
         spool=ByteBudget(limits.spool_bytes, patience=limits.room_seconds, least_rate=limits.waiting_rate),
         uploads=uploads,
@@ -156,6 +165,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     services: Services = app.state.services
     async with AsyncExitStack() as stack:
         stack.callback(services.threads.stop)
+        refresher = asyncio.create_task(_refresh_for_ever(services.metrics))
+        stack.callback(refresher.cancel)
         services.refused.start()
         stack.push_async_callback(services.refused.stop)
         await services.last_seen.start()
@@ -167,3 +178,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         stack.push_async_callback(services.threads.run_long, services.upload_queue.stop)
         stack.push_async_callback(services.long_polls.stop)
         yield
+
+
+async def _refresh_for_ever(metrics: Metrics) -> None:
+    """Let the other workers see the present numbers of this one."""
+    while True:
+        metrics.refresh()
+        await asyncio.sleep(_REFRESH_SECONDS)

@@ -13,9 +13,11 @@ import signal
 import socket
 import ssl
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import FrameType
 
 import uvicorn
@@ -71,16 +73,19 @@ def serve(
     requests are answered, on a thread of the server."""
     with _process(settings) as stack:
         _close_to_others(settings)
+        counted = stack.enter_context(tempfile.TemporaryDirectory(prefix="edgefl-metrics-", ignore_cleanup_errors=True))
+        settings = replace(settings, metrics=Path(counted))
         context, tokens, local = _open(settings, stack)
         sock = stack.enter_context(listen(settings.host, settings.port))
         url = f"{'http' if settings.certificate is None else 'https'}://{_address(sock)}"
         stack.enter_context(_audited(settings, context, url))
         created = tuple((one.name, create(context, one, bundle)[1]) for one, bundle in federations)
-        server = make_server(_app(settings, context, local), settings)
+        app = _app(settings, context, local)
+        server = make_server(app, settings)
         if ready is not None:
             listening = Listening(url, context, tokens, created)
             server.on_start = lambda: ready(listening)
-        stack.enter_context(beside(settings, sock))
+        stack.enter_context(beside(settings, sock, app.state.services.metrics.fold))
         _log.info("listening on %s", url)
         _run(server, sock)
 
@@ -170,7 +175,7 @@ def _audited(settings: ServerSettings, context: Context, url: str) -> Iterator[N
 
 
 def _app(settings: ServerSettings, context: Context, local: bool) -> FastAPI:
-    return make_app(context, limits=settings.limits, local=local, state=settings.state)
+    return make_app(context, limits=settings.limits, local=local, state=settings.state, metrics=settings.metrics)
 
 
 def _run(server: "CoordinatorServer", sock: socket.socket) -> None:

@@ -113,6 +113,8 @@ class ServerSettings:
     limits: ServerLimits = field(default_factory=ServerLimits)
     workers: int = 1
     """Processes that serve on the port."""
+    metrics: Path | None = None
+    """The folder in which the processes count what they do; the first one makes it."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.workers <= _MOST_WORKERS:

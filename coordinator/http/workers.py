@@ -19,7 +19,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from coordinator.http.server_settings import ServerLimits, ServerSettings
@@ -33,9 +33,11 @@ _RESTART_SECONDS = 1.0
 
 
 @contextlib.contextmanager
-def beside(settings: ServerSettings, sock: socket.socket) -> Iterator[None]:
-    """Run the further workers of the settings in this context."""
-    workers = [_Worker(settings, sock) for _ in range(settings.workers - 1)]
+def beside(
+    settings: ServerSettings, sock: socket.socket, ended: Callable[[int], None] = lambda process: None
+) -> Iterator[None]:
+    """Run the further workers of the settings in this context. `ended` is called with the id of each that has ended."""
+    workers = [_Worker(settings, sock, ended) for _ in range(settings.workers - 1)]
     try:
         for worker in workers:
             worker.start()
@@ -50,9 +52,9 @@ def beside(settings: ServerSettings, sock: socket.socket) -> Iterator[None]:
 class _Worker(threading.Thread):
     """Keeps one further process running."""
 
-    def __init__(self, settings: ServerSettings, sock: socket.socket) -> None:
+    def __init__(self, settings: ServerSettings, sock: socket.socket, ended: Callable[[int], None]) -> None:
         super().__init__(name="worker-keeper", daemon=True)
-        self._settings, self._sock = _written(settings), sock
+        self._settings, self._sock, self._ended = _written(settings), sock, ended
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -65,6 +67,7 @@ class _Worker(threading.Thread):
                     return
                 process = self._process = self._begin()
             status = process.wait()
+            self._ended(process.pid)
             if self._stopping.wait(_RESTART_SECONDS):
                 return
             _LOG.error("a worker ended with status %d and is restarted", status)
@@ -108,7 +111,7 @@ def _read(data: bytes) -> ServerSettings:
     fields = json.loads(data)
     fields["limits"] = ServerLimits(**fields["limits"])
     fields["trusted_proxies"] = tuple(fields["trusted_proxies"])
-    for name in ("state", "certificate", "private_key"):
+    for name in ("state", "certificate", "private_key", "metrics"):
         fields[name] = None if fields[name] is None else Path(fields[name])
     return ServerSettings(**fields)
 

@@ -24,6 +24,7 @@ write_probe.py       tries whether files can still be written
 sqlite_lookups.py    fast lookups by key in an SQLite file
 migrate.py           brings an older database to the current schema
 migrations/          the steps of the schema
+backup.py            copies of a state folder, taken while a coordinator runs
 private_files.py     files that other users of the machine cannot read
 blobs.py             the Protocol of the blob store
 folder_blobs.py      blobs in a folder

@@ -20,6 +20,7 @@ simulate_progress.py      progress and summary of `edgefl simulate`
 report.py                 `edgefl report`
 compare.py                `edgefl compare`
 serve.py                  `edgefl serve`
+backup.py                 `edgefl backup`
 fed/                      `edgefl fed`
 join.py                   `edgefl join`
 join_worker.py            the process in which `edgefl join` trains

@@ -13,7 +13,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from edgefl import __version__
-from edgefl.cli import compare, completion, data, export, inspect, join, plan, predict, profile, report, serve, simulate
+from edgefl.cli import (
+    backup,
+    compare,
+    completion,
+    data,
+    export,
+    inspect,
+    join,
+    plan,
+    predict,
+    profile,
+    report,
+    serve,
+    simulate,
+)
 from edgefl.cli.bench import parser as bench
 from edgefl.cli.fed import parser as fed
 from edgefl.errors import EdgeFLError
@@ -47,6 +61,7 @@ def make_parser() -> argparse.ArgumentParser:
         report,
         compare,
         serve,
+        backup,
         fed,
         join,
         predict,
