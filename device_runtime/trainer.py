@@ -1,4 +1,4 @@
-"""Runs one task on this device: load, train by the plan's rule, checkpoint every epoch, evaluate, report.
+"""Runs one task on this device: load, train by the plan's rule, checkpoint after epochs, evaluate, report.
 
 The agent calls `Trainer.run` with everything that it downloaded. The trainer knows nothing of the network, the rule
 nothing of files, and the engine nothing of either. Running the same task again resumes from its last checkpoint.

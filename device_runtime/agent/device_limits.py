@@ -15,7 +15,7 @@ from edgefl.values import Reason, Refusal
 
 __all__ = ["DeviceLimits"]
 
-_KEPT_BACK = 131_072
+_KEPT_BACK = 2**20
 """Bytes of a day that downloads leave, so that the device can say why it refuses a task; less of a small limit."""
 _KEPT_SHARE = 8
 
@@ -34,6 +34,7 @@ class DeviceLimits:
 
     def __post_init__(self) -> None:
         self.traffic.noted = self.count
+        self.traffic.will_be_limited = self.policy.bytes_a_day is not None
 
     @property
     def task_seconds(self) -> float | None:

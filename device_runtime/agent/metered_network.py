@@ -25,8 +25,8 @@ __all__ = ["MeteredNetwork", "open_connections"]
 _RECEIVED = struct.Struct("=Q")
 _RECEIVED_AT = 128
 """Offset of `tcpi_bytes_received` in Linux's `struct tcp_info`, since Linux 4.1."""
-_BUFFER_BYTES = 256 * 1024
-"""Of what a sender pushes, the system holds this much before it is read: the excess beyond a limit."""
+_BUFFER_BYTES = 32 * 1024
+"""Of what a sender pushes, the system holds about twice this before it is read, and that can exceed a limit."""
 
 
 class MeteredNetwork(httpcore.NetworkBackend):
@@ -51,7 +51,7 @@ class MeteredNetwork(httpcore.NetworkBackend):
         """Connect to a host."""
         self._traffic.check()
         stream = self._network.connect_tcp(host, port, timeout, local_address, socket_options)
-        if self._traffic.most is not None:
+        if self._traffic.most is not None or self._traffic.will_be_limited:
             stream.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER_BYTES)
         return _MeteredStream(stream, self, self._traffic)
 

@@ -104,8 +104,8 @@ class TrainerInProcess:
 
     def train(self, plan: ClientPlan, stop: threading.Event, *, memory_bytes: int | None, down_bytes: int) -> bytes:
         """Train a task, and keep the device's own model."""
-        self._joules, self._began = 0.0, time.process_time()
         trainer = self._make_trainer(plan.device_id)
+        self._joules, self._began = 0.0, time.process_time()
         try:
             task = load_task(plan, self._read, down_bytes=down_bytes)
             own = partial(own_weights, self._personal, plan, task.mask, task.weights)

@@ -27,6 +27,8 @@ class Traffic:
     down: int = 0
     up: int = 0
     most: int | None = None
+    will_be_limited: bool = False
+    """Whether there will be a limit, if there is none yet: connections are opened accordingly."""
     kept_back: int = 0
     """Bytes below the limit that downloads leave for the rest: a device must be able to say why it refuses a task."""
     noted: Callable[[], None] = lambda: None

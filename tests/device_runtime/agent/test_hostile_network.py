@@ -3,7 +3,11 @@
 import gzip
 import json
 import random
+import shutil
 import socket
+import ssl
+import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -109,6 +113,35 @@ def test_what_is_thrown_away_is_counted_too() -> None:
             client.poll(0)
         client._transport.close()
     assert taken[0] <= client.traffic.down <= taken[0] + 2  # TCP counts the end of a connection as one
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the Debian package openssl")
+def test_encryption_counts_as_it_comes_over_the_network(tmp_path: Path) -> None:
+    make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=127.0.0.1"
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out", "certificate.pem"]
+    subprocess.run([*make.split(), *names], cwd=tmp_path, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "certificate.pem", tmp_path / "key.pem")
+    letters = 2000
+
+    def serve(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with context.wrap_socket(connection, server_side=True) as encrypted:
+            encrypted.recv(65536)
+            encrypted.sendall(b"HTTP/1.1 500 No\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % letters)
+            for _ in range(letters):
+                encrypted.send(b"x")  # a record of its own, with a header and a checksum
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        OPEN.append(HttpTransport(url, certificate=str(tmp_path / "certificate.pem")))
+        client = CoordinatorClient(OPEN[-1], "token")
+        with pytest.raises(BusyError):
+            client.poll(0)
+        thread.join()
+    assert client.traffic.down > 20 * letters
 
 
 def test_nothing_is_asked_once_the_day_is_used_up() -> None:

@@ -17,7 +17,7 @@ from device_runtime.agent.agent_home import AgentHome
 from device_runtime.agent.backoff import Backoff
 from device_runtime.agent.client import CoordinatorClient
 from device_runtime.agent.owner_policy import DeviceConditions, OwnerPolicy
-from device_runtime.agent.transport import Reply, Request
+from device_runtime.agent.transport import HttpTransport, Reply, Request
 from device_runtime.agent.worker_process import WorkerProcess
 from device_runtime.engines.onnx import OnnxStep
 from edgefl.local_rules import Batch, trained_parameters
@@ -100,6 +100,25 @@ def test_a_download_ends_where_the_day_does_and_the_task_is_refused(tmp_path: Pa
     assert 0.8 * MIB < used <= MIB
     assert waits[-1] == 600.0  # no further poll today
     assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) < 2 * MIB
+
+
+@pytest.mark.parametrize("limit", [MIB, 4 * MIB])
+def test_a_task_that_the_day_does_not_suffice_for_is_refused_over_the_network_too(limit: int, tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    coordinator.offer(MASK, work=QUICK, weights=coordinator.keep(bytes(range(256)) * 200_000))
+    place = AgentHome(tmp_path)
+    with serving(coordinator) as url:
+        transport = HttpTransport(url)
+        settings = AgentSettings(policy=OwnerPolicy(bytes_a_day=limit))
+        agent = Agent(
+            place, CoordinatorClient(transport), lambda name: pytest.fail("nothing to train"), settings=settings
+        )
+        agent.enrol(url, PROFILE, KEY)
+        waits = [agent.turn(threading.Event()) for _ in range(3)]
+        transport.close()
+    assert coordinator.refusals["task-1"].reason is Reason.TRAFFIC
+    assert waits[-1] == 600.0
+    assert place.usage().traffic_bytes <= limit
 
 
 def test_downloads_that_break_off_again_and_again_do_not_fill_the_disk(tmp_path: Path) -> None:
@@ -244,8 +263,6 @@ def worker(tmp_path: Path) -> Iterator[WorkerProcess]:
 
 
 def run_with(worker: WorkerProcess, home: Path, coordinator: Coordinator, policy: OwnerPolicy) -> Agent:
-    from device_runtime.agent.transport import HttpTransport
-
     with serving(coordinator) as url:
         transport = HttpTransport(url)
         agent = Agent(
