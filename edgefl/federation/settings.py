@@ -139,7 +139,7 @@ class UploadLimits:
     """Limits on what a device may upload."""
 
     most_bytes: Bytes = 2**30
-    """Size of an upload."""
+    """Size of an upload. No more is read of one than its task's plan can need, however large this is."""
     most_movement: Ratio | None = field(default=10.0, metadata=_NO_LIMIT)
     """The largest norm of an update's change, as a multiple of the norm of the submodel that the device was given."""
 
