@@ -13,11 +13,9 @@ import signal
 import socket
 import ssl
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import FrameType
 
 import uvicorn
@@ -33,6 +31,7 @@ from coordinator.http.services import Services
 from coordinator.http.tls import restricted, short_handshakes
 from coordinator.http.workers import beside
 from coordinator.observability.logs import configure
+from coordinator.observability.shared_counters import counters_folder
 from coordinator.rounds.context import Context
 from coordinator.storage.open import blobs_folder, database_file, open_blobs, open_store
 from coordinator.storage.private_files import check_own_folder, private_umask, tighten, tighten_tree
@@ -73,8 +72,7 @@ def serve(
     requests are answered, on a thread of the server."""
     with _process(settings) as stack:
         _close_to_others(settings)
-        counted = stack.enter_context(tempfile.TemporaryDirectory(prefix="edgefl-metrics-", ignore_cleanup_errors=True))
-        settings = replace(settings, metrics=Path(counted))
+        settings = replace(settings, metrics=stack.enter_context(counters_folder(settings.state)))
         context, tokens, local = _open(settings, stack)
         sock = stack.enter_context(listen(settings.host, settings.port))
         url = f"{'http' if settings.certificate is None else 'https'}://{_address(sock)}"

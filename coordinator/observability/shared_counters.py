@@ -6,6 +6,7 @@ files of its own, and whoever is asked adds them up:
     counted-PID    counters and histograms
     present-PID    numbers of the moment, which end with the process
     lock           held by readers together, and by whoever folds files alone
+    owner          held by the first process, so that others can tell whether the folder is in use
 
 prometheus_client's own multiprocess mode is switched on for a whole process by a variable that must be set before it is
 imported, and keeps the files of dead processes for ever. Here the files of a worker that died are folded into those of
@@ -16,6 +17,8 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,13 +27,37 @@ from prometheus_client.core import Metric
 
 from coordinator.observability.counter_file import CounterFile, read_counters
 
-__all__ = ["Add", "SharedCounters"]
+__all__ = ["Add", "SharedCounters", "counters_folder"]
 
 _COUNTED, _PRESENT = "counted", "present"
 _SIZES = {_COUNTED: 1024 * 1024, _PRESENT: 64 * 1024}
 """Bytes of the files: more than all labels of all routes need."""
 
 Add = Callable[[float], None]
+
+
+@contextlib.contextmanager
+def counters_folder(state: Path) -> Iterator[Path]:
+    """Make a folder for the counters of a coordinator in its state folder, and remove it in the end. What a coordinator
+    that was killed left behind is removed too."""
+    for old in state.glob("metrics-*"):
+        _remove_unless_used(old)
+    folder = Path(tempfile.mkdtemp(prefix="metrics-", dir=state))
+    try:
+        with (folder / "owner").open("ab") as owner:
+            fcntl.flock(owner, fcntl.LOCK_EX)
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_unless_used(folder: Path) -> None:
+    with (
+        contextlib.suppress(FileNotFoundError, BlockingIOError, NotADirectoryError),
+        (folder / "owner").open("rb") as owner,
+    ):
+        fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class SharedCounters:

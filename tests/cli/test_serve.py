@@ -154,22 +154,26 @@ def test_with_a_certificate_only_who_trusts_it_gets_in(tmp_path: Path, capsys: p
     assert "PEM files that belong together" in refused(capsys, state, *bad)
 
 
+def open_to_others(state: Path) -> dict[Path, str]:
+    """Return what is not closed in a state folder, whose coordinator runs."""
+    files = [state, *state.rglob("*")]
+    assert any(file.suffix == ".sqlite-wal" for file in files)
+    return {file: oct(mode(file)) for file in files if mode(file) != (0o700 if file.is_dir() else 0o600)}
+
+
 def test_other_users_can_read_nothing_whatever_the_umask_and_whatever_was_left_open(tmp_path: Path) -> None:
     state, path = tmp_path / "state", write_federation(tmp_path)
     before = os.umask(0)
     try:
         with coordinator(state, str(path), "--workers", "2"):
-            while_running = {file: mode(file) for file in [state, *state.rglob("*")]}
+            while_running = open_to_others(state)
         for file in [state, *state.rglob("*")]:
             file.chmod(0o777)
         with coordinator(state, str(path)):
-            again = {file: mode(file) for file in [state, *state.rglob("*")]}
+            again = open_to_others(state)
     finally:
         os.umask(before)
-    assert any(file.suffix == ".sqlite-wal" for file in while_running)
-    for found in (while_running, again):
-        wrong = {file: oct(found[file]) for file in found if found[file] != (0o700 if file.is_dir() else 0o600)}
-        assert wrong == {}
+    assert (while_running, again) == ({}, {})
     log = (tmp_path / "state.log").read_text().splitlines()
     assert len([line for line in log if "were open to other users, and no longer are" in line]) == 1
 

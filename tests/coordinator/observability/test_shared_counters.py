@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.observability.counter_file import CounterFile, read_counters
-from coordinator.observability.shared_counters import SharedCounters
+from coordinator.observability.shared_counters import SharedCounters, counters_folder
 
 
 def sums(counters: SharedCounters) -> dict[tuple[str, ...], float]:
@@ -96,3 +96,17 @@ def test_a_file_that_is_full_takes_no_more_names_and_keeps_those_it_has(tmp_path
     assert read_counters(tmp_path / "file") == {f"name {number}": 2.5 for number in range(room)}
     assert file.place("name 0") == places[0]
     assert read_counters(Path("/dev/null")) == {}
+
+
+def test_the_folder_of_a_coordinator_that_was_killed_is_removed_and_that_of_a_living_one_is_not(tmp_path: Path) -> None:
+    code = (
+        "import os, pathlib, sys; from coordinator.observability.shared_counters import counters_folder as folder;"
+        "context = folder(pathlib.Path(sys.argv[1])); context.__enter__(); os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
+    (left,) = tmp_path.iterdir()
+    with counters_folder(tmp_path) as one:
+        assert list(tmp_path.iterdir()) == [one] != [left]
+        with counters_folder(tmp_path) as other:
+            assert sorted(tmp_path.iterdir()) == sorted([one, other])
+    assert list(tmp_path.iterdir()) == []
