@@ -22,11 +22,11 @@ from device_runtime.agent.agent import Agent
 from device_runtime.agent.client import CoordinatorClient
 from device_runtime.agent.agent_home import AgentHome
 from device_runtime.agent.transport import HttpTransport
-from device_runtime.engines import Threads, open_engine
+from device_runtime.engines import ThreadSettings, open_engine
 from device_runtime.local_data import LocalData
 from device_runtime.trainer import Trainer
 from edgefl.data import load
-engine, data = open_engine("onnx", Threads(2)), LocalData.whole(load("digits"))
+engine, data = open_engine("onnx", ThreadSettings(2)), LocalData.whole(load("digits"))
 with tempfile.TemporaryDirectory() as folder:
     home = AgentHome(Path(folder))
     client = CoordinatorClient(HttpTransport("http://127.0.0.1:9"))
