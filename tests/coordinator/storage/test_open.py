@@ -95,7 +95,7 @@ def test_the_tokens_of_an_older_database_stay_valid(new_url: str) -> None:
             connection.execute(text("DROP FUNCTION audit_is_append_only()"))
         connection.execute(text("CREATE TABLE secrets (name VARCHAR PRIMARY KEY, value TEXT NOT NULL)"))
         connection.execute(text("INSERT INTO secrets VALUES ('admin-token', 'one'), ('viewer-token', 'two')"))
-        connection.execute(text("UPDATE alembic_version SET version_num = '0003'"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0004'"))
     with contextlib.closing(open_store(new_url)) as store:
         known = [(token.name, token.role, token.hash, token.from_start) for token in store.tokens.all()]
         assert known == [
