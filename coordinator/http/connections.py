@@ -61,6 +61,7 @@ class Connections:
     def __init__(self, limits: ServerLimits) -> None:
         self._limits = limits
         self._most = _most_connections() if limits.connections is None else limits.connections
+        self._most_of_address = min(limits.address_connections, max(1, self._most // 2))
         self._by_owner: dict[str, dict[OpenConnection, None]] = {}
         self._count = 0
         self._sweeping: asyncio.TimerHandle | None = None
@@ -70,7 +71,7 @@ class Connections:
         if self._count >= self._most:
             return False
         self._count += 1
-        self._add(connection, f"address {rate_limited_address(host)}", self._limits.address_connections)
+        self._add(connection, f"address {rate_limited_address(host)}", self._most_of_address)
         if self._sweeping is None:
             self._sweep_later()
         return True
@@ -113,13 +114,13 @@ class Connections:
 
     def _sweep(self) -> None:
         now, limits = time.monotonic(), self._limits
+        self._sweeping = None
+        if self._count:
+            self._sweep_later()  # first, so that it goes on whatever happens
         for own in list(self._by_owner.values()):
             for connection in list(own):
                 if connection.reader.is_too_slow(now, limits.read_seconds, limits.read_rate):
                     connection.abort()
-        self._sweeping = None
-        if self._count:
-            self._sweep_later()
 
 
 @dataclass(slots=True)

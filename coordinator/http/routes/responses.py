@@ -14,6 +14,8 @@ __all__ = ["Pieces", "document", "from_thread", "has_tag", "taken_codings"]
 
 _DISCONNECT_CHECK = 16
 """Pieces between two checks whether the caller has disconnected."""
+_LONGEST_LIST = 2048
+"""Characters of a header with a list that are read: strangers may send thousands of items, and nobody needs them."""
 _EXCLUDED = frozenset({"q=0", "q=0.0", "q=0.00", "q=0.000"})
 
 
@@ -55,7 +57,7 @@ async def from_thread(threads: ThreadPools, pieces: Iterator[bytes]) -> AsyncIte
 def taken_codings(header: str | None) -> frozenset[str]:
     """Return the encodings that an Accept-Encoding header accepts, in lower case."""
     taken = set()
-    for part in (header or "").lower().split(","):
+    for part in (header or "")[:_LONGEST_LIST].lower().split(","):
         name, _, quality = part.partition(";")
         if quality.replace(" ", "") not in _EXCLUDED:
             taken.add("gzip" if name.strip() == "x-gzip" else name.strip())
@@ -66,5 +68,5 @@ def has_tag(header: str | None, tags: Iterable[str]) -> bool:
     """Return whether an If-None-Match header names one of these tags."""
     if header is None:
         return False
-    named = {tag.strip().removeprefix("W/") for tag in header.split(",")}
+    named = {tag.strip().removeprefix("W/") for tag in header[:_LONGEST_LIST].split(",")}
     return "*" in named or not named.isdisjoint(tags)
