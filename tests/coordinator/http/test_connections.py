@@ -75,7 +75,7 @@ def test_a_device_that_opens_many_connections_loses_its_own_oldest(site: Site, o
 
 def test_connections_without_a_token_count_for_their_address(site: Site, opened: contextlib.ExitStack) -> None:
     device = connect(site, opened, "POST /v1/tasks/next?wait=20")
-    until(lambda: site.services.long_polls.open == 1)
+    until(lambda: "pi" in site.services.long_polls._waiting)
     silent = [connect(site, opened) for _ in range(30)]
     until(lambda: len(site.server.server_state.connections) == 21)
     assert all(is_closed(connection) for connection in silent[:10])
