@@ -107,7 +107,11 @@ class Agent:
             self._home.save_identity(identity)  # before asking: a repeated request must carry the same id
             software = f"edgefl {__version__}"
             asked = Enrolment(enrolment_id=identity.enrolment_id, profile=profile, software=software, name=name)
-            answer = self._client.enrol(asked, key)
+            self._limits.allow_traffic()
+            try:
+                answer = self._client.enrol(asked, key)
+            finally:
+                self._limits.count()  # a refused device is started again and again
             identity = Identity(coordinator, identity.enrolment_id, answer.device_id, answer.token)
             self._home.save_identity(identity)
             self._say(f"joined {coordinator} as {answer.device_id}")
@@ -119,6 +123,12 @@ class Agent:
 
     def run(self, stop: threading.Event) -> None:
         """Work until stopped, or until the federation is over."""
+        try:
+            self._work(stop)
+        finally:
+            self._limits.count()
+
+    def _work(self, stop: threading.Event) -> None:
         while not stop.is_set() and not self._has_done_enough:
             try:
                 wait = self.turn(stop)

@@ -115,6 +115,10 @@ class AgentHome:
             raise EdgeFLError(
                 f"another agent is running in {self.folder}", fix="Stop it, or give this one another --home."
             ) from None
+        for place in (self.folder, *(self.folder / name for name in _FOLDERS)):
+            for unfinished in place.glob(".writing-*"):  # of an agent that was killed
+                with contextlib.suppress(OSError):
+                    unfinished.unlink()
 
     def identity(self) -> Identity | None:
         """Return who this device is, if it has ever asked to join."""

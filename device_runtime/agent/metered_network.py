@@ -18,6 +18,7 @@ import httpcore
 import httpx
 
 from device_runtime.agent.traffic import Traffic
+from edgefl.coordinator_url import is_loopback
 from edgefl.errors import EdgeFLError
 
 __all__ = ["MeteredNetwork", "open_connections"]
@@ -59,10 +60,11 @@ class MeteredNetwork(httpcore.NetworkBackend):
 def open_connections(url: httpx.URL, certificate: str | None, network: MeteredNetwork) -> httpcore.ConnectionPool:
     """Return connections to an address, through a proxy if the environment names one for it (HTTPS_PROXY, NO_PROXY).
 
-    The other side's certificate is checked against a given one, or else against the known authorities.
+    To this machine they are direct: plain HTTP is allowed there because nobody is on the way. The other side's
+    certificate is checked against a given one, or else against the known authorities.
     """
     tls = _tls(certificate)
-    proxies = {} if proxy_bypass(url.host) else getproxies()
+    proxies = {} if is_loopback(url.host) or proxy_bypass(url.host) else getproxies()
     named = proxies.get(url.scheme) or proxies.get("all")
     if not named:
         return httpcore.ConnectionPool(ssl_context=tls, network_backend=network)

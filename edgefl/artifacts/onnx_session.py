@@ -32,7 +32,8 @@ def open_onnx_session(graph: bytes, *, threads: int = 0, settings: Mapping[str, 
     for name, value in (entries | dict(settings or {})).items():
         options.add_session_config_entry(name, value)
     try:
-        return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        # Without its fallback: that prints what the graph says, and loads it a second time.
+        return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"], enable_fallback=0)
     except Exception as error:  # onnxruntime raises a dozen kinds, of its own and RuntimeError
         raise ExportError(
             f"onnxruntime {onnxruntime.__version__} cannot load the graph: {first_line(error)}",

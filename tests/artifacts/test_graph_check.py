@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 from device_runtime.profiler.reference_models import reference_bundles
 from edgefl.artifacts.graph_check import check_graph
 from edgefl.artifacts.onnx_session import open_onnx_session
-from edgefl.errors import EdgeFLError, SchemaError
+from edgefl.errors import EdgeFLError, ExportError, SchemaError
 from tests.artifacts.hostile_graphs import HOSTILE, external_tensor, model_of, plain_model, working_folder_with_secret
 
 
@@ -142,3 +142,10 @@ def test_a_session_has_no_folder_for_external_data(monkeypatch: pytest.MonkeyPat
     ).SerializeToString()
     with pytest.raises(EdgeFLError, match="cannot load the graph"):
         open_onnx_session(model)
+
+
+def test_a_graph_that_cannot_be_loaded_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    model = model_of([helper.make_node("Strange", ["x"], ["y"])]).SerializeToString()
+    with pytest.raises(ExportError):
+        open_onnx_session(model.replace(b"Strange", b"\x1b[2J\xff\xff\xff"))  # not a text, so neither is the error
+    assert capfd.readouterr() == ("", "")

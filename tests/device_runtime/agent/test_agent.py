@@ -22,6 +22,7 @@ from device_runtime.agent.backoff import Backoff
 from device_runtime.agent.client import CoordinatorClient, RejectedError, UnknownDeviceError
 from device_runtime.agent.device_clock import DeviceClock
 from device_runtime.agent.owner_policy import DeviceConditions, OwnerPolicy, parse_hours
+from device_runtime.agent.traffic import TrafficSpentError
 from device_runtime.agent.transport import Reply, Request, Transport, UnreachableError
 from device_runtime.local_data import LocalData
 from device_runtime.personal_model import load_personal
@@ -279,11 +280,15 @@ def test_what_the_owner_allows_is_done(tmp_path: Path) -> None:
 
 
 def test_a_day_without_bytes_left_is_a_day_without_polls(tmp_path: Path) -> None:
-    coordinator = Coordinator()
+    coordinator, settings = Coordinator(), AgentSettings(policy=OwnerPolicy(bytes_a_day=1000))
+    joined(tmp_path, coordinator)
     AgentHome(tmp_path).save_usage(Usage("2026-05-01", traffic_bytes=1000))
-    agent = joined(tmp_path, coordinator, settings=AgentSettings(policy=OwnerPolicy(bytes_a_day=1000)))
+    agent = joined(tmp_path, coordinator, settings=settings)
     assert agent.turn(threading.Event()) == 600.0
-    assert len(coordinator.requests) == 1  # joining
+    AgentHome(tmp_path / "new").save_usage(Usage("2026-05-01", traffic_bytes=1000))
+    with pytest.raises(TrafficSpentError):
+        joined(tmp_path / "new", coordinator, settings=settings)
+    assert len(coordinator.requests) == 1  # joining, the day before
 
 
 def test_hours_may_go_over_midnight() -> None:

@@ -104,3 +104,17 @@ def test_usage_can_be_saved_and_read_back(tmp_path: Path) -> None:
     home = AgentHome(tmp_path)
     home.save_usage(Usage("2026-05-01", 1.5, 7))
     assert home.usage() == Usage("2026-05-01", 1.5, 7)
+
+
+def test_what_a_killed_agent_was_writing_is_removed_at_the_next_start(tmp_path: Path) -> None:
+    AgentHome(tmp_path).save_usage(Usage("2026-01-01", 1.5, 2**40))
+    for place in (tmp_path, tmp_path / "personal", tmp_path / "task"):
+        place.mkdir(exist_ok=True)
+        (place / ".writing-abc").write_bytes(b"half of it")
+    mine = tmp_path / "photos" / ".writing-abc"
+    mine.parent.mkdir()
+    mine.touch()
+    home = AgentHome(tmp_path)
+    home.lock()
+    assert list(tmp_path.rglob(".writing-*")) == [mine]
+    assert home.usage().traffic_bytes == 2**40

@@ -15,21 +15,27 @@ from pathlib import Path
 import pytest
 
 from device_runtime.agent import transport as transport_module
+from device_runtime.agent.agent import Agent, AgentSettings
+from device_runtime.agent.agent_home import AgentHome
 from device_runtime.agent.artifact_cache import ArtifactCache
-from device_runtime.agent.client import BusyError, CoordinatorClient, RejectedError
+from device_runtime.agent.client import BusyError, CoordinatorClient, RejectedError, UnknownDeviceError
+from device_runtime.agent.owner_policy import OwnerPolicy
 from device_runtime.agent.traffic import Traffic, TrafficSpentError
 from device_runtime.agent.transport import HttpTransport, UnreachableError
 from device_runtime.profiler.network import measure_speed
 from edgefl.errors import EdgeFLError
-from edgefl.values import digest_of
+from edgefl.values import Enrolled, digest_of, dumps
 from tests.device_runtime.hostile import raw_server, sent_forever
 from tests.device_runtime.http_coordinator import Asked, serving_http
+from tests.values.samples import PROFILE
 
 DIGEST = digest_of(b"anything")
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 MIB = 2**20
 BUFFERS = 8 * MIB
 """What two sockets may hold between the server and a device that no longer reads."""
+SOCKET = 2**16
+"""What the system takes for a device with a limit before the device can stop it."""
 
 FLOODS = {
     "a body": sent_forever(b"HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\n", bytes(65536)),
@@ -248,3 +254,56 @@ def test_a_speed_test_ends_where_it_should(flood: Callable[[socket.socket], None
     with raw_server(flood) as (url, taken), pytest.raises(EdgeFLError):
         measure_speed(url)
     assert taken[0] <= BUFFERS
+
+
+@pytest.mark.parametrize("status", [403, 500])
+def test_what_comes_before_a_device_has_joined_counts_for_the_day_however_often_it_starts(
+    status: int, tmp_path: Path
+) -> None:
+    asked: list[Asked] = []
+    said = json.dumps({"error": {"problem": "no", "fix": "y"}, "more": "x" * 200_000}).encode()
+
+    def answer(one: Asked) -> tuple[int, dict[str, str], bytes]:
+        asked.append(one)
+        return status, {}, said
+
+    limit = 500_000
+    with serving_http(answer) as url:
+        for _ in range(6):  # a service starts again whenever it ends
+            OPEN.append(HttpTransport(url))
+            settings = AgentSettings(policy=OwnerPolicy(bytes_a_day=limit))
+            agent = Agent(AgentHome(tmp_path), CoordinatorClient(OPEN[-1]), pytest.fail, settings=settings)
+            with pytest.raises(EdgeFLError):
+                agent.enrol(url, PROFILE, "key")
+    assert len(asked) == 3
+    assert 2 * len(said) < AgentHome(tmp_path).usage().traffic_bytes <= limit + SOCKET
+
+
+def test_what_ends_an_agent_counts_for_the_day(tmp_path: Path) -> None:
+    said = json.dumps({"error": {"problem": "no", "fix": "y"}, "more": "x" * 200_000}).encode()
+    joined = dumps(Enrolled(device_id="pi-1", token="token")).encode()
+
+    def answer(one: Asked) -> tuple[int, dict[str, str], bytes]:
+        return (200, {}, joined) if one.path == "/v1/devices" else (401, {}, said)
+
+    with serving_http(answer) as url:
+        OPEN.append(HttpTransport(url))
+        agent = Agent(AgentHome(tmp_path), CoordinatorClient(OPEN[-1]), pytest.fail)
+        agent.enrol(url, PROFILE, "key")
+        with pytest.raises(UnknownDeviceError):
+            agent.run(threading.Event())
+    assert AgentHome(tmp_path).usage().traffic_bytes > len(said)
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
+def test_a_key_for_this_machine_does_not_go_through_a_proxy(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    direct: list[Asked] = []
+    through: list[Asked] = []
+    with serving_http(noting(direct)) as url, serving_http(noting(through)) as proxy:
+        monkeypatch.setenv(variable, proxy)
+        for address in (url, url.replace("127.0.0.1", "localhost")):
+            with pytest.raises(BusyError):  # an empty answer
+                client_of(address, None).poll(0)
+    assert (len(direct), len(through)) == (2, 0)
