@@ -18,4 +18,5 @@ error_handlers.py   errors as responses
 protocol.py         one connection: uvicorn's protocol with limits
 connections.py      how many connections each caller may have, and that it reads its responses
 tls.py              what TLS is accepted
+allocator.py        gives large blocks of memory back when they are freed
 """

@@ -23,6 +23,7 @@ from fastapi import FastAPI
 
 from coordinator.federations.lifecycle import create
 from coordinator.federations.tokens import OperatorRole
+from coordinator.http.allocator import give_back_large_memory
 from coordinator.http.app import make_app
 from coordinator.http.operator_tokens import StartToken, operator_tokens
 from coordinator.http.protocol import protocol_class
@@ -108,6 +109,7 @@ def _process(settings: ServerSettings) -> Iterator[contextlib.ExitStack]:
     handler = configure(settings.log_format, settings.log_level)
     try:
         _allow_many_files()
+        give_back_large_memory()
         # The event loop releases the interpreter at every system call, and must soon get it back from busy threads.
         sys.setswitchinterval(_SWITCH_SECONDS)
         with private_umask(), contextlib.ExitStack() as stack:

@@ -132,3 +132,19 @@ def test_memory_is_what_it_was_after_a_thousand_refusals(running: Running, membe
     some(COUNT)
     time.sleep(1)
     assert resident_bytes(running) <= 1.1 * before
+
+
+@pytest.mark.thorough
+def test_memory_is_what_it_was_after_large_bundles_that_are_none(running: Running) -> None:
+    token = (running.state / "admin-token").read_text().strip()
+    content = os.urandom(8 * 2**20)
+
+    def send(_: int) -> int:
+        headers = {"Authorization": f"Bearer {token}"}
+        return httpx.post(f"{running.url}/v1/bundles", content=content, headers=headers, timeout=60).status_code
+
+    before = resident_bytes(running)
+    with ThreadPoolExecutor(THREADS) as threads:
+        assert set(threads.map(send, range(60))) == {400}
+    time.sleep(1)
+    assert resident_bytes(running) <= 1.1 * before
