@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import fcntl
 import resource
+import socket
 import struct
 import termios
 import time
@@ -23,7 +24,7 @@ from starlette.types import Scope
 from coordinator.http.rate_limits import rate_limited_address
 from coordinator.http.server_settings import ServerLimits
 
-__all__ = ["CONNECTION", "Connections", "Reader", "claim_connection"]
+__all__ = ["CONNECTION", "Connections", "Reader", "claim_connection", "forget_unread", "send_little_ahead"]
 
 CONNECTION = "edgefl.connection"
 """The key in a request's scope for a weak reference to its connection."""
@@ -31,6 +32,9 @@ CONNECTION = "edgefl.connection"
 _KEPT_FILES = 16
 """One file descriptor of this many stays free of connections: for the database, spool files and bodies."""
 _LEAST_KEPT_FILES = 128
+_LITTLE_SENT = 64 * 1024
+"""Bytes that the system may go on sending after a connection was closed."""
+_AT_ONCE = struct.pack("ii", 1, 0)
 
 
 class OpenConnection(Protocol):
@@ -148,6 +152,21 @@ class Reader:
         return now - self._since >= seconds
 
 
+def forget_unread(transport: Any) -> None:
+    """Let the system drop what the caller has not read, when a connection is closed. It would otherwise keep megabytes
+    of its own memory for each caller that stopped reading, long after the connection has ceased to count."""
+    if _in_kernel(transport) > _LITTLE_SENT:
+        with contextlib.suppress(OSError, AttributeError):
+            transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+
+
+def send_little_ahead(transport: Any) -> None:
+    """Let the system take only a little of a response before the caller reads it: the connection is closed when the
+    system has all of it, and does not count any more."""
+    with contextlib.suppress(OSError, AttributeError):
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LITTLE_SENT)
+
+
 def claim_connection(scope: Scope, owner: str) -> None:
     """Count the connection of a request for its caller, who has shown a valid token."""
     reference: Callable[[], OpenConnection | None] | weakref.ref[Any] | None = scope.get(CONNECTION)
@@ -160,8 +179,8 @@ def _in_kernel(transport: Any) -> int:
     """Return the bytes that the system has accepted and the caller's system has not: a slow network takes a while for
     them, in which nothing more is written."""
     with contextlib.suppress(OSError, AttributeError, ValueError):
-        socket = transport.get_extra_info("socket")
-        return int(struct.unpack("i", fcntl.ioctl(socket.fileno(), termios.TIOCOUTQ, bytes(4)))[0])
+        sock = transport.get_extra_info("socket")
+        return int(struct.unpack("i", fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4)))[0])
     return 0
 
 

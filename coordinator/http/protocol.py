@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from coordinator.http.connections import CONNECTION, Connections, Reader
+from coordinator.http.connections import CONNECTION, Connections, Reader, forget_unread, send_little_ahead
 from coordinator.http.error_handlers import error_body
 from coordinator.http.request_limits import has_body
 from coordinator.http.server_settings import ServerLimits
@@ -150,6 +150,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def abort(self) -> None:
         """Close the connection at once."""
+        forget_unread(self.transport)
         self.transport.abort()
 
     def resume_writing(self) -> None:
@@ -203,6 +204,8 @@ class LimitedProtocol(HttpToolsProtocol):
             super().on_headers_complete()
             if self.parser.should_upgrade():
                 self.cycle.keep_alive = False
+            if not self.cycle.keep_alive:
+                send_little_ahead(self.transport)
             if self.scope["method"] != "HEAD":  # its response ends with its head
                 self.cycle.transport = cast(asyncio.Transport, _OneWrite(self.transport))
             if has_body(self.headers):

@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -75,7 +76,7 @@ def test_a_device_that_opens_many_connections_loses_its_own_oldest(site: Site, o
 
 def test_connections_without_a_token_count_for_their_address(site: Site, opened: contextlib.ExitStack) -> None:
     device = connect(site, opened, "POST /v1/tasks/next?wait=20")
-    until(lambda: "pi" in site.services.long_polls._waiting)
+    until(lambda: "device pi" in {getattr(one, "owner", "") for one in site.server.server_state.connections})
     silent = [connect(site, opened) for _ in range(30)]
     until(lambda: len(site.server.server_state.connections) == 21)
     assert all(is_closed(connection) for connection in silent[:10])
@@ -99,6 +100,28 @@ def test_a_device_that_does_not_read_is_disconnected(site: Site, opened: context
         connect(site, opened, first.format(digest=digest))
     until(lambda: len(site.server.server_state.connections) == 3)
     until(lambda: not site.server.server_state.connections)
+
+
+@pytest.mark.parametrize("more", ["", "Connection: close"])
+def test_the_system_keeps_little_for_a_device_that_does_not_read(
+    site: Site, opened: contextlib.ExitStack, more: str
+) -> None:
+    for _ in range(8):
+        connection = connect(site, opened)
+        lines = ("GET /v1/speed?bytes=1500000 HTTP/1.1", "Host: x", "Authorization: Bearer token-of-pi")
+        connection.sendall("\r\n".join([*lines, *([more] if more else []), "", ""]).encode())
+        assert connection.recv(1) == b"H"
+    kept = LIMITS.device_connections * 1_500_000 if not more else 0
+    until(lambda: unread_bytes(site) <= kept + 8 * 200_000)
+    until(lambda: not more or not site.server.server_state.connections)
+    assert unread_bytes(site) <= kept + 8 * 200_000
+
+
+def unread_bytes(site: Site) -> int:
+    """Return what the system holds for callers of a coordinator, whether or not it still has their connections."""
+    port = int(site.url.rpartition(":")[2])
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(int(row[4].split(":")[0], 16) for row in rows if int(row[1].split(":")[1], 16) == port)
 
 
 def test_a_device_that_reads_slowly_but_steadily_gets_everything(site: Site, opened: contextlib.ExitStack) -> None:
