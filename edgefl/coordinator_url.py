@@ -1,15 +1,19 @@
-"""The URL of a coordinator: who may be sent a secret in clear text.
+"""The URL of a coordinator: who may be sent a secret, and which certificate proves who that is.
 
 `edgefl fed` and `edgefl join` check the URL here before they send a token or a join key. Plain HTTP is for this machine
 alone; to any other host it needs the option --insecure, because everybody on the way can read what is sent.
 """
 
 import ipaddress
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from edgefl.errors import EdgeFLError
 
-__all__ = ["checked_url", "is_loopback", "is_this_machine"]
+if TYPE_CHECKING:
+    import ssl
+
+__all__ = ["checked_url", "is_loopback", "is_this_machine", "trusting"]
 
 _EXAMPLE = "Write for example https://10.0.0.5:8443."
 
@@ -38,6 +42,18 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def trusting(certificate: str) -> "ssl.SSLContext":
+    """Return the settings of TLS that trust the certificate in this file, and no other authority."""
+    import ssl
+
+    try:
+        return ssl.create_default_context(cafile=certificate)
+    except OSError as error:
+        raise EdgeFLError(
+            f"the certificate {certificate} cannot be used: {error}", fix="Give a certificate in PEM format."
+        ) from None
 
 
 def _parts(url: str) -> tuple[str, str]:

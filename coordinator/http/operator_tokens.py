@@ -7,7 +7,6 @@ that was revoked stays revoked, wherever it is written.
 """
 
 import logging
-import os
 import secrets
 import time
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from coordinator.federations.tokens import OperatorRole, hash_of, new_token
 from coordinator.http.server_settings import ServerSettings
 from coordinator.storage.records import OperatorToken
 from coordinator.storage.store import Store
+from edgefl.artifacts.artifact_store import PRIVATE, write_atomically
 from edgefl.errors import EdgeFLError
 
 __all__ = ["StartToken", "operator_tokens", "rewrite_file"]
@@ -99,11 +99,4 @@ def _read(path: Path) -> str:
 
 def _write(path: Path, token: str) -> None:
     """Write a token so that only its owner can ever read it, and the file is complete or missing after a crash."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}-{os.getpid()}")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(token + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    write_atomically(path, f"{token}\n".encode(), mode=PRIVATE)

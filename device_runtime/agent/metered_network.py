@@ -18,7 +18,7 @@ import httpcore
 import httpx
 
 from device_runtime.agent.traffic import Traffic
-from edgefl.coordinator_url import is_loopback
+from edgefl.coordinator_url import is_loopback, trusting
 from edgefl.errors import EdgeFLError
 
 __all__ = ["MeteredNetwork", "open_connections"]
@@ -158,11 +158,4 @@ def _received(connection: Any) -> int:
 
 
 def _tls(certificate: str | None) -> ssl.SSLContext:
-    if certificate is None:
-        return httpx.create_ssl_context()
-    try:
-        return ssl.create_default_context(cafile=certificate)
-    except OSError as error:
-        raise EdgeFLError(
-            f"the certificate {certificate} cannot be used: {error}", fix="Give a certificate in PEM form."
-        ) from None
+    return httpx.create_ssl_context() if certificate is None else trusting(certificate)

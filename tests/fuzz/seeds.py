@@ -1,16 +1,15 @@
 """Writes the first inputs of every target to corpus/: python -m tests.fuzz.seeds"""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from edgefl.artifacts.bundle import GRAPH, MANIFEST, TRAIN, Bundle, Manifest, pack_bundle
-from edgefl.model_graph import Dtype
-from edgefl.values import digest_of, dumps
+from edgefl.artifacts.bundle import MANIFEST, pack_bundle
 from edgefl.wire import Bits, Body, BodyKind, Counts, Dense, Payload, Slice, Sparse, encode
-from examples.networks import cnn4
 from tests.artifacts.hostile_graphs import HOSTILE, plain_model
+from tests.artifacts.test_bundle import bundle
 from tests.fuzz.targets import CORPUS, MOST_BYTES
 
 _VALUES = Path(__file__).parents[1] / "values" / "golden"
@@ -34,23 +33,12 @@ def bodies() -> Iterator[tuple[str, bytes]]:
 
 def bundles() -> Iterator[tuple[str, bytes]]:
     """A small bundle, and pieces of one."""
-    graph = cnn4()
-    files = {GRAPH: dumps(graph).encode(), TRAIN: plain_model().SerializeToString()}
-    manifest = Manifest(
-        model="cnn4",
-        graph=graph.digest,
-        input_shape=(1, 28, 28),
-        input_dtype=Dtype.FLOAT32,
-        outputs=10,
-        loss="cross_entropy",
-        files={name: digest_of(data) for name, data in files.items()},
-        made_with={"edgefl": "0.1.0"},
-    )
-    packed = pack_bundle(Bundle(manifest, graph, files))
+    small = bundle()
+    packed = pack_bundle(small)
     yield "small", packed
     yield "cut", packed[:-30]
     yield "end", packed[-22:]
-    yield "without_files", pack_bundle(Bundle(manifest, graph, {MANIFEST: b"{}"}))
+    yield "without_files", pack_bundle(replace(small, files={MANIFEST: b"{}"}))
 
 
 def graphs() -> Iterator[tuple[str, bytes]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote
 
-from edgefl.coordinator_url import checked_url, is_this_machine
+from edgefl.coordinator_url import checked_url, is_this_machine, trusting
 from edgefl.errors import EdgeFLError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Api:
         self._httpx = httpx
         self._client = httpx.Client(
             base_url=url,
-            verify=_verification(certificate),
+            verify=True if certificate is None else trusting(certificate),
             timeout=httpx.Timeout(_IDLE_SECONDS, connect=_CONNECT_SECONDS),
             headers={"Authorization": f"Bearer {token}"},
             trust_env=not is_this_machine(url),  # requests to this machine must not go through a proxy
@@ -186,19 +186,6 @@ class Api:
             raise CoordinatorUnreachableError(
                 f"the coordinator at {self.url} cannot be reached: {said}", fix=fix
             ) from None
-
-
-def _verification(certificate: str | None) -> Any:
-    import ssl
-
-    if certificate is None:
-        return True
-    try:
-        return ssl.create_default_context(cafile=certificate)
-    except OSError as error:
-        raise EdgeFLError(
-            f"the certificate {certificate} cannot be used: {error}", fix="Give a certificate in PEM format."
-        ) from None
 
 
 def _refusal(answer: "httpx.Response") -> EdgeFLError:
