@@ -63,8 +63,11 @@ COLUMNS: dict[str, Type] = {
     "start_celsius": "number",
     "end_celsius": "number",
     "throttled": "flag",
+    "start_status": "text",
+    "end_status": "text",
     "down_bytes": "integer",
     "up_bytes": "integer",
+    "transfer_provenance": "text",
 }
 """Every column and its type, in order."""
 
@@ -144,10 +147,11 @@ def _telemetry(telemetry: Telemetry) -> dict[str, Any]:
     row = {"threads": telemetry.threads} | _named(telemetry.latency, *latency) | _labels("latency", telemetry.latency)
     row |= _named(telemetry.memory, "baseline_bytes", "peak_bytes") | _labels("memory", telemetry.memory)
     row |= _named(telemetry.transfer, "down_bytes", "up_bytes")
+    row["transfer_provenance"] = str(telemetry.transfer.provenance)
     if telemetry.energy is not None:
         row |= _named(telemetry.energy, "joules", "idle_watts", "plugged") | _labels("energy", telemetry.energy)
     if telemetry.thermal is not None:
-        row |= _named(telemetry.thermal, "start_celsius", "end_celsius", "throttled")
+        row |= _named(telemetry.thermal, "start_celsius", "end_celsius", "throttled", "start_status", "end_status")
     return row
 
 

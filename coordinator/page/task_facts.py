@@ -24,6 +24,7 @@ MEASURED = (
     "energy_label",
     "down_bytes",
     "up_bytes",
+    "heat",
     "accuracy",
     "loss",
 )
@@ -69,10 +70,31 @@ def _result(result: dict[str, Any], predicted_seconds: float | None) -> dict[str
         "energy_label": f"{energy['provenance']}, {energy['source']}, {energy['scope']}" if energy else None,
         "down_bytes": telemetry["transfer"]["down_bytes"],
         "up_bytes": telemetry["transfer"]["up_bytes"],
+        "heat": _heat(telemetry["thermal"]),
         "accuracy": result["accuracy"],
         "loss": result["loss"],
         "samples": result["samples"],
     }
+
+
+def _heat(thermal: dict[str, Any] | None) -> str | None:
+    """Return how warm a task made its device: '45 to 71 °C, light to severe, throttled'."""
+    if thermal is None:
+        return None
+    parts = [
+        _change([f"{value:.0f}" for value in _known(thermal, "start_celsius", "end_celsius")], " °C"),
+        _change([str(value) for value in _known(thermal, "start_status", "end_status")]),
+        "throttled" if thermal["throttled"] else "",
+    ]
+    return ", ".join(part for part in parts if part) or None
+
+
+def _known(thermal: dict[str, Any], *names: str) -> list[Any]:
+    return [thermal[name] for name in names if thermal.get(name) is not None]
+
+
+def _change(values: list[str], unit: str = "") -> str:
+    return " to ".join(dict.fromkeys(values)) + unit if values else ""
 
 
 def _short(value: Any) -> Any:

@@ -96,6 +96,7 @@ interface TaskFacts {
   energy_label: string | null;
   down_bytes: number | null;
   up_bytes: number | null;
+  heat: string | null;
   accuracy: number | null;
   loss: number | null;
   samples: number | null;

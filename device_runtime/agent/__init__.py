@@ -8,7 +8,8 @@ worker_process.py   trains in another process, which can be ended whatever it co
 worker_service.py   that process's side of the pipe
 process_limits.py   limits that a process sets for itself: memory, file size, life
 agent_home.py       the agent's files on disk, for their user alone
-owner_policy.py     the owner's limits: power, heat, hours, energy, traffic, memory, time
+owner_policy.py     the owner's limits: power, heat, network, hours, energy, traffic, memory, time
+conditions.py       the present state of a Linux device, for these limits
 device_limits.py    what today has used of them, and what they leave
 traffic.py          bytes received and sent, and the most that may be
 client.py           the protocol: one method per request, one error per kind of failure

@@ -41,7 +41,16 @@ _TRAFFIC_CHECK_SECONDS = 600.0
 """Seconds between checks whether a new day has brought a new traffic allowance."""
 _FREE_REFUSALS = 3
 """Tasks in a row that may be refused without a wait: a coordinator may send what cannot be done again and again."""
-_OWNER_REASONS = (Reason.POWER, Reason.TEMPERATURE, Reason.HOURS, Reason.ENERGY, Reason.TRAFFIC)
+_OWNER_REASONS = (
+    Reason.POWER,
+    Reason.TEMPERATURE,
+    Reason.THERMAL,
+    Reason.BATTERY_SAVER,
+    Reason.METERED,
+    Reason.HOURS,
+    Reason.ENERGY,
+    Reason.TRAFFIC,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The owner's limits on when and how much this device works. Every refusal goes to the coordinator, with its reason.
 
 The policy looks at the device's present state. A condition that the system does not show forbids nothing, except mains
-power: an owner who requires it means it.
+power and an unmetered network: an owner who requires them means it.
 """
 
 import re
@@ -10,7 +10,7 @@ from datetime import datetime, time
 
 from device_runtime.agent.agent_home import Usage
 from edgefl.errors import EdgeFLError
-from edgefl.values import Reason, Refusal
+from edgefl.values import Reason, Refusal, ThermalStatus
 
 __all__ = ["DeviceConditions", "OwnerPolicy", "parse_hours"]
 
@@ -25,6 +25,11 @@ class DeviceConditions:
     celsius: float | None = None
     free_bytes: int | None = None
     """Memory that the process may still take."""
+    metered: bool | None = None
+    """Whether the network in use costs money or has a limit."""
+    battery_saver: bool | None = None
+    """Whether the system saves battery."""
+    thermal_status: ThermalStatus | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +37,12 @@ class OwnerPolicy:
     """The owner's limits; None means no limit."""
 
     mains_only: bool = False
+    unmetered_only: bool = False
+    outside_battery_saver: bool = False
+    """Whether to stop while the system saves battery."""
     below_celsius: float | None = None
+    below_status: ThermalStatus | None = None
+    """The thermal status from which the device stops."""
     hours: tuple[time, time] | None = None
     """From, and to; past midnight if `to` is before `from`."""
     joules_a_day: float | None = None
@@ -48,13 +58,28 @@ class OwnerPolicy:
                 "not on mains power" if now.plugged is False else "it is not known whether the device is on mains power"
             )
             return Refusal(reason=Reason.POWER, message=said)
+        if self.outside_battery_saver and now.battery_saver:
+            return Refusal(reason=Reason.BATTERY_SAVER, message="the system saves battery")
+        if self.unmetered_only and now.metered is not False:
+            said = "the network is metered" if now.metered else "it is not known whether the network is metered"
+            return Refusal(reason=Reason.METERED, message=said)
+        return self._heat(now) or self._time(now) or self._spent(now, spent) or self._memory(now, peak_bytes)
+
+    def _heat(self, now: DeviceConditions) -> Refusal | None:
         if self.below_celsius is not None and now.celsius is not None and now.celsius >= self.below_celsius:
             said = f"the device has {now.celsius:.1f} degrees, and may work below {self.below_celsius:g}"
             return Refusal(reason=Reason.TEMPERATURE, message=said)
+        status, most = now.thermal_status, self.below_status
+        if most is not None and status is not None and status.severity >= most.severity:
+            said = f"the system reports the thermal status {status}, and the device may work below {most}"
+            return Refusal(reason=Reason.THERMAL, message=said)
+        return None
+
+    def _time(self, now: DeviceConditions) -> Refusal | None:
         if self.hours is not None and not _within(now.now.time(), *self.hours):
             first, last = self.hours
             return Refusal(reason=Reason.HOURS, message=f"the device may work from {first:%H:%M} to {last:%H:%M}")
-        return self._spent(now, spent) or self._memory(now, peak_bytes)
+        return None
 
     def _spent(self, now: DeviceConditions, spent: Usage) -> Refusal | None:
         today = spent if spent.day == now.now.date().isoformat() else Usage()

@@ -11,6 +11,7 @@ peak_memory.py       baseline and peak memory of a task
 energy/              joules, from the best instrument available
 thermal.py           temperature of the processor
 throttling.py        whether the processor was throttled
+restraint.py         whether the network is metered, and the system saves battery
 machine.py           architecture, cores, a name, free storage
 memory_size.py       total and available memory, including limits of containers
 cgroups.py           the control groups of this process
@@ -24,6 +25,7 @@ from device_runtime.telemetry.machine import device_name, free_storage, machine,
 from device_runtime.telemetry.memory_size import MemorySize, memory_size
 from device_runtime.telemetry.peak_memory import MemoryWatch
 from device_runtime.telemetry.recorder import Recorder
+from device_runtime.telemetry.restraint import battery_saver, metered
 from device_runtime.telemetry.thermal import ThermalWatch, celsius
 
 __all__ = [
@@ -39,6 +41,8 @@ __all__ = [
     "plugged",
     "ThermalWatch",
     "celsius",
+    "metered",
+    "battery_saver",
     "machine",
     "usable_cores",
     "device_name",

@@ -19,7 +19,7 @@ from edgefl.errors import EdgeFLError
 if TYPE_CHECKING:
     from device_runtime.agent.agent import Agent
     from device_runtime.agent.agent_home import AgentHome
-    from device_runtime.agent.owner_policy import DeviceConditions, OwnerPolicy
+    from device_runtime.agent.owner_policy import OwnerPolicy
     from device_runtime.agent.transport import HttpTransport
     from device_runtime.agent.worker_process import WorkerProcess
     from device_runtime.local_data import LocalData
@@ -102,6 +102,12 @@ def add_data(parser: argparse.ArgumentParser) -> None:
 
 def _add_policy(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--mains-only", action="store_true", help="work only on mains power")
+    group.add_argument(
+        "--unmetered-only", action="store_true", help="work only on an unmetered network (NetworkManager says which)"
+    )
+    group.add_argument(
+        "--outside-battery-saver", action="store_true", help="do not work while the system saves battery"
+    )
     group.add_argument("--below-celsius", type=float, metavar="T", help="work only below this temperature")
     group.add_argument("--hours", metavar="FROM-TO", help="work only during these hours, such as 22-6")
     group.add_argument("--joules-a-day", type=float, metavar="J", help="daily energy limit")
@@ -221,12 +227,14 @@ def _agent(
 ) -> "Agent":
     from device_runtime.agent.agent import Agent, AgentSettings
     from device_runtime.agent.client import CoordinatorClient
+    from device_runtime.agent.conditions import SystemConditions
 
     client = CoordinatorClient(transport)
+    policy = _policy(args)
     settings = AgentSettings(
-        policy=_policy(args), wait_seconds=args.wait, cache_bytes=round(args.cache * 1e6), most_tasks=args.tasks
+        policy=policy, wait_seconds=args.wait, cache_bytes=round(args.cache * 1e6), most_tasks=args.tasks
     )
-    return Agent(home, client, worker, settings=settings, conditions=_conditions, say=say)
+    return Agent(home, client, worker, settings=settings, conditions=SystemConditions(policy), say=say)
 
 
 def _policy(args: argparse.Namespace) -> "OwnerPolicy":
@@ -234,24 +242,14 @@ def _policy(args: argparse.Namespace) -> "OwnerPolicy":
 
     return OwnerPolicy(
         mains_only=args.mains_only,
+        unmetered_only=args.unmetered_only,
+        outside_battery_saver=args.outside_battery_saver,
         below_celsius=args.below_celsius,
         hours=None if args.hours is None else parse_hours(args.hours),
         joules_a_day=args.joules_a_day,
         bytes_a_day=None if args.megabytes_a_day is None else round(args.megabytes_a_day * 1e6),
         memory_bytes=None if args.memory is None else round(args.memory * 1e6),
         task_seconds=60.0 * args.minutes_a_task,
-    )
-
-
-def _conditions() -> "DeviceConditions":
-    from datetime import datetime
-
-    from device_runtime.agent.owner_policy import DeviceConditions
-    from device_runtime.telemetry import celsius, memory_size, plugged
-
-    size = memory_size()
-    return DeviceConditions(
-        datetime.now().astimezone(), plugged(), celsius(), None if size is None else size.available_bytes
     )
 
 

@@ -11,7 +11,7 @@ halfway.
 import math
 from dataclasses import dataclass, replace
 
-from edgefl.values import Count, Prediction, Ratio, Reason, Telemetry, check_fields, document
+from edgefl.values import Count, Prediction, Ratio, Reason, Telemetry, ThermalStatus, check_fields, document
 
 __all__ = ["Correction", "corrected", "faded", "refused"]
 
@@ -21,8 +21,10 @@ MEMORY = 0.5
 """The weight of a new report against all earlier ones."""
 HOT_CELSIUS = 75.0
 """The temperature from which a device is hot. Processors of phones and Raspberry Pis throttle between 80 and 85."""
+HOT_STATUS = ThermalStatus.MODERATE
+"""The thermal status from which a device is hot: the system throttles it."""
 STRAIN_STEP = 1.5
-"""A report of heat or of an empty battery multiplies the strain by this; a normal report divides it."""
+"""A report of heat or of spent energy multiplies the strain by this; a normal report divides it."""
 MOST_STRAIN = 4.0
 
 
@@ -86,9 +88,11 @@ def faded(correction: Correction, halvings: float) -> Correction:
 def refused(before: Correction, reason: Reason) -> Correction:
     """Return the correction after a device refused a task.
 
-    Telemetry comes only from finished rounds, so an empty battery shows up here and not there.
+    Telemetry comes only from finished rounds, so a day's energy that was spent too early shows up here and not there.
+    A smaller task would not help a device that is unplugged, on a metered network, saving battery or outside its hours:
+    these conditions of its owner leave the plan as it is.
     """
-    if reason in (Reason.TEMPERATURE, Reason.ENERGY, Reason.POWER):
+    if reason in (Reason.TEMPERATURE, Reason.THERMAL, Reason.ENERGY):
         return replace(before, strain=before.strain * STRAIN_STEP)
     if reason is Reason.MEMORY:
         return replace(before, peak_bytes=before.peak_bytes * STRAIN_STEP)
@@ -109,4 +113,7 @@ def _followed(factor: float, predicted: float | None, measured: float | None) ->
 
 def _strained(telemetry: Telemetry) -> bool:
     thermal = telemetry.thermal
-    return thermal is not None and (thermal.throttled is True or (thermal.end_celsius or 0.0) >= HOT_CELSIUS)
+    if thermal is None:
+        return False
+    pressed = thermal.end_status is not None and thermal.end_status.severity >= HOT_STATUS.severity
+    return pressed or thermal.throttled is True or (thermal.end_celsius or 0.0) >= HOT_CELSIUS

@@ -76,7 +76,7 @@ from edgefl.values.strings import (
     digest_of,
     timestamp_of,
 )
-from edgefl.values.telemetry import Energy, Latency, Memory, Telemetry, Thermal, Transfer
+from edgefl.values.telemetry import Energy, Latency, Memory, Telemetry, Thermal, ThermalStatus, Transfer
 from edgefl.values.units import Dimension
 
 __all__ = [
@@ -97,6 +97,7 @@ __all__ = [
     "Memory",
     "Energy",
     "Thermal",
+    "ThermalStatus",
     "Transfer",
     "Scope",
     "Provenance",

@@ -30,3 +30,6 @@ class Scope(StrEnum):
 
     DEVICE = "device"
     """The whole device, including display and radio."""
+
+    HEAP = "heap"
+    """A managed heap alone: that of a virtual machine, or of a WebAssembly module."""

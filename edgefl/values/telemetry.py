@@ -5,6 +5,7 @@ states whether it was measured or estimated, from which source, and in which sco
 """
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from edgefl.values.dataclass_fields import check_fields, check_order
 from edgefl.values.field_error import FieldError
@@ -13,7 +14,7 @@ from edgefl.values.quantities import Bytes, Celsius, Hertz, Joules, PositiveCoun
 from edgefl.values.schema import document
 from edgefl.values.strings import Name
 
-__all__ = ["Latency", "Memory", "Energy", "Thermal", "Transfer", "Telemetry"]
+__all__ = ["Latency", "Memory", "Energy", "Thermal", "ThermalStatus", "Transfer", "Telemetry"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +109,33 @@ class Energy:
         check_fields(self)
 
 
+class ThermalStatus(StrEnum):
+    """Thermal pressure as a phone's system reports it, from none to the worst. The names are Android's."""
+
+    NONE = "none"
+    """No throttling."""
+    LIGHT = "light"
+    """Throttling that its user does not notice."""
+    MODERATE = "moderate"
+    """Throttling that its user hardly notices."""
+    SEVERE = "severe"
+    """Throttling that its user notices."""
+    CRITICAL = "critical"
+    """The system has done everything to reduce power."""
+    EMERGENCY = "emergency"
+    """Parts of the device are shutting down."""
+    SHUTDOWN = "shutdown"
+    """The device must be switched off at once."""
+
+    @property
+    def severity(self) -> int:
+        """0 for none, 6 for shutdown."""
+        return list(ThermalStatus).index(self)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thermal:
-    """Temperature of the device. Systems expose different parts of it, so each may be None, but not all."""
+    """Heat of the device. Systems expose different parts of it, so each may be None, but not all."""
 
     start_celsius: Celsius | None = None
     """Degrees Celsius when the round began."""
@@ -121,11 +146,18 @@ class Thermal:
     throttled: bool | None = None
     """Whether the system throttled the processor during the round because of heat or power."""
 
+    start_status: ThermalStatus | None = None
+    """Thermal status by the system when the round began."""
+
+    end_status: ThermalStatus | None = None
+    """Thermal status by the system when the round ended."""
+
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.start_celsius is None and self.end_celsius is None and self.throttled is None:
+        names = ("start_celsius", "end_celsius", "throttled", "start_status", "end_status")
+        if all(getattr(self, name) is None for name in names):
             raise FieldError(
-                "is empty: start_celsius, end_celsius and throttled are all null",
+                f"is empty: {', '.join(names[:-1])} and {names[-1]} are all null",
                 fix="Give at least one of them, or null for the whole object",
             )
 
@@ -139,6 +171,9 @@ class Transfer:
 
     up_bytes: Bytes
     """Bytes that the device sent, not counting the message that carries this number."""
+
+    provenance: Provenance = Provenance.MEASURED
+    """Measured, or estimated where a client cannot see bytes as sent, because its HTTP stack unpacks silently."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from edgefl.errors import SchemaError
 from edgefl.planning import Correction, budget_of, corrected, faded, refused
-from edgefl.values import Budget, Prediction, Reason, Telemetry, Thermal, dumps, read
+from edgefl.values import Budget, Prediction, Reason, Telemetry, Thermal, ThermalStatus, dumps, read
 from tests.values.samples import PROFILE, TELEMETRY
 
 MEASURED = Prediction(
@@ -78,6 +78,8 @@ def test_a_correction_fades() -> None:
     [
         {"thermal": Thermal(throttled=True)},
         {"thermal": Thermal(end_celsius=80)},
+        {"thermal": Thermal(end_status=ThermalStatus.MODERATE)},
+        {"thermal": Thermal(start_status=ThermalStatus.NONE, end_status=ThermalStatus.SHUTDOWN)},
     ],
 )
 def test_heat_shrinks_time_and_energy(changes: dict[str, object]) -> None:
@@ -94,7 +96,17 @@ def test_a_refusal_shrinks_what_it_was_about() -> None:
     assert refused(Correction(), Reason.ENERGY).strain > 1
     assert refused(Correction(), Reason.MEMORY).peak_bytes > 1
     assert refused(Correction(), Reason.DEADLINE).seconds > 1
-    assert refused(Correction(), Reason.HOURS) == Correction()
+    assert refused(Correction(), Reason.THERMAL) == refused(Correction(), Reason.TEMPERATURE)
+
+
+@pytest.mark.parametrize("reason", [Reason.HOURS, Reason.POWER, Reason.METERED, Reason.BATTERY_SAVER, Reason.TRAFFIC])
+def test_what_a_smaller_task_would_not_help_leaves_the_plan_as_it_is(reason: Reason) -> None:
+    assert refused(Correction(strain=2.0), reason) == Correction(strain=2.0)
+
+
+def test_light_pressure_is_no_heat() -> None:
+    light = telemetry(1.0, thermal=Thermal(end_status=ThermalStatus.LIGHT))
+    assert corrected(Correction(), MEASURED, light) == Correction()
 
 
 @given(

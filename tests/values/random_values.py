@@ -30,6 +30,7 @@ from edgefl.values import (
     Scope,
     Telemetry,
     Thermal,
+    ThermalStatus,
     Transfer,
     digest_of,
 )
@@ -154,12 +155,13 @@ energies = st.builds(
 thermals = st.one_of(
     st.builds(Thermal, start_celsius=celsius, end_celsius=maybe(celsius), throttled=maybe(flags)),
     st.builds(Thermal, throttled=flags),
+    st.builds(Thermal, start_status=st.sampled_from(ThermalStatus), end_status=maybe(st.sampled_from(ThermalStatus))),
 )
 telemetries = st.builds(
     Telemetry,
     latency=latencies,
     memory=memories,
-    transfer=st.builds(Transfer, down_bytes=counts, up_bytes=counts),
+    transfer=st.builds(Transfer, down_bytes=counts, up_bytes=counts, provenance=provenances),
     threads=positive_counts,
     energy=maybe(energies),
     thermal=maybe(thermals),

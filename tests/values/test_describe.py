@@ -166,6 +166,7 @@ def test_a_label_drops_a_unit_only_where_it_is_one() -> None:
         ("empty", "none"),
         ("turns 1 down", "1 B"),
         ("turns 1 up", "2 B"),
+        ("turns 1 provenance", "measured"),
     ]
 
 

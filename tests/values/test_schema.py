@@ -90,7 +90,7 @@ def test_a_field_with_a_default_may_be_missing() -> None:
         (
             ["power", "scope"],
             "cpu",
-            "field 'power.scope' must be one of 'process', 'package', 'device', got 'cpu'",
+            "field 'power.scope' must be one of 'process', 'package', 'device', 'heap', got 'cpu'",
         ),
         (["power", "provenance"], "mesured", "got 'mesured'. Did you mean 'measured'"),
         (["cost"], None, "field 'cost' must be an object with the fields of CostFit, got null"),

@@ -5,6 +5,7 @@ import copy
 import dataclasses
 import inspect
 import itertools
+import json
 import textwrap
 import types
 from datetime import UTC, datetime, timedelta, timezone
@@ -22,8 +23,11 @@ from edgefl.values import (
     Scope,
     Telemetry,
     Thermal,
+    ThermalStatus,
     check_digest,
     digest_of,
+    dumps,
+    loads,
     timestamp_of,
 )
 from edgefl.values.field_error import path_text, shown
@@ -234,3 +238,16 @@ def test_all_names_exist_and_are_told_once() -> None:
     for name in edgefl.values.__all__:
         assert hasattr(edgefl.values, name)
     assert Telemetry.__name__ in edgefl.values.__all__
+
+
+def test_telemetry_of_before_thermal_states_can_be_read() -> None:
+    said = json.loads(dumps(TELEMETRY))
+    del said["thermal"]["start_status"], said["thermal"]["end_status"], said["transfer"]["provenance"]
+    assert loads(Telemetry, json.dumps(said)) == TELEMETRY
+
+
+def test_a_thermal_state_alone_is_enough_and_states_are_ordered() -> None:
+    assert Thermal(end_status="severe").end_status is ThermalStatus.SEVERE  # type: ignore[arg-type]
+    assert [status.severity for status in ThermalStatus] == list(range(7))
+    with pytest.raises(SchemaError, match="start_status and end_status are all null"):
+        Thermal()

@@ -179,6 +179,7 @@ export const FLEET = [
   words("energy_label", "Energy is", 142, of("energy_label")),
   amount("down_bytes", "Down", 84, size),
   amount("up_bytes", "Up", 84, size),
+  words("heat", "Heat", 150, of("heat")),
   amount("accuracy", "Own accuracy", 116, share),
   amount("loss", "Loss", 70, ordinary),
   amount("done", "Done", 64, count),

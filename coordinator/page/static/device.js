@@ -29,6 +29,7 @@ const TASKS = [
   words("energy_label", "Energy is", 142, of("energy_label")),
   plain("down_bytes", "Down", 84, size, of("down_bytes"), number),
   plain("up_bytes", "Up", 84, size, of("up_bytes"), number),
+  words("heat", "Heat", 150, of("heat")),
   plain("accuracy", "Own accuracy", 116, share, of("accuracy"), number),
   plain("loss", "Loss", 70, ordinary, of("loss"), number),
   plain("samples", "Samples", 80, count, of("samples"), number),

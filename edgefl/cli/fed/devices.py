@@ -75,7 +75,7 @@ def _machine(profile: dict[str, Any]) -> str:
 
 
 def _outcome(task: dict[str, Any]) -> str:
-    """'done: 4.2 s, 61 MiB, 12.5 J estimated', 'refused: power'."""
+    """'done: 4.2 s, 61 MiB, 12.5 J estimated, thermal status light', 'refused: power'."""
     from edgefl.values.formatting import format_bytes, format_seconds
 
     if task["refusal"] is not None:
@@ -90,4 +90,7 @@ def _outcome(task: dict[str, Any]) -> str:
     energy = telemetry["energy"]
     if energy is not None:
         parts.append(f"{energy['joules']:.3g} J {energy['provenance']}")
+    status = (telemetry["thermal"] or {}).get("end_status")
+    if status not in (None, "none"):
+        parts.append(f"thermal status {status}")
     return f"{task['state']}: {', '.join(parts)}"

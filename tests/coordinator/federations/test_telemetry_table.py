@@ -10,11 +10,26 @@ import pytest
 
 from coordinator.federations.telemetry_table import COLUMNS, as_csv, rows
 from coordinator.storage.records import Round, Task, TaskState
-from edgefl.values import ClientPlan, LocalResult, Prediction, Reason, Refusal, dumps
+from edgefl.values import (
+    ClientPlan,
+    LocalResult,
+    Prediction,
+    Provenance,
+    Reason,
+    Refusal,
+    Thermal,
+    ThermalStatus,
+    dumps,
+)
 from tests.coordinator.http.site import Site
 from tests.coordinator.stage import until
 from tests.values.samples import PLAN, RESULT
 
+PHONE = dataclasses.replace(
+    RESULT.telemetry,
+    thermal=Thermal(start_status=ThermalStatus.NONE, end_status=ThermalStatus.LIGHT),
+    transfer=dataclasses.replace(RESULT.telemetry.transfer, provenance=Provenance.ESTIMATED),
+)
 PATH = "/v1/federations/tabled/telemetry"
 
 
@@ -23,7 +38,7 @@ class Table:
 
     def __init__(self) -> None:
         plan: ClientPlan = dataclasses.replace(PLAN, predicted=Prediction(seconds=40.0, peak_bytes=10**8, joules=9.5))
-        result: LocalResult = RESULT
+        result: LocalResult = dataclasses.replace(RESULT, telemetry=PHONE)
         refusal = Refusal(reason=Reason.POWER, message="=no")
         ends: dict[TaskState, dict[str, Any]] = {
             TaskState.DONE: {"result": dumps(result), "counted_in": 0},
@@ -62,6 +77,8 @@ def test_a_row_has_what_was_measured_by_what_and_what_was_predicted() -> None:
     assert done["energy_provenance"] == telemetry.energy.provenance
     assert done["memory_scope"] == telemetry.memory.scope
     assert done["up_bytes"] == telemetry.transfer.up_bytes
+    assert (done["start_status"], done["end_status"]) == ("none", "light")
+    assert done["transfer_provenance"] == "estimated"
     assert (refused["state"], refused["refusal_reason"], refused["loss"]) == ("refused", "power", None)
     assert (expired["state"], expired["joules"]) == ("expired", None)
 

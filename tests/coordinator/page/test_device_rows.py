@@ -1,11 +1,15 @@
 """One row for each device: states, reasons, and what changed; with a clock that the test moves."""
 
+import dataclasses
 from typing import Any
 
 from coordinator.federations.lifecycle import existing
 from coordinator.page.device_rows import COLUMNS, DeviceRows
-from edgefl.values import Reason, Refusal, dumps
+from coordinator.page.task_facts import facts_of
+from coordinator.storage.records import Task
+from edgefl.values import Reason, Refusal, Thermal, ThermalStatus, dumps
 from tests.coordinator.stage import Stage
+from tests.values.samples import PLAN, RESULT
 
 
 def rows(stage: Stage, fleet: DeviceRows, *uploading: str) -> dict[str, dict[str, Any]]:
@@ -79,3 +83,20 @@ def test_a_look_returns_what_is_new_and_a_revoked_device_is_gone(stage: Stage) -
     assert [row[0] for row in fleet.refresh(stage.federation, ())[0]] == ["device-0"]
     stage.context.store.devices.revoke("device-1", stage.clock.time)
     assert fleet.refresh(stage.federation, ()) == ([], ["device-1"])
+
+
+def test_the_heat_of_a_task_is_said_in_words() -> None:
+    def heat(thermal: Thermal | None) -> str | None:
+        telemetry = dataclasses.replace(RESULT.telemetry, thermal=thermal)
+        result = dumps(dataclasses.replace(RESULT, telemetry=telemetry))
+        task = Task(id="t", federation="f", round=0, device="d", plan=dumps(PLAN), created_at=0.0, result=result)
+        said: str | None = facts_of(task)["heat"]
+        return said
+
+    warm = Thermal(start_celsius=45, end_celsius=71.4, throttled=True, start_status=ThermalStatus.NONE)
+    assert heat(warm) == "45 to 71 °C, none, throttled"
+    assert heat(dataclasses.replace(warm, throttled=False, end_status=ThermalStatus.SEVERE)) == (
+        "45 to 71 °C, none to severe"
+    )
+    assert heat(Thermal(throttled=False)) is None
+    assert heat(None) is None

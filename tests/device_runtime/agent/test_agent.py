@@ -32,7 +32,7 @@ from edgefl.data import Dataset, Samples
 from edgefl.errors import EdgeFLError
 from edgefl.local_rules.submodel_channels import prunable_groups
 from edgefl.masks import full_mask, leading_channels, random_channels
-from edgefl.values import Assignment, LocalWork, Prediction, Reason, RuleSettings, dumps
+from edgefl.values import Assignment, LocalWork, Prediction, Reason, RuleSettings, ThermalStatus, dumps
 from edgefl.wire import decode_result, encode_mask, encode_weights
 from tests.device_runtime.coordinator import DEVICE, KEY, TOKEN, Coordinator, tasks
 from tests.device_runtime.faulty_transport import Fault, FaultyTransport
@@ -243,6 +243,14 @@ def refusal_of(
         (OwnerPolicy(mains_only=True), DeviceConditions(NOON, plugged=False), Reason.POWER),
         (OwnerPolicy(mains_only=True), DeviceConditions(NOON), Reason.POWER),
         (OwnerPolicy(below_celsius=70), DeviceConditions(NOON, celsius=70.5), Reason.TEMPERATURE),
+        (OwnerPolicy(unmetered_only=True), DeviceConditions(NOON, metered=True), Reason.METERED),
+        (OwnerPolicy(unmetered_only=True), DeviceConditions(NOON), Reason.METERED),
+        (OwnerPolicy(outside_battery_saver=True), DeviceConditions(NOON, battery_saver=True), Reason.BATTERY_SAVER),
+        (
+            OwnerPolicy(below_status=ThermalStatus.SEVERE),
+            DeviceConditions(NOON, thermal_status=ThermalStatus.CRITICAL),
+            Reason.THERMAL,
+        ),
         (OwnerPolicy(hours=parse_hours("22-6")), DeviceConditions(NOON), Reason.HOURS),
         (OwnerPolicy(joules_a_day=100), DeviceConditions(NOON), Reason.ENERGY),
         (OwnerPolicy(memory_bytes=2**20), DeviceConditions(NOON), Reason.MEMORY),
@@ -270,9 +278,16 @@ def test_what_the_owner_allows_is_done(tmp_path: Path) -> None:
     coordinator = Coordinator()
     tasks(coordinator, some_masks(1), work=QUICK)
     policy = OwnerPolicy(
-        mains_only=True, below_celsius=70, hours=parse_hours("8:30-17"), joules_a_day=100, bytes_a_day=10**9
+        mains_only=True,
+        unmetered_only=True,
+        outside_battery_saver=True,
+        below_celsius=70,
+        below_status=ThermalStatus.SEVERE,
+        hours=parse_hours("8:30-17"),
+        joules_a_day=100,
+        bytes_a_day=10**9,
     )
-    conditions = DeviceConditions(NOON, plugged=True, celsius=50)
+    conditions = DeviceConditions(NOON, plugged=True, celsius=50, metered=False, thermal_status=ThermalStatus.MODERATE)
     AgentHome(tmp_path).save_usage(Usage("2026-04-30", joules=1e6, traffic_bytes=10**12))
     agent = joined(tmp_path, coordinator, settings=AgentSettings(policy=policy), conditions=lambda: conditions)
     agent.run(threading.Event())
