@@ -18,6 +18,8 @@ federation/             settings and rounds of a federation
 charts/                 charts of the HTML pages
 user_code.py            imports of models and strategies that users name
 coordinator_url.py      which coordinators may be sent secrets without encryption
+pins.py                 the keys that a coordinator's certificate may have
+pairing.py              everything that a device needs to join, as one URI
 coordinator_process.py  a temporary coordinator in a subprocess
 simulation/             a simulated fleet with real training
 bench/                  benchmarks of `edgefl bench`
