@@ -115,7 +115,7 @@ class Trainer:
     ) -> FinishedTask:
         plan = task.plan
         with recorder:
-            step = self._load(task)
+            step = self._load(task, rule)
             predictor = None if task.inference is None else self._engine.predictor(task.inference)
             cancellation.watch(step, predictor)
             recorder.loaded()
@@ -162,10 +162,11 @@ class Trainer:
             return
         raise RefusalError(Reason.DATA, problem, fix="Give the device the data of this federation.")
 
-    def _load(self, task: TrainingTask) -> EngineStep:
+    def _load(self, task: TrainingTask, rule: LocalRule) -> EngineStep:
         classes = task.mask.graph.classes or self._data.dataset.classes
         try:
-            return self._engine.train_step(task.graph, task.mask, labels=self._data.label_flags(max(classes, 1)))
+            trained = rule.trains(task.mask)
+            return self._engine.train_step(task.graph, trained, labels=self._data.label_flags(max(classes, 1)))
         except EdgeFLError as error:
             raise RefusalError(Reason.UNSUPPORTED, error.problem, fix=error.fix) from None
 

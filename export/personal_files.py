@@ -19,7 +19,7 @@ import torch
 
 from edgefl.artifacts.bundle import INFER, TRAIN, WEIGHTS, Bundle
 from edgefl.artifacts.quantise import quantise
-from edgefl.artifacts.submodel import Submodel, bundle_weights, make_submodel
+from edgefl.artifacts.submodel import SubmodelFiles, bundle_weights, make_submodel
 from edgefl.masks import Array, Mask
 from edgefl.wire import encode_mask
 from export.executorch import TrainingProgram, inference_program, training_program
@@ -61,7 +61,7 @@ def make_files(
     return files
 
 
-def _onnx_files(submodel: Submodel, request: PersonalExport) -> Iterator[tuple[str, bytes]]:
+def _onnx_files(submodel: SubmodelFiles, request: PersonalExport) -> Iterator[tuple[str, bytes]]:
     if request.train:
         yield TRAIN, submodel.training_graph
         yield WEIGHTS, submodel.weights

@@ -26,7 +26,7 @@ _LOG = logging.getLogger(__name__)
 _BATCH = 64
 _LONGEST_PAUSE = 0.2
 _MODELS_AT_ONCE = 16
-_KEPT_ROUNDS = ((("weights", "extras"), 0), (("mask", "graph"), 10))
+_KEPT_ROUNDS = ((("weights", "extras"), 0), (("mask", "graph", "tensors"), 10))
 """Kinds of artifacts, and for how many rounds more they are kept."""
 
 
@@ -34,7 +34,7 @@ def drop_old_artifacts(context: Context, federation: str, number: int) -> None:
     """Drop the artifacts that no task needs after a round. Call it where no plan is about to be stored.
 
     Another worker may be about to name what the next round may use again: weights stay one round longer than they
-    must, masks and graphs, which come back more often, ten.
+    must; masks, graphs and names of tensors, which come back more often, ten.
     """
     for kinds, rounds in _KEPT_ROUNDS:
         dropped = context.store.artifacts.drop(federation, before_round=number - rounds, kinds=kinds)

@@ -14,11 +14,11 @@ from edgefl.artifacts.cut import cut_training_graph
 from edgefl.masks import Array, Mask, Weights, gather
 from edgefl.wire import BodyKind, decode, encode_weights
 
-__all__ = ["Submodel", "bundle_weights", "make_submodel"]
+__all__ = ["SubmodelFiles", "bundle_weights", "make_submodel"]
 
 
 @dataclass(frozen=True, slots=True)
-class Submodel:
+class SubmodelFiles:
     """What one device gets."""
 
     mask: Mask
@@ -30,12 +30,12 @@ class Submodel:
     """An ONNX model with the weights inside."""
 
 
-def make_submodel(bundle: Bundle, mask: Mask, weights: Weights | None = None) -> Submodel:
+def make_submodel(bundle: Bundle, mask: Mask, weights: Weights | None = None) -> SubmodelFiles:
     """Build a mask's submodel from a bundle; `weights` are the model's newest, by default the bundle's own."""
     mask.check_model(bundle.graph)
     part = gather(mask, bundle_weights(bundle) if weights is None else weights)
     about = {"model": bundle.graph.digest, "mask": mask.digest}
-    return Submodel(
+    return SubmodelFiles(
         mask,
         encode_weights(part, about),
         cut_training_graph(bundle.files[TRAIN], mask),

@@ -6,6 +6,7 @@ participants.py        a device's profile, correction and limits become what a s
 client_selection.py    which devices are selected (reliable ones more often), and the plan for them
 left_out.py            leaves out devices whose claims make planning or aggregation fail
 dispatch.py            planned tasks become client plans, and the bodies that they name
+submodel_document.py   the document that names a task's tensors
 updates.py             a device's result becomes the update that a strategy aggregates; old updates weigh less
 evaluation.py          accuracy and loss from logits
 cache.py               a least-recently-used cache

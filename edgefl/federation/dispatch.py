@@ -4,7 +4,7 @@ Devices with the same mask share its bodies, so the cost of a round grows with i
 Where bodies go is the caller's choice: the coordinator has a blob store, the simulator keeps them in memory.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -12,10 +12,12 @@ from typing import Protocol
 from edgefl.artifacts.bundle import GRAPH, INFER, Bundle
 from edgefl.federation.seeds import task_seed
 from edgefl.federation.settings import FederationSettings
+from edgefl.federation.submodel_document import submodel_document
+from edgefl.local_rules import rule_of
 from edgefl.masks import Mask, gather
 from edgefl.strategies import Model, PlannedTask
-from edgefl.values import ClientPlan, Digest
-from edgefl.wire import encode_mask, encode_weights
+from edgefl.values import ClientPlan, Digest, RuleSettings, dumps
+from edgefl.wire import Expected, encode_mask, encode_weights
 
 __all__ = ["BodyRole", "BodySink", "DispatchedTask", "Dispatcher", "StoredModel"]
 
@@ -30,6 +32,7 @@ class BodyRole(StrEnum):
     WEIGHTS = "weights"
     GRAPH = "graph"
     EXTRAS = "extras"
+    TENSORS = "tensors"
 
 
 class BodySink(Protocol):
@@ -69,7 +72,7 @@ class Dispatcher:
     settings: FederationSettings
     bundle: Bundle
     training_graph: Callable[[Mask], bytes]
-    """Cuts the training graph for a mask."""
+    """Cuts the training graph for what a mask trains."""
     task_id: Callable[[int, int, str], str]
     """Names a task by round, serial and device."""
 
@@ -88,16 +91,23 @@ class Dispatcher:
         `serial` tells tasks apart that one device gets in the same round.
         """
         bodies = _Bodies(model, self.training_graph, sink, stored_model)
+        forms = _forms(planned_tasks.values(), is_personal=number >= self.settings.rounds.count)
         for planned in planned_tasks.values():
-            bodies.add(planned)
+            bodies.add(planned, forms[_form_key(planned)])
         digests = bodies.digests()
         return [
-            DispatchedTask(planned, self._plan(device, planned, digests, number, serial))
+            DispatchedTask(planned, self._plan(device, planned, forms[_form_key(planned)], digests, number, serial))
             for device, planned in sorted(planned_tasks.items())
         ]
 
     def _plan(
-        self, device: str, planned: PlannedTask, digests: Mapping["_Key", Digest], number: int, serial: int
+        self,
+        device: str,
+        planned: PlannedTask,
+        form: "_Form",
+        digests: Mapping["_Key", Digest],
+        number: int,
+        serial: int,
     ) -> ClientPlan:
         settings, files, mask = self.settings, self.bundle.manifest.files, planned.mask.digest
         # In buffered mode a device may get two tasks of one round, which must not draw the same random numbers.
@@ -115,14 +125,41 @@ class Dispatcher:
             mask=mask,
             mask_body=digests[BodyRole.MASK, mask],
             weights=digests[BodyRole.WEIGHTS, mask],
-            graph=digests[BodyRole.GRAPH, _trained_key(planned.mask)],
+            graph=digests[BodyRole.GRAPH, form.graph_key],
             extras=digests.get((BodyRole.EXTRAS, _extras_key(planned))),
+            tensors=digests[BodyRole.TENSORS, form.tensors_key],
             model=files[GRAPH],
             inference=files[INFER],
         )
 
 
 _Key = tuple[BodyRole, str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Form:
+    """What a rule trains and sends of a submodel, and the names of the bodies that depend on it."""
+
+    trained: Mask
+    """The planned mask with the layers that the rule trains: what the graph is cut for."""
+    sent: Mapping[str, Expected]
+    graph_key: str
+    tensors_key: str
+    """Masks of equal widths share the document, whichever channels they keep."""
+
+    @classmethod
+    def of(cls, planned: PlannedTask, *, is_personal: bool) -> "_Form":
+        mask, rule = planned.mask, rule_of(planned.rule)
+        trained = rule.trains(mask)
+        sent = {} if is_personal else rule.sends(mask)  # personal models stay on the device
+        layers = sorted(trained.trained)
+        widths = [f"{name}:{width}" for name, width in sorted(mask.widths.items())]
+        about = (repr(rule), str(is_personal), *widths, "", *layers, "", *sorted(mask.held))
+        return cls(trained, sent, "\n".join(layers), "\n".join(about))
+
+    def document(self) -> bytes:
+        """Return the document that names the tensors."""
+        return dumps(submodel_document(self.trained, self.sent)).encode()
 
 
 class _Bodies:
@@ -135,13 +172,14 @@ class _Bodies:
         self._waiting: dict[_Key, bytes] = {}
         self._digests: dict[_Key, Digest] = {}
 
-    def add(self, planned: PlannedTask) -> None:
+    def add(self, planned: PlannedTask, form: _Form) -> None:
         """Make the bodies of a planned task, unless they exist."""
         mask, about = planned.mask, {"model": planned.mask.graph.digest, "mask": planned.mask.digest}
         self._make(BodyRole.MASK, mask.digest, lambda: encode_mask(mask))
         self._reuse_stored_model(mask)
         self._make(BodyRole.WEIGHTS, mask.digest, lambda: encode_weights(gather(mask, self._model.weights), about))
-        self._make(BodyRole.GRAPH, _trained_key(mask), lambda: self._training_graph(mask))
+        self._make(BodyRole.GRAPH, form.graph_key, lambda: self._training_graph(form.trained))
+        self._make(BodyRole.TENSORS, form.tensors_key, form.document)
         if planned.extras:
             self._make(BodyRole.EXTRAS, _extras_key(planned), lambda: encode_weights(planned.extras, about))
 
@@ -170,8 +208,18 @@ class _Bodies:
         self._waiting.clear()
 
 
-def _trained_key(mask: Mask) -> str:
-    return "\n".join(sorted(mask.trained))
+def _forms(planned_tasks: Iterable[PlannedTask], *, is_personal: bool) -> dict[tuple[int, RuleSettings], _Form]:
+    """Return what tasks train and send, once for each mask and rule."""
+    found: dict[tuple[int, RuleSettings], _Form] = {}
+    for planned in planned_tasks:
+        key = _form_key(planned)
+        if key not in found:
+            found[key] = _Form.of(planned, is_personal=is_personal)
+    return found
+
+
+def _form_key(planned: PlannedTask) -> tuple[int, RuleSettings]:
+    return id(planned.mask), planned.rule  # equal masks are one object, and live as long as the tasks do
 
 
 def _extras_key(planned: PlannedTask) -> str:

@@ -1,6 +1,7 @@
 """Local rules: what happens on a device around a `TrainStep`, one paper or method per file. numpy only.
 
 rule.py                 the interface: a rule's inputs, its state, its update
+sent_tensors.py         what the update of a rule holds
 registry.py             rules by name, and from a plan's settings to a rule
 descent.py              a step of gradient descent, and the base class of rules
 sgd.py                  gradient descent: FedAvg, FedProx, PerFedMask

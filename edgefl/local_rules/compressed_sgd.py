@@ -23,6 +23,7 @@ from edgefl.local_rules.compression import (
 from edgefl.local_rules.compression.compressor import FloatArray
 from edgefl.local_rules.descent import DescentRule, NotNegative, weight_tensors
 from edgefl.local_rules.rule import Batch, State, TrainingInput, TrainStep, Update
+from edgefl.local_rules.sent_tensors import new_values
 from edgefl.masks import Mask
 from edgefl.values import Dimension, Quantity
 from edgefl.wire import Dense, Expected, Payload
@@ -70,6 +71,10 @@ class CompressedSgd(DescentRule):
             else:
                 tensors[name] = Dense(state.weights[name])
         return Update(tensors, state.weights, state.mask)
+
+    def sends(self, mask: Mask) -> Mapping[str, Expected]:
+        """Send the compressor's payloads of matrices and kernels, and new values of the rest."""
+        return new_values(mask) | self.expected(mask)
 
     def expected(self, mask: Mask) -> dict[str, Expected]:
         """Return the expected forms of a submodel's compressed payloads, by name."""

@@ -20,9 +20,11 @@ from typing import Annotated
 import numpy as np
 
 from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, trained_parameters
+from edgefl.local_rules.sent_tensors import new_values
 from edgefl.masks import Array, Mask, Weights
 from edgefl.model_graph import TensorRole
 from edgefl.values import Dimension, FieldError, Fraction, Quantity, check_fields
+from edgefl.wire import Expected
 
 __all__ = [
     "Descent",
@@ -137,6 +139,14 @@ class DescentRule:
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+    def trains(self, mask: Mask) -> Mask:
+        """Train what the mask trains."""
+        return mask
+
+    def sends(self, mask: Mask) -> Mapping[str, Expected]:
+        """Send the new values of everything that is trained."""
+        return new_values(mask)
 
     def begin(self, inputs: TrainingInput) -> State:
         """Start from the weights as they were sent."""

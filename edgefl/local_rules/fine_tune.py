@@ -1,9 +1,10 @@
 """Rule `fine_tune`: adapt the global model to the device's data. Nothing is sent.
 
 PerFedMask, Algorithm 1, line 15, after FedBABU: the head, frozen during the federation, is trained at its end, by
-default together with the body. `State.mask` says what is trained, so that a device may cut its graph accordingly.
+default together with the body. `trains` says what that is: the training graph of the plan is cut for it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
@@ -15,6 +16,7 @@ from edgefl.local_rules.descent import DescentRule, start
 from edgefl.local_rules.rule import Batch, State, TrainingInput, TrainStep, Update
 from edgefl.masks import Mask, freeze
 from edgefl.model_graph import TensorRole
+from edgefl.wire import Expected
 
 __all__ = ["FineTune", "HeadTreatment"]
 
@@ -39,19 +41,8 @@ class FineTune(DescentRule):
     name: ClassVar[str] = "fine_tune"
     head: HeadTreatment = HeadTreatment.TRAIN
 
-    def begin(self, inputs: TrainingInput) -> State:
-        """Freeze what must not change, and start from the weights as they were sent."""
-        state = start(inputs, self._tuned(inputs.mask))
-        if inputs.accuracy is not None:
-            state.memory[_BEFORE] = np.array(inputs.accuracy(inputs.weights))
-        return state
-
-    def finish(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
-        """Keep everything. The mask is the planned one: freezing was only for this fine-tuning."""
-        metrics = {_BEFORE: float(state.memory[_BEFORE])} if _BEFORE in state.memory else {}
-        return Update({}, state.weights, inputs.mask, metrics)
-
-    def _tuned(self, mask: Mask) -> Mask:
+    def trains(self, mask: Mask) -> Mask:
+        """Return the mask with the head or everything else frozen, as the settings say."""
         if self.head is HeadTreatment.TRAIN:
             return mask
         graph = mask.graph
@@ -64,3 +55,19 @@ class FineTune(DescentRule):
                 fix="Choose another setting of 'head', or give a mask that trains the layers to fine-tune.",
             )
         return tuned
+
+    def sends(self, mask: Mask) -> Mapping[str, Expected]:
+        """Send nothing."""
+        return {}
+
+    def begin(self, inputs: TrainingInput) -> State:
+        """Freeze what must not change, and start from the weights as they were sent."""
+        state = start(inputs, self.trains(inputs.mask))
+        if inputs.accuracy is not None:
+            state.memory[_BEFORE] = np.array(inputs.accuracy(inputs.weights))
+        return state
+
+    def finish(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
+        """Keep everything. The mask is the planned one: freezing was only for this fine-tuning."""
+        metrics = {_BEFORE: float(state.memory[_BEFORE])} if _BEFORE in state.memory else {}
+        return Update({}, state.weights, inputs.mask, metrics)

@@ -4,11 +4,14 @@ The baseline that every federation has to beat. In its first round a device star
 from its own (`TrainingInput.own`), and nothing is sent.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from edgefl.local_rules.descent import DescentRule, start
 from edgefl.local_rules.rule import Batch, State, TrainingInput, TrainStep, Update
+from edgefl.masks import Mask
+from edgefl.wire import Expected
 
 __all__ = ["LocalTraining", "start_own"]
 
@@ -18,6 +21,10 @@ class LocalTraining(DescentRule):
     """Gradient descent from round to round on one device."""
 
     name: ClassVar[str] = "local_training"
+
+    def sends(self, mask: Mask) -> Mapping[str, Expected]:
+        """Send nothing."""
+        return {}
 
     def begin(self, inputs: TrainingInput) -> State:
         """Continue with the device's own model."""

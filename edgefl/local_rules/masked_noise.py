@@ -23,6 +23,7 @@ high half. The top 24 bits of a half are one number v in [0, 1), which decides b
 
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
@@ -40,9 +41,10 @@ from edgefl.local_rules.descent import (
     weight_tensors,
 )
 from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update, trained_parameters
-from edgefl.masks import Array, BoolArray
+from edgefl.local_rules.sent_tensors import bits_and_values
+from edgefl.masks import Array, BoolArray, Mask
 from edgefl.noise import bits, derive, symmetric
-from edgefl.wire import Bits, Dense, Payload
+from edgefl.wire import Bits, Dense, Expected, Payload
 from edgefl.wire.codecs.checks import check_finite
 
 __all__ = ["MaskKind", "MaskedNoise", "Masking", "noise_of", "rebuild"]
@@ -122,6 +124,10 @@ class MaskedNoise(DescentRule):
     def noise_bound(self) -> float:
         """The bound, or its default."""
         return _BOUNDS[self.masks] if self.bound is None else self.bound
+
+    def sends(self, mask: Mask) -> Mapping[str, Expected]:
+        """Send bits of matrices and kernels, and new values of the rest."""
+        return bits_and_values(mask, weight_tensors(mask))
 
     def begin(self, inputs: TrainingInput) -> State:
         """Generate the noise, and updates of zero (lines 11-13)."""

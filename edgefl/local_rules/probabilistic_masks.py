@@ -35,10 +35,10 @@ from edgefl.local_rules.submodel_channels import prunable_groups
 from edgefl.masks import Array, Mask, Weights
 from edgefl.noise import derive
 from edgefl.values import Dimension, Quantity, check_fields
-from edgefl.wire import Counts
+from edgefl.wire import Counts, Expected
 from edgefl.wire.codecs.checks import check_finite
 
-__all__ = ["Extraction", "Granularity", "ProbabilisticMasks", "extract", "maskable"]
+__all__ = ["Extraction", "Granularity", "ProbabilisticMasks", "entry_shapes", "extract", "maskable"]
 
 _P, _M, _S = "p/", "m/", "s:"
 _FALLBACKS = "fallbacks"
@@ -82,6 +82,16 @@ class ProbabilisticMasks:
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+    def trains(self, mask: Mask) -> Mask:
+        """Need the gradients of everything that the mask trains, though only probabilities move."""
+        return mask
+
+    def sends(self, mask: Mask) -> Mapping[str, Expected]:
+        """Send how often every entry was drawn."""
+        return {
+            _M + name: Expected(shape, Counts.codec) for name, shape in entry_shapes(mask, self.granularity).items()
+        }
 
     def begin(self, inputs: TrainingInput) -> State:
         """Compute s from the probabilities (Algorithm 1, line 6)."""
@@ -148,6 +158,13 @@ class ProbabilisticMasks:
         return drawn
 
 
+def entry_shapes(mask: Mask, granularity: Granularity) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of a probabilistic mask's entries, by tensor or by channel group."""
+    if granularity is Granularity.CHANNEL:
+        return {group.name: (mask.widths[group.name],) for group in prunable_groups(mask)}
+    return {name: mask.shapes[name] for name in maskable_tensors(mask)}
+
+
 def maskable(mask: Mask, granularity: Granularity, capacity: float, names: tuple[str, ...]) -> Maskable:
     """Return what a probabilistic mask over the named tensors or groups of a submodel is over."""
     kind = MaskableChannels if granularity is Granularity.CHANNEL else MaskableWeights
@@ -183,12 +200,7 @@ def _current(state: State) -> dict[str, Array]:
 def _probabilities(inputs: TrainingInput, granularity: Granularity) -> Mapping[str, Array]:
     """Return the probabilities by name, if they belong to tensors or groups of the submodel."""
     found = {key.removeprefix(_P): array for key, array in inputs.extras.items() if key.startswith(_P)}
-    if granularity is Granularity.CHANNEL:
-        shapes: dict[str, tuple[int, ...]] = {
-            g.name: (inputs.mask.widths[g.name],) for g in prunable_groups(inputs.mask)
-        }
-    else:
-        shapes = {name: inputs.mask.shapes[name] for name in maskable_tensors(inputs.mask)}
+    shapes = entry_shapes(inputs.mask, granularity)
     if not found or not found.keys() <= shapes.keys():
         raise MaskError(
             f"the device was sent probabilities of {', '.join(sorted(found)) or 'nothing'}",

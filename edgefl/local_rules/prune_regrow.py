@@ -25,6 +25,7 @@ channels exchanges fewer.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -36,12 +37,13 @@ from edgefl.local_rules.channel_pruning import magnitudes
 from edgefl.local_rules.descent import Descent, DescentRule
 from edgefl.local_rules.ranking import highest, lowest
 from edgefl.local_rules.rule import Batch, State, TrainingInput, TrainStep, Update, trained_parameters
+from edgefl.local_rules.sent_tensors import new_values
 from edgefl.local_rules.submodel_channels import prunable_groups
 from edgefl.masks import Array, BoolArray, IndexArray, Mask, Weights
 from edgefl.model_graph import ChannelGroup
 from edgefl.noise import bits, derive
 from edgefl.values import Fraction
-from edgefl.wire import Dense, Payload, Sparse
+from edgefl.wire import Dense, Expected, Payload, Sparse
 
 __all__ = [
     "ChannelRegrow",
@@ -75,6 +77,10 @@ class _Regrow(DescentRule):
     method: RegrowMethod = RegrowMethod.DYNAMIC
     initial_rate: Fraction = 0.5
     """alpha_0: the share of the held weights, or of each group's channels, that is exchanged in the first round."""
+
+    def sends(self, mask: Mask) -> Mapping[str, Expected]:
+        """Send U at the planned mask, in the form of its values."""
+        return new_values(mask, sparse=True)
 
     def _rate(self, inputs: TrainingInput) -> float:
         initial = self.initial_rate if self.method is RegrowMethod.DYNAMIC else 0.0

@@ -8,7 +8,7 @@ The two meet in one place. Hermes' penalty (its Eq. 3) is part of the loss, so i
 forward pass, at the weights of the forward pass, and moves the update like any other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -16,9 +16,11 @@ from edgefl.local_rules.channel_pruning import ChannelPruning, PruningScope, rem
 from edgefl.local_rules.descent import DescentRule, Positive, weight_tensors
 from edgefl.local_rules.masked_noise import MaskedNoise, Masking, MaskKind
 from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update
+from edgefl.local_rules.sent_tensors import bits_and_values
 from edgefl.local_rules.submodel_channels import narrow
 from edgefl.masks import Mask, Weights
 from edgefl.values import Fraction, PositiveCount, Ratio
+from edgefl.wire import Expected
 
 __all__ = ["PrunedNoise"]
 
@@ -71,6 +73,10 @@ class PrunedNoise(DescentRule):
     def noise(self) -> MaskedNoise:
         """How the remaining submodel is trained."""
         return MaskedNoise(descent=self.descent, masks=self.masks, bound=self.bound, masking=self.masking)
+
+    def sends(self, mask: Mask) -> Mapping[str, Expected]:
+        """Send bits of matrices and kernels, and new values of the rest."""
+        return bits_and_values(mask, weight_tensors(mask))
 
     def begin(self, inputs: TrainingInput) -> State:
         """Prune if the submodel is accurate and large enough, and generate the noise of the rest."""

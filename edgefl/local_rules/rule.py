@@ -16,7 +16,7 @@ from typing import ClassVar, Protocol
 
 from edgefl.masks import Array, BoolArray, Mask, Weights
 from edgefl.model_graph import TensorRole
-from edgefl.wire import Payload
+from edgefl.wire import Expected, Payload
 
 __all__ = ["Batch", "LocalRule", "TrainingInput", "State", "StepResult", "TrainStep", "Update", "trained_parameters"]
 
@@ -108,6 +108,17 @@ class LocalRule(Protocol):
     """What happens around a `TrainStep` on one device in one round."""
 
     name: ClassVar[str]
+
+    def trains(self, mask: Mask) -> Mask:
+        """Return the planned mask with the layers that this rule trains: those of the mask, or some of them."""
+        ...
+
+    def sends(self, mask: Mask) -> Mapping[str, Expected]:
+        """Return the payloads of the update, by name, for a device that trains the submodel of `mask`.
+
+        That is the planned mask, or what is left of it if the rule prunes before it trains.
+        """
+        ...
 
     def begin(self, inputs: TrainingInput) -> State:
         """Return the state before the first step."""

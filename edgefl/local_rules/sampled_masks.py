@@ -31,10 +31,11 @@ from edgefl.errors import MaskError
 from edgefl.local_rules.descent import Descent, DescentRule, Positive, adopt_statistics, descend, start, weight_tensors
 from edgefl.local_rules.mask_generation import Floats, logit, sigmoid
 from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update, trained_parameters
+from edgefl.local_rules.sent_tensors import bits_and_values
 from edgefl.masks import Array, BoolArray, Mask, gather
 from edgefl.noise import bits, derive, unit
 from edgefl.values import Count
-from edgefl.wire import Bits, Dense, Payload
+from edgefl.wire import Bits, Dense, Expected, Payload
 from edgefl.wire.codecs.checks import check_finite
 
 __all__ = ["SampledMasks", "draw_mask", "random_weights"]
@@ -73,6 +74,10 @@ class SampledMasks(DescentRule):
     """The seed of the random weights, the same for all devices and rounds."""
     weight_gain: Positive = math.e
     """The size of a weight times the square root of its fan-in."""
+
+    def sends(self, mask: Mask) -> Mapping[str, Expected]:
+        """Send bits of matrices and kernels, and new values of the rest."""
+        return bits_and_values(mask, weight_tensors(mask))
 
     def begin(self, inputs: TrainingInput) -> State:
         """Generate the weights, and compute the scores."""

@@ -6,13 +6,16 @@ With a proximal term it is FedProx. The upload holds the new values of every tra
 statistics, which are averaged like weights.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
 from edgefl.local_rules.descent import DescentRule
 from edgefl.local_rules.rule import Batch, State, TrainingInput, TrainStep, Update
-from edgefl.wire import Dense, Payload, Sparse
+from edgefl.local_rules.sent_tensors import new_values
+from edgefl.masks import Mask
+from edgefl.wire import Dense, Expected, Payload, Sparse
 
 __all__ = ["Codec", "Sgd"]
 
@@ -31,6 +34,10 @@ class Sgd(DescentRule):
 
     name: ClassVar[str] = "sgd"
     codec: Codec = Codec.DENSE
+
+    def sends(self, mask: Mask) -> Mapping[str, Expected]:
+        """Send the new values of everything that is trained."""
+        return new_values(mask, sparse=self.codec is Codec.SPARSE)
 
     def finish(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Send the new values."""

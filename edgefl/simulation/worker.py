@@ -18,7 +18,7 @@ from edgefl.artifacts.bundle import INFER, TRAIN, unpack_bundle
 from edgefl.artifacts.cut import cut_training_graph
 from edgefl.federation.cache import LruCache
 from edgefl.federation.evaluation import Tally, sum_of, tally_of
-from edgefl.local_rules import changes_model
+from edgefl.local_rules import changes_model, rule_of
 from edgefl.masks import Mask, Weights
 from edgefl.simulation.cached_engine import CachedEngine
 from edgefl.simulation.device_models import DeviceModels
@@ -57,7 +57,7 @@ class SimulationWorker:
             plan,
             mask,
             weights,
-            self._graph(mask),
+            self._graph(rule_of(plan.rule).trains(mask)),
             self._inference,
             {} if job.extras is None else decode(job.extras, kind=BodyKind.WEIGHTS).arrays,
             job.down_bytes,

@@ -64,7 +64,7 @@ class CompressedUplink:
         """Refuse anything but the compressor's payloads of matrices and kernels, and new values of the rest."""
         mask, tensors = update.mask, update.tensors
         check_mask_kept(update)
-        check_values(mask, tensors, instead=self.local.expected(mask))
+        check_values(self.local, mask, tensors, compressed=self.local.expected(mask))
         self.local.check(mask, tensors)
 
     def values(self, update: ClientUpdate) -> ClientUpdate:

@@ -34,11 +34,9 @@ from typing import Annotated, ClassVar
 from edgefl.errors import MaskError
 from edgefl.local_rules import Descent, ProbabilisticMasks, rule_of
 from edgefl.local_rules.descent import Positive
-from edgefl.local_rules.erk import maskable_tensors
 from edgefl.local_rules.mask_generation import Gradient
-from edgefl.local_rules.probabilistic_masks import Draws, Extraction, Granularity, extract
+from edgefl.local_rules.probabilistic_masks import Draws, Extraction, Granularity, entry_shapes, extract
 from edgefl.local_rules.sgd import Codec
-from edgefl.local_rules.submodel_channels import prunable_groups
 from edgefl.masks import Array, Mask, Weights, full_mask
 from edgefl.model_graph import ModelGraph, TensorRole
 from edgefl.noise import derive
@@ -174,7 +172,7 @@ class FedMAP(FineTunedStrategy):
             return FineTunedStrategy.check(self, update)
         check_mask_kept(update)
         most = 1 if rule.capacity == 1 else rule.max_draws + 1
-        check_counts(update.tensors, self._shapes(update.mask), most)
+        check_counts(update.tensors, rule.sends(update.mask), most)
         return None
 
     def movement(self, update: ClientUpdate) -> float:
@@ -234,9 +232,7 @@ class FedMAP(FineTunedStrategy):
 
     def _shapes(self, whole: Mask) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the mask's entries by name, at the size of the whole model."""
-        if self.granularity is Granularity.CHANNEL:
-            return {group.name: (whole.widths[group.name],) for group in prunable_groups(whole)}
-        return {name: whole.shapes[name] for name in maskable_tensors(whole)}
+        return entry_shapes(whole, self.granularity)
 
     def _capacity_submodels(self, model: Model, seed: int) -> CapacitySubmodels:
         p = probabilities(model.state)

@@ -55,9 +55,9 @@ def add_counts(belief: Mapping[str, Array], counts: Mapping[str, Payload], trust
         belief[_BETA + entry][...] += np.float32(trust) * (m < most)
 
 
-def check_counts(tensors: Mapping[str, Payload], shapes: Mapping[str, tuple[int, ...]], most: int) -> None:
-    """Refuse anything but one count of at most `most` draws for every entry."""
-    check_tensors(tensors, {_M + name: Expected(shape, codec=Counts.codec) for name, shape in shapes.items()})
+def check_counts(tensors: Mapping[str, Payload], expected: Mapping[str, Expected], most: int) -> None:
+    """Refuse anything but one count of at most `most` draws for every entry, in the forms that the rule sends."""
+    check_tensors(tensors, expected)
     limits = {payload.limit for payload in tensors.values() if isinstance(payload, Counts)}
     if len(limits) > 1 or max(limits, default=0) > most:
         raise WireFormatError(

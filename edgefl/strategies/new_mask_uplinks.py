@@ -17,7 +17,6 @@ from edgefl.errors import WireFormatError
 from edgefl.local_rules import ChannelPruning, ChannelRegrow, PrunedNoise, PruneRegrow
 from edgefl.local_rules.channel_removal import step_of
 from edgefl.local_rules.prune_regrow import RegrowMethod
-from edgefl.local_rules.sgd import Codec
 from edgefl.local_rules.submodel_channels import without_channels
 from edgefl.masks import Mask, gather
 from edgefl.model_graph import cost_of
@@ -72,7 +71,7 @@ class DifferenceUplink:
             _check_layers(update.mask, update.next_mask, fix="Exchange weights; leave the layers as they are.")
             check_exchange = _check_widths if isinstance(self.local, ChannelRegrow) else _check_counts
             check_exchange(update.mask, update.next_mask)
-        check_values(update.mask, update.tensors, Codec.SPARSE)
+        check_values(self.local, update.mask, update.tensors)
 
     def values(self, update: ClientUpdate) -> ClientUpdate:
         """Subtract U from what the device was given."""

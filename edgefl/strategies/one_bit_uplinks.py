@@ -15,14 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from edgefl.local_rules import Descent, MaskedNoise, SampledMasks, rebuild
-from edgefl.local_rules.descent import Positive, weight_tensors
+from edgefl.local_rules.descent import Positive
 from edgefl.local_rules.masked_noise import Masking, MaskKind
 from edgefl.local_rules.sampled_masks import random_weights
 from edgefl.strategies.strategy import ClientUpdate
 from edgefl.strategies.update_checks import check_mask_kept, check_values
 from edgefl.strategies.uplink import add_change, rule_settings
 from edgefl.values import RuleSettings, check_fields
-from edgefl.wire import Bits, Dense, Expected, Payload
+from edgefl.wire import Bits, Dense, Payload
 
 __all__ = ["MaskedNoiseUplink", "NoiseSettings", "SampledMaskUplink"]
 
@@ -59,7 +59,8 @@ class MaskedNoiseUplink:
 
     def check(self, update: ClientUpdate) -> None:
         """Refuse anything but bits of matrices and kernels, and new values of the rest."""
-        _check_bits(update)
+        check_mask_kept(update)
+        check_values(self.local, update.mask, update.tensors)
 
     def values(self, update: ClientUpdate) -> ClientUpdate:
         """Add the masked noise to what the device was given."""
@@ -85,7 +86,8 @@ class SampledMaskUplink:
 
     def check(self, update: ClientUpdate) -> None:
         """Refuse anything but bits of matrices and kernels, and new values of the rest."""
-        _check_bits(update)
+        check_mask_kept(update)
+        check_values(self.local, update.mask, update.tensors)
 
     def values(self, update: ClientUpdate) -> ClientUpdate:
         """Return the device's own model: the random weights that it kept."""
@@ -102,10 +104,3 @@ def _restore_bits(update: ClientUpdate, restore: Callable[[str, Bits], Dense]) -
         for name, payload in update.tensors.items()
     }
     return replace(update, tensors=tensors)
-
-
-def _check_bits(update: ClientUpdate) -> None:
-    mask = update.mask
-    check_mask_kept(update)
-    bits = {name: Expected(mask.shapes[name], Bits.codec) for name in weight_tensors(mask)}
-    check_values(mask, update.tensors, instead=bits)

@@ -1,20 +1,20 @@
 """Checks of updates with new values: whether one is what the plan asked for, how far it moves, and its arrays.
 
-The rule `sgd` sends new values of every trained tensor, compressing rules of some. Tensors come from strangers:
-everything else in this package relies on `check_values`.
+What a rule sends is said by the rule itself (`LocalRule.sends`). Tensors come from strangers: everything else in this
+package relies on `check_values`.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
 from edgefl.errors import WireFormatError
-from edgefl.local_rules.sgd import Codec
+from edgefl.local_rules import LocalRule
 from edgefl.masks import Array, Mask, Weights, changes, gather
 from edgefl.model_graph import TensorRole, TensorSpec
 from edgefl.strategies.strategy import ClientUpdate
-from edgefl.wire import Dense, Expected, Payload, Sparse, check_tensors
+from edgefl.wire import Dense, Payload, Sparse, check_tensors
 
 __all__ = [
     "LARGEST",
@@ -30,33 +30,18 @@ __all__ = [
 LARGEST = 1e18
 """No weight of a working network is this large, and sums of such weights still fit 32 bits."""
 _PIECE = 1 << 16
-_NOTHING: Mapping[str, Expected] = {}
 
 
 def check_values(
-    mask: Mask,
-    tensors: Mapping[str, Payload],
-    codec: Codec = Codec.DENSE,
-    *,
-    instead: Mapping[str, Expected] = _NOTHING,
+    rule: LocalRule, mask: Mask, tensors: Mapping[str, Payload], *, compressed: Collection[str] = ()
 ) -> None:
-    """Refuse tensors that are not the new values of what the mask trains: names, codecs, shapes, dtypes, size.
+    """Refuse tensors that are not what the rule sends of the mask: names, codecs, shapes, dtypes, size.
 
-    `instead` is what comes in place of new values, and beside them, if a rule compresses some tensors.
+    A sparse tensor has exactly the entries that the mask holds, unless it is `compressed`.
     """
-    sparse = mask.held if codec is Codec.SPARSE else {}
-    expected = {
-        name: Expected(
-            shape=mask.shapes[name],
-            codec=Sparse.codec if name in sparse else Dense.codec,
-            dtype=mask.graph.tensor[name].dtype.value,
-        )
-        for name in mask.trained_tensors
-        if name not in instead
-    }
-    check_tensors(tensors, {**expected, **instead})
+    check_tensors(tensors, rule.sends(mask))
     for name, payload in tensors.items():
-        if isinstance(payload, Sparse) and name not in instead:
+        if isinstance(payload, Sparse) and name not in compressed:
             _check_positions(name, payload, mask)
         if isinstance(payload, Dense | Sparse):
             _check_size(name, payload.array if isinstance(payload, Dense) else payload.values)

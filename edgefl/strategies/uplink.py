@@ -74,7 +74,7 @@ class ValuesUplink:
     def check(self, update: ClientUpdate) -> None:
         """Refuse anything but the new values of what the plan trains."""
         check_mask_kept(update)
-        check_values(update.mask, update.tensors, self.codec)
+        check_values(self.local, update.mask, update.tensors)
 
     def values(self, update: ClientUpdate) -> ClientUpdate:
         """Fill in what a sparse upload leaves out."""

@@ -19,6 +19,7 @@ provenance.py        measured or estimated; scope of a measurement
 device_profile.py    what a device can do
 budget.py            what a device may spend on one round
 client_plan.py       one device's task in one round
+submodel.py          the tensors of a task's submodel, and what its update must hold
 telemetry.py         what a round cost the device
 local_result.py      a device's report of its task
 protocol.py          messages between a device and the coordinator
@@ -76,6 +77,7 @@ from edgefl.values.strings import (
     digest_of,
     timestamp_of,
 )
+from edgefl.values.submodel import SentPayload, Submodel, SubmodelTensor
 from edgefl.values.telemetry import Energy, Latency, Memory, Telemetry, Thermal, ThermalStatus, Transfer
 from edgefl.values.units import Dimension
 
@@ -91,6 +93,9 @@ __all__ = [
     "Setting",
     "LocalWork",
     "Prediction",
+    "Submodel",
+    "SubmodelTensor",
+    "SentPayload",
     "LocalResult",
     "Telemetry",
     "Latency",

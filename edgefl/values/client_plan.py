@@ -109,7 +109,7 @@ class ClientPlan:
     """Digest of the training graph to run, or None if the device finds it by the model."""
 
     mask_body: Digest | None = field(default=None, metadata={"absent": "the device knows it"})
-    """Digest of the body that carries the mask, or None for the whole model, whose mask the device knows."""
+    """Digest of the body that carries the mask. Coordinators send it for the whole model, too; None would mean that."""
 
     inference: Digest | None = field(default=None, metadata={"absent": "the device does not evaluate"})
     """Digest of the inference graph for evaluation on the device's own validation data, or None."""
@@ -119,6 +119,10 @@ class ClientPlan:
 
     extras: Digest | None = field(default=None, metadata={"absent": "the rule needs none"})
     """Digest of a body with further tensors that the rule reads, or None if it needs none."""
+
+    tensors: Digest | None = field(default=None, metadata={"absent": "the device derives them from model and mask"})
+    """Digest of a `Submodel`: every tensor of the submodel, and what the update must hold. Coordinators always name it;
+    None if the plan is older than this field."""
 
     predicted: Prediction | None = field(default=None, metadata=_NOT_PREDICTED)
     """The planner's prediction, or None."""

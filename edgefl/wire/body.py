@@ -52,6 +52,7 @@ WIRE_VERSION = 1
 MAX_BODY_BYTES = 2**30
 """Default limit of `decode`: a gigabyte, twice the largest model in the papers."""
 MAX_NAME = 256
+_NAMES_SHOWN = 8
 MAX_TEXTS = 64
 MAX_TEXT = 2**18
 
@@ -237,13 +238,22 @@ def _check_name(name: str) -> None:
 
 
 def _check_names(found: set[str], expected: Mapping[str, Expected]) -> None:
-    different = expected.keys() ^ found
-    if different:
-        name = min(different)
-        raise WireFormatError(
-            f"tensor {name[:MAX_NAME]!r} is {'missing from' if name in expected else 'not expected in'} the body",
-            fix=f"Send exactly the {len(expected)} tensors that the plan names.",
-        )
+    missing, surplus = sorted(expected.keys() - found), sorted(found - expected.keys())
+    if not missing and not surplus:
+        return
+    said = [f"{_listed(missing)} missing from the body"] if missing else []
+    said += [f"{_listed(surplus)} not expected in the body"] if surplus else []
+    raise WireFormatError(
+        ", and ".join(said),
+        fix=f"Send exactly the {len(expected)} tensors that the plan's `tensors` document gives a codec.",
+    )
+
+
+def _listed(names: list[str]) -> str:
+    """Return some names for a message: the first few, and how many more there are."""
+    shown = ", ".join(repr(name[:MAX_NAME]) for name in names[:_NAMES_SHOWN])
+    more = len(names) - _NAMES_SHOWN
+    return f"tensor {shown} is" if len(names) == 1 else f"tensors {shown}{f' and {more} more' if more > 0 else ''} are"
 
 
 def _check_expected(name: str, payload: Payload, wanted: Expected) -> None:

@@ -29,7 +29,7 @@ from edgefl.strategies import (
     Strategy,
     strategy_of,
 )
-from edgefl.values import Budget, LocalWork, Setting
+from edgefl.values import Budget, ClientPlan, LocalWork, Setting
 from edgefl.wire import ResultBody, decode_result, encode_result
 from tests.device_runtime.federation import bundle, digits
 from tests.values.samples import PROFILE
@@ -100,6 +100,7 @@ class Done:
     """What a device did in a round."""
 
     planned: PlannedTask
+    plan: ClientPlan
     report: ResultBody
     """What its rule produced, before it was encoded."""
     body: bytes
@@ -165,7 +166,7 @@ def _done(workshop: SimulationWorker, model: Model, task: DispatchedJob) -> Done
     assert outcome.body is not None, outcome.refused
     came = decode_result(outcome.body, GRAPH)
     found = client_update_of(task.plan, task.planned.mask, model.weights, came)
-    return Done(task.planned, encoded.call_args.args[0], outcome.body, found)
+    return Done(task.planned, task.plan, encoded.call_args.args[0], outcome.body, found)
 
 
 def _after(participant: Participant, done: Done | None) -> Participant:

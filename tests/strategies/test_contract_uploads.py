@@ -7,13 +7,16 @@ import numpy as np
 import pytest
 
 from edgefl.errors import WireFormatError
-from edgefl.local_rules import most_upload_bytes
-from edgefl.values import RuleSettings
+from edgefl.federation.submodel_document import submodel_document
+from edgefl.local_rules import most_upload_bytes, rule_of
+from edgefl.values import RuleSettings, Submodel, digest_of, dumps
 from edgefl.wire import Bits, Counts, Dense, Payload, Slice, Sparse, decode_result, encode_result
 from edgefl.wire.envelope import header_bytes
 from tests.strategies.contract import CASES, GRAPH, Done, played, strategy
 
 every_strategy = pytest.mark.parametrize("case", CASES)
+PRUNE_FIRST = {"channel_pruning", "pruned_noise"}
+"""Rules whose update has the widths of the mask that comes with it; the plan names the planned ones."""
 SMALLER_OR_LARGER = {"float32": np.float64, "int64": np.int32, "uint8": np.int32}
 
 
@@ -30,6 +33,35 @@ def test_what_a_rule_produced_arrives_as_it_was_and_is_taken(case: str) -> None:
                 assert_same(payload, came.tensors[name])
             made.check(done.client_update)
             assert encode_result(came, GRAPH) == done.body
+
+
+@every_strategy
+def test_the_plan_names_what_the_rule_sends(case: str) -> None:
+    """The document of `plan.tensors` beside the payloads that the rule really made."""
+    for one in played(case):
+        for done in one.done.values():
+            rule = rule_of(done.planned.rule)
+            named = submodel_document(rule.trains(done.planned.mask), rule.sends(done.planned.mask))
+            assert digest_of(dumps(named).encode()) == done.plan.tensors
+            assert sent_by(named).keys() == done.report.tensors.keys()
+            left = done.report.next_mask if done.planned.rule.name in PRUNE_FIRST else None
+            for name, payload in done.report.tensors.items():
+                codec, shape, dtype = sent_by(named)[name]
+                assert payload.codec == codec
+                assert payload.shape == (shape if left is None else left.shapes[name])
+                assert dtype is None or values_dtype(payload) == dtype
+
+
+def sent_by(named: Submodel) -> dict[str, tuple[str, tuple[int, ...], str | None]]:
+    """Codec, shape and dtype of every payload, as a client reads them out of the document."""
+    found = {t.name: (t.sent, t.shape, None if t.sent in ("bits", "counts") else t.dtype) for t in named.tensors}
+    own = {name: (codec, shape, dtype) for name, (codec, shape, dtype) in found.items() if codec is not None}
+    return own | {payload.name: (payload.codec, payload.shape, payload.dtype) for payload in named.payloads}
+
+
+def values_dtype(payload: Payload) -> str:
+    assert isinstance(payload, Dense | Sparse)
+    return str((payload.array if isinstance(payload, Dense) else payload.values).dtype)
 
 
 @every_strategy

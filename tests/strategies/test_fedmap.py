@@ -15,7 +15,7 @@ from edgefl.model_graph import GraphBuilder, ModelGraph
 from edgefl.strategies import ClientUpdate, FedMAP, Model, Participant, PlannedTask, RoundContext, strategy_of
 from edgefl.strategies.mask_posterior import add_counts, check_counts, initial_belief, probabilities
 from edgefl.values import Budget, LocalWork
-from edgefl.wire import Counts, Dense, Payload, Sparse
+from edgefl.wire import Counts, Dense, Expected, Payload, Sparse
 from examples.networks import cnn4
 from tests.local_rules.quadratic import Quadratic, nth_batch
 from tests.strategies.rounds import client_update, random_weights, slow_mean
@@ -449,8 +449,8 @@ def test_counts_for_new_values_and_values_elsewhere_are_refused() -> None:
 
 def test_no_number_of_entries_makes_a_limit_out_of_nothing() -> None:
     with pytest.raises(WireFormatError, match="missing"):
-        check_counts({}, {"a": (3,)}, 5)
-    check_counts(counts({"a": np.zeros(3)}, 1), {"a": (3,)}, 5)
+        check_counts({}, {"m/a": Expected((3,), "counts")}, 5)
+    check_counts(counts({"a": np.zeros(3)}, 1), {"m/a": Expected((3,), "counts")}, 5)
     belief = initial_belief({"a": (3,)}, 2.0)
     add_counts(belief, counts({"a": np.zeros(3)}, 1), 1.0)
     assert all((p == 0.5).all() for p in probabilities(belief).values())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from edgefl.errors import WireFormatError
-from edgefl.local_rules.sgd import Codec
+from edgefl.local_rules.sgd import Codec, Sgd
 from edgefl.masks import Mask, full_mask, gather, leading_channels, random_channels
 from edgefl.model_graph import ModelGraph
 from edgefl.strategies import ClientUpdate, FedAvg, Model, submodel_norm
@@ -67,10 +67,23 @@ def test_a_wrong_tensor_is_refused(payload: Any, message: str) -> None:
 def test_a_missing_and_an_additional_tensor_are_refused() -> None:
     made = client_update(HALF, WEIGHTS, random_weights(GRAPH, 1))
     fewer = {name: payload for name, payload in made.tensors.items() if name != NAME}
-    with pytest.raises(WireFormatError, match=r"'conv2.weight' is missing from the body"):
+    with pytest.raises(WireFormatError, match=r"tensor 'conv2.weight' is missing from the body"):
         FedAvg().check(dataclasses.replace(made, tensors=fewer))
-    with pytest.raises(WireFormatError, match="'conv9' is not expected in the body"):
+    with pytest.raises(WireFormatError, match="tensor 'conv9' is not expected in the body"):
         FedAvg().check(changed(Dense(array()), "conv9"))
+
+
+def test_a_refusal_names_every_wrong_tensor_and_where_the_right_ones_are_named() -> None:
+    made = client_update(full_mask(GRAPH), WEIGHTS, WEIGHTS)
+    some = {name: payload for name, payload in made.tensors.items() if name.startswith(("conv1", "head"))}
+    missing = [name for name in sorted(made.tensors) if name not in some]
+    with pytest.raises(WireFormatError) as caught:
+        FedAvg().check(dataclasses.replace(made, tensors={**some, "b": some["head.weight"], "a": some["head.weight"]}))
+    listed, surplus = caught.value.problem.split(" are missing from the body, and ")
+    assert all(repr(name) in listed for name in missing[:8])
+    assert listed.endswith(f" and {len(missing) - 8} more") or len(missing) <= 8
+    assert surplus == "tensors 'a', 'b' are not expected in the body"
+    assert "`tensors`" in caught.value.fix
 
 
 def test_a_frozen_layer_is_not_sent() -> None:
@@ -94,14 +107,14 @@ def test_sparse_entries_must_lie_where_the_mask_holds_them() -> None:
     held = np.arange(2560).reshape(10, 256) % 3 == 0
     mask = Mask.of(GRAPH, held={"head.weight": held})
     made = client_update(mask, WEIGHTS, random_weights(GRAPH, 1), codec=Codec.SPARSE)
-    check_values(mask, made.tensors, Codec.SPARSE)
+    check_values(Sgd(codec=Codec.SPARSE), mask, made.tensors)
     dense = gather(mask, WEIGHTS)["head.weight"]
     for elsewhere in (~held, np.roll(held, 1), np.ones_like(held)):
         wrong = {**made.tensors, "head.weight": Sparse.where(dense, elsewhere)}
         with pytest.raises(WireFormatError, match=r"'head.weight' does not have exactly the entries"):
-            check_values(mask, wrong, Codec.SPARSE)
+            check_values(Sgd(codec=Codec.SPARSE), mask, wrong)
     with pytest.raises(WireFormatError, match="codec sparse, and the plan says dense"):
-        check_values(mask, made.tensors, Codec.DENSE)
+        check_values(Sgd(), mask, made.tensors)
 
 
 @settings(max_examples=25)

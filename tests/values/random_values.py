@@ -28,6 +28,9 @@ from edgefl.values import (
     Refusal,
     RuleSettings,
     Scope,
+    SentPayload,
+    Submodel,
+    SubmodelTensor,
     Telemetry,
     Thermal,
     ThermalStatus,
@@ -127,9 +130,33 @@ plans = st.builds(
     mask_body=maybe(digests),
     inference=maybe(digests),
     extras=maybe(digests),
+    tensors=maybe(digests),
     deadline_seconds=amounts,
     seed=st.integers(0, 2**64 - 1),
     predicted=maybe(predictions),
+)
+shapes = st.lists(counts, max_size=4).map(tuple)
+submodels = st.builds(
+    Submodel,
+    tensors=st.lists(
+        st.builds(
+            SubmodelTensor,
+            name=names,
+            shape=shapes,
+            dtype=identifiers,
+            role=identifiers,
+            layer=names,
+            trained=flags,
+            sent=maybe(identifiers),
+        ),
+        max_size=3,
+        unique_by=lambda tensor: tensor.name,
+    ),
+    payloads=st.lists(
+        st.builds(SentPayload, name=names, shape=shapes, codec=identifiers, dtype=maybe(identifiers)),
+        max_size=2,
+        unique_by=lambda payload: payload.name,
+    ),
 )
 latencies = rising(amounts, "min_step_seconds", "p50_step_seconds", "p90_step_seconds", "round_seconds").flatmap(
     lambda times: st.builds(
@@ -186,4 +213,4 @@ conversations = st.one_of(
     st.builds(Refusal, reason=st.sampled_from(Reason), message=names),
     st.builds(Receipt, task_id=identifiers, outcome=st.sampled_from(Outcome)),
 )
-documents = st.one_of(budgets, profiles, plans, telemetries, results, conversations)
+documents = st.one_of(budgets, profiles, plans, submodels, telemetries, results, conversations)

@@ -25,6 +25,9 @@ from edgefl.values import (
     Refusal,
     RuleSettings,
     Scope,
+    SentPayload,
+    Submodel,
+    SubmodelTensor,
     Telemetry,
     Thermal,
     Transfer,
@@ -75,8 +78,33 @@ PLAN = ClientPlan(
     deadline_seconds=120,
     work=LocalWork(epochs=2, batch_size=16),
     rounds=10,
+    tensors=digest_of(b"tensors"),
     seed=2**64 - 1,
     predicted=Prediction(seconds=20.5, peak_bytes=300 * 2**20),
+)
+
+SUBMODEL = Submodel(
+    tensors=(
+        SubmodelTensor(
+            name="conv1.weight",
+            shape=(16, 1, 3, 3),
+            dtype="float32",
+            role="weight",
+            layer="conv1",
+            trained=True,
+            sent="bits",
+        ),
+        SubmodelTensor(
+            name="norm1.num_batches_tracked",
+            shape=(),
+            dtype="int64",
+            role="statistic",
+            layer="norm1",
+            trained=False,
+            sent=None,
+        ),
+    ),
+    payloads=(SentPayload(name="conv1.weight:scale", shape=(1,), codec="dense", dtype="float32"),),
 )
 
 TELEMETRY = Telemetry(
@@ -133,6 +161,7 @@ SAMPLES: dict[str, Any] = {
     "device_profile": PROFILE,
     "budget": BUDGET,
     "client_plan": PLAN,
+    "submodel": SUBMODEL,
     "telemetry": TELEMETRY,
     "local_result": RESULT,
     "enrolment": ENROLMENT,
