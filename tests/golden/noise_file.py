@@ -1,4 +1,4 @@
-"""Writes noise.json: run by hand when the specification changes, never by a test.
+"""noise.json: words, numbers and derived seeds.
 
 The words come from unbounded Python integers and the floats from `struct`, not from `edgefl.noise`, so that the file
 checks the vectorised code and not itself.
@@ -7,7 +7,8 @@ checks the vectorised code and not itself.
 import hashlib
 import json
 import struct
-from pathlib import Path
+
+__all__ = ["text"]
 
 MASK = 2**64 - 1
 
@@ -30,8 +31,8 @@ def hexadecimal(value: float) -> str:
     return f"{struct.unpack('<I', struct.pack('<f', value))[0]:08x}"
 
 
-def main() -> None:
-    """Write the file."""
+def text() -> str:
+    """Return the text of noise.json."""
     streams = [(0, 0), (1, 0), (1234567, 0), (MASK, MASK - 3), (0x0123456789ABCDEF, 10**12)]
     symmetric, unit = [], []
     for seed, start in streams:
@@ -58,8 +59,4 @@ def main() -> None:
         for seed, start in streams
     ]
     golden = {"bits": words, "unit": unit, "symmetric": symmetric, "derive": derived}
-    Path(__file__).with_name("noise.json").write_text(json.dumps(golden, indent=1, ensure_ascii=True) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+    return json.dumps(golden, indent=1, ensure_ascii=True) + "\n"

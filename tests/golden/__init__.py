@@ -1,0 +1,11 @@
+"""Files that every client must pass, and the scripts that write them. README.md describes the formats.
+
+encoding.py        arrays and payloads as JSON, and back
+tiny_model.py      the model of most files: a convolution, a norm and a head, with awkward names
+noise_file.py      noise.json, from unbounded integers
+pairing_file.py    pairing.json
+body_files.py      codecs.json, bad_bodies.json, packed.json
+mask_files.py      masks.json
+data_files.py      batches.json, schedules.json, normalisation.json
+make.py            writes them all: `python -m tests.golden.make`
+"""

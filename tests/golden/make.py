@@ -1,0 +1,32 @@
+"""Write every golden file anew: `python -m tests.golden.make`.
+
+Files change only when a format does; see "Changing what others read" in CONTRIBUTING.md. `test_files.py` compares what
+this would write with what is there.
+"""
+
+from tests.golden import body_files, data_files, mask_files, noise_file, pairing_file
+from tests.golden.encoding import FOLDER
+from tests.wire.test_golden import golden_bodies
+
+__all__ = ["contents"]
+
+
+def contents() -> dict[str, bytes]:
+    """Return what every file must hold, by name."""
+    texts = {
+        "noise.json": noise_file.text(),
+        "pairing.json": pairing_file.text(),
+        "codecs.json": body_files.codecs(),
+        "bad_bodies.json": body_files.bad_bodies(),
+        "packed.json": body_files.packed(),
+        "masks.json": mask_files.masks(),
+        "batches.json": data_files.batches(),
+        "schedules.json": data_files.schedules(),
+        "normalisation.json": data_files.normalisation(),
+    }
+    return {name: text.encode() for name, text in texts.items()} | golden_bodies()
+
+
+if __name__ == "__main__":
+    for name, content in contents().items():
+        (FOLDER / name).write_bytes(content)
