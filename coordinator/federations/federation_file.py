@@ -24,6 +24,7 @@ from coordinator.federations.toml_lines import line_of, lines_of
 from edgefl.artifacts.bundle import Bundle, pack_bundle, read_bundle
 from edgefl.data.catalogue import KNOWN
 from edgefl.errors import DataError, EdgeFLError, SchemaError
+from edgefl.federation.sample import sample_of
 from edgefl.federation.settings import EvaluationSettings, FederationSettings
 from edgefl.strategies import strategy_of
 from edgefl.values import FieldError, from_json, printable
@@ -73,6 +74,7 @@ def read_federation_file(path: Path, *, data_is_here: bool = False) -> Federatio
         _check_strategy(settings)
         model = path.absolute().parent / Path(head.model).expanduser()
         bundle = _bundle(model)
+        sample_of(settings, bundle)
         if data_is_here and settings.evaluation is not None:
             _check_data(settings.evaluation, bundle)
     except FieldError as error:

@@ -87,7 +87,7 @@ def federation_toml(settings: FederationSettings, model: str) -> str:
         _STRATEGY: {"name": strategy["name"], **strategy["settings"]},
     }
     for name in known:
-        if name not in tables and data[name] is not None and (name != "buffering" or settings.buffered):
+        if name not in tables and data.get(name) is not None and (name != "buffering" or settings.buffered):
             tables[name] = {key: _written(value, known[name][key]) for key, value in data[name].items()}
     return "\n".join(line for title, table in tables.items() for line in _table(title, table)) + "\n"
 
@@ -98,8 +98,15 @@ def _written(value: object, field: Field) -> object:
 
 
 def _table(title: str, values: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a table; JSON's strings, numbers and truth values are TOML's."""
-    return [f"[{title}]", *(f"{key} = {json.dumps(value)}" for key, value in values.items() if value is not None)]
+    """Return the lines of a table."""
+    return [f"[{title}]", *(f"{key} = {_toml(value)}" for key, value in values.items() if value is not None)]
+
+
+def _toml(value: object) -> str:
+    """Return a value on one line. JSON's strings, numbers, truth values and lists of these are TOML's."""
+    if not isinstance(value, Mapping):
+        return json.dumps(value)
+    return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items() if item is not None) + " }"
 
 
 def _tables() -> dict[str, dict[str, Field]]:

@@ -26,6 +26,7 @@ from coordinator.storage.records import (
 )
 from edgefl.artifacts.bundle import Bundle, pack_bundle, unpack_bundle
 from edgefl.artifacts.submodel import bundle_weights
+from edgefl.federation.sample import sample_of
 from edgefl.federation.settings import FederationSettings
 from edgefl.strategies import strategy_of
 from edgefl.values import dumps, loads, to_json
@@ -213,8 +214,8 @@ def _check(settings: FederationSettings, bundle: Bundle) -> None:
     """Reject now what would fail in the first round."""
     strategy = strategy_of(settings.strategy.name, settings.strategy.settings)
     strategy.begin(bundle.graph, bundle_weights(bundle))
-    if settings.evaluation is not None:
-        check_data(bundle, settings.evaluation)
+    data = None if settings.evaluation is None else check_data(bundle, settings.evaluation)
+    sample_of(settings, bundle, lambda: data)
 
 
 def _difference(known: Federation, settings: FederationSettings, other: list[str]) -> str:

@@ -30,6 +30,7 @@ from coordinator.http.routes import (
     health,
     network_speed,
     page,
+    sample,
     tasks,
     tokens,
 )
@@ -81,6 +82,7 @@ def make_app(
     tasks.add_routes(app, limits)  # routes are tried in order: the busiest first
     artifacts.add_routes(app)
     enrolment.add_routes(app, limits)
+    sample.add_routes(app)
     network_speed.add_routes(app, limits)
     bundles.add_routes(app, limits)
     federations.add_routes(app, limits)

@@ -144,12 +144,14 @@ class Authenticator:
             raise self._failed(request, "the join key is unknown", "Ask the operator of the federation for one.")
         return key
 
-    async def member(self, request: Request) -> None:
-        """Authenticate a device or the holder of a join key."""
-        if await self._device(request) is None and await self._key(request) is None:
+    async def member(self, request: Request) -> str:
+        """Authenticate a device or the holder of a join key, and return the federation."""
+        member = await self._device(request) or await self._key(request)
+        if member is None:
             raise self._failed(
                 request, "this is neither a known token nor a known join key", "Ask the operator for a join key."
             )
+        return member.federation
 
     def forget(self, device: str) -> None:
         """Forget a device whose token changed or that was revoked."""

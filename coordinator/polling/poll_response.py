@@ -6,12 +6,12 @@ thousand devices may ask within a second, and a plan that is only passed on need
 
 import json
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from coordinator.polling.poll_schedule import UNKNOWN, PollDelay
 from coordinator.rounds.context import Context
 from coordinator.storage.records import OVER, Device, Federation, Task
-from edgefl.values import Assignment, to_json
+from edgefl.values import Assignment, ClientPlan, to_json
 
 __all__ = ["PollResponse", "next_response", "nothing", "retry_seconds"]
 
@@ -20,6 +20,7 @@ _SOONEST = 0.3
 `poll_schedule.LEAST_SPREAD` more."""
 _LEAST_SECONDS = 1.0
 """Until the deadline: with less than this left, a task is not worth starting."""
+_ADDED_FIELDS = [field.name for field in fields(ClientPlan) if field.metadata.get("added")]
 _EMPTY = to_json(Assignment(retry_seconds=_SOONEST))
 
 
@@ -61,6 +62,9 @@ def next_response(context: Context, device: Device, delay: PollDelay = UNKNOWN) 
         context.note_handed(task.id, now)
     plan = json.loads(task.plan)
     del plan["schema"]  # nested documents have no schema tag
+    if device.capabilities is None:  # an agent from before them refuses fields that it does not know
+        for name in _ADDED_FIELDS:
+            plan.pop(name, None)
     return PollResponse(_written(plan=plan | {"deadline_seconds": left}), has_plan=True)
 
 

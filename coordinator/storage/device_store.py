@@ -92,8 +92,8 @@ class DeviceStore:
         `device.federation` and `device.key` are taken from the key, not from the argument; `device.enrolled_at` is now.
         `device.id` is the name that it wants, which may be taken in other federations.
         The same enrolment id again, with a key of the same federation, is the same device: it keeps its id, gets the
-        new token hash, profile and software, and does not use the key up further (so a spent key will do, while a
-        revoked or expired one will not). `address` is where it called from, for the audit log.
+        new token hash, profile, software and capabilities, and does not use the key up further (so a spent key will
+        do, while a revoked or expired one will not). `address` is where it called from, for the audit log.
         """
 
         def work(connection: Connection) -> tuple[Admission, Device | None]:
@@ -166,6 +166,11 @@ class DeviceStore:
         change = update(devices).where(devices.c.id == device).values(profile=profile)
         self._database.write(lambda connection: connection.execute(change) and None)
 
+    def set_capabilities(self, device: str, capabilities: str) -> None:
+        """Note what the software of a device can run now."""
+        change = update(devices).where(devices.c.id == device).values(capabilities=capabilities)
+        self._database.write(lambda connection: connection.execute(change) and None)
+
     def set_corrections(self, corrections: Mapping[str, str]) -> None:
         """Note, by device, what its rounds really took against what was predicted."""
         if corrections:
@@ -230,6 +235,7 @@ def _enrol_again(connection: Connection, known: Device, device: Device) -> tuple
         "token_hash": device.token_hash,
         "profile": device.profile,
         "software": device.software,
+        "capabilities": device.capabilities,
         "seen_at": device.seen_at,
     }
     connection.execute(update(devices).where(devices.c.id == known.id).values(news))

@@ -259,6 +259,8 @@ class Device:
     """Id of the newest task whose update counted."""
     left_out: str | None = None
     """Why the last plan that considered it failed for it, until it gets a task."""
+    capabilities: str | None = None
+    """JSON of its `Capabilities`; None if its software sent none."""
 
     @property
     def name(self) -> str:

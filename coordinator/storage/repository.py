@@ -13,12 +13,15 @@ from coordinator.storage.records import Device, Federation, Task
 from coordinator.storage.store import Store
 from edgefl.artifacts.bundle import TRAIN, Bundle, unpack_bundle
 from edgefl.artifacts.cut import cut_training_graph
+from edgefl.data import Dataset, load
+from edgefl.errors import EdgeFLError
 from edgefl.federation.cache import LruCache
+from edgefl.federation.sample import sample_of
 from edgefl.federation.settings import FederationSettings
 from edgefl.masks import Mask, Weights, full_mask
 from edgefl.model_graph import ModelGraph
 from edgefl.strategies import Strategy, strategy_of
-from edgefl.values import ClientPlan, DeviceProfile, LocalResult, loads
+from edgefl.values import Capabilities, ClientPlan, DeviceProfile, LocalResult, SampleSpec, loads
 from edgefl.wire import BodyKind, decode, decode_mask
 
 __all__ = ["Repository", "LruCache"]
@@ -39,6 +42,8 @@ class Repository:
         self._starts: LruCache[tuple[str, int], str | None] = LruCache(256)
         self._deadlines: LruCache[tuple[str, int, int], float] = LruCache(64)
         self._profiles: LruCache[str, DeviceProfile] = LruCache(4096)
+        self._capabilities: LruCache[str, Capabilities] = LruCache(256)  # most devices of a fleet have the same
+        self._samples: LruCache[tuple[str, str], SampleSpec] = LruCache(16)
         self._plans: LruCache[str, ClientPlan] = LruCache(2048)  # a device that got its plan soon uploads
         self._results: LruCache[str, LocalResult] = LruCache(2048)  # a checked result is soon aggregated
 
@@ -67,6 +72,26 @@ class Repository:
     def profile(self, device: Device) -> DeviceProfile:
         """Return a device's profile."""
         return self._profiles.get(device.profile, lambda: loads(DeviceProfile, device.profile))
+
+    def capabilities(self, device: Device) -> Capabilities | None:
+        """Return what the software of a device can run; None if it sent nothing."""
+        text = device.capabilities
+        return None if text is None else self._capabilities.get(text, lambda: loads(Capabilities, text, tolerant=True))
+
+    def sample(self, federation: Federation) -> SampleSpec:
+        """Return what a sample of a federation is."""
+        settings = self.settings(federation)
+
+        def evaluation_data() -> Dataset | None:
+            if settings.evaluation is None:
+                return None
+            try:
+                return load(settings.evaluation.data, settings.evaluation.folder)
+            except (EdgeFLError, OSError):  # it was there when the federation was created
+                return None
+
+        key = (federation.settings, federation.bundle)
+        return self._samples.get(key, lambda: sample_of(settings, self.bundle(federation), evaluation_data))
 
     def settings(self, federation: Federation) -> FederationSettings:
         """Return a federation's settings, with its current deadline."""

@@ -11,8 +11,10 @@ about a device's work.
 Nothing here sleeps or retries; the agent does. Every request may be repeated.
 """
 
+import contextlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from device_runtime.agent.traffic import Traffic
@@ -20,12 +22,14 @@ from device_runtime.agent.transport import BODY, Reply, Request, Transport, Unre
 from edgefl.errors import EdgeFLError, SchemaError
 from edgefl.values import (
     Assignment,
+    Capabilities,
     ClientPlan,
     DeviceProfile,
     Enrolled,
     Enrolment,
     Receipt,
     Refusal,
+    SampleSpec,
     check_digest,
     dumps,
     loads,
@@ -71,8 +75,31 @@ class CoordinatorClient:
 
     def enrol(self, enrolment: Enrolment, key: str) -> Enrolled:
         """Ask to join the federation."""
-        reply = self._send(Request("POST", "/v1/devices", key, dumps(enrolment).encode()))
+        try:
+            reply = self._send(Request("POST", "/v1/devices", key, dumps(enrolment).encode()))
+        except RejectedError as error:
+            if enrolment.capabilities is None or "capabilities" not in error.problem:
+                raise  # otherwise it is a coordinator from before capabilities, which refuses what it does not know
+            older = replace(enrolment, capabilities=None)
+            reply = self._send(Request("POST", "/v1/devices", key, dumps(older).encode()))
         return _read(Enrolled, reply)
+
+    def sample(self, secret: str | None = None) -> SampleSpec | None:
+        """Ask what a sample of the federation is, with a join key or the device's token.
+
+        None if the coordinator is from before this question.
+        """
+        try:
+            reply = self._send(Request("GET", "/v1/sample", self.token if secret is None else secret))
+        except RejectedError:
+            return None
+        return _read(SampleSpec, reply)
+
+    def update_capabilities(self, capabilities: Capabilities) -> None:
+        """Send what the device's software can run; a coordinator from before that does not ask for it."""
+        with contextlib.suppress(RejectedError):
+            body = dumps(capabilities).encode()
+            self._send(Request("PUT", "/v1/devices/me/capabilities", self.token, body))
 
     def update_profile(self, profile: DeviceProfile) -> None:
         """Send the device's current profile."""
@@ -130,7 +157,7 @@ class CoordinatorClient:
 
 def _read(kind: type[Value], reply: Reply) -> Value:
     try:
-        return loads(kind, reply.body)
+        return loads(kind, reply.body, tolerant=True)  # a newer coordinator may say more
     except SchemaError as error:
         # Half a reply, or a proxy's page: it did not come from a coordinator, so the next try may succeed.
         raise BusyError(f"the coordinator's answer is not valid: {error.problem}", fix="Check its address.") from None

@@ -5,6 +5,7 @@
     train.onnx            the training graph, for every mask (see export.training_graph)
     infer.onnx            the inference graph, weights as inputs
     weights.safetensors   the weights, a body of kind `weights`
+    sample.json           what a sample is; bundles of older versions have none
 
 The coordinator and the command line read bundles; the exporter writes them. Reading checks every digest, and that the
 graphs can only compute.
@@ -13,20 +14,33 @@ graphs can only compute.
 import io
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from edgefl.artifacts.artifact_store import write_atomically
 from edgefl.artifacts.bundle_zip import read_zip
 from edgefl.artifacts.graph_check import check_graph
+from edgefl.data import plain_sample
 from edgefl.errors import SchemaError
 from edgefl.model_graph import Dtype, ModelGraph
-from edgefl.values import Digest, Name, PositiveCount, check_fields, digest_of, document, dumps, loads
+from edgefl.values import (
+    Digest,
+    Name,
+    PositiveCount,
+    SampleDtype,
+    SampleSpec,
+    check_fields,
+    digest_of,
+    document,
+    dumps,
+    loads,
+)
 
 __all__ = [
     "GRAPH",
     "INFER",
     "MANIFEST",
+    "SAMPLE",
     "TRAIN",
     "WEIGHTS",
     "Bundle",
@@ -34,6 +48,7 @@ __all__ = [
     "pack_bundle",
     "read_bundle",
     "unpack_bundle",
+    "with_sample",
     "write_bundle",
 ]
 
@@ -42,6 +57,7 @@ GRAPH = "model_graph.json"
 TRAIN = "train.onnx"
 INFER = "infer.onnx"
 WEIGHTS = "weights.safetensors"
+SAMPLE = "sample.json"
 
 _ONNX = ".onnx"
 # A zip file stores the times of its files; with a fixed time, equal bundles have equal bytes.
@@ -79,6 +95,22 @@ class Bundle:
     manifest: Manifest
     graph: ModelGraph
     files: Mapping[str, bytes]
+
+    @property
+    def sample(self) -> SampleSpec:
+        """What a sample is: the bundle's own description, or what its manifest knows."""
+        if SAMPLE in self.files:
+            return loads(SampleSpec, self.files[SAMPLE], tolerant=True)
+        return _plain_sample(self.manifest)
+
+
+def with_sample(bundle: Bundle, sample: SampleSpec) -> Bundle:
+    """Return a bundle with a description of its samples, which must fit its manifest."""
+    text = (dumps(sample, indent=2) + "\n").encode()
+    manifest = replace(bundle.manifest, files={**bundle.manifest.files, SAMPLE: digest_of(text)})
+    described = Bundle(manifest, bundle.graph, {**bundle.files, SAMPLE: text})
+    _check_sample(described, "the bundle")
+    return described
 
 
 def write_bundle(bundle: Bundle, path: Path) -> None:
@@ -130,7 +162,25 @@ def _checked(read: Callable[[list[str]], Mapping[str, bytes]], origin: str) -> B
     graph = loads(ModelGraph, _only(files, GRAPH, origin))
     if graph.digest != manifest.graph:
         raise SchemaError(f"the manifest of {origin} describes another model graph", fix="Export the bundle again.")
-    return Bundle(manifest, graph, files)
+    bundle = Bundle(manifest, graph, files)
+    _check_sample(bundle, origin)
+    return bundle
+
+
+def _check_sample(bundle: Bundle, origin: str) -> None:
+    if SAMPLE not in bundle.files:
+        return
+    said, needed = bundle.sample, _plain_sample(bundle.manifest)
+    for name in ("shape", "dtype", "classes"):
+        if getattr(said, name) != getattr(needed, name):
+            problem = f"{SAMPLE} of {origin} has the {name} {getattr(said, name)}, the model {getattr(needed, name)}"
+            raise SchemaError(problem, fix="Export the bundle again.")
+
+
+def _plain_sample(manifest: Manifest) -> SampleSpec:
+    # A model takes real numbers or tokens, whatever their width.
+    dtype = SampleDtype.FLOAT32 if manifest.input_dtype.startswith("float") else SampleDtype.INT64
+    return plain_sample(tuple(manifest.input_shape), dtype, manifest.outputs)
 
 
 def _only(files: Mapping[str, bytes], name: str, origin: str) -> bytes:

@@ -8,6 +8,7 @@ imported.
 samples.py         features, labels and owners of samples
 normalisation.py   from raw features to float32
 dataset.py         a data set: training and test samples
+sample_check.py    whether a data set has the samples that a federation describes
 archives.py        reading files, folders and archives
 sources.py         where a known data set is looked for
 formats/           the published file formats
@@ -25,6 +26,7 @@ from edgefl.data.normalisation import Normalisation
 from edgefl.data.partition_plot import plot_format, save_plot
 from edgefl.data.partition_text import text_picture
 from edgefl.data.partitions import SCHEMES, Partition, Scheme, parse_scheme, partition
+from edgefl.data.sample_check import described_by, fitting, plain_sample
 from edgefl.data.samples import Samples
 from edgefl.data.splits import ClientSplit, matched_test, split_clients
 
@@ -47,4 +49,7 @@ __all__ = [
     "text_picture",
     "save_plot",
     "plot_format",
+    "plain_sample",
+    "described_by",
+    "fitting",
 ]

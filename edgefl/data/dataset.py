@@ -29,7 +29,8 @@ class Dataset:
     """A data set with its published (or fixed) division into training and test samples.
 
     `owner_kind` is what an owner is, such as "writer", "subject" or "role", and `owner_names[i]` the name of owner i.
-    Without a normalisation, float features are used unchanged, and integer features are tokens for an embedding.
+    Without a normalisation, float features are used unchanged, and integer features are tokens for an embedding. A
+    normalisation that is not the data set's own was measured on its bytes, and a federation's takes its place.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Dataset:
     owner_kind: str | None = None
     owner_names: tuple[str, ...] | None = None
     normalisation: Normalisation | None = None
+    normalisation_is_own: bool = True
 
     def __post_init__(self) -> None:
         if len(self.train) == 0:

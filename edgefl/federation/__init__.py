@@ -2,6 +2,7 @@
 
 settings.py            what a federation is configured with
 seeds.py               every seed, derived from the federation's one seed, and the round contexts that hold them
+sample.py              what a sample of the federation is: from its settings, its bundle and its evaluation data
 participants.py        a device's profile, correction and limits become what a strategy is told about it
 client_selection.py    which devices are selected (reliable ones more often), and the plan for them
 left_out.py            leaves out devices whose claims make planning or aggregation fail
@@ -19,6 +20,7 @@ from edgefl.federation.settings import (
     FederationMode,
     FederationSettings,
     RoundSettings,
+    SampleSettings,
     SelectionSettings,
     StrategyChoice,
     UploadLimits,
@@ -31,6 +33,7 @@ __all__ = [
     "FederationMode",
     "FederationSettings",
     "RoundSettings",
+    "SampleSettings",
     "SelectionSettings",
     "StrategyChoice",
     "UploadLimits",

@@ -20,6 +20,11 @@ from edgefl.values import (
     Name,
     PositiveCount,
     Ratio,
+    RawDtype,
+    SampleDtype,
+    SampleExample,
+    SampleKind,
+    SampleNormalisation,
     Seconds,
     Seed,
     Setting,
@@ -35,6 +40,7 @@ __all__ = [
     "UploadLimits",
     "FederationMode",
     "RoundSettings",
+    "SampleSettings",
     "SelectionSettings",
     "StrategyChoice",
 ]
@@ -164,6 +170,24 @@ class BudgetCaps:
         check_fields(self)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleSettings:
+    """What a sample is, where the federation says more than its bundle. The fields are those of `SampleSpec`."""
+
+    shape: tuple[PositiveCount, ...] | None = None
+    dtype: SampleDtype | None = None
+    kind: SampleKind | None = None
+    layout: Name | None = None
+    raw_dtype: RawDtype | None = None
+    normalisation: SampleNormalisation | None = None
+    classes: PositiveCount | None = None
+    class_names: tuple[Name, ...] | None = None
+    example: SampleExample | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
 @document("federation", version=1)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FederationSettings:
@@ -180,6 +204,8 @@ class FederationSettings:
     evaluation: EvaluationSettings | None = None
     limits: UploadLimits = field(default_factory=UploadLimits)
     budget: BudgetCaps = field(default_factory=BudgetCaps)
+    sample: SampleSettings | None = field(default=None, metadata={"absent": "as in the bundle", "added": True})
+    """What a sample is, beyond what the bundle says."""
     round_share: Fraction = ROUND_SHARE
     """Share of the deadline that a device's predicted training may take; the rest is for the network and surprises."""
 

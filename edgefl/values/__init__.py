@@ -12,6 +12,7 @@ field_types.py       how one kind of field is read, checked and written
 containers.py        field types that contain others: optional values, lists, mappings
 dataclass_fields.py  dataclasses as field types: from type hints to checks and JSON
 unknown_fields.py    advice for unknown fields: near misses, and units that belong elsewhere
+tolerant_reading.py  drops unknown fields, for readers that must accept what later versions add
 strict_json.py       strict JSON parsing
 schema.py            documents with a schema tag, and their JSON form
 settings.py          named scalars that configure a dataclass chosen by name
@@ -20,6 +21,8 @@ device_profile.py    what a device can do
 budget.py            what a device may spend on one round
 client_plan.py       one device's task in one round
 submodel.py          the tensors of a task's submodel, and what its update must hold
+capabilities.py      what a device's software can run
+sample_spec.py       what one sample of a federation is
 telemetry.py         what a round cost the device
 local_result.py      a device's report of its task
 protocol.py          messages between a device and the coordinator
@@ -28,6 +31,7 @@ describe.py          human-readable description of a value
 """
 
 from edgefl.values.budget import Budget
+from edgefl.values.capabilities import Capabilities, ClientSoftware, EngineSoftware, GraphFormat
 from edgefl.values.client_plan import ClientPlan, LocalWork, Prediction, RuleSettings, Setting
 from edgefl.values.dataclass_fields import check_fields, check_order
 from edgefl.values.describe import describe
@@ -63,6 +67,14 @@ from edgefl.values.quantities import (
     Seconds,
     SecondsPerMultiplyAdd,
     Watts,
+)
+from edgefl.values.sample_spec import (
+    RawDtype,
+    SampleDtype,
+    SampleExample,
+    SampleKind,
+    SampleNormalisation,
+    SampleSpec,
 )
 from edgefl.values.schema import DocumentKind, document, dumps, from_json, kinds, loads, read, to_json
 from edgefl.values.settings import chosen, settings_from, settings_of
@@ -106,6 +118,16 @@ __all__ = [
     "Transfer",
     "Scope",
     "Provenance",
+    "SampleSpec",
+    "SampleDtype",
+    "SampleExample",
+    "SampleKind",
+    "SampleNormalisation",
+    "RawDtype",
+    "Capabilities",
+    "ClientSoftware",
+    "EngineSoftware",
+    "GraphFormat",
     "Enrolment",
     "Enrolled",
     "Assignment",

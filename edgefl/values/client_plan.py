@@ -120,7 +120,9 @@ class ClientPlan:
     extras: Digest | None = field(default=None, metadata={"absent": "the rule needs none"})
     """Digest of a body with further tensors that the rule reads, or None if it needs none."""
 
-    tensors: Digest | None = field(default=None, metadata={"absent": "the device derives them from model and mask"})
+    tensors: Digest | None = field(
+        default=None, metadata={"absent": "the device derives them from model and mask", "added": True}
+    )
     """Digest of a `Submodel`: every tensor of the submodel, and what the update must hold. Coordinators always name it;
     None if the plan is older than this field."""
 

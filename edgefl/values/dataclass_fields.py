@@ -26,6 +26,9 @@ __all__ = ["Field", "Record", "fields_of", "field_type_of", "check_fields", "che
 _PLAIN: dict[object, FieldType] = {bool: Flag(), int: WHOLE, float: REAL, str: ANY_TEXT}
 
 
+_ALWAYS_WRITTEN = object()
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Field:
     """One field of a dataclass."""
@@ -38,6 +41,10 @@ class Field:
 
     label: str | None
     """Text shown for the field's name: its metadata 'label', or None to derive it from the name."""
+
+    unwritten: object = _ALWAYS_WRITTEN
+    """Value that is left out of the JSON form. A field that was added to a published document has the metadata
+    'added': without it, its text stays as readers from before know it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -83,9 +90,9 @@ class Record:
         return value
 
     def write(self, value: Any) -> dict[str, Any]:
-        """Return every field, including nulls, in the order of the class."""
-        fields = fields_of(self.cls).items()
-        return {name: field.shape.write(getattr(value, name)) for name, field in fields}
+        """Return every field, including nulls, in the order of the class; an added one only if it says something."""
+        given = ((field, getattr(value, name)) for name, field in fields_of(self.cls).items())
+        return {field.name: field.shape.write(item) for field, item in given if item != field.unwritten}
 
 
 def _how_to_add(name: str, shape: FieldType) -> str:
@@ -104,7 +111,8 @@ def _compiled_fields(cls: type) -> Mapping[str, Field]:
     for field in dataclasses.fields(cls):
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         absent, label = field.metadata.get("absent", "not known"), field.metadata.get("label")
-        fields[field.name] = Field(field.name, field_type_of(hints[field.name]), required, absent, label)
+        unwritten = field.default if field.metadata.get("added") else _ALWAYS_WRITTEN
+        fields[field.name] = Field(field.name, field_type_of(hints[field.name]), required, absent, label, unwritten)
     return types.MappingProxyType(fields)
 
 

@@ -7,6 +7,7 @@ reason, or uploads a result and gets a receipt. Every request is idempotent: a r
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from edgefl.values.capabilities import Capabilities
 from edgefl.values.client_plan import ClientPlan
 from edgefl.values.dataclass_fields import check_fields
 from edgefl.values.device_profile import DeviceProfile
@@ -33,6 +34,9 @@ class Enrolment:
 
     name: Identifier | None = field(default=None, metadata={"absent": "the coordinator finds one"})
     """Requested device name; refused if another device has it. The same names give the same federation."""
+
+    capabilities: Capabilities | None = field(default=None, metadata={"absent": "every rule and codec", "added": True})
+    """What the device's software can run, or None for every rule and codec and for ONNX graphs."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -5,7 +5,8 @@ A document is a frozen dataclass registered under a kind and a version, with whi
 once its module is imported.
 
 The JSON form is canonical, so equal values give equal texts: the tag first, then every field in the order of the class
-(including nulls), mapping keys sorted, quantities in base units, no spaces. (Settings of 1 and of 1.0 are equal in
+(including nulls, but without fields that were added later and have their default), mapping keys sorted, quantities in
+base units, no spaces. (Settings of 1 and of 1.0 are equal in
 Python but differ in the text.)
 """
 
@@ -21,6 +22,7 @@ from edgefl.errors import SchemaError
 from edgefl.values.dataclass_fields import Record
 from edgefl.values.field_error import FieldError, shown
 from edgefl.values.strict_json import parse
+from edgefl.values.tolerant_reading import known_fields
 
 __all__ = ["DocumentKind", "document", "kinds", "to_json", "from_json", "dumps", "loads", "read"]
 
@@ -94,18 +96,21 @@ def dumps(value: Any, *, indent: int | None = None) -> str:
     return json.dumps(to_json(value), ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
 
 
-def from_json(cls: type[T], data: object) -> T:
-    """Return the value of class `cls` in JSON data. Raise `SchemaError` for anything else."""
+def from_json(cls: type[T], data: object, *, tolerant: bool = False) -> T:
+    """Return the value of class `cls` in JSON data. Raise `SchemaError` for anything else.
+
+    A `tolerant` reader ignores fields that it does not know, at every level: a later version may have added them.
+    """
     kind = _kind_of(cls)
     if kind is not None:
         data = _untagged(data, expected=kind)[1]
-    value: T = Record(cls).read(data)
+    value: T = Record(cls).read(known_fields(Record(cls), data) if tolerant else data)
     return value
 
 
-def loads(cls: type[T], text: str | bytes) -> T:
+def loads(cls: type[T], text: str | bytes, *, tolerant: bool = False) -> T:
     """Return the value of class `cls` in a JSON text. Raise `SchemaError` for anything else."""
-    return from_json(cls, parse(text))
+    return from_json(cls, parse(text), tolerant=tolerant)
 
 
 def read(text: str | bytes) -> Any:

@@ -109,6 +109,9 @@ class Energy:
         check_fields(self)
 
 
+_ADDED = {"added": True}
+
+
 class ThermalStatus(StrEnum):
     """Thermal pressure as a phone's system reports it, from none to the worst. The names are Android's."""
 
@@ -146,10 +149,10 @@ class Thermal:
     throttled: bool | None = None
     """Whether the system throttled the processor during the round because of heat or power."""
 
-    start_status: ThermalStatus | None = None
+    start_status: ThermalStatus | None = field(default=None, metadata=_ADDED)
     """Thermal status by the system when the round began."""
 
-    end_status: ThermalStatus | None = None
+    end_status: ThermalStatus | None = field(default=None, metadata=_ADDED)
     """Thermal status by the system when the round ended."""
 
     def __post_init__(self) -> None:
@@ -172,7 +175,7 @@ class Transfer:
     up_bytes: Bytes
     """Bytes that the device sent, not counting the message that carries this number."""
 
-    provenance: Provenance = Provenance.MEASURED
+    provenance: Provenance = field(default=Provenance.MEASURED, metadata=_ADDED)
     """Measured, or estimated where a client cannot see bytes as sent, because its HTTP stack unpacks silently."""
 
     def __post_init__(self) -> None:

@@ -8,12 +8,16 @@ from edgefl.values import (
     LARGEST_INTEGER,
     Assignment,
     Budget,
+    Capabilities,
     ClientPlan,
+    ClientSoftware,
     CostFit,
     DeviceProfile,
     Energy,
+    EngineSoftware,
     Enrolled,
     Enrolment,
+    GraphFormat,
     Latency,
     LocalResult,
     LocalWork,
@@ -23,10 +27,15 @@ from edgefl.values import (
     PowerSource,
     Prediction,
     Provenance,
+    RawDtype,
     Reason,
     Receipt,
     Refusal,
     RuleSettings,
+    SampleDtype,
+    SampleKind,
+    SampleNormalisation,
+    SampleSpec,
     Scope,
     SentPayload,
     Submodel,
@@ -205,7 +214,36 @@ results = st.builds(
     metrics=st.dictionaries(names, reals, max_size=3),
     telemetry=telemetries,
 )
-enrolments = st.builds(Enrolment, enrolment_id=identifiers, profile=profiles, software=names)
+engines = st.builds(EngineSoftware, name=names, version=names, format=st.sampled_from(GraphFormat))
+capabilities = st.builds(
+    Capabilities,
+    client=st.builds(ClientSoftware, name=names, version=names),
+    platform=names,
+    engines=st.lists(engines, max_size=2),
+    rules=st.lists(identifiers, max_size=3),
+    codecs=st.lists(identifiers, max_size=3),
+    batch_sizes=maybe(st.lists(positive_counts, max_size=3)),
+)
+normalisations = st.builds(
+    SampleNormalisation,
+    mean=st.lists(reals, min_size=1, max_size=1),
+    std=st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=1),
+    scale=st.floats(1e-6, 1e6),
+)
+sample_specs = st.builds(
+    SampleSpec,
+    shape=st.lists(st.integers(1, 10), min_size=1, max_size=8),
+    dtype=st.just(SampleDtype.FLOAT32),
+    kind=st.sampled_from(SampleKind),
+    layout=maybe(names),
+    raw_dtype=maybe(st.sampled_from(RawDtype)),
+    normalisation=maybe(normalisations),
+    classes=st.just(2),
+    class_names=maybe(st.lists(names, min_size=2, max_size=2)),
+)
+enrolments = st.builds(
+    Enrolment, enrolment_id=identifiers, profile=profiles, software=names, capabilities=maybe(capabilities)
+)
 conversations = st.one_of(
     enrolments,
     st.builds(Enrolled, device_id=identifiers, token=identifiers),
@@ -213,4 +251,6 @@ conversations = st.one_of(
     st.builds(Refusal, reason=st.sampled_from(Reason), message=names),
     st.builds(Receipt, task_id=identifiers, outcome=st.sampled_from(Outcome)),
 )
-documents = st.one_of(budgets, profiles, plans, submodels, telemetries, results, conversations)
+documents = st.one_of(
+    budgets, profiles, plans, submodels, telemetries, results, conversations, capabilities, sample_specs
+)

@@ -5,12 +5,16 @@ from typing import Any
 from edgefl.values import (
     Assignment,
     Budget,
+    Capabilities,
     ClientPlan,
+    ClientSoftware,
     CostFit,
     DeviceProfile,
     Energy,
+    EngineSoftware,
     Enrolled,
     Enrolment,
+    GraphFormat,
     Latency,
     LocalResult,
     LocalWork,
@@ -20,10 +24,16 @@ from edgefl.values import (
     PowerSource,
     Prediction,
     Provenance,
+    RawDtype,
     Reason,
     Receipt,
     Refusal,
     RuleSettings,
+    SampleDtype,
+    SampleExample,
+    SampleKind,
+    SampleNormalisation,
+    SampleSpec,
     Scope,
     SentPayload,
     Submodel,
@@ -152,6 +162,25 @@ RESULT = LocalResult(
 )
 
 ENROLMENT = Enrolment(enrolment_id="f00d", profile=PROFILE, software="edgefl 0.1.0", name="kitchen-pi")
+CAPABILITIES = Capabilities(
+    client=ClientSoftware(name="edgefl-java", version="0.1.0"),
+    platform="Android 15",
+    engines=(EngineSoftware(name="onnxruntime", version="1.31.1", format=GraphFormat.ONNX),),
+    rules=("sgd", "fine_tune", "masked_noise"),
+    codecs=("dense", "bits"),
+    batch_sizes=None,
+)
+SAMPLE = SampleSpec(
+    shape=(1, 2, 2),
+    dtype=SampleDtype.FLOAT32,
+    kind=SampleKind.IMAGE,
+    layout="CHW",
+    raw_dtype=RawDtype.UINT8,
+    normalisation=SampleNormalisation(mean=(0.5,), std=(0.25,), scale=255),
+    classes=3,
+    class_names=("Katze", "chien", "犬"),
+    example=SampleExample(raw="AEB//w==", label=2, x="AAAAwP7+fr8AgAC8AAAAQA=="),
+)
 ENROLLED = Enrolled(device_id="pi-4", token="s3cret")
 ASSIGNMENT = Assignment(retry_seconds=2.5, plan=PLAN)
 REFUSAL = Refusal(reason=Reason.TEMPERATURE, message="81.5 degrees, and 75 are allowed")
@@ -167,6 +196,8 @@ SAMPLES: dict[str, Any] = {
     "enrolment": ENROLMENT,
     "enrolled": ENROLLED,
     "assignment": ASSIGNMENT,
+    "capabilities": CAPABILITIES,
+    "sample": SAMPLE,
     "refusal": REFUSAL,
     "receipt": RECEIPT,
 }

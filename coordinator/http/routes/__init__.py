@@ -7,7 +7,8 @@ view_models.py       what operators send and get, as Pydantic models
 conversion.py        records as those models
 tasks.py             devices: the next task, results and refusals
 artifacts.py         devices: downloads by digest
-enrolment.py         devices: enrolment and profiles
+enrolment.py         devices: enrolment, profiles and capabilities
+sample.py            devices: what a sample of their federation is
 network_speed.py     devices: transfers that measure the network
 bundles.py           operators: upload of exported models
 tokens.py            operators: their tokens

@@ -1,4 +1,4 @@
-"""The enrolment of devices, and their profiles."""
+"""The enrolment of devices, their profiles, and what their software can run."""
 
 import secrets
 from typing import Annotated
@@ -17,7 +17,7 @@ from coordinator.http.routes.responses import document
 from coordinator.http.server_settings import ServerLimits
 from coordinator.http.services import Services, services_of
 from coordinator.storage.records import OVER, Actor, Admission, AuditOutcome, Device, JoinKey
-from edgefl.values import DeviceProfile, Enrolled, Enrolment, dumps
+from edgefl.values import Capabilities, DeviceProfile, Enrolled, Enrolment, dumps
 
 __all__ = ["add_routes"]
 
@@ -54,6 +54,17 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
         tag="devices",
         status=204,
         body=media(reference("DeviceProfile"), about="What the device can do now.", required=True),
+        most_bytes=limits.document_bytes,
+    )
+    add(
+        app,
+        "PUT",
+        "/v1/devices/me/capabilities",
+        update_capabilities,
+        caller=Caller.DEVICE,
+        tag="devices",
+        status=204,
+        body=media(reference("Capabilities"), about="What the device's software can run now.", required=True),
         most_bytes=limits.document_bytes,
     )
 
@@ -101,6 +112,7 @@ def _admit(
             key="",
             profile=dumps(enrolment.profile),
             software=enrolment.software,
+            capabilities=None if enrolment.capabilities is None else dumps(enrolment.capabilities),
             enrolled_at=now,
             seen_at=now,
         )
@@ -116,4 +128,14 @@ async def update_profile(request: Request, device: Annotated[Device, Depends(dev
     await services.threads.run(services.context.store.devices.set_profile, device.id, dumps(profile))
     services.context.corrections.forget(device.id)
     services.authenticator.forget(device.id)
+    return Response(status_code=204)
+
+
+async def update_capabilities(request: Request, device: Annotated[Device, Depends(device_of)]) -> Response:
+    """Update what the software of a device can run."""
+    services = services_of(request)
+    capabilities = await read_document(request, Capabilities)
+    await services.threads.run(services.context.store.devices.set_capabilities, device.id, dumps(capabilities))
+    services.authenticator.forget(device.id)
+    services.driver.wake()  # a round may have waited for a device that can do its tasks
     return Response(status_code=204)

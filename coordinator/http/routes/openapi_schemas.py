@@ -18,6 +18,7 @@ from edgefl.federation.settings import (
 )
 from edgefl.values import (
     Assignment,
+    Capabilities,
     DeviceProfile,
     Digest,
     Enrolled,
@@ -27,6 +28,7 @@ from edgefl.values import (
     Quantity,
     Receipt,
     Refusal,
+    SampleSpec,
     Timestamp,
     kinds,
 )
@@ -40,7 +42,17 @@ __all__ = ["DIGEST", "IDENTIFIER", "document_schemas", "reference"]
 IDENTIFIER = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 DIGEST = r"^sha256:[0-9a-f]{64}$"
 
-_DOCUMENTS = (Enrolment, Enrolled, Assignment, DeviceProfile, Refusal, Receipt, FederationSettings)
+_DOCUMENTS = (
+    Enrolment,
+    Enrolled,
+    Assignment,
+    DeviceProfile,
+    Capabilities,
+    SampleSpec,
+    Refusal,
+    Receipt,
+    FederationSettings,
+)
 _PREFIX = "#/components/schemas/"
 _PUBLISHED_NAMES: Mapping[type, str] = {
     RoundSettings: "Rounds",

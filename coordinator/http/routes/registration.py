@@ -22,7 +22,18 @@ from coordinator.http.routes.openapi_schemas import reference
 from coordinator.http.services import services_of
 from coordinator.storage.records import Device, JoinKey
 
-__all__ = ["CALLER", "SCHEMES", "BusyRoutes", "add", "device_of", "key_of", "media", "parameter", "role_of"]
+__all__ = [
+    "CALLER",
+    "SCHEMES",
+    "BusyRoutes",
+    "add",
+    "device_of",
+    "federation_of",
+    "key_of",
+    "media",
+    "parameter",
+    "role_of",
+]
 
 CALLER = "x-caller"
 """The key in a route's `openapi_extra` for who may call it."""
@@ -58,8 +69,9 @@ async def key_of(request: Request) -> JoinKey:
     return await services_of(request).authenticator.joiner(request)
 
 
-async def _member(request: Request) -> None:
-    await services_of(request).authenticator.member(request)
+async def federation_of(request: Request) -> str:
+    """Authenticate a device or the holder of a join key; return the id of the federation that it belongs to."""
+    return await services_of(request).authenticator.member(request)
 
 
 async def _admin(request: Request) -> None:
@@ -79,7 +91,7 @@ _AUTHENTICATION: Mapping[Caller, Callable[..., Any]] = {
     Caller.PUBLIC: _anybody,
     Caller.JOINER: key_of,
     Caller.DEVICE: device_of,
-    Caller.MEMBER: _member,
+    Caller.MEMBER: federation_of,
     Caller.VIEWER: role_of,
     Caller.ADMIN: _admin,
 }

@@ -3,11 +3,13 @@
     np.savez("mine.npz", x=images, y=labels)           # optionally also x_test, y_test
     np.savez("mine.npz", x=..., y=..., owners=...)     # and owners_test; numbers or names
     np.savez("mine.npz", ..., owner_kind="sensor", class_names=["cat", "dog"])
+    np.savez("mine.npz", ..., mean=[0.49, 0.48, 0.45], std=[0.25, 0.24, 0.26], scale=255)
 
-Bytes (uint8) are pixels and are normalised by their own mean and deviation; floats are used unchanged; other integers
-are tokens for an embedding. Images are NCHW; bytes in three dimensions are grey images and become (N, 1, H, W). Without
-x_test, every fifth sample of each label (of each owner, if there are any) is a test sample. Nothing is unpickled, and
-no header is trusted before its array is read.
+Bytes (uint8) are pixels and are normalised by mean and std (one, or one per channel, after a division by scale, 255);
+without these, by those of the federation that a device joins, or else by their own mean and deviation. Floats are used
+unchanged; other integers are tokens for an embedding. Images are NCHW; bytes in three dimensions are grey images and
+become (N, 1, H, W). Without x_test, every fifth sample of each label (of each owner, if there are any) is a test
+sample. Nothing is unpickled, and no header is trusted before its array is read.
 """
 
 import io
@@ -27,7 +29,7 @@ from edgefl.errors import DataError
 
 __all__ = ["read_npz"]
 
-KEYS = ("x", "y", "owners", "x_test", "y_test", "owners_test", "owner_kind", "class_names")
+KEYS = ("x", "y", "owners", "x_test", "y_test", "owners_test", "owner_kind", "class_names", "mean", "std", "scale")
 
 
 def _array(file: str, content: bytes) -> NDArray[Any]:
@@ -113,6 +115,22 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     return arrays
 
 
+def _normalisation(arrays: dict[str, NDArray[Any]], features: NDArray[Any]) -> tuple[Normalisation | None, bool]:
+    """Return the normalisation of a file, and whether the file itself says it."""
+    is_bytes = features.dtype == np.uint8 and len(features) > 0
+    if not {"mean", "std", "scale"} & arrays.keys():
+        return (Normalisation.measured(features), False) if is_bytes else (None, True)
+    said = {key: arrays[key].reshape(-1) for key in ("mean", "std", "scale") if key in arrays}
+    numeric = all(each.dtype.kind in "iuf" for each in said.values())
+    if not (is_bytes and numeric and "mean" in said and "std" in said and len(said.get("scale", [1])) == 1):
+        raise DataError(
+            f"The arrays {', '.join(sorted(said))} are not a normalisation of x, which has type {features.dtype}",
+            fix="Give mean and std as numbers, with or without a scale, for bytes (uint8) only",
+        )
+    mean, std, scale = (tuple(map(float, said[key])) if key in said else (255.0,) for key in ("mean", "std", "scale"))
+    return Normalisation(mean, std, scale[0]), True
+
+
 def read_npz(path: Path) -> Dataset:
     """Load a data set from an .npz file."""
     arrays = _arrays(path)
@@ -129,7 +147,7 @@ def read_npz(path: Path) -> Dataset:
         train, test = Samples(arrays["x"], y, owners), Samples(arrays["x_test"], y_test, owners_test)
     kind = str(arrays["owner_kind"]) if "owner_kind" in arrays else "owner"
     names = arrays.get("class_names")
-    is_bytes = train.features.dtype == np.uint8 and len(train) > 0
+    normalisation, is_own = _normalisation(arrays, train.features)
     return Dataset(
         name=path.stem,
         train=train,
@@ -138,5 +156,6 @@ def read_npz(path: Path) -> Dataset:
         class_names=None if names is None else tuple(map(str, names.reshape(-1).tolist())),
         owner_kind=None if owner_names is None else kind,
         owner_names=owner_names,
-        normalisation=Normalisation.measured(train.features) if is_bytes else None,
+        normalisation=normalisation,
+        normalisation_is_own=is_own,
     )

@@ -16,11 +16,12 @@ from edgefl.federation import (
     FederationMode,
     FederationSettings,
     RoundSettings,
+    SampleSettings,
     SelectionSettings,
     StrategyChoice,
     UploadLimits,
 )
-from edgefl.values import FieldError, from_json
+from edgefl.values import FieldError, RawDtype, SampleNormalisation, from_json
 from tests.device_runtime.federation import BUNDLE
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "coordinator"
@@ -100,6 +101,44 @@ def test_a_folder_is_a_bundle_too(tmp_path: Path) -> None:
     path = write(tmp_path, '[federation]\nname = "small"\nmodel = "exported/cnn"\n')
     write_bundle(read_bundle(BUNDLE), tmp_path / "exported" / "cnn")
     assert unpack_bundle(read_federation_file(path).bundle()).manifest == read_bundle(BUNDLE).manifest
+
+
+def test_a_file_can_say_what_a_sample_is(tmp_path: Path) -> None:
+    text = """
+[federation]
+name = "photos"
+model = "cnn.zip"
+
+[sample]
+kind = "image"
+class_names = [
+    "nought",  # or zero
+    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
+]
+
+[sample.normalisation]
+mean = [0.49]
+std = [0.25]
+"""
+    said = settings_of(tmp_path, text).sample
+    assert said is not None
+    assert said.class_names is not None
+    assert said.class_names[0] == "nought"
+    assert said.normalisation == SampleNormalisation(mean=(0.49,), std=(0.25,), scale=255)
+
+
+def test_what_contradicts_the_model_is_named_with_its_line(tmp_path: Path) -> None:
+    text = '[federation]\nname = "photos"\nmodel = "cnn.zip"\n[sample]\nshape = [3, 8, 8]\n'
+    with pytest.raises(
+        EdgeFLError, match=r"line 5: field 'sample.shape' is \[3, 8, 8\], but the model takes \[1, 8, 8\]"
+    ):
+        settings_of(tmp_path, text)
+
+
+def test_a_wrong_entry_of_a_list_is_named_with_its_line(tmp_path: Path) -> None:
+    text = '[federation]\nname = "photos"\nmodel = "cnn.zip"\n[sample]\nshape = [\n  3,\n  -1,\n]\n'
+    with pytest.raises(EdgeFLError, match=r"line 7.*sample.shape\[1\]"):
+        settings_of(tmp_path, text)
 
 
 def test_a_limit_can_be_lifted(tmp_path: Path) -> None:
@@ -239,6 +278,12 @@ def test_the_examples_are_sound(name: str, tmp_path: Path) -> None:
             evaluation=EvaluationSettings(data="digits", every=2),
             limits=UploadLimits(most_movement=None),
             budget=BudgetCaps(memory=2**29, joules=1.5, adapt=False),
+            sample=SampleSettings(
+                shape=(1, 8, 8),
+                raw_dtype=RawDtype.UINT8,
+                normalisation=SampleNormalisation(mean=(0.5,), std=(0.25,), scale=16),
+                class_names=('zéro "0"', "one = 1", "[two]", *"3456789"),
+            ),
             round_share=0.5 / 1024,
         ),
         FederationSettings(name="buffered", mode=FederationMode.BUFFERED, buffering=BufferingSettings(size=3)),

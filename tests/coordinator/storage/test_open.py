@@ -89,7 +89,7 @@ def test_the_steps_make_the_tables_that_the_code_knows(new_url: str) -> None:
 def test_the_tokens_of_an_older_database_stay_valid(new_url: str) -> None:
     open_store(new_url).close()
     with connected(new_url) as connection:  # as it was before
-        for statement in ("DROP TABLE tokens", "DROP TABLE audit"):
+        for statement in ("ALTER TABLE devices DROP COLUMN capabilities", "DROP TABLE tokens", "DROP TABLE audit"):
             connection.execute(text(statement))
         if connection.dialect.name == "postgresql":
             connection.execute(text("DROP FUNCTION audit_is_append_only()"))
@@ -103,6 +103,18 @@ def test_the_tokens_of_an_older_database_stay_valid(new_url: str) -> None:
             ("viewer", OperatorRole.VIEWER, "two", True),
         ]
         assert store.audit.last() is None
+
+
+def test_the_devices_of_an_older_database_have_no_capabilities_until_they_send_them(new_url: str) -> None:
+    with contextlib.closing(open_store(new_url)) as store:
+        devices = running(store)
+    with connected(new_url) as connection:  # as it was before
+        connection.execute(text("ALTER TABLE devices DROP COLUMN capabilities"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0005'"))
+    with contextlib.closing(open_store(new_url)) as store:
+        assert [device.capabilities for device in store.devices.of("fed")] == [None] * len(devices)
+        store.devices.set_capabilities(devices[0], "{}")
+        assert [device.capabilities for device in store.devices.of("fed")].count("{}") == 1
 
 
 def test_a_database_of_a_newer_version_is_left_alone(new_url: str) -> None:
