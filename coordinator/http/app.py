@@ -11,6 +11,7 @@ from pathlib import Path
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
+from coordinator.federations.measurement import Measurements
 from coordinator.http.authentication import Authenticator
 from coordinator.http.byte_budgets import ByteBudget
 from coordinator.http.error_handlers import add_handlers
@@ -28,6 +29,7 @@ from coordinator.http.routes import (
     enrolment,
     federations,
     health,
+    measurement,
     network_speed,
     page,
     sample,
@@ -83,6 +85,7 @@ def make_app(
     artifacts.add_routes(app)
     enrolment.add_routes(app, limits)
     sample.add_routes(app)
+    measurement.add_routes(app)
     network_speed.add_routes(app, limits)
     bundles.add_routes(app, limits)
     federations.add_routes(app, limits)
@@ -134,6 +137,7 @@ def _make_services(
         uploads=uploads,
         live=LiveUpdates(context, threads, lambda: uploads.holders, LIVE_JSON),
         charts=Charts(context),
+        measurements=Measurements(context),
         readiness=_readiness(context),
         refused=refused,
         state=state,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from starlette.requests import Request
 
+from coordinator.federations.measurement import Measurements
 from coordinator.http.authentication import Authenticator
 from coordinator.http.byte_budgets import ByteBudget
 from coordinator.http.rate_limits import ConcurrencyLimits
@@ -47,6 +48,8 @@ class Services:
     """Concurrent uploads of each device."""
     live: LiveUpdates
     charts: Charts
+    measurements: Measurements
+    """What devices measure themselves with."""
     readiness: Readiness
     refused: RefusedAttempts
     state: Path | None

@@ -8,6 +8,7 @@ client_selection.py    which devices are selected (reliable ones more often), an
 left_out.py            leaves out devices whose claims make planning or aggregation fail
 dispatch.py            planned tasks become client plans, and the bodies that they name
 submodel_document.py   the document that names a task's tensors
+measurement.py         steps of a federation's model that a client measures itself with
 updates.py             a device's result becomes the update that a strategy aggregates; old updates weigh less
 evaluation.py          accuracy and loss from logits
 cache.py               a least-recently-used cache

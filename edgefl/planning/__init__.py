@@ -1,5 +1,6 @@
 """Planning: from what a device can do to what it should do.
 
+plausible.py       refuses profiles that cannot be, with the reason
 profile_bounds.py  bounds on what a plan believes of a profile
 cost_model.py      predicts what training a submodel takes on a device
 correction.py      what slow, hot and refused rounds teach about a device
@@ -20,11 +21,13 @@ from edgefl.planning.freezing import (
     freezing_blocks,
     freezing_plan,
 )
+from edgefl.planning.plausible import check_plausible
 from edgefl.planning.profile_bounds import bounded
 from edgefl.planning.uniform_width import widest
 
 __all__ = [
     "bounded",
+    "check_plausible",
     "predict",
     "widest",
     "Correction",

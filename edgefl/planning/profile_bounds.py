@@ -1,8 +1,8 @@
 """Bounds on what a plan believes of a profile. A profile is a claim, and its schema allows numbers up to 1e308.
 
-Claims are clamped where planning reads them, not refused where they arrive: a device with one odd number keeps its
-place, a profile that was stored earlier can always be read, and a number beyond these bounds means no more than the
-bound itself. Below them everything stays as it is, to the bit.
+Claims are clamped where planning reads them: a profile that was stored earlier can always be read, and a number beyond
+these bounds means no more than the bound itself. Below them everything stays as it is, to the bit. A profile that
+arrives is judged by narrower bounds (`plausible.py`), and refused with the reason.
 """
 
 from dataclasses import replace

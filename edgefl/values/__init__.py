@@ -25,6 +25,7 @@ capabilities.py      what a device's software can run
 sample_spec.py       what one sample of a federation is
 telemetry.py         what a round cost the device
 local_result.py      a device's report of its task
+measurement.py       steps to time, for a client that profiles itself
 protocol.py          messages between a device and the coordinator
 formatting.py        numbers as people read them
 describe.py          human-readable description of a value
@@ -48,6 +49,7 @@ from edgefl.values.formatting import (
 )
 from edgefl.values.frozen_mapping import FrozenMapping
 from edgefl.values.local_result import LocalResult
+from edgefl.values.measurement import Measurement, MeasurementCase
 from edgefl.values.protocol import Assignment, Enrolled, Enrolment, Outcome, Reason, Receipt, Refusal
 from edgefl.values.provenance import Provenance, Scope
 from edgefl.values.quantities import (
@@ -111,6 +113,8 @@ __all__ = [
     "LocalResult",
     "Telemetry",
     "Latency",
+    "Measurement",
+    "MeasurementCase",
     "Memory",
     "Energy",
     "Thermal",

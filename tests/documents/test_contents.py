@@ -71,7 +71,7 @@ def test_the_seam_of_strategies_is_all_listed() -> None:
 def test_codecs_are_all_listed() -> None:
     text = text_of("wire.md")
     assert all(f'`["{form}"' in text for form in ("slice", "bitmap", "deltas", "bits", "counts"))
-    both = text + text_of("rules.md")
+    both = text + text_of("rules.md") + text_of("profile.md")
     golden = [path for path in (ROOT / "tests" / "golden").iterdir() if path.suffix in (".json", ".safetensors")]
     assert [path.name for path in golden if f"`{path.name}`" not in both] == []
 

@@ -7,5 +7,6 @@ pairing_file.py    pairing.json
 body_files.py      codecs.json, bad_bodies.json, packed.json
 mask_files.py      masks.json
 data_files.py      batches.json, schedules.json, normalisation.json
+cost_fit_file.py   cost_fit.json
 make.py            writes them all: `python -m tests.golden.make`
 """

@@ -4,7 +4,7 @@ Files change only when a format does; see "Changing what others read" in CONTRIB
 this would write with what is there.
 """
 
-from tests.golden import body_files, data_files, mask_files, noise_file, pairing_file
+from tests.golden import body_files, cost_fit_file, data_files, mask_files, noise_file, pairing_file
 from tests.golden.encoding import FOLDER
 from tests.wire.test_golden import golden_bodies
 
@@ -23,6 +23,7 @@ def contents() -> dict[str, bytes]:
         "batches.json": data_files.batches(),
         "schedules.json": data_files.schedules(),
         "normalisation.json": data_files.normalisation(),
+        "cost_fit.json": cost_fit_file.text(),
     }
     return {name: text.encode() for name, text in texts.items()} | golden_bodies()
 

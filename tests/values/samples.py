@@ -19,6 +19,8 @@ from edgefl.values import (
     LocalResult,
     LocalWork,
     Machine,
+    Measurement,
+    MeasurementCase,
     Memory,
     Outcome,
     PowerSource,
@@ -186,6 +188,24 @@ ASSIGNMENT = Assignment(retry_seconds=2.5, plan=PLAN)
 REFUSAL = Refusal(reason=Reason.TEMPERATURE, message="81.5 degrees, and 75 are allowed")
 RECEIPT = Receipt(task_id="task-7", outcome=Outcome.ALREADY, retry_seconds=2.5)
 
+MEASUREMENT = Measurement(
+    model="cnn4",
+    cases=(
+        MeasurementCase(
+            width=0.3,
+            batch_size=8,
+            graph=digest_of(b"graph"),
+            weights=digest_of(b"weights"),
+            submodel=digest_of(b"submodel"),
+            forward_multiply_adds=7_808_136,
+            backward_multiply_adds=15_051_792,
+            activation_bytes=1_430_784,
+            parameter_bytes=143_944,
+            trained_parameters=35_690,
+        ),
+    ),
+)
+
 SAMPLES: dict[str, Any] = {
     "device_profile": PROFILE,
     "budget": BUDGET,
@@ -200,4 +220,5 @@ SAMPLES: dict[str, Any] = {
     "sample": SAMPLE,
     "refusal": REFUSAL,
     "receipt": RECEIPT,
+    "measurement": MEASUREMENT,
 }

@@ -9,6 +9,7 @@ tasks.py             devices: the next task, results and refusals
 artifacts.py         devices: downloads by digest
 enrolment.py         devices: enrolment, profiles and capabilities
 sample.py            devices: what a sample of their federation is
+measurement.py       devices: what they measure themselves with
 network_speed.py     devices: transfers that measure the network
 bundles.py           operators: upload of exported models
 tokens.py            operators: their tokens

@@ -9,7 +9,7 @@ import gzip
 import logging
 import re
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI
 from starlette.requests import Request
@@ -25,7 +25,7 @@ from coordinator.storage.records import Artifact, Device
 from edgefl.federation.cache import LruCache
 from edgefl.wire import byte_shuffle
 
-__all__ = ["add_routes"]
+__all__ = ["ARTIFACT_ANSWERS", "add_routes", "artifact_response", "wanted_by"]
 
 _KIND = "application/octet-stream"
 _PIECE = 256 * 1024
@@ -40,9 +40,16 @@ _log = logging.getLogger("coordinator.artifacts")
 _TEXT = {"type": "string"}
 
 
+_BINARY = {"type": "string", "format": "binary"}
+ARTIFACT_ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: media(_BINARY, kind=_KIND, about="The whole artifact."),
+    206: media(_BINARY, kind=_KIND, about="The requested range."),
+    304: {"description": "The caller has it."},
+}
+
+
 def add_routes(app: FastAPI) -> None:
     """Add the routes of this file."""
-    binary = {"type": "string", "format": "binary"}
     add(
         app,
         "GET",
@@ -50,11 +57,7 @@ def add_routes(app: FastAPI) -> None:
         get_artifact,
         caller=Caller.DEVICE,
         tag="artifacts",
-        answers={
-            200: media(binary, kind=_KIND, about="The whole artifact."),
-            206: media(binary, kind=_KIND, about="The requested range."),
-            304: {"description": "The caller has it."},
-        },
+        answers=ARTIFACT_ANSWERS,
         busy=[
             parameter("digest", "path", {"type": "string", "pattern": DIGEST}, "The digest, from a plan."),
             parameter("Range", "header", _TEXT, "One range of bytes, such as 'bytes=1000-'."),
@@ -83,13 +86,18 @@ class _Wanted:
 
 async def get_artifact(request: Request, device: Annotated[Device, Depends(device_of)]) -> Response:
     """Download an artifact, or a range of it."""
-    services, headers = services_of(request), request.headers
+    services, digest = services_of(request), request.path_params["digest"]
+    return await services.threads.run(artifact_response, services, device.federation, digest, wanted_by(request))
+
+
+def wanted_by(request: Request) -> _Wanted:
+    """Return which bytes a request wants, and how."""
+    headers = request.headers
     codings = taken_codings(headers.get("accept-encoding"))
-    wanted = _Wanted(headers.get("range"), headers.get("if-range"), headers.get("if-none-match"), codings)
-    return await services.threads.run(_artifact, services, device.federation, request.path_params["digest"], wanted)
+    return _Wanted(headers.get("range"), headers.get("if-range"), headers.get("if-none-match"), codings)
 
 
-def _artifact(services: Services, federation: str, digest: str, wanted: _Wanted) -> Response:
+def artifact_response(services: Services, federation: str, digest: str, wanted: _Wanted) -> Response:
     """Build the response in one call on a thread, including the bytes of a small artifact."""
     artifact = services.context.store.artifacts.get(federation, digest)
     if artifact is not None and services.context.blobs.size(digest) is None:

@@ -17,6 +17,7 @@ from coordinator.http.routes.responses import document
 from coordinator.http.server_settings import ServerLimits
 from coordinator.http.services import Services, services_of
 from coordinator.storage.records import OVER, Actor, Admission, AuditOutcome, Device, JoinKey
+from edgefl.planning import check_plausible
 from edgefl.values import Capabilities, DeviceProfile, Enrolled, Enrolment, dumps
 
 __all__ = ["add_routes"]
@@ -76,6 +77,7 @@ async def enrol(request: Request, key: Annotated[JoinKey, Depends(key_of)]) -> R
     """
     services = services_of(request)
     enrolment = await read_document(request, Enrolment)
+    check_plausible(enrolment.profile, path=("profile",))
     token, began = new_token("device"), services.context.now()
     admission, device = await services.threads.run(_admit, services, request, enrolment, hash_of(token))
     if device is None:
@@ -125,6 +127,7 @@ async def update_profile(request: Request, device: Annotated[Device, Depends(dev
     """Update the profile of a device."""
     services = services_of(request)
     profile = await read_document(request, DeviceProfile)
+    check_plausible(profile)
     await services.threads.run(services.context.store.devices.set_profile, device.id, dumps(profile))
     services.context.corrections.forget(device.id)
     services.authenticator.forget(device.id)

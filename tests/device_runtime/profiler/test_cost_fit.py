@@ -1,13 +1,21 @@
 """From measurements to a cost: exact where it can be, never negative, honest about what it has not seen."""
 
+import json
+import re
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import nnls
 
 from device_runtime.profiler.cost_fit import MEMORY_TERMS, TIME_TERMS, CostSample, fit_cost, fitted, least_squares
 from device_runtime.profiler.cost_fit import left_out_errors as errors_of
 from edgefl.errors import EdgeFLError
+from edgefl.values import to_json
+from tests.golden.encoding import FOLDER
 
 FACTORS = (0.001, 2e-10, 3e-10, 1e-9, 5e-9)
 MEMORY = (50e6, 2.5, 1.0, 12.0)
@@ -117,3 +125,38 @@ def test_memory_without_enough_masks_says_that_its_error_is_not_known() -> None:
     times = [CostSample(f"mask {i}", step, line(TIME_TERMS, FACTORS, step)) for i, step in enumerate(steps(8))]
     peaks = [CostSample(f"mask {i}", step, line(MEMORY_TERMS, MEMORY, step)) for i, step in enumerate(steps(2))]
     assert fit_cost(times, peaks, measured_on="lines").memory_relative_error is None
+
+
+def samples_of(entries: list[dict[str, Any]], amount: str) -> list[CostSample]:
+    return [
+        CostSample(one["group"], {term: one[term] for term in {*TIME_TERMS, *MEMORY_TERMS}}, one[amount])
+        for one in entries
+    ]
+
+
+GOLDEN = json.loads((FOLDER / "cost_fit.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("case", GOLDEN["cases"], ids=lambda case: case["name"])
+def test_every_client_finds_the_cost_of_the_golden_file(case: dict[str, Any]) -> None:
+    times, peaks = samples_of(case["times"], "seconds"), samples_of(case["peaks"], "peak_bytes")
+    found, expected = to_json(fit_cost(times, peaks, measured_on="cnn4")), case["cost"]
+    numbers = {name: value for name, value in expected.items() if not isinstance(value, str)}
+    assert {name: found[name] for name in numbers} == pytest.approx(numbers, rel=GOLDEN["tolerance"])
+    if "alike" not in case["name"]:  # a second opinion
+        rows = np.array([[1.0, *(one.work[term] for term in TIME_TERMS)] for one in times])
+        rows /= np.array([[one.amount] for one in times])
+        scale = np.linalg.norm(rows, axis=0)
+        factors = nnls(rows / scale, np.ones(len(times)))[0] / scale
+        assert factors == pytest.approx(list(expected.values())[:5], rel=GOLDEN["tolerance"], abs=1e-18)
+
+
+def test_the_example_of_the_document_is_the_first_golden_case() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "profile.md").read_text(encoding="utf-8")
+    case = GOLDEN["cases"][0]
+    for one in case["times"]:
+        work = " | ".join(f"{one[term]:,}" for term in TIME_TERMS)
+        assert f"| {one['group']} | {work} | {one['seconds']} |" in text
+    shown = re.findall(r"^\| `(\w+)` \| ([-0-9.e]+) \|$", text, re.MULTILINE)
+    assert {"overhead_seconds", "seconds_per_trained_parameter", "relative_error"} <= {name for name, _ in shown}
+    assert all(float(value) == case["cost"][name] for name, value in shown if not name.startswith("memory"))

@@ -1,0 +1,44 @@
+"""What devices of a federation measure themselves with: made from its bundle when it is first asked for, and stored.
+
+Every worker makes the same from the same bundle, so nothing is kept but the bodies, which stay with the federation.
+"""
+
+from coordinator.rounds.context import Context
+from coordinator.storage.records import Artifact, Federation
+from edgefl.federation.cache import LruCache
+from edgefl.federation.measurement import make_measurement
+from edgefl.values import Measurement
+
+__all__ = ["Measurements"]
+
+
+class Measurements:
+    """The measurements of federations."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._made: LruCache[tuple[str, str, int], Measurement] = LruCache(16)
+
+    def of(self, federation: Federation) -> Measurement:
+        """Return the measurement of a federation, whose bodies its devices can download."""
+        batch_size = self._context.repository.settings(federation).work.batch_size
+        key = (federation.id, federation.bundle, batch_size)
+        return self._made.get(key, lambda: self._make(federation, batch_size))
+
+    def names(self, federation: Federation, digest: str) -> bool:
+        """Return whether the measurement of a federation names this digest."""
+        return any(digest in (case.graph, case.weights, case.submodel) for case in self.of(federation).cases)
+
+    def _make(self, federation: Federation, batch_size: int) -> Measurement:
+        context, repository = self._context, self._context.repository
+        made = make_measurement(
+            repository.bundle(federation), batch_size, lambda mask: repository.training_graph(federation, mask)
+        )
+        digests = context.blobs.put_all([body for _, body in made.bodies.values()])
+        context.store.artifacts.add(
+            [
+                Artifact(federation=federation.id, digest=digest, kind=kind, size=len(body))
+                for (kind, body), digest in zip(made.bodies.values(), digests, strict=True)
+            ]
+        )
+        return made.measurement
