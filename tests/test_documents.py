@@ -5,7 +5,8 @@ the links.
 
 `tests/documents/` has more: every command parses and runs, every option is in docs/commands.md.
 
-`python -m tests.test_documents` writes the output of the documents' sessions anew, and docs/commands.md.
+`python -m tests.test_documents` writes the output of the documents' sessions anew, docs/commands.md and
+docs/messages.md.
 """
 
 import os
@@ -18,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.documents.commands import ROOT, documents
+from tests.documents.messages import PAGE, messages_page
 from tests.documents.reference import REFERENCE, reference
 
 DOCUMENTS = documents()
@@ -78,6 +80,7 @@ def test_every_figure_has_a_command_and_a_date() -> None:
 
 if __name__ == "__main__":
     REFERENCE.write_text(reference(), encoding="utf-8")
+    PAGE.write_text(messages_page(), encoding="utf-8")
     for path in DOCUMENTS:
         text = path.read_text(encoding="utf-8")
         filled = SESSION.sub(lambda m: f"```console\n$ {m['command']}\n{output_of(m['command'])}```", text)

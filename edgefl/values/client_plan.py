@@ -97,7 +97,7 @@ class ClientPlan:
     """Seconds from the device's receipt of the plan until the coordinator stops waiting for its result."""
 
     seed: Seed
-    """Seed of all randomness on the device, 0 to 2^64 - 1. In JSON a string of digits (see `UnsignedText`)."""
+    """Seed of all randomness on the device. In JSON a string of digits: 64 bits do not fit every reader's numbers."""
 
     work: LocalWork = field(default_factory=LocalWork)
     """How much to train."""
@@ -109,7 +109,8 @@ class ClientPlan:
     """Digest of the training graph to run, or None if the device finds it by the model."""
 
     mask_body: Digest | None = field(default=None, metadata={"absent": "the device knows it"})
-    """Digest of the body that carries the mask. Coordinators send it for the whole model, too; None would mean that."""
+    """Digest of the body that carries the mask. Coordinators name one for the whole model, too; None means the whole
+    model."""
 
     inference: Digest | None = field(default=None, metadata={"absent": "the device does not evaluate"})
     """Digest of the inference graph for evaluation on the device's own validation data, or None."""

@@ -4,7 +4,7 @@ A quantity may also be written as a text with its unit ('250 ms'); between machi
 that.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from edgefl.federation.settings import (
@@ -16,6 +16,7 @@ from edgefl.federation.settings import (
     SelectionSettings,
     UploadLimits,
 )
+from edgefl.model_graph import ModelGraph
 from edgefl.values import (
     Assignment,
     Capabilities,
@@ -25,11 +26,13 @@ from edgefl.values import (
     Enrolment,
     FieldType,
     Identifier,
+    LocalResult,
     Measurement,
     Quantity,
     Receipt,
     Refusal,
     SampleSpec,
+    Submodel,
     Timestamp,
     kinds,
 )
@@ -43,18 +46,9 @@ __all__ = ["DIGEST", "IDENTIFIER", "document_schemas", "reference"]
 IDENTIFIER = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 DIGEST = r"^sha256:[0-9a-f]{64}$"
 
-_DOCUMENTS = (
-    Enrolment,
-    Enrolled,
-    Assignment,
-    DeviceProfile,
-    Capabilities,
-    SampleSpec,
-    Measurement,
-    Refusal,
-    Receipt,
-    FederationSettings,
-)
+_REQUESTS = (Enrolment, DeviceProfile, Capabilities, LocalResult, Refusal, FederationSettings)
+_ANSWERS = (Enrolled, Assignment, Receipt, SampleSpec, Measurement, Submodel, ModelGraph)
+_DOCUMENTS = (*_REQUESTS, *_ANSWERS)
 _PREFIX = "#/components/schemas/"
 _PUBLISHED_NAMES: Mapping[type, str] = {
     RoundSettings: "Rounds",
@@ -93,7 +87,27 @@ def document_schemas() -> dict[str, Any]:
         whole["properties"] = {"schema": {"type": "string", "const": tags[cls]}} | whole["properties"]
         whole["required"] = ["schema", *whole["required"]]
         found[cls.__name__] = whole
+    for name in _reachable(_ANSWERS, found):
+        del found[name]["additionalProperties"]  # later versions add fields, which clients ignore
     return found
+
+
+def _reachable(documents: Iterable[type], found: Mapping[str, Any]) -> set[str]:
+    """Return the names of some documents and of everything inside them."""
+    names, waiting = set[str](), [cls.__name__ for cls in documents]
+    while waiting:
+        name = waiting.pop()
+        if name not in names:
+            names.add(name)
+            waiting += [each.removeprefix(_PREFIX) for each in _references(found[name])]
+    return names
+
+
+def _references(part: Any) -> Iterator[str]:
+    if isinstance(part, dict):
+        yield from (target for key, target in part.items() if key == "$ref")
+    for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from _references(inner)
 
 
 _PROBLEM = {
@@ -159,7 +173,7 @@ def _plain_schema(shape: FieldType) -> dict[str, Any]:
         case UnsignedText():
             return {"type": "string", "pattern": "^(0|[1-9][0-9]{0,19})$", "description": shape.words}
         case Text():
-            return {"type": "string", **_TEXTS.get(shape, {})}
+            return {"type": "string", **_TEXTS.get(shape, {"description": shape.words})}
         case _:
             return {"description": shape.words}
 

@@ -27,8 +27,10 @@ from coordinator.http.routes.registration import CALLER
 from coordinator.http.routes.tasks import TENSORS
 from coordinator.http.server_settings import ServerLimits
 from coordinator.polling import long_poll
-from edgefl.values import from_json, to_json
+from edgefl.values import from_json, kinds, to_json
 from tests.coordinator.http.site import Site, serving
+from tests.device_runtime.federation import bundle
+from tests.documents.messages import MESSAGES, parts_of, rows_of
 from tests.values import samples
 
 SECTIONS = {
@@ -40,6 +42,7 @@ SECTIONS = {
     "evaluation": "Evaluation",
     "limits": "Limits",
     "budget": "Caps",
+    "sample": "SampleSettings",
 }
 """The sections of a federation's settings, and their schemas."""
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
@@ -147,14 +150,36 @@ def test_schemas_keep_their_published_names(document: dict[str, Any]) -> None:
     assert {name: reference.rpartition("/")[2] for name, reference in references.items()} == SECTIONS
 
 
-@pytest.mark.parametrize("name", ["ENROLMENT", "ENROLLED", "ASSIGNMENT", "REFUSAL", "RECEIPT", "PROFILE"])
-def test_documents_fit_their_schema(document: dict[str, Any], name: str) -> None:
+SENT = ["enrolment", "refusal", "device_profile", "capabilities", "local_result"]
+ANSWERED = ["enrolled", "assignment", "receipt", "sample", "submodel"]
+
+
+@pytest.mark.parametrize("kind", [*SENT, *ANSWERED])
+def test_documents_fit_their_schema(document: dict[str, Any], kind: str) -> None:
     jsonschema = pytest.importorskip("jsonschema_rs")
-    value = getattr(samples, name)
+    value = samples.SAMPLES[kind]
     schema = {"$ref": f"#/components/schemas/{type(value).__name__}", "components": document["components"]}
     validator = jsonschema.validator_for(schema)
     data = to_json(value)
     assert validator.is_valid(data), list(validator.iter_errors(data))
-    assert not validator.is_valid(data | {"more": 1})
+    assert validator.is_valid(data | {"more": 1}) == (kind in ANSWERED)  # clients ignore what they do not know
     assert not validator.is_valid({key: item for key, item in data.items() if key != "schema"})
     assert from_json(type(value), data) == value
+
+
+def test_the_model_graph_fits_its_schema(document: dict[str, Any]) -> None:
+    jsonschema = pytest.importorskip("jsonschema_rs")
+    schema = {"$ref": "#/components/schemas/ModelGraph", "components": document["components"]}
+    assert jsonschema.validator_for(schema).is_valid(to_json(bundle().graph))
+
+
+def test_every_message_of_the_documents_has_exactly_its_fields_here(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    for kind in MESSAGES:
+        cls = kinds()[kind].cls
+        for part in (cls, *parts_of(cls)):
+            schema = schemas[part.__name__]
+            rows = rows_of(part)
+            assert set(schema["properties"]) - {"schema"} == set(rows), part
+            required = {name for name, (_, default, _) in rows.items() if default == "required"}
+            assert set(schema["required"]) - {"schema"} == required, part
