@@ -20,6 +20,7 @@ from device_runtime.refusal import RefusalError
 from device_runtime.telemetry import Recorder
 from edgefl.errors import EdgeFLError, SchemaError, WireFormatError
 from edgefl.local_rules import LocalRule, State, TrainingInput, Update, rule_of
+from edgefl.local_rules.summation import mean_of
 from edgefl.masks import Mask, Weights
 from edgefl.values import ClientPlan, LocalResult, Reason
 from edgefl.wire import ResultBody, encode_result
@@ -233,7 +234,7 @@ class Trainer:
                 raise _diverged(f"the loss is {result.loss} after {state.steps} steps")
             losses.append(result.loss)
             self._progress(state.steps, part.steps, result.loss)
-        return float(np.mean(losses))
+        return mean_of(losses)
 
     def _save(self, progress: TrainingProgress, state: State) -> None:
         if self._folder is None:

@@ -24,6 +24,7 @@ compressed_sgd.py       gradient descent whose update is compressed at the end
 compression/            the compressors: signs, TernGrad, Top-k, DRIVE, EDEN, random subsampling
 sampled_masks.py        FedPM: random weights, and one bit for each that says whether it is kept
 ordered_dropout.py      FjORD: every step trains the leading channels of another width
+summation.py            sums in a fixed order, the same on every platform
 ranking.py              the lowest or highest entries of an array
 upload_bound.py         the most bytes that an update can have
 """

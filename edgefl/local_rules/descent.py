@@ -7,12 +7,15 @@ that of PyTorch's SGD, so that a plain rule trains as PyTorch does:
     v = momentum * v + d                                                        (v starts at zero)
     w = w - rate * (d + momentum * v with Nesterov, else v)
 
+The factor of clipping, the rate and all settings are rounded to float32 once, and every operation is one of float32, in
+this order, so that other clients get the same bits (docs/rules.md).
+
 What a mask does not hold never moves: `d` is zero there. Gradients are read, never changed. Everything happens block by
 block in place, so a step needs scratch space of one block whatever the size of the model.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated
@@ -21,6 +24,7 @@ import numpy as np
 
 from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, trained_parameters
 from edgefl.local_rules.sent_tensors import new_values
+from edgefl.local_rules.summation import sum_of_squares
 from edgefl.masks import Array, Mask, Weights
 from edgefl.model_graph import TensorRole
 from edgefl.values import Dimension, FieldError, Fraction, Quantity, check_fields
@@ -114,13 +118,19 @@ class Descent:
             case Schedule.CONSTANT:
                 return self.learning_rate
             case Schedule.STEP_DECAY:  # PerFedMask's code: times 0.1 at T/2 and at 3T/4
-                passed = sum(progress >= drop for drop in self.drops())
-                return self.learning_rate * float(self.decay_factor**passed)
+                return self.learning_rate * self._dropped(progress)
             case Schedule.EXPONENTIAL:  # FedSpa, section 5: times 0.998 after each round
                 return self.learning_rate * float(self.decay_factor ** (done / steps))
             case Schedule.COSINE:  # Loshchilov and Hutter, SGDR, 2017, Eq. 5, one period
                 swing = 0.5 * (1 + math.cos(math.pi * progress))
                 return self.final_rate + (self.learning_rate - self.final_rate) * swing
+
+    def _dropped(self, progress: float) -> float:
+        """Return the factor after the drops so far, product by product: powers differ between platforms."""
+        factor = 1.0
+        for drop in self.drops():
+            factor *= self.decay_factor if progress >= drop else 1.0
+        return factor
 
     def last_rate(self, inputs: TrainingInput, state: State) -> float:
         """Return the learning rate of the last step so far."""
@@ -207,7 +217,7 @@ def descend(
     `anchors` are what the proximal term pulls to; an array without an anchor is pulled to zero.
     """
     known = [name for name in moved if name in gradients]
-    scale = _clipping(descent, (_held_gradient(state.mask, name, gradients) for name in known))
+    scale = _clipping(descent, state.mask, {name: gradients[name] for name in known})
     momenta = {name: _momentum(descent, state, name, moved[name]) for name in known}
     for name in known:
         _move(
@@ -258,17 +268,14 @@ def _move(
         w -= np.multiply(d, rate, out=term)
 
 
-def _clipping(descent: Descent, gradients: Iterable[Array]) -> float:
-    """Return the factor on gradients that makes their norm, over all of them, at most `clip_norm`."""
+def _clipping(descent: Descent, mask: Mask, gradients: Weights) -> float:
+    """Return the factor on gradients that makes their norm, over all that the mask holds, at most `clip_norm`."""
     if descent.clip_norm is None:
         return 1.0
-    norm = math.sqrt(sum(float(np.dot(gradient, gradient)) for gradient in gradients))
-    return min(1.0, descent.clip_norm / (norm + 1e-6))  # as torch.nn.utils.clip_grad_norm_
-
-
-def _held_gradient(mask: Mask, name: str, gradients: Weights) -> Array:
-    flat = gradients[name].reshape(-1)
-    return flat[mask.held[name].reshape(-1)] if name in mask.held else flat
+    total = 0.0
+    for name, gradient in gradients.items():
+        total += sum_of_squares(gradient, mask.held.get(name))
+    return min(1.0, descent.clip_norm / (math.sqrt(total) + 1e-6))  # as torch.nn.utils.clip_grad_norm_
 
 
 def _momentum(descent: Descent, state: State, name: str, array: Array) -> Array | None:

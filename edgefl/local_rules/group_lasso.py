@@ -13,7 +13,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from edgefl.local_rules.submodel_channels import Magnitude, channel_positions, sum_to_axis
+from edgefl.local_rules.submodel_channels import Magnitude, channel_positions
+from edgefl.local_rules.summation import squares_by_bin
 from edgefl.masks import Array, Mask, Weights
 
 __all__ = ["group_lasso", "group_lasso_gradient", "penalised"]
@@ -27,7 +28,7 @@ def penalised(mask: Mask, names: tuple[str, ...]) -> tuple[str, ...]:
 def group_lasso(mask: Mask, weights: Weights, names: tuple[str, ...]) -> float:
     """Return R(W) of Eq. 2 over the named tensors."""
     return sum(
-        float((norms / members).sum(dtype=np.float64))
+        float((norms / members).sum())
         for name in names
         for norms, members in _norms_by_index(mask, name, weights[name])
     )
@@ -37,7 +38,7 @@ def group_lasso_gradient(mask: Mask, name: str, array: Array) -> Array:
     """Return the gradient of R(W) for one tensor."""
     factor = np.zeros(array.shape[:2] + (1,) * (array.ndim - 2), np.float32)
     for axis, (norms, _) in enumerate(_norms_by_index(mask, name, array)):
-        inverse = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
+        inverse = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0).astype(np.float32)
         factor += inverse.reshape([-1 if other == axis else 1 for other in range(array.ndim)])
     return array * factor
 
@@ -47,13 +48,13 @@ def _norms_by_index(mask: Mask, name: str, array: Array) -> Iterator[tuple[Magni
 
     The axes after these two are positions in a kernel.
     """
-    squares = np.square(array)
     for axis in (0, 1):
-        by_index = sum_to_axis(squares, axis)
-        pooled, members = by_index.copy(), np.ones(by_index.size, np.float32)
+        bins, members = np.arange(array.shape[axis]), np.ones(array.shape[axis])
         for group, span in mask.graph.spans_of.get(name, ()):
             if span.axis == axis:
                 positions = channel_positions(mask, group, span)
-                pooled[positions] = by_index[positions].sum(axis=1, keepdims=True)
+                bins[positions] = positions[:, :1]  # a channel's indices share the bin of the first
                 members[positions] = span.per_channel
-        yield np.sqrt(pooled), members
+        totals = np.zeros(bins.size)
+        squares_by_bin(array, axis, bins, totals)
+        yield np.sqrt(totals[bins]), members

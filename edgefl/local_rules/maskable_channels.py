@@ -21,7 +21,8 @@ from edgefl.local_rules.channel_removal import removal_order, remove_until
 from edgefl.local_rules.mask_generation import Drawn, Flags
 from edgefl.local_rules.ranking import highest
 from edgefl.local_rules.rule import Batch, StepResult, TrainStep
-from edgefl.local_rules.submodel_channels import channel_positions, narrow, sum_to_axis, without_channels
+from edgefl.local_rules.submodel_channels import channel_of_index, channel_positions, narrow, without_channels
+from edgefl.local_rules.summation import sum_by_bin
 from edgefl.masks import Array, BoolArray, Mask, Weights
 from edgefl.model_graph import TensorRole
 from edgefl.noise import bits
@@ -92,9 +93,11 @@ class MaskableChannels:
             for name, array in cut.items()
         }
         result = run(masked, batch)
-        sums = {name: np.zeros(mask.widths[name], np.float32) for name in self.names}
-        for name, gradient in result.gradients.items():
-            _add_by_channel(mask, name, gradient * cut[name], factors[name], sums)
+        sums = {name: np.zeros(mask.widths[name]) for name in self.names}
+        for tensor in mask.graph.tensors:
+            if tensor.name in result.gradients:
+                name = tensor.name
+                _add_by_channel(mask, name, result.gradients[name] * cut[name], factors[name], sums)
         found = {name: np.zeros(self.submodel.widths[name], np.float32) for name in self.names}
         for name, where in drawn.candidates.items():
             found[name][where] = sums[name]
@@ -121,10 +124,10 @@ def _switched(array: Array, factors: _Factors, but: int | None = None) -> Array:
 def _add_by_channel(mask: Mask, tensor: str, product: Array, factors: _Factors, sums: dict[str, Array]) -> None:
     """Add the derivative of the loss for every channel through this tensor: a product rule over its axes."""
     for axis in factors:
-        by_index = sum_to_axis(_switched(product, factors, but=axis), axis)
+        switched = _switched(product, factors, but=axis)
         for group, span in mask.graph.spans_of[tensor]:
             if span.axis == axis and group.name in sums:
-                sums[group.name] += by_index[channel_positions(mask, group, span)].sum(axis=1)
+                sum_by_bin(switched, axis, channel_of_index(mask, group, span), sums[group.name])
 
 
 def _ranks(p: Weights, seed: int) -> dict[str, Array]:

@@ -10,20 +10,21 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from edgefl.local_rules.summation import squares_by_bin
 from edgefl.masks import Array, IndexArray, Mask, Weights
 from edgefl.model_graph import ChannelGroup, Span, TensorRole
 
 __all__ = [
     "Magnitude",
+    "channel_of_index",
     "channel_positions",
     "narrow",
     "prunable_groups",
     "squared_norms",
     "without_channels",
-    "sum_to_axis",
 ]
 
-Magnitude = npt.NDArray[np.float32]
+Magnitude = npt.NDArray[np.float64]
 
 
 def prunable_groups(mask: Mask) -> tuple[ChannelGroup, ...]:
@@ -41,26 +42,28 @@ def channel_positions(mask: Mask, group: ChannelGroup, span: Span) -> IndexArray
     return np.searchsorted(selector, whole)
 
 
-def sum_to_axis(array: Array, axis: int) -> Array:
-    """Return the sums over everything but one axis."""
-    sums: Array = array.sum(axis=tuple(other for other in range(array.ndim) if other != axis))
-    return sums
+def channel_of_index(mask: Mask, group: ChannelGroup, span: Span) -> IndexArray:
+    """Return the number, within the submodel, of the channel at every index of the span's axis; -1 at other indices."""
+    positions = channel_positions(mask, group, span)
+    channels = np.full(mask.shapes[span.tensor][span.axis], -1)
+    channels[positions] = np.arange(len(positions))[:, None]
+    return channels
 
 
 def squared_norms(mask: Mask, weights: Weights) -> dict[str, tuple[Magnitude, int]]:
     """Return, for every prunable group, the squared L2 norm of each kept channel and the number of entries per channel.
 
     Only the weights of layers and head count: filters and their inputs, rows and columns. Biases and norms follow their
-    channel. An entry that a channel has on two axes (a unit's own feedback in an LSTM) counts for both.
+    channel. An entry that a channel has on two axes (a unit's own feedback in an LSTM) counts for both. Squares are
+    added span by span, and within a tensor one after the other.
     """
     found: dict[str, tuple[Magnitude, int]] = {}
     for group in prunable_groups(mask):
-        total, entries = np.zeros(mask.widths[group.name], np.float32), 0
+        total, entries = np.zeros(mask.widths[group.name]), 0
         for span in group.spans:
             if _counts(mask, span):
                 array = weights[span.tensor]
-                by_index = sum_to_axis(np.square(array), span.axis)
-                total += by_index[channel_positions(mask, group, span)].sum(axis=1)
+                squares_by_bin(array, span.axis, channel_of_index(mask, group, span), total)
                 entries += array.size // array.shape[span.axis] * span.per_channel
         found[group.name] = total, entries
     return found
