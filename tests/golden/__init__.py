@@ -8,5 +8,7 @@ body_files.py      codecs.json, bad_bodies.json, packed.json
 mask_files.py      masks.json
 data_files.py      batches.json, schedules.json, normalisation.json
 cost_fit_file.py   cost_fit.json
+rule_files.py      rules_sgd.json, rules_fine_tune.json, rules_masked_noise.json
+score_file.py      channel_scores.json
 make.py            writes them all: `python -m tests.golden.make`
 """

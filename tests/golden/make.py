@@ -4,7 +4,16 @@ Files change only when a format does; see "Changing what others read" in CONTRIB
 this would write with what is there.
 """
 
-from tests.golden import body_files, cost_fit_file, data_files, mask_files, noise_file, pairing_file
+from tests.golden import (
+    body_files,
+    cost_fit_file,
+    data_files,
+    mask_files,
+    noise_file,
+    pairing_file,
+    rule_files,
+    score_file,
+)
 from tests.golden.encoding import FOLDER
 from tests.wire.test_golden import golden_bodies
 
@@ -24,6 +33,10 @@ def contents() -> dict[str, bytes]:
         "schedules.json": data_files.schedules(),
         "normalisation.json": data_files.normalisation(),
         "cost_fit.json": cost_fit_file.text(),
+        "rules_sgd.json": rule_files.sgd(),
+        "rules_fine_tune.json": rule_files.fine_tune(),
+        "rules_masked_noise.json": rule_files.masked_noise(),
+        "channel_scores.json": score_file.channel_scores(),
     }
     return {name: text.encode() for name, text in texts.items()} | golden_bodies()
 

@@ -90,6 +90,7 @@ def _masks() -> dict[str, Mask]:
         "frozen": Mask.of(graph, trained=["🐝", "ﬀ"]),
         "nothing trained": Mask.of(graph, trained=[]),
         "held": _held(whole, "conv.weight", "🐝.weight"),
+        "narrow, held": _held(narrow, "conv.weight", "🐝.weight", "__proto__"),
         "narrow, frozen, held": _held(
             Mask.of(graph, trained=["head", "🐝", "conv"], kept=narrow.kept), "ﬀ.weight", "__proto__"
         ),

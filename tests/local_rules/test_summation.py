@@ -1,7 +1,6 @@
 """Sums follow their specification, entry by entry, whatever numpy does."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +42,7 @@ def test_bins_are_added_in_row_major_order(shape: tuple[int, ...], axis: int) ->
     found, squared = np.array([0.5, 0.0]), np.array([0.5, 0.0])
     sum_by_bin(array, axis, bins, found)
     squares_by_bin(array, axis, bins, squared)
-    expected: list[Any] = [0.5, 0.0], [0.5, 0.0]
+    expected = ([0.5, 0.0], [0.5, 0.0])
     for index, value in zip(np.ndindex(*shape), array.reshape(-1).tolist(), strict=True):
         bin_ = int(bins[index[axis]])
         if bin_ >= 0:
