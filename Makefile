@@ -4,9 +4,9 @@
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 BIN := .venv/bin
-# Debian packages that tests use: the Fashion-MNIST images, what emulates a Raspberry Pi, a browser, and a database server
-# that the tests start for themselves.
-DEBIAN := dataset-fashion-mnist qemu-user-static mmdebstrap postgresql chromium
+# Debian packages that tests use: the Fashion-MNIST images, what emulates a Raspberry Pi, a browser, a database server
+# that the tests start for themselves, and what builds the Java client.
+DEBIAN := dataset-fashion-mnist qemu-user-static mmdebstrap postgresql chromium maven default-jdk-headless
 
 .PHONY: demo test thorough check format docs bench peers clean
 
@@ -71,7 +71,7 @@ peers: .venv/dev
 	$(BIN)/python -m benchmarks.peers.flower_deployment --model preresnet18
 
 clean:
-	rm -rf .venv node_modules .venv-flower .venv-retired build site runs *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv node_modules .venv-flower .venv-retired build android_demo/*/target site runs *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "EdgeFL needs Python 3.11 or later: install it, or name it with PYTHON=..." >&2; exit 2; }

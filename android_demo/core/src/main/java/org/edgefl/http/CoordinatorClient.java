@@ -1,0 +1,175 @@
+package org.edgefl.http;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Map;
+import org.edgefl.json.InvalidJson;
+import org.edgefl.json.JsonObject;
+import org.edgefl.json.JsonReader;
+import org.edgefl.json.JsonText;
+import org.edgefl.values.Assignment;
+import org.edgefl.values.Enrolled;
+import org.edgefl.values.Receipt;
+import org.edgefl.values.Refusal;
+import org.edgefl.wire.Packing;
+
+/** The device's routes of docs/protocol.md, one method each. Every answer is bounded; nothing is tried twice here. */
+public final class CoordinatorClient {
+    private static final long MOST_JSON = 1 << 20;
+    private static final long MOST_PROBLEM = 1 << 16;
+
+    private final Transport transport;
+
+    /** A client over a transport. */
+    public CoordinatorClient(Transport transport) {
+        this.transport = transport;
+    }
+
+    /** Enrol with the join key. */
+    public Enrolled enrol(String key, Map<String, Object> enrolment) {
+        return Enrolled.of(json(put("POST", "/v1/devices", key, enrolment)));
+    }
+
+    /** Ask for a task, and wait for one up to some seconds. */
+    public Assignment poll(String token, double waitSeconds) {
+        String path = "/v1/tasks/next?wait=" + (waitSeconds == Math.rint(waitSeconds)
+            ? String.valueOf((long) waitSeconds) : String.valueOf(waitSeconds));
+        Content nothing = new Content("application/json", null, new byte[0], null);
+        Request request =
+            new Request("POST", path, token, Map.of("Accept-Encoding", Packing.GZIP), nothing, waitSeconds);
+        try (Answer answer = successful(request)) {
+            return Assignment.of(document(answer), answer.header("Accept-Encoding"));
+        }
+    }
+
+    /** Send a result. */
+    public Receipt deliver(String token, String taskId, Content body) {
+        return Receipt.of(json(new Request("PUT", "/v1/tasks/" + taskId + "/result", token, Map.of(), body, 30)));
+    }
+
+    /** Refuse a task. */
+    public Receipt refuse(String token, String taskId, Refusal refusal) {
+        return Receipt.of(json(put("PUT", "/v1/tasks/" + taskId + "/refusal", token, refusal.toJson())));
+    }
+
+    /** Send new capabilities. */
+    public void putCapabilities(String token, Map<String, Object> capabilities) {
+        successful(put("PUT", "/v1/devices/me/capabilities", token, capabilities)).close();
+    }
+
+    /** Send a new profile. */
+    public void putProfile(String token, Map<String, Object> profile) {
+        successful(put("PUT", "/v1/devices/me/profile", token, profile)).close();
+    }
+
+    /** Return what a sample is, or null if the coordinator is too old to say. */
+    public JsonObject sample(String secret) {
+        return optional("/v1/sample", secret);
+    }
+
+    /** Return graphs to measure with, or null if the coordinator has none. */
+    public JsonObject measurement(String secret) {
+        return optional("/v1/measurement", secret);
+    }
+
+    private JsonObject optional(String path, String secret) {
+        try {
+            return json(Request.get(path, secret));
+        } catch (ProblemAnswer problem) {
+            if (problem.status() == 404) {
+                return null;
+            }
+            throw problem;
+        }
+    }
+
+    /** Return the pins that may replace the known ones, or those; an answer must contain its own connection's pin. */
+    public List<String> refreshedPins(String secret, List<String> known) {
+        try (Answer answer = successful(Request.get("/v1/pins", secret))) {
+            List<String> pins = document(answer).texts("pins");
+            boolean valid = !pins.isEmpty() && Pin.areValid(pins) && pins.contains(answer.pin());
+            return valid ? pins : known;
+        } catch (Unreachable | ProblemAnswer | InvalidJson older) {
+            return known;
+        }
+    }
+
+    /** Return the response to a download, with status 200 or 206. */
+    public Answer artifact(String secret, String digest, Map<String, String> headers) {
+        return successful(new Request("GET", "/v1/artifacts/" + digest, secret, headers, null, 0));
+    }
+
+    private static Request put(String method, String path, String secret, Map<String, Object> document) {
+        byte[] text = JsonText.write(document).getBytes(StandardCharsets.UTF_8);
+        return new Request(method, path, secret, Map.of(), Content.json(text), 0);
+    }
+
+    private JsonObject json(Request request) {
+        try (Answer answer = successful(request)) {
+            return document(answer);
+        }
+    }
+
+    private static JsonObject document(Answer answer) {
+        try {
+            return JsonReader.object(read(answer, MOST_JSON));
+        } catch (IOException | InvalidJson error) {
+            throw new Unreachable("the response is not a document of the coordinator: " + error.getMessage(), 0, error);
+        }
+    }
+
+    private static byte[] read(Answer answer, long most) throws IOException {
+        InputStream body = answer.body();
+        String coding = answer.header("Content-Encoding");
+        if (coding == null || coding.equals("identity")) {
+            return Packing.readAll(body, most);
+        }
+        if (!coding.equals(Packing.GZIP)) {
+            throw new IOException("the coding '" + coding + "' was not asked for");
+        }
+        return Packing.unpack(body, coding, most);
+    }
+
+    private Answer successful(Request request) {
+        Answer answer = transport.send(request);
+        if (answer.status() >= 200 && answer.status() < 300) {
+            return answer;
+        }
+        try (answer) {
+            throw failure(request, answer);
+        }
+    }
+
+    private static RuntimeException failure(Request request, Answer answer) {
+        int status = answer.status();
+        JsonObject problem = problem(answer);
+        boolean passing = status == 408 || status == 425 || status == 429 || status >= 500 || status < 400;
+        if (passing || problem == null) {
+            String text = problem == null ? "not a response of a coordinator" : problem.text("problem");
+            return new Unreachable(request + ": " + status + ", " + text, retryAfter(answer), null);
+        }
+        return new ProblemAnswer(status, problem.text("problem"), problem.text("fix"));
+    }
+
+    private static JsonObject problem(Answer answer) {
+        try {
+            JsonObject error = JsonReader.object(read(answer, MOST_PROBLEM)).object("error");
+            error.text("problem");
+            error.text("fix");
+            return error;
+        } catch (IOException | InvalidJson notAProblem) {
+            return null;
+        }
+    }
+
+    private static double retryAfter(Answer answer) {
+        String text = answer.header("Retry-After");
+        try {
+            return text == null ? 0 : Math.min(Math.max(Double.parseDouble(text.trim()), 0), 86_400);
+        } catch (NumberFormatException date) {
+            return 0;
+        }
+    }
+}

@@ -1,0 +1,2 @@
+/** Counter-based random numbers, the same on every platform. */
+package org.edgefl.noise;

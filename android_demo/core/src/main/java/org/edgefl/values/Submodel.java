@@ -1,0 +1,66 @@
+package org.edgefl.values;
+
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import org.edgefl.json.InvalidJson;
+import org.edgefl.json.JsonObject;
+import org.edgefl.json.JsonReader;
+import org.edgefl.wire.DType;
+import org.edgefl.wire.Names;
+import org.edgefl.wire.Shape;
+
+/**
+ * Every tensor of a task's submodel, in the model's order, and what the update must hold (docs/graphs.md).
+ *
+ * @param hasPayloads whether the update must have payloads that are not tensors of the submodel
+ */
+public record Submodel(List<SubmodelTensor> tensors, boolean hasPayloads) {
+    /**
+     * One tensor.
+     *
+     * @param trained whether the rule moves it, or adopts its new value if it is a statistic
+     * @param sent its codec in the update, or null
+     */
+    public record SubmodelTensor(
+            String name, long[] shape, DType dtype, String role, String layer, boolean trained, String sent) {
+        /** Whether it is a running statistic, and not a parameter. */
+        public boolean isStatistic() {
+            return role.equals("statistic");
+        }
+    }
+
+    /** Read the document from its bytes. */
+    public static Submodel parse(byte[] document) {
+        JsonObject root = JsonReader.object(document);
+        if (!root.text("schema").equals("edgefl.submodel/1")) {
+            throw new InvalidJson("'" + root.text("schema") + "' is not a submodel that this client knows");
+        }
+        List<SubmodelTensor> tensors = new ArrayList<>();
+        Set<String> names = new HashSet<>();
+        for (JsonObject fields : root.objects("tensors")) {
+            SubmodelTensor tensor = tensor(fields);
+            if (!names.add(tensor.name()) || !Names.isTensorName(tensor.name())) {
+                throw new InvalidJson("a submodel names '" + tensor.name() + "' twice, or it is not a name");
+            }
+            tensors.add(tensor);
+        }
+        return new Submodel(tensors, root.has("payloads") && !root.list("payloads").isEmpty());
+    }
+
+    private static SubmodelTensor tensor(JsonObject fields) {
+        long[] shape = fields.wholes("shape");
+        Shape.size(shape);
+        DType dtype = switch (fields.text("dtype")) {
+            case "float32" -> DType.F32;
+            case "int64" -> DType.I64;
+            case "float16" -> DType.F16;
+            case "float64" -> DType.F64;
+            case "int32" -> DType.I32;
+            default -> throw new InvalidJson("a tensor of type '" + fields.text("dtype") + "'");
+        };
+        return new SubmodelTensor(fields.text("name"), shape, dtype, fields.text("role"), fields.text("layer"),
+            fields.flag("trained", false), fields.textOrNull("sent"));
+    }
+}
