@@ -23,7 +23,7 @@ from edgefl.masks import Mask, freeze
 from edgefl.model_graph import ModelGraph
 from export.engines import Arrays, onnx_step
 from export.kink_avoidance import smooth_batch
-from export.ops.dropout import SEED
+from export.ops.dropout import SEED, seed_input
 from export.shared_dropout_noise import SharedDropoutNoise
 
 __all__ = [
@@ -112,7 +112,7 @@ def reference(model: nn.Module, example: Tensor, *, batch: int = 4, seed: int = 
     exact = copy.deepcopy(model).double().train()
     smooth = smooth_batch(exact, lambda: random_batch(example, batch, generator), seed=seed)
     single = copy.deepcopy(exact).float()
-    inputs = {"x": smooth.x.numpy(), SEED: np.array(seed, np.uint64), **state_of(single)}
+    inputs = {"x": smooth.x.numpy(), SEED: seed_input(seed), **state_of(single)}
     exact = copy.deepcopy(single).double()  # the same rounded biases for both
     labels = torch.randint(0, 2**31, (batch,), generator=generator)
     truth = _gradients(exact, smooth.x.double() if smooth.x.is_floating_point() else smooth.x, labels, seed)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC
 from export.engines import Arrays
 from export.kink_avoidance import SmoothBatch, shift_biases, smooth_batch
-from export.ops.dropout import SEED
+from export.ops.dropout import SEED, seed_input
 from export.parity import random_batch, state_of
 from export.shared_dropout_noise import SharedDropoutNoise
 
@@ -85,7 +85,7 @@ def follow_trajectory(trajectory: Trajectory, step: Callable[[Arrays], Arrays]) 
     for number, (smooth, labels) in enumerate(trajectory.steps):
         for name, move in smooth.shifts.items():
             weights[name] = weights[name] + move.numpy().astype(np.float32)
-        given = {"x": smooth.x.numpy(), "y": labels.numpy(), SEED: np.array(number, np.uint64)}
+        given = {"x": smooth.x.numpy(), "y": labels.numpy(), SEED: seed_input(number)}
         for name, value in step({**given, **weights}).items():
             if name.startswith(GRADIENT):
                 tensor = name.removeprefix(GRADIENT)

@@ -1,10 +1,9 @@
 """The onnxruntime engine: one training graph for every width and batch size.
 
-Weights go in without a copy, and gradients come out into buffers that are reused between steps. The graph usually
-arrives already cut for the frozen layers; if not, it is cut here if the onnx package is installed, and else runs whole.
+Weights go in without a copy, and gradients come out into buffers that are reused between steps. The graph arrives
+already cut for what the rule trains; one that returns more than that works too, and takes longer.
 """
 
-import importlib.util
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -13,8 +12,7 @@ import onnxruntime
 
 from device_runtime.engines.engine import ThreadSettings
 from device_runtime.engines.float_environment import preserved_float_environment
-from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC, cut_training_graph
-from edgefl.artifacts.graph_check import check_graph
+from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC
 from edgefl.artifacts.onnx_session import first_line, open_onnx_session
 from edgefl.errors import ExportError, MaskError
 from edgefl.local_rules import Batch, StepResult, trained_parameters
@@ -47,8 +45,8 @@ class OnnxEngine:
         return f"onnxruntime {onnxruntime.__version__}"
 
     def train_step(self, graph: bytes, mask: Mask, *, labels: Array | None = None) -> "OnnxStep":
-        """Load a training graph, cut for what the mask trains."""
-        return OnnxStep(open_session(_cut(graph, mask), self.threads), trained_parameters(mask), labels)
+        """Load a training graph that is cut for what the mask trains."""
+        return OnnxStep(open_session(graph, self.threads), trained_parameters(mask), labels)
 
     def predictor(self, model: bytes) -> "OnnxPredictor":
         """Load a model, with its weights inside or as inputs."""
@@ -65,6 +63,8 @@ class OnnxStep:
         self._options = onnxruntime.RunOptions()
         self._binding = session.io_binding()
         self._inputs = [node.name for node in session.get_inputs()]
+        # Graphs of older exports declare the seed as it is; newer ones in a type that every binding can feed.
+        self._takes_unsigned_seed = any(n.name == "seed" and n.type == "tensor(uint64)" for n in session.get_inputs())
         self._outputs = _outputs(session)
         self._read: dict[str, Array] = {}
         self._buffers: dict[str, Array] = {}
@@ -108,7 +108,8 @@ class OnnxStep:
             case "y":
                 return np.asarray(batch.y, order="C")
             case "seed":
-                return np.array(batch.seed, np.uint64)
+                seed = np.array(batch.seed, np.uint64)
+                return seed if self._takes_unsigned_seed else seed.view(np.int64)
             case "label_mask":
                 if self._labels is None:
                     raise ExportError(
@@ -210,17 +211,6 @@ def _shape(output: str, weights: Weights, batch: Batch) -> tuple[int, ...]:
         if output.startswith(prefix):
             return weights[output.removeprefix(prefix)].shape
     return (len(batch.x),) if output == "correct" else ()
-
-
-def _cut(graph: bytes, mask: Mask) -> bytes:
-    """Check the graph, and cut it for what the mask trains if the onnx package is installed."""
-    check_graph(graph)
-    if importlib.util.find_spec("onnx") is None:
-        return graph
-    try:
-        return cut_training_graph(graph, mask)
-    except Exception:  # protobuf cannot parse it; onnxruntime will say what is wrong with it
-        return graph
 
 
 def open_session(model: bytes, threads: ThreadSettings) -> Any:

@@ -1,8 +1,8 @@
-"""Cuts a training graph down to the gradients of the layers that a device trains.
+"""Cuts a training graph down to the gradients and new statistics of the layers that a device trains.
 
 Fetching fewer outputs does not make onnxruntime do less work; removing nodes from the graph does. So freezing a layer
 means cutting: all nodes that only its gradient needs are removed, and with them its backward cost. The coordinator cuts
-graphs for phones; a device that has the onnx package cuts its own. Importing this module does not need that package.
+the graphs of plans, so no device ever needs to. Importing this module does not need the onnx package.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -23,14 +23,14 @@ NEW_STATISTIC = "new:"
 
 
 def cut_training_graph(graph: bytes, mask: Mask) -> bytes:
-    """Return a serialised training graph without the gradients of the layers that the mask freezes.
+    """Return a serialised training graph without the gradients and new statistics of the layers that the mask freezes.
 
-    A graph without such gradients is returned as it is.
+    A graph without any of these is returned as it is.
     """
     import onnx
 
     model = onnx.load_from_string(graph)
-    offered = {node.name.removeprefix(GRADIENT) for node in model.graph.output if node.name.startswith(GRADIENT)}
+    offered = {name for output in model.graph.output if (name := _tensor_of(output.name)) is not None}
     trained = [name for name in mask.trained_tensors if name in offered]
     if len(trained) == len(offered):
         return graph
@@ -38,15 +38,14 @@ def cut_training_graph(graph: bytes, mask: Mask) -> bytes:
 
 
 def cut(model: "onnx.ModelProto", trained: Collection[str]) -> "onnx.ModelProto":
-    """Return the training graph with the gradients of the trained tensors alone."""
-    offered = {output.name for output in model.graph.output}
-    unknown = [name for name in trained if GRADIENT + name not in offered]
+    """Return the training graph with the gradients and new values of the trained tensors alone."""
+    offered = {output.name: _tensor_of(output.name) for output in model.graph.output}
+    unknown = set(trained) - set(offered.values())
     if unknown:
         raise MaskError(
             f"the graph has no gradient of tensor {min(unknown)!r}", fix="Name tensors that the graph can train."
         )
-    wanted = {GRADIENT + name for name in trained}
-    outputs = [o for o in model.graph.output if not o.name.startswith(GRADIENT) or o.name in wanted]
+    outputs = [o for o in model.graph.output if offered[o.name] is None or offered[o.name] in trained]
     nodes = needed_nodes(model.graph.node, [output.name for output in outputs])
     used = {name for node in nodes for name in inputs_of(node)}
     part = type(model)()
@@ -60,6 +59,14 @@ def cut(model: "onnx.ModelProto", trained: Collection[str]) -> "onnx.ModelProto"
         del field[:]
         field.extend(kept)
     return part
+
+
+def _tensor_of(output: str) -> str | None:
+    """Return the tensor whose gradient or new value an output is; None for the loss and for what is correct."""
+    for prefix in (GRADIENT, NEW_STATISTIC):
+        if output.startswith(prefix):
+            return output.removeprefix(prefix)
+    return None
 
 
 def needed_nodes(nodes: "Sequence[onnx.NodeProto]", outputs: Iterable[str]) -> "list[onnx.NodeProto]":

@@ -12,6 +12,7 @@ from typing import Any
 
 from device_runtime.engines import ENGINES as INSTALLABLE
 from edgefl.artifacts.bundle import GRAPH, TRAIN
+from edgefl.artifacts.cut import cut_training_graph
 from edgefl.bench.benchmark_model import BenchmarkModel, missing_dependency
 from edgefl.bench.engine_job import PYTORCH, EngineJob, command_of
 from edgefl.bench.inference_files import ENGINES
@@ -136,12 +137,21 @@ class _EngineJobs:
         if without is not None:
             raise without
         if engine == "onnx":
-            return self._subject.bundle.files[TRAIN]  # the engine cuts frozen layers itself
+            return self._training_graph(mask)
         self._need_source("Compiling for ExecuTorch", ("torch", package))
         from export.benchmark_steps import compiled_step
 
         assert self._subject.source is not None  # _need_source has checked it
         return compiled_step(self._subject.source, mask, self.batch, self._subject.bundle.manifest.loss)
+
+    def _training_graph(self, mask: Mask) -> bytes:
+        graph, whole = self._subject.bundle.files[TRAIN], set(mask.graph.trainable_layers)
+        if mask.trained == whole:
+            return graph
+        without = missing_dependency(("onnx",), "Cutting a graph for frozen layers", "export")
+        if without is not None:
+            raise without
+        return cut_training_graph(graph, mask)
 
     def _need_source(self, action: str, packages: tuple[str, ...]) -> None:
         without = missing_dependency(packages, action, "export")

@@ -137,7 +137,9 @@ def add_in_place(t: Trace, x: Value, other: Value | float, alpha: float = 1) -> 
     """Count a batch if x is an integer buffer, whose new value is a statistic. Otherwise add as usual."""
     if x.parameter is None or x.dtype != "int64" or isinstance(other, Value):
         return add(t, x, other, alpha)
+    # Clients may feed a scalar as an array of one entry; it leaves as a scalar.
     before = t.statistics.get(x.parameter, x).name
+    before = t.emit.one("Reshape", before, t.emit.integers()) if not x.axes else before
     counted = t.emit.one("Add", before, t.emit.constant(int(alpha * other), "int64"))
     t.statistics[x.parameter] = Value(counted, x.axes, x.dtype)
     return t.statistics[x.parameter]

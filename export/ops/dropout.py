@@ -1,7 +1,8 @@
 """Dropout with noise from a seed: the graph stays a pure function, and a step can be repeated bit for bit.
 
-A training graph with dropout has one more input, `seed` (an unsigned 64-bit scalar). The dropouts of a model are
-numbered 0, 1, 2, ... in the order of the forward pass, and number k draws from the stream
+A training graph with dropout has one more input, `seed`: a 64-bit scalar whose bits are those of an unsigned seed. It
+is declared signed, because some bindings of onnxruntime cannot feed unsigned numbers, and cast inside. The dropouts of
+a model are numbered 0, 1, 2, ... in the order of the forward pass, and number k draws from the stream
 
     edgefl.noise.derive(seed, k)
 
@@ -16,11 +17,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from onnx import TensorProto
 
 from export.trace import Trace, Value
 
-__all__ = ["OPERATIONS", "SEED"]
+__all__ = ["OPERATIONS", "SEED", "seed_input"]
 
 SEED = "seed"
 """The input of a training graph from which dropout draws."""
@@ -29,6 +31,11 @@ SEED = "seed"
 GAMMA = 0x9E3779B97F4A7C15
 FIRST_MULTIPLIER = 0xBF58476D1CE4E5B9
 SECOND_MULTIPLIER = 0x94D049BB133111EB
+
+
+def seed_input(seed: int) -> npt.NDArray[np.int64]:
+    """Return an unsigned seed as the graph takes it."""
+    return np.array(seed, np.uint64).view(np.int64)
 
 
 def dropout(t: Trace, x: Value, p: float, train: bool) -> Value:
@@ -55,9 +62,10 @@ def _multiplied(t: Trace, x: Value, factor: str) -> Value:
 
 def _kept(t: Trace, shape: str, p: float) -> str:
     """Return 1 / (1 - p) where an entry is kept, else 0."""
-    t.inputs[SEED] = ("uint64", [])
+    t.inputs[SEED] = ("int64", [])
     step = (t.number("dropout") + 1) * GAMMA % 2**64
-    stream = _finalised(t, t.emit.one("Add", SEED, _word(t, step)))
+    seed = t.emit.one("Cast", SEED, to=TensorProto.UINT64)
+    stream = _finalised(t, t.emit.one("Add", seed, _word(t, step)))
     count = t.emit.one("ReduceProd", shape, keepdims=0)
     one = t.emit.constant(1, "int64")
     places = t.emit.one("Range", one, t.emit.one("Add", count, one), one)

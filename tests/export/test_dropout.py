@@ -4,13 +4,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 import pytest
 import torch
 from torch import nn
 
+from device_runtime.engines import ThreadSettings
+from device_runtime.engines.onnx import OnnxEngine
 from edgefl.artifacts.cut import GRADIENT
-from edgefl.masks import gather
+from edgefl.local_rules import Batch
+from edgefl.masks import full_mask, gather
 from edgefl.noise import derive, unit
+from export.ops.dropout import seed_input
 from export.trace_model import trace_model
 from tests.export.parity import Exported, assert_close, check, random_mask
 
@@ -40,7 +45,23 @@ class Masked(nn.Module):
 
 
 def run(exported: Exported, weights: dict[str, Any], x: torch.Tensor, y: torch.Tensor, seed: int) -> dict[str, Any]:
-    return exported.run({**weights, "seed": np.array(seed, np.uint64)}, x, y)
+    return exported.run({**weights, "seed": seed_input(seed)}, x, y)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_graph_of_an_older_export_takes_an_unsigned_seed_and_drops_the_same(seed: int) -> None:
+    exported = Exported(Masked(nn.Dropout(0.5)), torch.randn(3, 6))
+    older = onnx.ModelProto.FromString(exported.onnx.SerializeToString())
+    (declared,) = (node for node in older.graph.input if node.name == "seed")
+    assert declared.type.tensor_type.elem_type == onnx.TensorProto.INT64
+    declared.type.tensor_type.elem_type = onnx.TensorProto.UINT64
+    batch = Batch(np.ones((9, 6), np.float32), np.zeros(9, np.int64), seed)
+    engine, mask, weights = OnnxEngine(ThreadSettings(1)), full_mask(exported.graph), exported.weights()
+    found = [
+        engine.train_step(graph.SerializeToString(), mask)(weights, batch).gradients for graph in (exported.onnx, older)
+    ]
+    assert all(np.array_equal(found[0][name], found[1][name]) for name in found[0])
+    assert any(array.any() for array in found[0].values())
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC, cut
+from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC, cut, cut_training_graph
 from edgefl.errors import ExportError
-from edgefl.masks import gather
+from edgefl.masks import Mask, gather
 from tests.export.parity import Exported, assert_close, check, random_mask
 
 
@@ -197,11 +197,40 @@ def test_statistics_stay_right_when_gradients_are_cut() -> None:
     x, y = torch.randn(7, 2, 4, 3), torch.randint(0, 4, (7,))
     feed = {"x": x.numpy(), "y": y.numpy(), **exported.weights()}
     whole = exported.run(exported.weights(), x, y)
-    session = ort.InferenceSession(cut(exported.onnx, ["5.weight"]).SerializeToString())
+    session = ort.InferenceSession(cut(exported.onnx, ["5.weight", "3.running_mean"]).SerializeToString())
     wanted = {node.name for node in session.get_inputs()}
     names = [output.name for output in session.get_outputs()]
     found = session.run(names, {name: array for name, array in feed.items() if name in wanted})
     assert_close(dict(zip(names, found, strict=True)), {name: whole[name] for name in names})
+    assert names == ["loss", "correct", "grad:5.weight", "new:3.running_mean"]
+
+
+def test_a_graph_cut_for_a_mask_has_the_statistics_of_its_trained_layers_alone() -> None:
+    exported = Exported(images(nn.BatchNorm2d(8), nn.Tanh(), nn.BatchNorm2d(8, affine=False)), EXAMPLE)
+    x, y = torch.randn(7, 2, 4, 3), torch.randint(0, 4, (7,))
+    feed = {"x": x.numpy(), "y": y.numpy(), **exported.weights()}
+    whole = exported.run(exported.weights(), x, y)
+    for name in exported.graph.trainable_layers:
+        part = cut_training_graph(exported.onnx.SerializeToString(), Mask.of(exported.graph, trained=[name]))
+        session = ort.InferenceSession(part)
+        found = {output.name for output in session.get_outputs()} - {"loss", "correct"}
+        of_layer = {tensor for tensor in exported.graph.tensor if exported.graph.layer_of[tensor] == name}
+        assert found == {output for output in whole if output.partition(":")[2] in of_layer}
+        wanted = {node.name for node in session.get_inputs()}
+        results = session.run(sorted(found), {key: array for key, array in feed.items() if key in wanted})
+        assert all(np.array_equal(one, whole[key]) for key, one in zip(sorted(found), results, strict=True))
+
+
+def test_counted_batches_are_scalars_even_if_they_are_fed_as_one_entry(capfd: pytest.CaptureFixture[str]) -> None:
+    exported = Exported(images(nn.BatchNorm2d(8)), EXAMPLE)
+    feed = {"x": np.zeros((7, 2, 4, 3), np.float32), "y": np.zeros(7, np.int64), **exported.weights()}
+    options = ort.SessionOptions()
+    options.log_severity_level = 2  # warnings: this is about them
+    session = ort.InferenceSession(exported.onnx.SerializeToString(), options)
+    for count in (np.array(3), np.array([3])):
+        (found,) = session.run(["new:1.num_batches_tracked"], feed | {"1.num_batches_tracked": count})
+        assert (found.shape, int(found)) == ((), 4)
+    assert "shape" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("kind", ["batch", "instance"])
