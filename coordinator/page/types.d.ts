@@ -142,6 +142,15 @@ interface DeviceProfileInfo {
   measured_at: string;
 }
 
+interface CapabilitiesInfo {
+  client: { name: string; version: string };
+  platform: string;
+  engines?: { name: string; version: string; format: string }[];
+  rules?: string[];
+  codecs?: string[];
+  batch_sizes?: number[] | null;
+}
+
 interface DeviceInfo {
   state: string;
   software: string;
@@ -149,6 +158,8 @@ interface DeviceInfo {
   seen_at: number;
   revoked_at: number | null;
   key: string;
+  left_out: string | null;
+  capabilities?: CapabilitiesInfo | null;
   profile: DeviceProfileInfo;
 }
 

@@ -5,14 +5,15 @@ Called by the round state machine. It changes no round: it notes why a device is
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from coordinator.rounds.context import Context
 from coordinator.storage.records import CLOCK_SLACK, Device, Federation
+from edgefl.federation.capability_check import plan_capable
 from edgefl.federation.client_selection import ClientRecord, participants_of, plan_round, selection_order
-from edgefl.federation.left_out import plan_sound
 from edgefl.federation.participants import participant_of
 from edgefl.federation.seeds import personalisation_context, planning_context
 from edgefl.federation.settings import FederationSettings
@@ -79,7 +80,7 @@ class RoundPlanner:
         """Return how devices personalise the final model, without those that cannot do so in time."""
         strategy, context = self.context.repository.strategy(self.federation), personalisation_context(self.settings)
         participants, faults = participants_of(devices, self._participant, _name)
-        plan = plan_sound(lambda some: strategy.personalise(model, some, context), participants)
+        plan = plan_capable(lambda some: strategy.personalise(model, some, context), participants)
         known = {one.device_id: one for one in participants}
         self.note_left_out(_by_id(faults | dict(plan.left_out), devices), devices)
         tasks = _by_id(plan.tasks, devices)
@@ -89,6 +90,15 @@ class RoundPlanner:
             for device_id, planned in tasks.items()
             if self._can_personalise(records[device_id], known[records[device_id].name], planned)
         }
+
+    def why_left_out(self, devices: Sequence[Device]) -> str:
+        """Return the reason why most of some devices were left out, in brackets; empty if none was."""
+        known = self.context.store.devices.left_out(self.federation.id)
+        reasons = Counter(known[device.name] for device in devices if device.name in known)
+        if not reasons:
+            return ""
+        ((reason, count),) = reasons.most_common(1)
+        return f" ({count} left out: {reason})"
 
     def note_left_out(self, reasons: Mapping[str, str], devices: Sequence[Device] = ()) -> None:
         """Show the operator why devices get no task, once for each reason."""
@@ -127,6 +137,7 @@ class RoundPlanner:
             correction=self._correction(device),
             samples=device.samples,
             mask=None if device.mask_body is None else repository.mask(graph, device.mask_body),
+            capabilities=repository.capabilities(device),
         )
 
     def _correction(self, device: Device) -> Correction | None:

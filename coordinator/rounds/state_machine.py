@@ -131,8 +131,8 @@ class RoundStateMachine:
         count = self.settings.buffering.at_once - busy if buffered else planner.over_selected(wanted)
         planned_tasks = planner.plan(number, 1, model, free, count)
         if not busy and len(planned_tasks) < min(rounds.at_least, needed):
-            able = len(planned_tasks)
-            return self._wait(f"waiting for devices: {len(free)} are available, but only {able} can do a task")
+            able, why = len(planned_tasks), planner.why_left_out(free)
+            return self._wait(f"waiting for devices: {len(free)} are available, but only {able} can do a task{why}")
         now = self.context.now()
         weights, arrays = self._models.keep(model) if done is None else result_of(done)
         dispatched = self._dispatch(number, 1, model, weights, planned_tasks)
@@ -273,7 +273,8 @@ class RoundStateMachine:
             return self._give_up(current)
         dispatched = DispatchedRound() if self.settings.buffered else self._further(current, missing, again=over)
         if over and not self.settings.buffered:
-            reason = "the round waits: no available device can do a task in time"
+            why = self._planner.why_left_out(self._planner.available())
+            reason = f"the round waits: no available device can do a task in time{why}"
             self._set_reason(None if dispatched.tasks else reason)
         if not over and not dispatched.tasks:
             return min(_CHECK_AGAIN, current.deadline_at - self.context.now())

@@ -167,8 +167,8 @@ class DeviceStore:
         self._database.write(lambda connection: connection.execute(change) and None)
 
     def set_capabilities(self, device: str, capabilities: str) -> None:
-        """Note what the software of a device can run now."""
-        change = update(devices).where(devices.c.id == device).values(capabilities=capabilities)
+        """Note what the software of a device can run now. Why it was left out may no longer hold."""
+        change = update(devices).where(devices.c.id == device).values(capabilities=capabilities, left_out=None)
         self._database.write(lambda connection: connection.execute(change) and None)
 
     def set_corrections(self, corrections: Mapping[str, str]) -> None:

@@ -5,6 +5,7 @@ seeds.py               every seed, derived from the federation's one seed, and t
 sample.py              what a sample of the federation is: from its settings, its bundle and its evaluation data
 participants.py        a device's profile, correction and limits become what a strategy is told about it
 client_selection.py    which devices are selected (reliable ones more often), and the plan for them
+capability_check.py    leaves out devices whose software cannot do what was planned, and plans again for the others
 left_out.py            leaves out devices whose claims make planning or aggregation fail
 dispatch.py            planned tasks become client plans, and the bodies that they name
 submodel_document.py   the document that names a task's tensors

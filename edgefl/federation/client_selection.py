@@ -4,13 +4,16 @@ The coordinator and the simulator both select devices with this module.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
-from edgefl.federation.left_out import RoundPlan, plan_sound, reason_of
+from edgefl.federation.capability_check import lacks_rule, plan_capable
+from edgefl.federation.left_out import RoundPlan, reason_of
 from edgefl.noise import derive
-from edgefl.strategies import Model, Participant, RoundContext, Strategy
+from edgefl.strategies import Model, Participant, PlannedTask, RoundContext, Strategy
 
 __all__ = ["ClientRecord", "participants_of", "plan_round", "selection_order"]
 
@@ -56,27 +59,64 @@ def plan_round(
     """Plan for up to `count` devices: the first in the queue for which the strategy has a task.
 
     `participant` looks a device up by what is known of it; it is called only for devices that may be selected. A device
-    for which that or the planning fails is left out, and others take its place; if they fail for all, this fails.
+    for which that or the planning fails, or whose software cannot do its task, is left out, and others take its place;
+    if planning fails for all, this fails.
     """
-    chosen, waiting = list(queue[: max(0, count)]), list(queue[max(0, count) :])
+    chosen, waiting = list(queue[: max(0, count)]), deque(queue[max(0, count) :])
     left_out: dict[str, str] = {}
+    rules: set[str] = set()
     failure: Exception | None = None
     while chosen:
         try:
             known, faults = participants_of(chosen, participant, name)
-            planned = plan_sound(lambda some: strategy.plan(model, some, round_context), known)
+            planned = plan_capable(partial(_noting_rules, strategy, model, round_context, rules), known)
             failure = None
         except Exception as error:  # for every chosen one, but the next in the queue may be sound
             failure, faults, planned = error, {name(device): reason_of(error) for device in chosen}, RoundPlan()
         left_out |= faults | dict(planned.left_out)
         fit = [device for device in chosen if name(device) in planned.tasks]
-        missing = len(chosen) - len(fit)
-        if not missing or not waiting:
+        further, skipped = _next(waiting, len(chosen) - len(fit), sorted(rules), participant, name)
+        left_out |= skipped
+        if not further:
             if failure is not None and not planned.tasks:
                 raise failure
             return RoundPlan(planned.tasks, left_out)
-        chosen, waiting = fit + waiting[:missing], waiting[missing:]
+        chosen = fit + further
     return RoundPlan()
+
+
+def _noting_rules(
+    strategy: Strategy, model: Model, round_context: RoundContext, rules: set[str], some: Sequence[Participant]
+) -> Mapping[str, PlannedTask]:
+    tasks = strategy.plan(model, some, round_context)
+    rules.update(planned.rule.name for planned in tasks.values())
+    return tasks
+
+
+def _next(
+    waiting: deque[Device],
+    count: int,
+    rules: Sequence[str],
+    participant: Callable[[Device], Participant],
+    name: Callable[[Device], str],
+) -> tuple[list[Device], dict[str, str]]:
+    """Take the next devices of the queue, without those that have none of the rules that were planned so far.
+
+    In a fleet where most lack a rule, a plan for every one of them would take too long.
+    """
+    taken: list[Device] = []
+    left_out: dict[str, str] = {}
+    while waiting and len(taken) < count:
+        device = waiting.popleft()
+        try:
+            reason = lacks_rule(participant(device).capabilities, rules)
+        except Exception:  # it is looked up again, and the failure noted, when it is planned for
+            reason = None
+        if reason is None:
+            taken.append(device)
+        else:
+            left_out[name(device)] = reason
+    return taken, left_out
 
 
 def participants_of(

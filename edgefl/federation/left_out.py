@@ -13,10 +13,10 @@ from typing import TypeVar
 from edgefl.errors import EdgeFLError, MaskError, SchemaError, WireFormatError
 from edgefl.strategies import Participant, PlannedTask
 
-__all__ = ["RoundPlan", "plan_sound", "reason_of", "run_sound"]
+__all__ = ["LONGEST_REASON", "RoundPlan", "plan_sound", "reason_of", "run_sound"]
 
 _LOG = logging.getLogger(__name__)
-_LONGEST_REASON = 300
+LONGEST_REASON = 300
 _UNSOUND = (WireFormatError, MaskError, SchemaError, ArithmeticError, LookupError, TypeError, ValueError)
 """What the content of an update or a mask can raise. A disk or a network that fails raises others."""
 Made = TypeVar("Made")
@@ -24,7 +24,7 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoundPlan:
-    """Planned tasks by device, and why devices got none because planning for them failed."""
+    """Planned tasks by device, and why devices got none: planning for them failed, or they cannot do their task."""
 
     tasks: Mapping[str, PlannedTask] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -86,4 +86,4 @@ def run_sound(work: Callable[[Sequence[int]], Made], count: int) -> tuple[Made, 
 def reason_of(error: Exception) -> str:
     """Return why a device was left out, for its operator."""
     text = error.problem if isinstance(error, EdgeFLError) else f"{type(error).__name__}: {error}"
-    return " ".join(text.split())[:_LONGEST_REASON]
+    return " ".join(text.split())[:LONGEST_REASON]

@@ -4,7 +4,7 @@ from edgefl.federation.settings import FederationSettings
 from edgefl.masks import Mask
 from edgefl.planning import Correction, bounded, budget_of
 from edgefl.strategies import Participant
-from edgefl.values import Budget, DeviceProfile
+from edgefl.values import Budget, Capabilities, DeviceProfile
 
 __all__ = ["participant_of"]
 
@@ -20,11 +20,12 @@ def participant_of(
     limits: Budget = _NO_LIMITS,
     samples: int | None = None,
     mask: Mask | None = None,
+    capabilities: Capabilities | None = None,
 ) -> Participant:
     """Return a device as a strategy sees it, with its budget for one round.
 
     `correction` is what earlier rounds taught about its predictions, `limits` are the device's own, and `samples` and
-    `mask` come from its last result.
+    `mask` come from its last result; `capabilities` are what its software said that it can run.
     """
     caps, profile = settings.budget, bounded(profile)
     budget = budget_of(
@@ -36,4 +37,4 @@ def participant_of(
         trainable_parameters=caps.trainable_parameters,
         correction=correction,
     )
-    return Participant(device_id, profile, budget.tightened_by(limits), samples, mask)
+    return Participant(device_id, profile, budget.tightened_by(limits), samples, mask, capabilities)

@@ -11,7 +11,7 @@ from edgefl.data import ClientSplit, Dataset, matched_test, partition, split_cli
 from edgefl.data.dataset import Part
 from edgefl.data.schemes.apportionment import apportion, generator
 from edgefl.simulation.device_class import DeviceClass, simulated_profile
-from edgefl.values import DeviceProfile, Fraction
+from edgefl.values import Capabilities, DeviceProfile, Fraction
 
 __all__ = ["FleetDevice", "fleet_of"]
 
@@ -28,6 +28,8 @@ class FleetDevice:
     test_part: Part = "train"
     """Where they come from: the training samples of the data set, or its published test samples."""
     kind: DeviceClass = field(default_factory=DeviceClass)
+    capabilities: Capabilities | None = None
+    """What its software can run; None means everything."""
 
 
 def fleet_of(

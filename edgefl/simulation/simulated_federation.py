@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from edgefl.artifacts.bundle import Bundle, pack_bundle
 from edgefl.artifacts.submodel import bundle_weights
+from edgefl.federation.capability_check import plan_capable
 from edgefl.federation.client_selection import ClientRecord, plan_round, selection_order
 from edgefl.federation.evaluation import Score, score_of, sum_of
-from edgefl.federation.left_out import plan_sound
 from edgefl.federation.participants import participant_of
 from edgefl.federation.seeds import aggregation_context, extract_seed, personalisation_context, planning_context
 from edgefl.federation.settings import FederationSettings
@@ -80,7 +80,7 @@ class SimulatedFederation:
         """Let every device personalise the final model, and evaluate its submodel before and after."""
         began, number = time.perf_counter(), self.settings.rounds.count
         participants = [self._participant(device) for device in self.fleet]
-        planned_tasks = plan_sound(self._planned_personalisation, participants).tasks
+        planned_tasks = plan_capable(self._planned_personalisation, participants).tasks
         masks = {one.device_id: one.mask or self._last_planned_mask(one) for one in participants}
         before = self._evaluate_submodels({device: mask for device, mask in masks.items() if mask is not None})
         own = {device: one.accuracy for device, one in self._states.items() if one.accuracy is not None}
@@ -220,6 +220,7 @@ class SimulatedFederation:
             limits=device.kind.limits,
             samples=state.samples,
             mask=state.mask,
+            capabilities=device.capabilities,
         )
 
     def _last_planned_mask(self, participant: Participant) -> Mask | None:

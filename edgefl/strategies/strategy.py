@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol
 
 from edgefl.masks import Mask, Weights
 from edgefl.model_graph import ModelGraph
-from edgefl.values import Budget, DeviceProfile, LocalResult, LocalWork, Prediction, RuleSettings
+from edgefl.values import Budget, Capabilities, DeviceProfile, LocalResult, LocalWork, Prediction, RuleSettings
 from edgefl.wire import Payload
 
 __all__ = ["ClientUpdate", "ClientUpdates", "Model", "RoundContext", "PlannedTask", "Participant", "Strategy"]
@@ -52,6 +52,9 @@ class Participant:
     """The number of its training samples; None until its first result."""
     mask: Mask | None = None
     """Its mask after its last result; None before the first."""
+    capabilities: Capabilities | None = None
+    """What its software can run; None means every rule and codec. A device that lacks what is planned for it is left
+    out afterwards, so a strategy need not look at it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

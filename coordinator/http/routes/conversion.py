@@ -99,6 +99,7 @@ def device_view(device: Device, *, available_since: float) -> DeviceView:
         failed=device.failed,
         samples=device.samples,
         left_out=device.left_out,
+        capabilities=None if device.capabilities is None else json.loads(device.capabilities),
         profile=json.loads(device.profile),
     )
 

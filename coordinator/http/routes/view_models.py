@@ -183,7 +183,9 @@ class DeviceView(BaseModel):
     failed: int
     samples: int | None
     left_out: str | None
-    """Why planning failed for it, until it gets a task."""
+    """Why planning failed for it, or what its software lacks, until it gets a task."""
+    capabilities: dict[str, Any] | None = None
+    """What its software can run; null if it did not say."""
     profile: dict[str, Any]
 
 

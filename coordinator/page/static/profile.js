@@ -26,10 +26,30 @@ export function profileRows(device) {
     ["Step times", profile.cost && `${share(profile.cost.relative_error)} typical error of a prediction`],
     ["Measured", when(profile.measured_at)],
     ["Software", device.software],
+    ...capabilityRows(device.capabilities),
+    ["Left out", device.left_out],
     ["Joined", moment(device.enrolled_at)],
     ["Join key", device.key],
     ["Revoked", device.revoked_at === null ? null : moment(device.revoked_at)],
   ]);
+}
+
+/**
+ * @param {CapabilitiesInfo | null | undefined} capabilities
+ * @returns {Pair[]}
+ */
+function capabilityRows(capabilities) {
+  if (!capabilities) {
+    return [];
+  }
+  const { client, engines = [], rules = [], codecs = [], batch_sizes: sizes } = capabilities;
+  return [
+    ["Client", `${client.name} ${client.version}, ${capabilities.platform}`],
+    ["Engines", engines.map((engine) => `${engine.name} ${engine.version} (${engine.format})`).join(", ") || "none"],
+    ["Rules", rules.join(", ") || "none"],
+    ["Codecs", codecs.join(", ") || "none"],
+    ["Batch sizes", sizes ? sizes.join(", ") : "any"],
+  ];
 }
 
 /** @param {DeviceProfileInfo["power"]} power */

@@ -9,7 +9,7 @@ from edgefl.cli.tables import print_json, print_table
 
 __all__ = ["add_parser"]
 
-_HEAD = ("id", "state", "last seen", "done", "failed", "samples", "machine", "last task")
+_HEAD = ("id", "state", "last seen", "done", "failed", "samples", "machine", "client", "last task")
 _ROUNDS_BACK = 3
 """Rounds searched for a device's last task; older tasks say little about it."""
 
@@ -53,6 +53,7 @@ def _row(device: dict[str, Any], task: dict[str, Any] | None, now: float) -> tup
         *(device["id"], device["state"], format_ago(device["seen_at"], now)),
         *(device["done"], device["failed"], device["samples"]),
         _machine(device["profile"]),
+        _client(device),
         _standing(device, task),
     )
 
@@ -62,6 +63,15 @@ def _standing(device: dict[str, Any], task: dict[str, Any] | None) -> str | None
     if device.get("left_out") is not None:
         return f"left out: {device['left_out']}"
     return None if task is None else _outcome(task)
+
+
+def _client(device: dict[str, Any]) -> str:
+    """'edgefl-java 0.1.0, onnxruntime 1.31.1'; of a device that did not say what its software can run, its software."""
+    capabilities = device.get("capabilities")
+    if capabilities is None:
+        return str(device["software"])
+    parts = [capabilities["client"], *capabilities["engines"][:2]]
+    return ", ".join(f"{part['name']} {part['version']}" for part in parts)
 
 
 def _machine(profile: dict[str, Any]) -> str:

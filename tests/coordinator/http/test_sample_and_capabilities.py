@@ -76,6 +76,19 @@ def test_capabilities_are_stored_at_enrolment_and_replaced_later(site: Site) -> 
         assert _stored(site, "can-do") == CAPABILITIES
 
 
+def test_an_operator_sees_what_a_device_can_run_and_why_it_is_left_out(site: Site) -> None:
+    site.device("seen")
+    store = site.context.store.devices
+    store.set_capabilities("seen", dumps(CAPABILITIES))
+    store.set_left_out({"seen": "its client edgefl-java 0.1.0 lacks the rule 'ditto'"})
+    page = site.admin.get("/v1/federations/digits/devices/seen/page").json()["device"]
+    listed = site.admin.get("/v1/federations/digits/devices").json()["devices"]
+    for device in (page, next(device for device in listed if device["id"] == "seen")):
+        assert device["capabilities"]["client"] == {"name": "edgefl-java", "version": "0.1.0"}
+        assert device["left_out"] == "its client edgefl-java 0.1.0 lacks the rule 'ditto'"
+    assert next(device for device in listed if device["id"] == "asleep-digits")["capabilities"] is None
+
+
 def test_a_device_without_capabilities_is_one_from_before(site: Site) -> None:
     site.device("from-before")
     assert _stored(site, "from-before") is None
