@@ -23,6 +23,7 @@ pairing.py              everything that a device needs to join, as one URI
 coordinator_process.py  a temporary coordinator in a subprocess
 simulation/             a simulated fleet with real training
 bench/                  benchmarks of `edgefl bench`
+conformance/            a suite that checks any client: `edgefl conformance`
 report/                 HTML pages about simulated runs
 cli/                    the command line
 __main__.py             `python -m edgefl`

@@ -24,6 +24,8 @@ For a compressed body, bytes may arrive before there is a piece of it."""
 BODY = "application/vnd.safetensors"
 """The content type of bodies with tensors."""
 
+_POLL = "/v1/tasks/next"
+"""The request whose reply says how results may be compressed."""
 _CONNECT_SECONDS = 10.0
 _LARGEST_REPLY = 256 * 1024
 """Bytes of a reply that is not a download, packed and unpacked: plans and receipts are a few kilobytes."""
@@ -143,8 +145,8 @@ class HttpTransport:
             again = self._sent(request, sink, request.body, "")
             down, up = reply.down_bytes + again.down_bytes, reply.up_bytes + again.up_bytes
             return replace(again, down_bytes=down, up_bytes=up)
-        if reply.status == 200 and "accept-encoding" in reply.headers:
-            self._accepts_byte_shuffle = accepts_byte_shuffle(reply.headers["accept-encoding"])
+        if reply.status == 200 and request.path.startswith(_POLL):
+            self._accepts_byte_shuffle = accepts_byte_shuffle(reply.headers.get("accept-encoding"))
         return reply
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ from edgefl.cli import (
     backup,
     compare,
     completion,
+    conformance,
     data,
     export,
     inspect,
@@ -68,6 +69,7 @@ def make_parser() -> argparse.ArgumentParser:
         bench,
         data,
         inspect,
+        conformance,
         completion,
     ):
         verb.add_parser(verbs)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 __all__ = ["NOT_RUN", "made_small", "reason_not_to_run"]
 
 NOT_RUN: tuple[tuple[str, str], ...] = (
+    (r"^edgefl conformance serve", "waits for a client, for a minute; tests/conformance leads one"),
     (r"^edgefl join .*--(hours|mains-only)", "waits for hours, temperature or power of a real device"),
     (r"^edgefl (join|fed list) .*coordinator\.local", "needs TLS on another host; tests/cli/test_serve.py has it here"),
     (r"^edgefl serve .*--certificate", "listens to other machines; tests/cli/test_serve.py serves with TLS"),

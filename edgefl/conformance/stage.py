@@ -1,0 +1,152 @@
+"""The coordinator that the suite plays, where no situation asks for anything else: it answers as the protocol says.
+
+It knows one device, the client under test. Tasks and what goes wrong are the business of situations.
+"""
+
+import gzip
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from edgefl.conformance.messages import Exchange, Route, ScriptedAnswer
+from edgefl.conformance.samples import CLASSES, SAMPLE_SHAPE
+from edgefl.errors import EdgeFLError
+from edgefl.values import (
+    Enrolled,
+    Enrolment,
+    Outcome,
+    RawDtype,
+    SampleDtype,
+    SampleKind,
+    SampleSpec,
+    loads,
+    to_json,
+)
+from edgefl.wire import byte_shuffle
+
+__all__ = ["HTML_PAGE", "SAMPLE", "Stage", "html", "json_answer", "problem", "receipt"]
+
+HTML_PAGE = b"<!doctype html><html><head><title>Sign in</title></head><body>Please accept the terms.</body></html>"
+SAMPLE = SampleSpec(
+    shape=SAMPLE_SHAPE,
+    dtype=SampleDtype.FLOAT32,
+    kind=SampleKind.IMAGE,
+    layout="CHW",
+    raw_dtype=RawDtype.FLOAT32,
+    classes=CLASSES,
+)
+"""What a sample of the suite's federation is."""
+_JSON = {"Content-Type": "application/json"}
+_BY_KEY = (Route.ENROL, Route.SAMPLE, Route.SIDE)
+"""Routes that a joiner's key opens."""
+
+
+@dataclass(slots=True, eq=False)
+class Stage:
+    """The ordinary coordinator, and what situations know about the run."""
+
+    least_backoff: float = 0.45
+    """Seconds that a client waits at the least before it repeats a request that failed: half of a second, nearly."""
+    quiet_seconds: float = 1.5
+    """A client that sends nothing for so long has stopped."""
+    key: str = ""
+    token: str = ""
+    """The device's token; a repeated enrolment replaces it."""
+    device_id: str = ""
+    enrolments: dict[str, int] = field(default_factory=dict)
+    """How often each enrolment id came."""
+    artifacts: dict[str, bytes] = field(default_factory=dict)
+    elsewhere: str = ""
+    """The address of another origin."""
+    pause: Callable[[float], None] = lambda seconds: None
+    """Closes the coordinator's port for some seconds."""
+
+    def begin_act(self, name: str) -> None:
+        """Forget the last client: another one will join."""
+        self.key = f"edgefl-key-{secrets.token_hex(16)}"
+        self.token, self.device_id = "", f"{name}-{secrets.token_hex(3)}"
+        self.enrolments.clear()
+
+    def answer(self, exchange: Exchange) -> ScriptedAnswer:
+        """Return the ordinary answer to what does not concern a task."""
+        allowed = {self.key} if exchange.route is Route.ENROL else {self.token} - {""}
+        if exchange.route in _BY_KEY:
+            allowed.add(self.key)
+        if exchange.secret not in allowed:
+            return problem(401, "the key or token is not known", "Send the device's token.")
+        match exchange.route:
+            case Route.ENROL:
+                return self._enrol(exchange)
+            case Route.ARTIFACT:
+                return self.artifact(exchange)
+            case Route.SAMPLE:
+                return json_answer(to_json(SAMPLE))
+            case Route.PROFILE | Route.CAPABILITIES:
+                return ScriptedAnswer(status=204)
+        return problem(404, f"there is no {exchange.method} {exchange.path}", "Ask for something else.")
+
+    def is_allowed(self, exchange: Exchange) -> bool:
+        """Return whether a request has the device's token."""
+        return bool(self.token) and exchange.secret == self.token
+
+    def artifact(self, exchange: Exchange) -> ScriptedAnswer:
+        """Return an artifact, or the range of it that is asked for, compressed as the client allows."""
+        content = self.artifacts.get(exchange.name)
+        if content is None:
+            return problem(404, f"there is no artifact {exchange.name}", "Ask for the next task.")
+        headers = {"ETag": f'"{exchange.name}"', "Content-Type": "application/octet-stream"}
+        if exchange.name in exchange.headers.get("if-none-match", ""):
+            return ScriptedAnswer(status=304, headers=headers)
+        start = exchange.start
+        if start is not None:
+            if start >= len(content):
+                return problem(416, "the range begins after the end", "Ask from the beginning.")
+            headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
+            return ScriptedAnswer(status=206, headers=headers, body=content[start:])
+        accepted = byte_shuffle.codings_in(exchange.headers.get("accept-encoding", ""))
+        accepted = [coding.partition(";")[0].strip() for coding in accepted]
+        if byte_shuffle.CODING in accepted and "gzip" in accepted:
+            return ScriptedAnswer(
+                headers=headers | {"Content-Encoding": byte_shuffle.CODINGS}, body=byte_shuffle.pack(content)
+            )
+        if "gzip" in accepted:
+            return ScriptedAnswer(headers=headers | {"Content-Encoding": "gzip"}, body=gzip.compress(content, mtime=0))
+        return ScriptedAnswer(headers=headers, body=content)
+
+    def _enrol(self, exchange: Exchange) -> ScriptedAnswer:
+        content = exchange.content
+        try:
+            asked = loads(Enrolment, b"" if content is None else content)
+        except EdgeFLError as error:
+            return problem(422, error.problem, error.fix)
+        self.enrolments[asked.enrolment_id] = self.enrolments.get(asked.enrolment_id, 0) + 1
+        self.token = f"edgefl-device-{secrets.token_hex(16)}"
+        return json_answer(to_json(Enrolled(device_id=self.device_id, token=self.token)), status=201)
+
+
+def json_answer(
+    document: Mapping[str, Any], *, status: int = 200, headers: Mapping[str, str] | None = None
+) -> ScriptedAnswer:
+    """Return an answer of JSON."""
+    return ScriptedAnswer(status=status, headers={**_JSON, **(headers or {})}, body=json.dumps(document).encode())
+
+
+def problem(status: int, said: str, fix: str, **headers: str) -> ScriptedAnswer:
+    """Return a coordinator's error; an underscore in the name of a header is a hyphen."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return json_answer({"error": {"problem": said, "fix": fix}}, status=status, headers=named)
+
+
+def html(status: int, **headers: str) -> ScriptedAnswer:
+    """Return the page of a proxy or a captive portal."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return ScriptedAnswer(status=status, headers={"Content-Type": "text/html", **named}, body=HTML_PAGE)
+
+
+def receipt(task_id: str, outcome: Outcome = Outcome.ACCEPTED, **more: Any) -> ScriptedAnswer:
+    """Return a receipt."""
+    return json_answer(
+        {"schema": "edgefl.receipt/1", "task_id": task_id, "outcome": outcome.value, "retry_seconds": None, **more}
+    )
