@@ -23,6 +23,8 @@ from export.trace import INPUT, Trace, Value
 
 __all__ = ["TracedModel", "trace_model"]
 
+_INPUTS = ("x", "y", "seed", "label_mask")
+"""Inputs of a training graph that are no tensors of the model."""
 _DTYPES = {torch.float32: "float32", torch.int64: "int64", torch.bool: "bool"}
 
 
@@ -58,7 +60,7 @@ def trace_model(model: nn.Module, example: torch.Tensor, *, training: bool) -> T
         elif spec is not None and (spec.kind is InputKind.CONSTANT_TENSOR or node.meta["val"].dtype is torch.bool):
             constants[node] = _constant(program, str(spec.target))
         elif spec is not None:
-            target = first_names.get(str(spec.target), str(spec.target))
+            target = _tensor_name(first_names.get(str(spec.target), str(spec.target)))
             trains = spec.kind is InputKind.PARAMETER
             kept = parameters if trains else buffers
             values[node] = kept.get(target) or _stored(target, node.meta["val"], trains)
@@ -86,6 +88,16 @@ def _first_names(model: nn.Module) -> dict[str, str]:
     """Return the first name of every parameter: tied ones have several names and are one tensor."""
     first = {id(parameter): name for name, parameter in model.named_parameters()}
     return {name: first[id(p)] for name, p in model.named_parameters(remove_duplicate=False)}
+
+
+def _tensor_name(name: str) -> str:
+    """Return the name of a parameter or buffer, which becomes that of an input; refuse names of other inputs."""
+    if name in _INPUTS:
+        raise ExportError(
+            f"the model has a tensor named {name!r}, which is the name of another input of the graph",
+            fix=f"Rename it; {', '.join(_INPUTS)} are taken.",
+        )
+    return name
 
 
 def _constant(program: torch.export.ExportedProgram, name: str) -> torch.Tensor:

@@ -11,8 +11,10 @@ import pytest
 from device_runtime.checkpoint import TrainingProgress, load_checkpoint, save_checkpoint
 from device_runtime.refusal import RefusalError
 from device_runtime.trainer import FinishedTask, StoppedError
+from edgefl.artifacts.bundle import TRAIN
+from edgefl.artifacts.cut import cut_training_graph
 from edgefl.artifacts.submodel import bundle_weights
-from edgefl.local_rules import State
+from edgefl.local_rules import State, rule_of
 from edgefl.masks import freeze, full_mask, gather, leading_channels, random_channels
 from edgefl.values import LocalWork, Reason, RuleSettings
 from edgefl.wire import Counts, Dense, decode_result
@@ -198,13 +200,29 @@ def test_a_plan_that_this_device_cannot_follow_is_refused(changes: Any, problem:
     assert caught.value.reason is Reason.UNSUPPORTED
 
 
-def test_a_whole_graph_is_cut_on_the_device(tmp_path: Path) -> None:
+def test_a_whole_graph_gives_the_bits_of_a_cut_one(tmp_path: Path) -> None:
     mask = freeze(leading_channels(bundle().graph, 0.5), bundle().graph.trainable_layers[:2])
     cut = task_of(mask)
-    whole = type(cut)(cut.plan, cut.mask, cut.weights, bundle().files["train.onnx"], cut.inference)
+    whole = replace(cut, graph=bundle().files[TRAIN])
     assert len(whole.graph) > len(cut.graph)
     found, expected = trainer(tmp_path / "a").run(whole), trainer(tmp_path / "b").run(cut)
     assert tensors_of(found) == tensors_of(expected)
+
+
+@pytest.mark.parametrize("head", ["freeze", "head_only"])
+def test_a_graph_that_returns_more_than_is_trained_gives_the_same_bits(head: str, tmp_path: Path) -> None:
+    """Coordinators used to send graphs with statistics of frozen layers, and to cut none for fine-tuning."""
+    rule, mask = RuleSettings(name="fine_tune", settings={"head": head}), full_mask(bundle().graph)
+    exact = cut_training_graph(bundle().files[TRAIN], rule_of(rule).trains(mask))
+    task = task_of(mask, rule=rule)
+    graphs = (exact, task.graph)
+    assert len(graphs[0]) < len(graphs[1])
+    one, other = (
+        trainer(tmp_path / str(place)).run(replace(task, graph=graph)).weights for place, graph in enumerate(graphs)
+    )
+    assert all(np.array_equal(one[name], other[name]) for name in one)
+    moved = {name for name in one if not np.array_equal(one[name], task.weights[name])}
+    assert moved == set(rule_of(rule).trains(mask).trained_tensors)
 
 
 def test_a_lone_last_sample_is_left_out() -> None:

@@ -62,6 +62,9 @@ def test_a_graph_of_an_older_export_takes_an_unsigned_seed_and_drops_the_same(se
     ]
     assert all(np.array_equal(found[0][name], found[1][name]) for name in found[0])
     assert any(array.any() for array in found[0].values())
+    x, y = torch.ones(9, 6), torch.zeros(9, dtype=torch.int64)
+    as_one_entry = exported.run({**weights, "seed": seed_input(seed).reshape(1)}, x, y)
+    assert all(np.array_equal(as_one_entry[GRADIENT + name], array) for name, array in found[0].items())
 
 
 @pytest.mark.parametrize("seed", SEEDS)

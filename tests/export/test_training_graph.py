@@ -64,6 +64,19 @@ def test_cross_entropy_of_anything_but_logits_is_refused() -> None:
         training_graph(nn.Conv2d(3, 4, 1), torch.randn(13, 3, 4, 4))
 
 
+def test_a_tensor_cannot_have_the_name_of_another_input() -> None:
+    class Named(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.y = nn.Parameter(torch.ones(5, 4))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x @ self.y
+
+    with pytest.raises(ExportError, match="a tensor named 'y', which is the name of another input"):
+        training_graph(Named(), torch.randn(13, 5))
+
+
 def test_two_exports_are_identical_bytes() -> None:
     first, second = (training_graph(build("cnn4"), torch.randn(13, 1, 28, 28))[0] for _ in range(2))
     assert first.SerializeToString(deterministic=True) == second.SerializeToString(deterministic=True)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from coordinator.rounds.garbage_collection import drop_old_artifacts
 from coordinator.storage.blobs import Spooled
 from edgefl.federation.settings import RoundSettings as RoundSettings
 from edgefl.federation.settings import (
@@ -14,7 +15,7 @@ from edgefl.federation.settings import (
 )
 from edgefl.local_rules.submodel_channels import prunable_groups
 from edgefl.masks import full_mask
-from edgefl.values import Outcome
+from edgefl.values import ClientPlan, Outcome, Submodel, loads
 from edgefl.wire import Counts, decode, decode_result, encode_result
 from tests.coordinator.fleet import answer
 from tests.coordinator.stage import Stage
@@ -61,6 +62,29 @@ def test_who_has_the_whole_model_downloads_what_is_stored_of_it_and_nothing_is_r
     for name, array in stored.items():
         assert np.array_equal(array, remembered[name])
         assert not remembered[name].flags.writeable
+
+
+def test_the_tensors_of_a_task_can_be_downloaded_until_no_task_needs_them(stage: Stage) -> None:
+    one, two = stage.begin(rounds=RoundSettings(count=1))
+    stage.advance()
+    assert stage.federation is not None
+    context, federation = stage.context, stage.federation.id
+    tasks = [context.store.tasks.oldest_open(device.id) for device in (one, two)]
+    plan, other = (loads(ClientPlan, task.plan) for task in tasks if task is not None)
+    assert plan.tensors is not None
+    named = loads(Submodel, context.blobs.get(plan.tensors))
+    assert [tensor.name for tensor in named.tensors] == list(bundle().graph.tensor)
+    assert other.tensors == plan.tensors  # which are equal submodels
+    drop_old_artifacts(context, federation, plan.round + 100)
+    artifact = context.store.artifacts.get(federation, plan.tensors)
+    assert artifact is not None
+    assert (artifact.kind, artifact.size) == ("tensors", context.blobs.size(plan.tensors))
+    stage.do(one)
+    stage.do(two)
+    stage.advance(3)
+    drop_old_artifacts(context, federation, plan.round + 100)
+    assert context.store.artifacts.get(federation, plan.tensors) is None
+    assert context.blobs.size(plan.tensors) is None
 
 
 def test_a_device_that_learned_a_mask_has_the_part_that_it_had(stage: Stage) -> None:

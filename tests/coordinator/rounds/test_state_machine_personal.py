@@ -33,7 +33,7 @@ def test_after_the_last_round_every_device_makes_the_model_its_own(stage: Stage)
     plans = [stage.plan(device) for device in (one, two, three)]
     assert {plan.rule.name for plan in plans} == {"fine_tune"}
     assert {plan.work.epochs for plan in plans} == {3}
-    with pytest.raises(WireFormatError, match="(is|are) not expected"):
+    with pytest.raises(WireFormatError, match=r"(is|are) not expected"):
         stage.upload(one, plans[0])
     for device, plan in zip((one, two), plans, strict=False):
         assert stage.upload(device, plan, tuned(plan, 0.25, 0.75)) is Outcome.ACCEPTED
