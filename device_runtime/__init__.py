@@ -4,7 +4,8 @@ It must start on a machine that has only numpy, onnxruntime, safetensors and an 
 framework, no solver. It may import `edgefl`, but never `coordinator` or `export`.
 
 agent/               keeps the device in a federation
-trainer.py           one training task: train, checkpoint, evaluate, report
+trainer.py           one training task: train, evaluate, report
+training_loop.py     the steps of a task
 refusal.py           the error that refuses a task
 local_data.py        the device's samples: batches and validation data
 checkpoint.py        the training state on disk

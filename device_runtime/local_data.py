@@ -57,15 +57,15 @@ class LocalData:
         whole, rest = divmod(self.samples, batch_size)
         return whole + (not equal and (rest > 1 or whole == 0))
 
-    def epoch(self, seed: int, epoch: int, batch_size: int, *, equal: bool = False) -> Iterator[Batch]:
-        """Yield the batches of an epoch.
+    def epoch(self, seed: int, epoch: int, batch_size: int, *, equal: bool = False, skip: int = 0) -> Iterator[Batch]:
+        """Yield the batches of an epoch, or those after the first `skip`, which are not prepared.
 
         A last batch of one sample is left out: batch norm cannot standardise it.
         """
         order = self.split.train[_order(noise.derive(seed, "order", epoch), self.samples)]
         steps, network = self.steps(batch_size, equal=equal), noise.derive(seed, "network", epoch)
         together = max(1, _READ_AT_ONCE // max(1, batch_size * int(np.prod(self.dataset.train.features.shape[1:]))))
-        for first in range(0, steps, together):
+        for first in range(skip, steps, together):
             end = min(steps, first + together)
             x, y = self.dataset.batch(order[first * batch_size : end * batch_size])
             for step in range(first, end):

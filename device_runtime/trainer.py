@@ -1,26 +1,25 @@
-"""Runs one task on this device: load, train by the plan's rule, checkpoint after epochs, evaluate, report.
+"""Runs one task on this device: load, train by the plan's rule, with checkpoints, evaluate, report.
 
 The agent calls `Trainer.run` with everything that it downloaded. The trainer knows nothing of the network, the rule
-nothing of files, and the engine nothing of either. Running the same task again resumes from its last checkpoint.
+nothing of files, and the engine nothing of either. Running the same task again resumes from its last checkpoint, at the
+step where that was written.
 """
 
-import math
 import threading
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from device_runtime.checkpoint import TrainingProgress, load_checkpoint, save_checkpoint
+from device_runtime.checkpoint import CHECKPOINT_SECONDS, CheckpointFile, TrainingProgress
 from device_runtime.engines import Cancellation, Engine, EngineStep, Predictor
 from device_runtime.local_data import LocalData
 from device_runtime.refusal import RefusalError
 from device_runtime.telemetry import Recorder
+from device_runtime.training_loop import StoppedError, TrainingLoop, diverged
 from edgefl.errors import EdgeFLError, SchemaError, WireFormatError
-from edgefl.local_rules import LocalRule, State, TrainingInput, Update, rule_of
-from edgefl.local_rules.summation import mean_of
+from edgefl.local_rules import LocalRule, TrainingInput, Update, rule_of
 from edgefl.masks import Mask, Weights
 from edgefl.values import ClientPlan, LocalResult, Reason
 from edgefl.wire import ResultBody, encode_result
@@ -62,10 +61,6 @@ class FinishedTask:
     mask: Mask
 
 
-class StoppedError(Exception):
-    """The task was stopped; its checkpoint is kept."""
-
-
 class Trainer:
     """Runs tasks with one engine on one device's data. Without a folder it keeps no checkpoints."""
 
@@ -79,7 +74,7 @@ class Trainer:
         device_id: str,
         recorder: Callable[[], Recorder] = Recorder,
         progress: Callable[[int, int, float], None] = lambda step, steps, loss: None,
-        checkpoint_seconds: float = 0.0,
+        checkpoint_seconds: float = CHECKPOINT_SECONDS,
     ) -> None:
         self._engine, self._data, self._folder = engine, data, folder
         self._checkpoint_seconds = checkpoint_seconds
@@ -121,17 +116,23 @@ class Trainer:
             cancellation.watch(step, predictor)
             recorder.loaded()
             part = self._training_input(task, predictor, self._steps(plan, step))
-            progress, state = self._begin(task, rule, part)
+            checkpoint = CheckpointFile(self._folder, plan.task_id, self._checkpoint_seconds)
+            known = checkpoint.load(task.mask.graph)
+            progress, state = known or (TrainingProgress(plan.task_id), rule.begin(part))
             recorder.recall(progress.step_seconds)
-            saved = 0.0
-            for epoch in range(progress.epochs, plan.work.epochs):
-                if state.steps >= part.steps:
-                    break
-                loss = self._epoch(_TrainingLoop(rule, part, state, step, recorder, stop), plan, epoch)
-                progress = replace(progress, epochs=epoch + 1, loss=loss, step_seconds=recorder.step_seconds)
-                if not saved or time.monotonic() - saved >= self._checkpoint_seconds:
-                    self._save(progress, state)
-                    saved = time.monotonic()
+            loop = TrainingLoop(
+                plan=plan,
+                rule=rule,
+                inputs=part,
+                step=step,
+                data=self._data,
+                recorder=recorder,
+                checkpoint=checkpoint,
+                stop=stop,
+                cancellation=cancellation,
+                report=self._progress,
+            )
+            progress = loop.run(progress, state)
             extra = self._data.extra_batch(plan.seed, plan.work.batch_size)
             update = rule.finish(part, state, extra, step)
             accuracy = None if part.accuracy is None else part.accuracy(update.weights)
@@ -142,13 +143,12 @@ class Trainer:
         try:
             body = encode_result(report, task.mask.graph)
         except WireFormatError as error:  # a tensor has values that are not finite
-            raise _diverged(error.problem) from None
+            raise diverged(error.problem) from None
         return FinishedTask(body, result, update.weights, update.mask)
 
     def forget(self, task_id: str) -> None:
         """Remove the checkpoint of a task that has ended."""
-        if self._folder is not None:
-            _checkpoint(self._folder, task_id).unlink(missing_ok=True)
+        CheckpointFile(self._folder, task_id, self._checkpoint_seconds).remove()
 
     def _check_data(self, task: TrainingTask) -> None:
         """Refuse a model that expects other samples, or fewer classes, than the device has."""
@@ -212,42 +212,6 @@ class Trainer:
             )
         return steps
 
-    def _begin(self, task: TrainingTask, rule: LocalRule, part: TrainingInput) -> tuple[TrainingProgress, State]:
-        name, known = task.plan.task_id, None
-        if self._folder is not None:
-            known = load_checkpoint(_checkpoint(self._folder, name), name, task.mask.graph)
-        return known if known is not None else (TrainingProgress(name), rule.begin(part))
-
-    def _epoch(self, loop: "_TrainingLoop", plan: ClientPlan, epoch: int) -> float:
-        """Train one epoch, and return its mean loss."""
-        rule, part, state = loop.rule, loop.part, loop.state
-        losses = []
-        equal = loop.step.batch_size is not None
-        for batch in self._data.epoch(plan.seed, epoch, plan.work.batch_size, equal=equal):
-            if state.steps >= part.steps:
-                break
-            if loop.stop.is_set():
-                raise StoppedError
-            with loop.recorder.step():
-                result = rule.step(part, state, batch, loop.step)
-            if not math.isfinite(result.loss):
-                raise _diverged(f"the loss is {result.loss} after {state.steps} steps")
-            losses.append(result.loss)
-            self._progress(state.steps, part.steps, result.loss)
-        return mean_of(losses)
-
-    def _save(self, progress: TrainingProgress, state: State) -> None:
-        if self._folder is None:
-            return
-        try:
-            save_checkpoint(_checkpoint(self._folder, progress.task_id), progress, state)
-        except WireFormatError as error:  # a weight is not finite
-            raise _diverged(error.problem) from None
-        except OSError as error:
-            raise RefusalError(
-                Reason.STORAGE, f"a checkpoint cannot be written: {error.strerror}", fix="Free some space on the disk."
-            ) from None
-
     def _accuracy_of(self, predictor: Predictor) -> Callable[[Weights], float]:
         def share(weights: Weights) -> float:
             right = [
@@ -273,27 +237,11 @@ class Trainer:
             round=plan.round,
             samples=self._data.samples,
             steps=steps,
-            loss=progress.loss,
+            loss=progress.mean_loss,
             telemetry=recorder.telemetry(self._threads),
             accuracy=accuracy,
             metrics=dict(update.metrics) | recorder.hints(),
         )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _TrainingLoop:
-    """What stays the same from epoch to epoch."""
-
-    rule: LocalRule
-    part: TrainingInput
-    state: State
-    step: EngineStep
-    recorder: Recorder
-    stop: threading.Event
-
-
-def _checkpoint(folder: Path, task_id: str) -> Path:
-    return folder / f"{task_id}.checkpoint.safetensors"
 
 
 def _rule(plan: ClientPlan) -> LocalRule:
@@ -301,7 +249,3 @@ def _rule(plan: ClientPlan) -> LocalRule:
         return rule_of(plan.rule)
     except SchemaError as error:
         raise RefusalError(Reason.UNSUPPORTED, error.problem, fix=error.fix) from None
-
-
-def _diverged(problem: str) -> RefusalError:
-    return RefusalError(Reason.DIVERGED, problem, fix="Lower the learning rate, or clip the gradients.")

@@ -79,6 +79,13 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         metavar="S",
         help="long-poll for this many seconds while there is no task; 0 disables long polling (default: 20)",
     )
+    parser.add_argument(
+        "--checkpoint-seconds",
+        type=float,
+        default=60.0,
+        metavar="S",
+        help="save a running task this often; more often loses less without power and wears the disk (default: 60)",
+    )
     parser.add_argument("--quiet", action="store_true", help="print errors only")
     add_data(parser)
     _add_policy(parser.add_argument_group("limits on when and how much the device works"))
@@ -173,6 +180,10 @@ def _check(args: argparse.Namespace) -> None:
         if value is not None and not 0 < value < float("inf"):
             name = option.replace("_", "-")
             raise EdgeFLError(f"--{name} is {value}", fix="Give a number above 0.")
+    if not 0 <= args.checkpoint_seconds < float("inf"):
+        raise EdgeFLError(
+            f"--checkpoint-seconds is {args.checkpoint_seconds}", fix="Give 0, for every step, or more seconds."
+        )
     if not 0 <= args.wait <= _LONGEST_WAIT:
         raise EdgeFLError(f"--wait is {args.wait}", fix=f"Give 0 to {_LONGEST_WAIT:.0f} seconds.")
 
@@ -212,6 +223,7 @@ def _worker(args: argparse.Namespace, home: "AgentHome") -> "WorkerProcess":
         "threads": args.threads,
         "data": {name: getattr(args, name) for name in _DATA_OPTIONS},
         "most_file_bytes": round(args.cache * 1e6),
+        "checkpoint_seconds": args.checkpoint_seconds,
     }
     return WorkerProcess("edgefl.cli.join_worker", options)
 

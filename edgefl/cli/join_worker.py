@@ -20,7 +20,6 @@ from edgefl.errors import EdgeFLError
 
 __all__ = ["main"]
 
-_CHECKPOINT_SECONDS = 10.0
 _OTHER_THREADS = 8
 """Threads beside the engine's: numpy's, those that measure, and those that wait."""
 
@@ -48,7 +47,7 @@ def main(words: list[str]) -> int:
             home / "checkpoints",
             threads=threads.count,
             device_id=device_id,
-            checkpoint_seconds=_CHECKPOINT_SECONDS,
+            checkpoint_seconds=options["checkpoint_seconds"],
         )
 
     worker = TrainerInProcess(trainer, home / "cache", home / "personal", samples=data.samples)

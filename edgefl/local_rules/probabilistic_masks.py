@@ -110,6 +110,7 @@ class ProbabilisticMasks:
             factors[name] *= gradient
             factors[name] *= np.float32(self.learning_rate)
             state.memory[_S + name] -= factors[name]
+        state.memory[_FALLBACKS] += drawn.fell_back
         state.steps += 1
         return result
 
@@ -126,7 +127,7 @@ class ProbabilisticMasks:
             "capacity": self.capacity,
             "kept_fraction": kept / inputs.mask.cost.parameters,
             "draws": float(limit),
-            "fallbacks": float(state.memory[_FALLBACKS]),
+            "fallbacks": float(state.memory[_FALLBACKS] + drawn.fell_back),
             "mean_probability": float(np.mean([array.mean(dtype=np.float64) for array in p.values()])),
         }
         tensors = {_M + name: Counts.of(count, limit) for name, count in drawn.counts.items()}
@@ -153,9 +154,7 @@ class ProbabilisticMasks:
 
     def _generate(self, inputs: TrainingInput, state: State, entries: Maskable, p: Weights, *, shrink: bool) -> Drawn:
         seed = derive(inputs.seed, "mask", state.steps)
-        drawn = generate(entries, p, seed, max_draws=self.max_draws, shrink=shrink)
-        state.memory[_FALLBACKS] += drawn.fell_back
-        return drawn
+        return generate(entries, p, seed, max_draws=self.max_draws, shrink=shrink)
 
 
 def entry_shapes(mask: Mask, granularity: Granularity) -> dict[str, tuple[int, ...]]:

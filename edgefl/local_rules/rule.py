@@ -125,7 +125,11 @@ class LocalRule(Protocol):
         ...
 
     def step(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
-        """Train on one batch: advance the state, and return the engine's result."""
+        """Train on one batch: advance the state, and return the engine's result.
+
+        A step that is interrupted before `run` has first returned is taken again from the state that it left: before
+        that, change only what taking it again writes again.
+        """
         ...
 
     def finish(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:

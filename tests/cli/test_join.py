@@ -68,7 +68,8 @@ def test_a_signal_stops_it_within_five_seconds_and_nothing_is_lost(tmp_path: Pat
     tasks(coordinator, [leading_channels(bundle().graph, 0.5)], work=LocalWork(epochs=400, batch_size=16))
     home = tmp_path / "home"
     with serving(coordinator) as url:
-        device = subprocess.Popen(command(home, url, "--key", KEY), stderr=subprocess.PIPE, text=True)
+        words = command(home, url, "--key", KEY, "--checkpoint-seconds", "0.5")
+        device = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + 60
         while not list(home.glob("checkpoints/*")) and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -7,7 +7,7 @@ and is started again until the federation is over; meanwhile requests fail in ev
 then a byte of the cache is changed. Afterwards:
 
     every task has a result, sent once as far as the coordinator can tell, or a refusal with a reason
-    no epoch whose checkpoint was written was trained again
+    no step whose checkpoint was written was trained again
     results are those of an undisturbed device, bit for bit: so no damaged file was ever used
 """
 
@@ -25,13 +25,14 @@ from pathlib import Path
 
 import numpy as np
 
-import device_runtime.trainer as trainer_module
+import device_runtime.checkpoint as checkpoint_module
 from device_runtime.agent.agent import Agent
 from device_runtime.agent.agent_home import AgentHome
 from device_runtime.agent.backoff import Backoff
 from device_runtime.agent.client import CoordinatorClient
 from device_runtime.agent.transport import HttpTransport, UnreachableError
 from device_runtime.checkpoint import TrainingProgress, save_checkpoint
+from device_runtime.trainer import Trainer
 from edgefl.local_rules import State
 from edgefl.masks import Mask, random_channels
 from edgefl.values import LocalWork, RuleSettings
@@ -141,9 +142,9 @@ def _agent(home: Path, log: Path, url: str, seed: int) -> None:
 
     def saving(path: Path, progress: TrainingProgress, state: State) -> None:
         save_checkpoint(path, progress, state)
-        note(f"saved {progress.task_id} {progress.epochs}")
+        note(f"saved {progress.task_id} {state.steps}")
 
-    setattr(trainer_module, "save_checkpoint", saving)  # noqa: B010  it is no public name
+    checkpoint_module.save_checkpoint = saving
     transport = FaultyTransport(HttpTransport(url), _faults(random.Random(seed)))
     place = AgentHome(home)
     current: list[str] = []
@@ -151,7 +152,7 @@ def _agent(home: Path, log: Path, url: str, seed: int) -> None:
     def step(done: int, steps: int, loss: float) -> None:
         note(f"step {current[-1]} {done} {steps}")
 
-    def make(device_id: str) -> trainer_module.Trainer:
+    def make(device_id: str) -> Trainer:
         task = place.open_task()
         current.append("" if task is None else task.plan.task_id)
         return trainer(place.checkpoints, local_data(SAMPLES), progress=step)
@@ -195,7 +196,7 @@ def _trained_again(log: list[str]) -> list[str]:
         kind, task, *numbers = line.split()
         if kind == "saved":
             saved[task] = int(numbers[0])
-        elif (int(numbers[0]) - 1) * EPOCHS // int(numbers[1]) < saved.get(task, 0):
+        elif int(numbers[0]) <= saved.get(task, 0):
             problems.append(f"step {numbers[0]} of {task} was trained after checkpoint {saved[task]}")
     return problems
 

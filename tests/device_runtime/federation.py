@@ -60,5 +60,8 @@ def local_data(samples: int = 400) -> LocalData:
 
 
 def trainer(folder: Path, data: LocalData | None = None, **changes: Any) -> Trainer:
+    """A trainer that, unless told otherwise, writes a checkpoint after every step."""
     data = local_data() if data is None else data
-    return Trainer(open_engine("onnx", ThreadSettings(1)), data, folder, threads=1, device_id="pi-1", **changes)
+    engine = changes.pop("engine", None) or open_engine("onnx", ThreadSettings(1))
+    options = {"checkpoint_seconds": 0.0} | changes
+    return Trainer(engine, data, folder, threads=1, device_id="pi-1", **options)

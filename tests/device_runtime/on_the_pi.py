@@ -65,6 +65,7 @@ def _carry_out(task: TrainingTask, data: LocalData, result: Path) -> None:
         threads=1,
         device_id=task.plan.device_id,
         progress=lambda step, steps, loss: losses.append(loss),
+        checkpoint_seconds=0.0,
     )
     finished = trainer.run(task)
     (result / "report").write_bytes(finished.body)

@@ -404,7 +404,7 @@ def test_a_stopped_agent_goes_on_later_without_training_twice(tmp_path: Path) ->
     joined(tmp_path, coordinator, progress=progress).run(stop)
     assert not coordinator.results
     joined(tmp_path, coordinator, progress=progress).run(threading.Event())
-    assert steps == [1, 2, 3, 4, 4, 5, 6, 7, 8, 9]
+    assert steps == [1, 2, 3, 4, 5, 6, 7, 8, 9]
     assert set(coordinator.results) == {"task-1"}
     assert coordinator.uploads == 1
 

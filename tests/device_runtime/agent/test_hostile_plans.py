@@ -257,6 +257,7 @@ def worker(tmp_path: Path) -> Iterator[WorkerProcess]:
     """The process in which `edgefl join` trains."""
     data = {"data": "digits", "folder": None, "client": "1/5", "partition": "iid", "seed": 0, "validation": 0.1}
     options = {"home": str(tmp_path), "engine": None, "threads": 1, "data": data, "most_file_bytes": 10**8}
+    options |= {"checkpoint_seconds": 0}
     process = WorkerProcess("edgefl.cli.join_worker", options)
     yield process
     process.close()
