@@ -10,12 +10,12 @@ import contextlib
 import threading
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from device_runtime.agent.agent_home import AgentHome, Identity, OpenTask
 from device_runtime.agent.artifact_cache import ArtifactCache
 from device_runtime.agent.backoff import Backoff
-from device_runtime.agent.client import BusyError, CoordinatorClient, RejectedError
+from device_runtime.agent.client import BusyError, CoordinatorClient, RejectedError, UnknownDeviceError
 from device_runtime.agent.device_clock import DeviceClock
 from device_runtime.agent.device_limits import DeviceLimits
 from device_runtime.agent.owner_policy import DeviceConditions, OwnerPolicy
@@ -27,7 +27,7 @@ from device_runtime.refusal import RefusalError
 from device_runtime.trainer import StoppedError
 from edgefl import __version__
 from edgefl.errors import EdgeFLError
-from edgefl.values import DeviceProfile, Enrolment, Outcome, Reason, Receipt, Refusal, printable
+from edgefl.values import Capabilities, DeviceProfile, Enrolled, Enrolment, Outcome, Reason, Receipt, Refusal, printable
 
 __all__ = ["Agent", "AgentSettings"]
 
@@ -102,8 +102,16 @@ class Agent:
         self.tasks = 0
         """Tasks that this process has completed or refused."""
 
-    def enrol(self, coordinator: str, profile: DeviceProfile, key: str | None, *, name: str | None = None) -> Identity:
-        """Join the federation, unless this device has joined already."""
+    def enrol(
+        self,
+        coordinator: str,
+        profile: DeviceProfile,
+        key: str | None,
+        *,
+        name: str | None = None,
+        capabilities: Capabilities | None = None,
+    ) -> Identity:
+        """Join the federation, unless this device has joined already. Tell it what this software can run."""
         identity = self._home.identity() or Identity(coordinator, uuid.uuid4().hex)
         if identity.coordinator != coordinator:
             raise EdgeFLError(
@@ -115,10 +123,16 @@ class Agent:
                 raise EdgeFLError(f"this device has not joined {coordinator} yet", fix="Give the join key with --key.")
             self._home.save_identity(identity)  # before asking: a repeated request must carry the same id
             software = f"edgefl {__version__}"
-            asked = Enrolment(enrolment_id=identity.enrolment_id, profile=profile, software=software, name=name)
+            asked = Enrolment(
+                enrolment_id=identity.enrolment_id,
+                profile=profile,
+                software=software,
+                name=name,
+                capabilities=capabilities,
+            )
             self._limits.allow_traffic()
             try:
-                answer = self._client.enrol(asked, key)
+                answer = self._ask_to_join(asked, key)
             finally:
                 self._limits.count()  # a refused device is started again and again
             identity = Identity(coordinator, identity.enrolment_id, answer.device_id, answer.token)
@@ -128,7 +142,30 @@ class Agent:
             self._say(f"back at {coordinator} as {identity.device_id}")
         self._client.token = identity.token
         self._runner.profile = profile
+        self._tell_capabilities(capabilities)
         return identity
+
+    def _ask_to_join(self, asked: Enrolment, key: str) -> Enrolled:
+        """Enrol. A coordinator from before capabilities refuses an enrolment with them."""
+        self._home.save_told_capabilities(None)
+        try:
+            answer = self._client.enrol(asked, key)
+        except RejectedError as error:
+            if asked.capabilities is None or "capabilities" not in error.problem:
+                raise
+            return self._client.enrol(replace(asked, capabilities=None), key)
+        self._home.save_told_capabilities(asked.capabilities)
+        return answer
+
+    def _tell_capabilities(self, capabilities: Capabilities | None) -> None:
+        """Tell the coordinator what this software can run, if that has changed; if it fails, at the next start."""
+        if capabilities is None or capabilities == self._home.told_capabilities():
+            return
+        if self._limits.allow_traffic() is not None:
+            return
+        with contextlib.suppress(UnreachableError, UnknownDeviceError, TrafficSpentError):
+            if self._client.update_capabilities(capabilities):
+                self._home.save_told_capabilities(capabilities)
 
     def run(self, stop: threading.Event) -> None:
         """Work until stopped, or until the federation is over."""

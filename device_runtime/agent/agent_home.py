@@ -1,6 +1,8 @@
 """The agent's files on disk, and how they survive a crash at any moment.
 
     identity.json        who this device is to which coordinator; readable by its user alone
+    sample.json          what a sample of the federation is, as its coordinator said last
+    capabilities.json    what this software can run, as the coordinator was told last
     usage.json           today's joules and bytes
     task/plan.json       the open task: the plan, and when it arrived
     task/result.safetensors, task/refusal.json
@@ -29,11 +31,11 @@ from typing import TypeVar, get_type_hints
 
 from edgefl.artifacts.artifact_store import PRIVATE, make_folder, write_atomically
 from edgefl.errors import EdgeFLError
-from edgefl.values import ClientPlan, Refusal, dumps, loads
+from edgefl.values import Capabilities, ClientPlan, Refusal, SampleSpec, dumps, loads
 
 _Parsed = TypeVar("_Parsed")
 _FOLDERS = ("task", "checkpoints", "personal", "cache")
-_FILES = ("identity.json", "usage.json", "profile.json", "lock")
+_FILES = ("identity.json", "sample.json", "capabilities.json", "usage.json", "profile.json", "lock")
 
 __all__ = ["AgentHome", "Identity", "OpenTask", "Usage"]
 
@@ -135,6 +137,22 @@ class AgentHome:
         if identity is not None:
             self.save_identity(Identity(identity.coordinator, uuid.uuid4().hex))
 
+    def sample(self) -> SampleSpec | None:
+        """Return what a sample of the federation is, as it was said last."""
+        return self._document(SampleSpec, "sample.json")
+
+    def save_sample(self, sample: SampleSpec | None) -> None:
+        """Keep what a sample is; None forgets it."""
+        self._save_document(sample, "sample.json")
+
+    def told_capabilities(self) -> Capabilities | None:
+        """Return what the coordinator was told last about this software."""
+        return self._document(Capabilities, "capabilities.json")
+
+    def save_told_capabilities(self, capabilities: Capabilities | None) -> None:
+        """Keep what the coordinator was told; None forgets it."""
+        self._save_document(capabilities, "capabilities.json")
+
     def usage(self) -> Usage:
         """Return the usage of the last day that had any."""
         return _parsed(Usage, self.folder / "usage.json") or Usage()
@@ -186,6 +204,18 @@ class AgentHome:
     @property
     def _task(self) -> Path:
         return self.folder / "task"
+
+    def _document(self, kind: type[_Parsed], name: str) -> _Parsed | None:
+        with contextlib.suppress(OSError, EdgeFLError):
+            return loads(kind, (self.folder / name).read_bytes(), tolerant=True)
+        return None
+
+    def _save_document(self, value: object, name: str) -> None:
+        if value is None:
+            (self.folder / name).unlink(missing_ok=True)
+            return
+        with contextlib.suppress(OSError):  # a full disk: it is asked for, or told, again
+            write_atomically(self.folder / name, (dumps(value, indent=2) + "\n").encode(), mode=PRIVATE)
 
 
 def _tighten(folder: Path) -> None:

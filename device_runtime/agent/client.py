@@ -11,10 +11,8 @@ about a device's work.
 Nothing here sleeps or retries; the agent does. Every request may be repeated.
 """
 
-import contextlib
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeVar
 
 from device_runtime.agent.traffic import Traffic
@@ -75,14 +73,7 @@ class CoordinatorClient:
 
     def enrol(self, enrolment: Enrolment, key: str) -> Enrolled:
         """Ask to join the federation."""
-        try:
-            reply = self._send(Request("POST", "/v1/devices", key, dumps(enrolment).encode()))
-        except RejectedError as error:
-            if enrolment.capabilities is None or "capabilities" not in error.problem:
-                raise  # otherwise it is a coordinator from before capabilities, which refuses what it does not know
-            older = replace(enrolment, capabilities=None)
-            reply = self._send(Request("POST", "/v1/devices", key, dumps(older).encode()))
-        return _read(Enrolled, reply)
+        return _read(Enrolled, self._send(Request("POST", "/v1/devices", key, dumps(enrolment).encode())))
 
     def sample(self, secret: str | None = None) -> SampleSpec | None:
         """Ask what a sample of the federation is, with a join key or the device's token.
@@ -95,11 +86,13 @@ class CoordinatorClient:
             return None
         return _read(SampleSpec, reply)
 
-    def update_capabilities(self, capabilities: Capabilities) -> None:
-        """Send what the device's software can run; a coordinator from before that does not ask for it."""
-        with contextlib.suppress(RejectedError):
-            body = dumps(capabilities).encode()
-            self._send(Request("PUT", "/v1/devices/me/capabilities", self.token, body))
+    def update_capabilities(self, capabilities: Capabilities) -> bool:
+        """Send what the device's software can run; return False if the coordinator is from before this question."""
+        try:
+            self._send(Request("PUT", "/v1/devices/me/capabilities", self.token, dumps(capabilities).encode()))
+        except RejectedError:
+            return False
+        return True
 
     def update_profile(self, profile: DeviceProfile) -> None:
         """Send the device's current profile."""

@@ -50,7 +50,7 @@ class WorkerProcess:
     """
 
     def __init__(self, module: str, options: Mapping[str, object]) -> None:
-        self._module, self._options = module, options
+        self._module, self._options = module, dict(options)
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection[Any, Any] | None = None
         self._joules = 0.0
@@ -61,6 +61,10 @@ class WorkerProcess:
     def joules(self) -> float:
         """The energy of the last task; of a running one, an estimate from CPU time."""
         return self._joules if self._cpu_began is None else self._estimate()
+
+    def set_option(self, name: str, value: object) -> None:
+        """Add an option that is known only before the first start."""
+        self._options[name] = value
 
     def start(self) -> None:
         """Start the process, and raise what is wrong with its options."""

@@ -12,6 +12,7 @@ export.py                 `edgefl export`
 export_federation.py      `edgefl export --federation`
 export_report.py          the summary of `edgefl export`
 inspect.py                `edgefl inspect`
+inspect_bundle.py         of a bundle, and of what it says about samples
 conformance.py            `edgefl conformance`
 profile.py                `edgefl profile`
 plan.py                   `edgefl plan`

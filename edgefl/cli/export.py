@@ -33,7 +33,7 @@ examples:
   edgefl export --federation digits --budget 0.07 --out exported/small
 
 files in the folder --out:
-  manifest.json, model_graph.json, train.onnx, infer.onnx, weights.safetensors   for every device and mask
+  manifest.json, model_graph.json, train.onnx, infer.onnx, weights.safetensors, sample.json   for every device and mask
 with --federation: infer.onnx, weights.safetensors, mask.safetensors
 and in its subfolder personal, if a submodel or a format is requested:
   mask.safetensors
@@ -99,7 +99,11 @@ def _add_formats(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--train", action="store_true", help="write only the training files")
     group.add_argument("--infer", action="store_true", help="write only the inference files")
     group.add_argument("--int8", action="store_true", help="also write 8-bit inference models; needs --data")
-    group.add_argument("--data", metavar="NAME|PATH", help="data to calibrate and evaluate 8-bit models")
+    group.add_argument(
+        "--data",
+        metavar="NAME|PATH",
+        help="data that the model is for: describes samples in sample.json, calibrates and evaluates 8-bit models",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -127,10 +131,11 @@ def run(args: argparse.Namespace) -> int:
     show = _Progress(steps=4 + (not args.no_check) + 3 * ("executorch" in order.formats))
     loss = Loss.MASKED_CROSS_ENTROPY if args.masked_loss else Loss.CROSS_ENTROPY
     bundle = make_bundle(source.model, source.name, source.example, loss=loss, block_of=block_of, progress=show.step)
+    bundle = _described(bundle, data)
     parity = None if args.no_check else _checked(source, bundle, show)
     mask = _mask(args, bundle)
     files = {} if mask is None else make_files(source, bundle, mask, order, show.step)
-    accuracy = {} if data is None or not files else _accuracies(files, data)
+    accuracy = {} if data is None or not (files and args.int8) else _accuracies(files, data)
     show.done()
     out = Path(args.out)
     write_bundle(bundle, out)
@@ -168,7 +173,7 @@ def _data(args: argparse.Namespace) -> "Dataset | None":
             "--int8 needs samples to calibrate activations",
             fix="Give a data set, such as --data fashion-mnist, or --data mine.npz.",
         )
-    return load(args.data) if args.int8 else None
+    return load(args.data) if args.data else None
 
 
 def _order(args: argparse.Namespace, source: "ModelSource", data: "Dataset | None") -> "PersonalExport":
@@ -183,7 +188,7 @@ def _order(args: argparse.Namespace, source: "ModelSource", data: "Dataset | Non
     if args.int8 and args.train and not args.infer:
         raise ExportError("--int8 needs inference files, which --train leaves out", fix="Drop one of the two options.")
     both = args.train == args.infer
-    calibration = None if data is None else _calibration(data, tuple(source.example.shape[1:]))
+    calibration = None if data is None or not args.int8 else _calibration(data, tuple(source.example.shape[1:]))
     return PersonalExport(
         formats, train=args.train or both, infer=args.infer or both, batch=args.batch, calibration=calibration
     )
@@ -193,6 +198,22 @@ def _calibration(data: "Dataset", shape: tuple[int, ...]) -> "Array":
     """Return samples spread evenly over the training data."""
     data.check_shape(shape)
     return data.evenly(CALIBRATION_SAMPLES)[0]
+
+
+def _described(bundle: "Bundle", data: "Dataset | None") -> "Bundle":
+    """Return a bundle that says what a sample is: what the model knows, and with data all of it."""
+    from edgefl.artifacts.bundle import with_sample
+    from edgefl.data import described_by
+
+    if data is None:
+        return with_sample(bundle, bundle.sample)
+    data.check_shape(tuple(bundle.manifest.input_shape))
+    if data.classes > bundle.manifest.outputs:
+        raise ExportError(
+            f"{data.name!r} has {data.classes} classes, but the model has {bundle.manifest.outputs} outputs",
+            fix="Give the data that the model is for, or a model with as many outputs (--classes).",
+        )
+    return with_sample(bundle, described_by(data, bundle.sample))
 
 
 def _checked(source: "ModelSource", bundle: "Bundle", show: _Progress) -> "Parity":

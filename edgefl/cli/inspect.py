@@ -1,4 +1,4 @@
-"""`edgefl inspect FILE`: describe a wire body, a mask, a profile or another EdgeFL document."""
+"""`edgefl inspect FILE`: describe a wire body, a mask, a bundle, a profile or another EdgeFL document."""
 
 import argparse
 import codecs
@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from edgefl.errors import EdgeFLError, SchemaError
 
 if TYPE_CHECKING:
+    from edgefl.artifacts.bundle import Bundle
     from edgefl.model_graph import ModelGraph
     from edgefl.wire import Body, WireSize
 
@@ -23,10 +24,12 @@ examples:
   edgefl inspect profile.json
   edgefl inspect update.safetensors
   edgefl inspect --json mask.safetensors
+  edgefl inspect exported/cnn4
 """
 
 _GIVE = "Give a file that EdgeFL wrote."
 _PIECE = 2**20
+_ZIP = b"PK\x03\x04"
 
 Rows = list[tuple[str, str]]
 
@@ -35,13 +38,14 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     """Add the command."""
     parser = verbs.add_parser(
         "inspect",
-        help="describe a file: a wire body, a mask, a profile",
-        description="Describe a file that EdgeFL wrote: a wire body, a mask, a device profile, or another document.\n"
+        help="describe a file: a wire body, a mask, a bundle, a profile",
+        description="Describe a file that EdgeFL wrote: a wire body, a mask, a bundle, a device profile, or another\n"
+        "document. "
         "Everything in it is checked, including digests.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", metavar="FILE", help="the file; - reads standard input")
+    parser.add_argument("file", metavar="FILE", help="the file, or a bundle's folder; - reads standard input")
     parser.add_argument("--json", action="store_true", help="print JSON on stdout")
     parser.set_defaults(run=run)
 
@@ -50,6 +54,9 @@ def run(args: argparse.Namespace) -> int:
     """Read a file of any kind and print its description."""
     name = "standard input" if args.file == "-" else args.file
     try:
+        if args.file != "-" and Path(args.file).is_dir():
+            _show_folder(name, args.json)
+            return 0
         data = _read(args.file)
         show = _reader(data)
         show(name, data, args.json)
@@ -83,6 +90,8 @@ def _reader(data: bytes) -> Callable[[str, bytes, bool], None]:
     # A body begins with the length of its header, eight bytes whose upper ones are zero, and a JSON object.
     if data[4:8] == bytes(4) and data[8:9] == b"{":
         return _show_body
+    if data.startswith(_ZIP):
+        return _show_zip
     if _is_text(data):
         return _show_document
     raise SchemaError(
@@ -103,16 +112,41 @@ def _is_text(data: bytes) -> bool:
 
 
 def _show_document(name: str, data: bytes, as_json: bool) -> None:
+    from edgefl.cli.inspect_bundle import sample_rows
     from edgefl.model_graph import ModelGraph
-    from edgefl.values import describe, read, to_json
+    from edgefl.values import SampleSpec, describe, read, to_json
 
     value = read(data)
     if as_json:
         print(json.dumps(to_json(value), indent=2))
         return
     kind = to_json(value)["schema"].removeprefix("edgefl.").replace("_", " ").replace("/", ", version ")
-    rows = _graph_rows(value) if isinstance(value, ModelGraph) else describe(value)
+    if isinstance(value, ModelGraph):
+        rows = _graph_rows(value)
+    else:
+        rows = sample_rows(value) if isinstance(value, SampleSpec) else describe(value)
     _print_rows(f"{name}: {kind}", rows)
+
+
+def _show_zip(name: str, data: bytes, as_json: bool) -> None:
+    from edgefl.artifacts.bundle import unpack_bundle
+
+    _show_bundle(name, unpack_bundle(data), as_json)
+
+
+def _show_folder(name: str, as_json: bool) -> None:
+    from edgefl.artifacts.bundle import read_bundle
+
+    _show_bundle(name, read_bundle(Path(name)), as_json)
+
+
+def _show_bundle(name: str, bundle: "Bundle", as_json: bool) -> None:
+    from edgefl.cli.inspect_bundle import bundle_json, bundle_rows
+
+    if as_json:
+        print(json.dumps(bundle_json(bundle), indent=2))
+        return
+    _print_rows(f"{name}: bundle, version 1", bundle_rows(bundle))
 
 
 def _graph_rows(graph: "ModelGraph") -> Rows:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from device_runtime.agent.transport import HttpTransport
     from device_runtime.agent.worker_process import WorkerProcess
     from device_runtime.local_data import LocalData
-    from edgefl.values import DeviceProfile
+    from edgefl.values import DeviceProfile, SampleSpec
 
 __all__ = ["add_data", "add_parser", "local_data"]
 
@@ -142,16 +142,18 @@ def run(args: argparse.Namespace) -> int:
 def _joined(args: argparse.Namespace, url: str) -> int:
     from device_runtime.agent.agent_home import AgentHome
     from device_runtime.agent.client import UnknownDeviceError
+    from device_runtime.agent.own_capabilities import own_capabilities
 
     home = AgentHome(Path(args.home).expanduser())
     home.lock()
     say = (lambda text: None) if args.quiet else _say
     with contextlib.closing(_worker(args, home)) as worker, contextlib.closing(_transport(args, url)) as transport:
-        worker.start()
+        key = _key(args, home)
+        _start(worker, home, transport, key)
         profile = _profile(args, home, say)
         agent = _agent(args, home, transport, worker, say)
-        key = _key(args, home)
-        agent.enrol(url, profile, key, name=args.name)
+        can = own_capabilities(args.engine)
+        agent.enrol(url, profile, key, name=args.name, capabilities=can)
         try:
             return _run(agent)
         except UnknownDeviceError:
@@ -159,7 +161,7 @@ def _joined(args: argparse.Namespace, url: str) -> int:
                 raise
             say("the coordinator no longer knows this device; joining again")
             home.forget_token()
-            agent.enrol(url, profile, key, name=args.name)
+            agent.enrol(url, profile, key, name=args.name, capabilities=can)
             return _run(agent)
 
 
@@ -228,6 +230,17 @@ def _worker(args: argparse.Namespace, home: "AgentHome") -> "WorkerProcess":
     return WorkerProcess("edgefl.cli.join_worker", options)
 
 
+def _start(worker: "WorkerProcess", home: "AgentHome", transport: "HttpTransport", key: str | None) -> None:
+    """Start the worker, which checks the device's data against what the federation says about its samples."""
+    from device_runtime.agent.client import CoordinatorClient
+    from device_runtime.agent.sample_check import federation_sample
+    from edgefl.values import dumps
+
+    sample = federation_sample(home, CoordinatorClient(transport), key)
+    worker.set_option("sample", None if sample is None else dumps(sample))
+    worker.start()
+
+
 def _transport(args: argparse.Namespace, url: str) -> "HttpTransport":
     from device_runtime.agent.transport import HttpTransport
 
@@ -286,12 +299,14 @@ def _profile(args: argparse.Namespace, home: "AgentHome", say: Any) -> "DevicePr
     return profile
 
 
-def local_data(args: argparse.Namespace) -> "LocalData":
-    """Return the samples that the options select."""
+def local_data(args: argparse.Namespace, sample: "SampleSpec | None" = None) -> "LocalData":
+    """Return the samples that the options select; raise a `DataError` if the federation's samples are others."""
     from device_runtime.local_data import LocalData
-    from edgefl.data import load, parse_scheme, partition, split_clients
+    from edgefl.data import fitting, load, parse_scheme, partition, split_clients
 
     dataset = load(args.data, args.folder)
+    if sample is not None:
+        dataset = fitting(dataset, sample)
     if args.client is None:
         return LocalData.whole(dataset, validation=args.validation, seed=args.seed)
     number, _, count = args.client.partition("/")

@@ -17,6 +17,7 @@ from device_runtime.engines import ThreadSettings, open_engine
 from device_runtime.trainer import Trainer
 from edgefl.cli.join import local_data
 from edgefl.errors import EdgeFLError
+from edgefl.values import SampleSpec, loads
 
 __all__ = ["main"]
 
@@ -33,7 +34,9 @@ def main(words: list[str]) -> int:
     threads = ThreadSettings.default() if options["threads"] is None else ThreadSettings(options["threads"])
     try:
         engine = open_engine(options["engine"], threads)
-        data = local_data(argparse.Namespace(**options["data"]))
+        said = options.get("sample")
+        sample = None if said is None else loads(SampleSpec, said)
+        data = local_data(argparse.Namespace(**options["data"]), sample)
     except EdgeFLError as error:
         connection.send_bytes(json.dumps({"error": {"problem": error.problem, "fix": error.fix}}).encode())
         return 1

@@ -52,8 +52,9 @@ def run(args: argparse.Namespace) -> int:
     from device_runtime.personal_model import load_personal
     from edgefl.data import load
 
-    model = load_personal(Path(args.home).expanduser() / "personal")
-    dataset = load(args.data, args.folder)
+    home = Path(args.home).expanduser()
+    model = load_personal(home / "personal")
+    dataset = _as_trained(load(args.data, args.folder), home)
     threads = ThreadSettings.default() if args.threads is None else ThreadSettings(args.threads)
     predictor = open_engine(args.engine, threads).predictor(model.inference)
     chosen, labels = _chosen(dataset, args.part, args.first)
@@ -75,6 +76,15 @@ def run(args: argparse.Namespace) -> int:
     which = "after personalisation" if model.is_personal else f"of round {model.round + 1}"
     print(f"{said}, by a model {which} with {share:.1%} of the parameters")
     return 0
+
+
+def _as_trained(dataset: "Dataset", home: Path) -> "Dataset":
+    """Return data with the normalisation that the device trained with."""
+    from edgefl.data import fitting
+    from edgefl.values import SampleSpec, loads
+
+    path = home / "sample.json"
+    return fitting(dataset, loads(SampleSpec, path.read_bytes(), tolerant=True)) if path.exists() else dataset
 
 
 def _chosen(dataset: "Dataset", part: str, first: int | None) -> tuple[list[int], "Array"]:

@@ -1,5 +1,6 @@
 """`edgefl export` as a person meets it."""
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -53,6 +54,23 @@ def test_json_tells_digests_and_costs(tmp_path: Path, capsys: pytest.CaptureFixt
     assert first["costs"]["dense"]["parameters"] == 1_103_366
     assert first["gradient_error"] is None
     assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
+
+
+def test_a_bundle_says_what_a_sample_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--no-check", "--model", "my_cnn:make", "--input", "1,8,8")
+    (tmp_path / "my_cnn.py").write_text(
+        "from torch import nn\ndef make():\n    return nn.Sequential(nn.Flatten(), nn.Linear(64, 10))\n"
+    )
+    with contextlib.chdir(tmp_path):
+        told(capsys, *words, "--out", "plain")
+        told(capsys, *words, "--data", "digits", "--out", "described.zip")
+        assert main(["export", *words, "--data", "fashion-mnist", "--out", "wrong"]) == 1
+    plain, described = read_bundle(tmp_path / "plain").sample, read_bundle(tmp_path / "described.zip").sample
+    assert (plain.shape, plain.classes, plain.raw_dtype) == ((1, 8, 8), 10, None)
+    assert (described.raw_dtype, described.class_names) == ("uint8", tuple("0123456789"))
+    assert described.normalisation is not None
+    assert described.normalisation.scale == 16
+    assert described.example is not None
 
 
 def test_a_model_of_ones_own_is_exported(

@@ -1,16 +1,20 @@
 import io
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import safetensors.numpy
 
+from edgefl.artifacts.bundle import with_sample, write_bundle
 from edgefl.cli.main import main
+from edgefl.data import described_by, load
 from edgefl.masks import leading_channels
 from edgefl.values import Budget, dumps
 from edgefl.wire import Body, BodyKind, Dense, encode, encode_mask
 from examples.networks import cnn4
+from tests.device_runtime.federation import BUNDLE, bundle
 from tests.values.samples import PLAN
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -68,6 +72,30 @@ def test_a_model_graph_is_told_in_words(tmp_path: Path, capsys: pytest.CaptureFi
     assert "head 10 (classes)" in text
 
 
+def test_a_bundle_is_told_with_what_a_sample_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    described = with_sample(bundle(), described_by(load("digits"), bundle().sample))
+    write_bundle(described, tmp_path / "folder")
+    write_bundle(described, tmp_path / "file.zip")
+    for name in ("folder", "file.zip"):
+        assert main(["inspect", str(tmp_path / name)]) == 0
+        said = capsys.readouterr().out
+        assert "bundle, version 1" in said
+        assert re.search(r"sample shape +1, 8, 8\n", said)
+        assert re.search(r"sample raw dtype +uint8\n", said)
+        assert re.search(r"sample example +class \d: 64 bytes, 256 bytes before and after normalisation\n", said)
+        assert main(["inspect", "--json", str(tmp_path / name)]) == 0
+        assert json.loads(capsys.readouterr().out)["sample"]["classes"] == 10
+    assert main(["inspect", str(tmp_path / "folder" / "sample.json")]) == 0
+    assert re.search(r"normalisation scale +16\n", capsys.readouterr().out)
+
+
+def test_a_bundle_of_before_says_what_its_manifest_knows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(BUNDLE)]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"sample shape +1, 8, 8\n", said)
+    assert re.search(r"sample raw dtype +not known\n", said)
+
+
 def test_standard_input_is_read_for_a_dash(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     data = encode(Body(BodyKind.WEIGHTS, {"w": Dense(np.zeros(2, np.float32))}))
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
@@ -119,7 +147,7 @@ def test_a_file_without_an_end_is_not_read_to_its_end(
         ('{"schema": "edgefl.budget/1"}'.encode("utf-16"), "save it as UTF-8"),
         ('{"schema": "edgefl.budget/1"}'.encode("utf-16-le"), "save it as UTF-8"),
         (b"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x03\x00>\x00", "not an EdgeFL file"),
-        (b"PK\x03\x04\x2d\x00\x00\x00\x00\x00x.npy", "not an EdgeFL file"),
+        (b"PK\x03\x04\x2d\x00\x00\x00\x00\x00x.npy", "not a readable zip file"),
         (b"\x89PNG\r\n\x1a\n", "not an EdgeFL file"),
         (b"{}", "schema"),
         (b'{"schema": "edgefl.unicorn/1"}', "not a known kind"),

@@ -17,6 +17,7 @@ import pytest
 from device_runtime.agent.agent_home import AgentHome
 from edgefl.cli.join import _key
 from edgefl.cli.main import main
+from edgefl.data import described_by, load
 from edgefl.masks import full_mask, leading_channels
 from edgefl.values import LocalWork, dumps
 from edgefl.wire import decode_result
@@ -35,7 +36,7 @@ def command(home: Path, url: str, *words: str) -> list[str]:
 
 
 def test_a_device_joins_trains_and_predicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    coordinator = Coordinator()
+    coordinator = Coordinator(sample=described_by(load("digits"), bundle().sample))
     tasks(coordinator, [full_mask(bundle().graph)] * 2, work=LocalWork(epochs=8, batch_size=32), rounds=3)
     home = tmp_path / "home"
     with serving(coordinator) as url:
@@ -47,6 +48,9 @@ def test_a_device_joins_trains_and_predicts(tmp_path: Path, capsys: pytest.Captu
     assert "task task-2: accepted" in done.stderr
     assert "the federation is over" in done.stderr
     assert KEY not in done.stderr
+    (enrolment,) = coordinator.enrolments.values()
+    assert enrolment.capabilities is not None
+    assert enrolment.capabilities.client.name == "edgefl-python"
     assert stat.S_IMODE((home / "identity.json").stat().st_mode) == 0o600
     result = decode_result(coordinator.results["task-2"], bundle().graph).result
     assert result.samples < 1797 / 5
@@ -61,6 +65,19 @@ def test_a_device_joins_trains_and_predicts(tmp_path: Path, capsys: pytest.Captu
     text = capsys.readouterr().out
     assert "sample 2: " in text
     assert "of 3 right, by a model of round 3 with 100.0% of the parameters" in text
+
+
+def test_a_device_whose_data_is_not_the_federations_does_not_join(tmp_path: Path) -> None:
+    sample = replace(bundle().sample, shape=(3, 32, 32))
+    coordinator = Coordinator(sample=sample)
+    home = tmp_path / "home"
+    with serving(coordinator) as url:
+        done = subprocess.run(
+            command(home, url), env=os.environ | {"EDGEFL_JOIN_KEY": KEY}, capture_output=True, text=True, timeout=60
+        )
+    assert done.returncode == 1
+    assert "'digits' has the shape (1, 8, 8), but this federation's samples have (3, 32, 32)" in done.stderr
+    assert not coordinator.enrolments
 
 
 def test_a_signal_stops_it_within_five_seconds_and_nothing_is_lost(tmp_path: Path) -> None:

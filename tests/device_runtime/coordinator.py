@@ -15,6 +15,7 @@ from edgefl.artifacts.submodel import make_submodel
 from edgefl.masks import Mask
 from edgefl.values import (
     Assignment,
+    Capabilities,
     ClientPlan,
     Enrolled,
     Enrolment,
@@ -47,6 +48,12 @@ class Coordinator:
     downloaded: int = 0
     retry_seconds: float | None = None
     """What a receipt says about the next poll."""
+    sample: Any = None
+    """What it says about samples, or a reply; None if it is from before that question."""
+    is_old: bool = False
+    """Whether it is from before capabilities."""
+    capabilities: list[Capabilities] = field(default_factory=list)
+    """What it was told after the enrolment."""
 
     def offer(self, mask: Mask, **changes: Any) -> ClientPlan:
         """Prepare a plan and everything that it names."""
@@ -79,10 +86,17 @@ class Coordinator:
         path = request.path.partition("?")[0]
         if path == "/v1/devices":
             return self._enrol(request)
+        if path == "/v1/sample" and self.sample is None:
+            return _error(404, "there is nothing at /v1/sample", "Look the path up at /openapi.json.")
+        if path == "/v1/sample" and request.token in (KEY, TOKEN):
+            return self.sample if isinstance(self.sample, Reply) else _json(self.sample)
         if request.token != TOKEN:
             return _error(401, "the token is not known", "Join again.")
         if path == "/v1/tasks/next":
             return self._next()
+        if path == "/v1/devices/me/capabilities" and not self.is_old:
+            self.capabilities.append(loads(Capabilities, request.body))
+            return Reply(204)
         found = re.fullmatch(r"/v1/(artifacts|tasks)/([^/]+)(?:/(result|refusal))?", path)
         if found is None:
             return _error(404, f"there is no {path}", "Ask for something else.")
@@ -93,6 +107,8 @@ class Coordinator:
     def _enrol(self, request: Request) -> Reply:
         if request.token != KEY:
             return _error(403, "the join key is not known", "Ask the operator for one.")
+        if self.is_old and b'"capabilities"' in request.body:
+            return _error(422, "field 'capabilities' is not a known field", "Known fields: enrolment_id, ...")
         enrolment = loads(Enrolment, request.body)
         self.enrolments[enrolment.enrolment_id] = enrolment
         return _json(Enrolled(device_id=DEVICE, token=TOKEN))
