@@ -4,6 +4,7 @@ A quantity may also be written as a text with its unit ('250 ms'); between machi
 that.
 """
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -37,7 +38,7 @@ from edgefl.values import (
     kinds,
 )
 from edgefl.values.containers import ListType, MapType, OptionalType
-from edgefl.values.dataclass_fields import Record, fields_of
+from edgefl.values.dataclass_fields import Field, Record, fields_of
 from edgefl.values.field_types import Choice, Flag, Scalar
 from edgefl.values.strings import NAME, Text, UnsignedText
 
@@ -131,10 +132,19 @@ def _record(cls: type, found: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "description": (cls.__doc__ or "").strip().partition("\n")[0],
-        "properties": {field.name: _schema(field.shape, found) for field in fields},
+        "properties": {field.name: _schema(field.shape, found) | _default(cls, field) for field in fields},
         "required": [field.name for field in fields if field.required],
         "additionalProperties": False,
     }
+
+
+def _default(cls: type, field: Field) -> dict[str, Any]:
+    """Return what a field that may be left out then means."""
+    (own,) = (one for one in dataclasses.fields(cls) if one.name == field.name)
+    if field.required:
+        return {}
+    value = own.default if own.default_factory is dataclasses.MISSING else own.default_factory()
+    return {"default": field.shape.write(value)}
 
 
 def _part(cls: type, found: dict[str, Any]) -> dict[str, Any]:

@@ -183,3 +183,11 @@ def test_every_message_of_the_documents_has_exactly_its_fields_here(document: di
             assert set(schema["properties"]) - {"schema"} == set(rows), part
             required = {name for name, (_, default, _) in rows.items() if default == "required"}
             assert set(schema["required"]) - {"schema"} == required, part
+
+
+def test_a_field_that_may_be_left_out_says_what_that_means(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    work = schemas["LocalWork"]["properties"]
+    assert [work[name]["default"] for name in ("epochs", "batch_size", "most_steps")] == [1, 32, None]
+    assert schemas["Assignment"]["properties"]["finished"]["default"] is False
+    assert "default" not in schemas["ClientPlan"]["properties"]["task_id"]
