@@ -142,7 +142,8 @@ class _Form:
 
     trained: Mask
     """The planned mask with the layers that the rule trains: what the graph is cut for."""
-    sent: Mapping[str, Expected]
+    sent: Callable[[], Mapping[str, Expected]]
+    """What it sends: asked for once for all masks that share the document."""
     graph_key: str
     tensors_key: str
     """Masks of equal widths share the document, whichever channels they keep."""
@@ -151,15 +152,18 @@ class _Form:
     def of(cls, planned: PlannedTask, *, is_personal: bool) -> "_Form":
         mask, rule = planned.mask, rule_of(planned.rule)
         trained = rule.trains(mask)
-        sent = {} if is_personal else rule.sends(mask)  # personal models stay on the device
         layers = sorted(trained.trained)
         widths = [f"{name}:{width}" for name, width in sorted(mask.widths.items())]
         about = (repr(rule), str(is_personal), *widths, "", *layers, "", *sorted(mask.held))
+
+        def sent() -> Mapping[str, Expected]:
+            return {} if is_personal else rule.sends(mask)  # personal models stay on the device
+
         return cls(trained, sent, "\n".join(layers), "\n".join(about))
 
     def document(self) -> bytes:
         """Return the document that names the tensors."""
-        return dumps(submodel_document(self.trained, self.sent)).encode()
+        return dumps(submodel_document(self.trained, self.sent())).encode()
 
 
 class _Bodies:
