@@ -10,5 +10,7 @@ data_files.py      batches.json, schedules.json, normalisation.json
 cost_fit_file.py   cost_fit.json
 rule_files.py      rules_sgd.json, rules_fine_tune.json, rules_masked_noise.json
 score_file.py      channel_scores.json
+task_files.py      tasks.json
+problem_file.py    problems.json
 make.py            writes them all: `python -m tests.golden.make`
 """
