@@ -19,6 +19,7 @@ charts/                 charts of the HTML pages
 user_code.py            imports of models and strategies that users name
 coordinator_url.py      which coordinators may be sent secrets without encryption
 pins.py                 the keys that a coordinator's certificate may have
+pinned_tls.py           TLS that trusts these keys and nothing else
 pairing.py              everything that a device needs to join, as one URI
 coordinator_process.py  a temporary coordinator in a subprocess
 simulation/             a simulated fleet with real training

@@ -12,11 +12,15 @@ pairing URI is refused.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote_to_bytes
 
-from edgefl.coordinator_url import checked_url
+from edgefl.coordinator_url import checked_url, trusting
 from edgefl.errors import EdgeFLError
 from edgefl.pins import check_pins
+
+if TYPE_CHECKING:
+    import ssl
 
 __all__ = ["LONGEST_URI", "Pairing"]
 
@@ -94,10 +98,20 @@ class Pairing:
         checked_url(pairing.url, insecure=insecure)
         return pairing
 
-    @staticmethod
-    def is_uri(text: str) -> bool:
-        """Return whether a text is meant as a pairing URI, and not as a plain URL."""
-        return text.startswith("edgefl:") or "#" in text
+    @classmethod
+    def at(cls, text: str, *, insecure: bool = False) -> "Pairing":
+        """Read a URI of either form, or a plain URL, which has neither key nor pins."""
+        if text.startswith("edgefl:") or "#" in text or text.endswith(_PAGE):
+            return cls.parse(text, insecure=insecure)
+        return cls(checked_url(text, insecure=insecure))
+
+    def tls(self, certificate: str | None = None) -> "ssl.SSLContext | None":
+        """Return the settings of TLS that trust the pins, or else a certificate; None for those of the system."""
+        if self.pins:
+            from edgefl.pinned_tls import PinnedContext
+
+            return PinnedContext(self.pins)
+        return None if certificate is None else trusting(certificate)
 
     def app_uri(self) -> str:
         """Return the form that opens an installed client."""

@@ -15,6 +15,7 @@ from edgefl.errors import EdgeFLError
 
 __all__ = [
     "MOST_PINS",
+    "PINS_FILE",
     "certificates_in",
     "check_pin",
     "check_pins",
@@ -25,6 +26,9 @@ __all__ = [
 
 MOST_PINS = 8
 """Of one coordinator: the current key's, the next one's, and those of a change to another certificate."""
+
+PINS_FILE = "pins"
+"""In the state folder of a coordinator that made its own certificate, for the operator's client on that machine."""
 
 _PREFIX = "sha256:"
 _PIN = re.compile(r"sha256:[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]")

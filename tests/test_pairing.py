@@ -36,8 +36,8 @@ def pairings(draw: st.DrawFn) -> Pairing:
 def test_both_forms_are_read_as_what_was_written(pairing: Pairing) -> None:
     assert Pairing.parse(pairing.app_uri()) == pairing
     assert Pairing.parse(pairing.page_uri()) == pairing
-    assert Pairing.is_uri(pairing.app_uri())
-    assert Pairing.is_uri(pairing.page_uri())
+    assert Pairing.at(pairing.app_uri()) == Pairing.at(pairing.page_uri()) == pairing
+    assert pairing.url.endswith("/join") or Pairing.at(pairing.url) == Pairing(pairing.url)
 
 
 def test_the_golden_file_is_what_its_script_writes() -> None:

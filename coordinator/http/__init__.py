@@ -18,5 +18,7 @@ error_handlers.py   errors as responses
 protocol.py         one connection: uvicorn's protocol with limits
 connections.py      how many connections each caller may have, and that it reads its responses
 tls.py              what TLS is accepted
+own_certificate.py  the certificate that a coordinator makes for itself
+public_address.py   where other machines reach it: names, and the address in pairing codes
 allocator.py        gives large blocks of memory back when they are freed
 """

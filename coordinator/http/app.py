@@ -16,6 +16,7 @@ from coordinator.http.authentication import Authenticator
 from coordinator.http.byte_budgets import ByteBudget
 from coordinator.http.error_handlers import add_handlers
 from coordinator.http.middleware import RequestMiddleware
+from coordinator.http.public_address import PublicAddress
 from coordinator.http.rate_limits import ConcurrencyLimits
 from coordinator.http.readiness import Readiness
 from coordinator.http.refusals import RefusedAttempts
@@ -32,6 +33,7 @@ from coordinator.http.routes import (
     measurement,
     network_speed,
     page,
+    pairing,
     sample,
     tasks,
     tokens,
@@ -64,11 +66,14 @@ def make_app(
     local: bool = False,
     state: Path | None = None,
     metrics: Path | None = None,
+    address: PublicAddress | None = None,
 ) -> FastAPI:
     """Return the app of a context. `local` says that the database is a local file, which is read without threads;
-    `state` is the folder with the files of tokens, `metrics` the one in which all workers count."""
+    `state` is the folder with the files of tokens, `metrics` the one in which all workers count; `address` is where
+    devices reach it."""
     limits = limits or ServerLimits()
     services = _make_services(context, ThreadPools(local=local), limits, state, Metrics(context, metrics, state))
+    services.address = address
     app = _App(
         openapi_url=None,  # our own route says who may call it
         docs_url=None,
@@ -95,6 +100,7 @@ def make_app(
     downloads.add_routes(app)
     health.add_routes(app)
     page.add_routes(app)
+    pairing.add_routes(app)
     app.state.openapi_text = openapi_text(app)
     app.busy = BusyRoutes(app.router.routes)
     app.busy_app = RequestMiddleware(LimitsMiddleware(app.busy.serve, limits), services.metrics, services.refused)

@@ -26,7 +26,9 @@ from coordinator.federations.tokens import OperatorRole
 from coordinator.http.allocator import give_back_large_memory
 from coordinator.http.app import make_app
 from coordinator.http.operator_tokens import StartToken, operator_tokens
+from coordinator.http.own_certificate import own_certificate
 from coordinator.http.protocol import protocol_class
+from coordinator.http.public_address import PublicAddress, machine_names, public_url
 from coordinator.http.server_settings import ServerSettings
 from coordinator.http.services import Services
 from coordinator.http.tls import restricted, short_handshakes
@@ -37,6 +39,7 @@ from coordinator.rounds.context import Context
 from coordinator.storage.open import blobs_folder, database_file, open_blobs, open_store
 from coordinator.storage.private_files import check_own_folder, private_umask, tighten, tighten_tree
 from coordinator.storage.records import COORDINATOR, AuditEvent
+from coordinator.storage.tls_keys import FOLDER
 from edgefl import __version__
 from edgefl.errors import EdgeFLError
 from edgefl.federation.settings import FederationSettings
@@ -58,6 +61,8 @@ class Listening:
 
     url: str
     context: Context
+    address: PublicAddress
+    """The address in pairing codes."""
     tokens: Mapping[OperatorRole, StartToken] = field(repr=False)
     created: tuple[tuple[str, bool], ...] = ()
     """The federations that it was started with, and whether each is new."""
@@ -76,13 +81,14 @@ def serve(
         settings = replace(settings, metrics=stack.enter_context(counters_folder(settings.state)))
         context, tokens, local = _open(settings, stack)
         sock = stack.enter_context(listen(settings.host, settings.port))
+        settings = _reachable(settings, sock)
         url = f"{'http' if settings.certificate is None else 'https'}://{_address(sock)}"
         stack.enter_context(_audited(settings, context, url))
         created = tuple((one.name, create(context, one, bundle)[1]) for one, bundle in federations)
         app = _app(settings, context, local)
         server = make_server(app, settings)
         if ready is not None:
-            listening = Listening(url, context, tokens, created)
+            listening = Listening(url, context, _public_address(settings), tokens, created)
             server.on_start = lambda: ready(listening)
         stack.enter_context(beside(settings, sock, app.state.services.metrics.fold))
         _log.info("listening on %s", url)
@@ -101,6 +107,19 @@ def serve_beside(settings: ServerSettings, sock: socket.socket, over: threading.
 
         threading.Thread(target=stop_at_the_end, name="stop", daemon=True).start()
         _run(server, sock)
+
+
+def _reachable(settings: ServerSettings, sock: socket.socket) -> ServerSettings:
+    """Return the settings with the address for devices, and with the coordinator's own certificate if it needs one.
+
+    Further workers get both from here, so all of them use the same key.
+    """
+    if settings.makes_certificate:
+        own = own_certificate(settings.state, machine_names(settings.public_names, settings.host))
+        settings = replace(settings, certificate=own.certificate, private_key=own.private_key, pins=own.pins)
+    is_encrypted = settings.certificate is not None
+    url = public_url(settings.public_names, settings.host, sock.getsockname()[1], tls=is_encrypted)
+    return replace(settings, public_url=url)
 
 
 @contextlib.contextmanager
@@ -124,7 +143,7 @@ def _close_to_others(settings: ServerSettings) -> None:
     state = settings.state.resolve()  # it may be a link to a larger disk
     check_own_folder(state)
     database, blobs = database_file(_database(settings)), blobs_folder(_blobs(settings))
-    count = tighten(state, *(path for path in state.iterdir() if path.is_file()))
+    count = tighten(state, *(path for path in state.iterdir() if path.is_file())) + tighten_tree(state / FOLDER)
     if database is not None:
         count += tighten(*(database.with_name(database.name + ending) for ending in ("", "-wal", "-shm")))
     if blobs is not None:
@@ -160,6 +179,7 @@ def _audited(settings: ServerSettings, context: Context, url: str) -> Iterator[N
         "process": os.getpid(),
         "workers": settings.workers,
         "insecure_public": settings.insecure_public,
+        "pins": list(settings.pins),
         "trusted_proxies": list(settings.trusted_proxies),
         "database": _database(settings).partition(":")[0],
         "log_level": settings.log_level,
@@ -175,7 +195,19 @@ def _audited(settings: ServerSettings, context: Context, url: str) -> Iterator[N
 
 
 def _app(settings: ServerSettings, context: Context, local: bool) -> FastAPI:
-    return make_app(context, limits=settings.limits, local=local, state=settings.state, metrics=settings.metrics)
+    return make_app(
+        context,
+        limits=settings.limits,
+        local=local,
+        state=settings.state,
+        metrics=settings.metrics,
+        address=_public_address(settings),
+    )
+
+
+def _public_address(settings: ServerSettings) -> PublicAddress:
+    assert settings.public_url is not None  # `_reachable` has found it
+    return PublicAddress(settings.public_url, settings.pins)
 
 
 def _run(server: "CoordinatorServer", sock: socket.socket) -> None:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from coordinator.http.public_address import check_names
 from edgefl.coordinator_url import is_loopback
 from edgefl.errors import EdgeFLError
+from edgefl.pins import check_pins
 
 __all__ = ["ServerLimits", "ServerSettings"]
 
@@ -100,6 +102,14 @@ class ServerSettings:
     """PEM file of the certificate chain."""
     private_key: Path | None = None
     """PEM file of its key; None if it is in the certificate's file."""
+    tls: bool = False
+    """Encrypt on 127.0.0.1 too. Elsewhere that is so without it."""
+    public_names: tuple[str, ...] = ()
+    """Names, addresses or URLs at which other machines reach this one; the first is in pairing codes."""
+    public_url: str | None = None
+    """The address in pairing codes; None until the port is known."""
+    pins: tuple[str, ...] = ()
+    """The keys that devices are told to trust; those of a certificate of its own are found at the start."""
     insecure_public: bool = False
     """Allow other machines to connect without TLS: tokens and models can then be read in transit."""
     trusted_proxies: tuple[str, ...] = ()
@@ -137,12 +147,15 @@ class ServerSettings:
                     f"the {role} token is too short, or has characters that a header cannot carry",
                     fix="Give at least 32 letters and digits, or no token: then one is created.",
                 )
-        if self.certificate is None and not self.insecure_public and not is_loopback(self.host):
-            raise EdgeFLError(
-                f"other machines can reach {self.host}, but there is no certificate",
-                fix="Give a certificate and its private key, listen on 127.0.0.1 behind a TLS proxy, "
-                "or allow it with --insecure-public: tokens and models can then be read in transit.",
-            )
+        if self.insecure_public and (self.tls or self.certificate is not None):
+            raise EdgeFLError("--insecure-public is for a coordinator without TLS", fix="Leave it out.")
+        check_pins(self.pins)
+        check_names(self.public_names)
+
+    @property
+    def makes_certificate(self) -> bool:
+        """Whether the coordinator makes its own certificate: other machines can reach it, and none is given."""
+        return self.certificate is None and not self.insecure_public and (self.tls or not is_loopback(self.host))
 
 
 def _is_sendable(token: str) -> bool:

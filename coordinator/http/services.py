@@ -8,6 +8,7 @@ from starlette.requests import Request
 from coordinator.federations.measurement import Measurements
 from coordinator.http.authentication import Authenticator
 from coordinator.http.byte_budgets import ByteBudget
+from coordinator.http.public_address import PublicAddress
 from coordinator.http.rate_limits import ConcurrencyLimits
 from coordinator.http.readiness import Readiness
 from coordinator.http.refusals import RefusedAttempts
@@ -54,6 +55,8 @@ class Services:
     refused: RefusedAttempts
     state: Path | None
     """The folder with the files of tokens."""
+    address: PublicAddress | None = None
+    """Where devices reach this coordinator; None if it is not known, as in tests."""
 
 
 def services_of(request: Request) -> Services:

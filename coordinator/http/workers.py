@@ -110,7 +110,8 @@ def _written(settings: ServerSettings) -> bytes:
 def _read(data: bytes) -> ServerSettings:
     fields = json.loads(data)
     fields["limits"] = ServerLimits(**fields["limits"])
-    fields["trusted_proxies"] = tuple(fields["trusted_proxies"])
+    for name in ("trusted_proxies", "public_names", "pins"):
+        fields[name] = tuple(fields[name])
     for name in ("state", "certificate", "private_key", "metrics"):
         fields[name] = None if fields[name] is None else Path(fields[name])
     return ServerSettings(**fields)

@@ -25,6 +25,7 @@ sqlite_lookups.py    fast lookups by key in an SQLite file
 migrate.py           brings an older database to the current schema
 migrations/          the steps of the schema
 backup.py            copies of a state folder, taken while a coordinator runs
+tls_keys.py          the coordinator's own TLS keys: the current and the next one
 private_files.py     files that other users of the machine cannot read
 blobs.py             the Protocol of the blob store
 folder_blobs.py      blobs in a folder

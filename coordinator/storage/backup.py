@@ -21,6 +21,7 @@ from pathlib import Path
 
 from coordinator.storage.folder_blobs import FolderBlobs
 from coordinator.storage.private_files import private_umask
+from coordinator.storage.tls_keys import FOLDER
 from edgefl.artifacts.artifact_store import flush
 from edgefl.errors import EdgeFLError
 
@@ -195,7 +196,11 @@ def _drop_old_bodies(needed: set[str], source: Path, target: Path) -> None:
 
 
 def _copy_secrets(state: Path, target: Path) -> None:
-    for name in _SECRETS:
+    """Copy the tokens, and the keys of TLS: devices know a coordinator by these."""
+    names = [*_SECRETS, *(f"{FOLDER}/{path.name}" for path in sorted((state / FOLDER).glob("key-*.pem")))]
+    if (state / FOLDER).is_dir():
+        (target / FOLDER).mkdir(mode=0o700, exist_ok=True)
+    for name in (*names, f"{FOLDER}/current", f"{FOLDER}/served"):  # the keys first: `current` names one of them
         with contextlib.suppress(FileNotFoundError):
             text = (state / name).read_bytes()
             (target / name).unlink(missing_ok=True)

@@ -16,6 +16,7 @@ device_limits.py     what today has used of them, and what they leave
 traffic.py           bytes received and sent, and the most that may be
 client.py            the protocol: one method per request, one error per kind of failure
 transport.py         the transport interface, and HTTP
+pin_refresh.py       keeps the pins of the coordinator's keys current
 metered_network.py   connections that count every byte and end at a limit
 compression.py       compression of request and reply bodies
 artifact_cache.py    downloaded artifacts by digest, with resumable downloads

@@ -19,10 +19,11 @@ from device_runtime.agent.client import BusyError, CoordinatorClient, RejectedEr
 from device_runtime.agent.device_clock import DeviceClock
 from device_runtime.agent.device_limits import DeviceLimits
 from device_runtime.agent.owner_policy import DeviceConditions, OwnerPolicy
+from device_runtime.agent.pin_refresh import PinRefresh
 from device_runtime.agent.task_runner import TaskRunner
 from device_runtime.agent.task_worker import MakeTrainer, TaskWorker, TrainerInProcess
 from device_runtime.agent.traffic import TrafficSpentError
-from device_runtime.agent.transport import UnreachableError
+from device_runtime.agent.transport import UnreachableError, WrongServerError
 from device_runtime.refusal import RefusalError
 from device_runtime.trainer import StoppedError
 from edgefl import __version__
@@ -41,6 +42,8 @@ _TRAFFIC_CHECK_SECONDS = 600.0
 """Seconds between checks whether a new day has brought a new traffic allowance."""
 _FREE_REFUSALS = 3
 """Tasks in a row that may be refused without a wait: a coordinator may send what cannot be done again and again."""
+_MOST_WRONG_SERVERS = 16
+"""Tries in a row, which take about half an hour."""
 _OWNER_REASONS = (
     Reason.POWER,
     Reason.TEMPERATURE,
@@ -82,6 +85,7 @@ class Agent:
         clock: DeviceClock | None = None,
         conditions: Callable[[], DeviceConditions] | None = None,
         backoff: Backoff | None = None,
+        pins: PinRefresh | None = None,
         say: Say = lambda text: None,
     ) -> None:
         self._home, self._client = home, client
@@ -90,6 +94,10 @@ class Agent:
         self._conditions = conditions or (lambda: DeviceConditions(self._clock.local()))
         self._backoff = backoff or Backoff()
         self._say = say
+        self._pins = pins
+        self._has_connected = False
+        self._wrong_servers = 0
+        """Tries in a row at which somebody else answered."""
         self._is_waiting = False
         self._refusals = 0
         """Tasks that were refused in a row, but not by the owner's wish."""
@@ -135,8 +143,9 @@ class Agent:
                 answer = self._ask_to_join(asked, key)
             finally:
                 self._limits.count()  # a refused device is started again and again
-            identity = Identity(coordinator, identity.enrolment_id, answer.device_id, answer.token)
+            identity = replace(identity, device_id=answer.device_id, token=answer.token)
             self._home.save_identity(identity)
+            self._has_connected = True
             self._say(f"joined {coordinator} as {answer.device_id}")
         else:
             self._say(f"back at {coordinator} as {identity.device_id}")
@@ -177,10 +186,15 @@ class Agent:
     def _work(self, stop: threading.Event) -> None:
         while not stop.is_set() and not self._has_done_enough:
             try:
+                if self._pins is not None:
+                    self._pins.refresh_if_due()
                 wait = self.turn(stop)
                 self._backoff.reset()
+                self._has_connected, self._wrong_servers = True, 0
             except StoppedError:
                 return
+            except WrongServerError as error:
+                wait = self._wait_after_wrong_server(error)
             except (UnreachableError, RejectedError) as error:
                 wait = self._retry_wait(error)
                 self._say(f"{error.problem}; next try in {wait:.0f} s")
@@ -225,6 +239,19 @@ class Agent:
             self._say(f"task {task.plan.task_id}: given up, its deadline is long over")
             self._home.end_task()
         return min(wait, remaining) if remaining > 0 else wait
+
+    def _wait_after_wrong_server(self, error: WrongServerError) -> float:
+        """Return how long to wait after somebody else has answered, but not for ever.
+
+        A device that is on its way, or whose network is attacked, may soon reach its coordinator again. One that has
+        never reached it since it was started, or not for about half an hour, needs its owner.
+        """
+        self._wrong_servers += 1
+        if not self._has_connected or self._wrong_servers > _MOST_WRONG_SERVERS:
+            raise error
+        wait = self._backoff.wait()
+        self._say(f"{error.problem}; nothing was sent; next try in {wait:.0f} s")
+        return wait
 
     def _ask(self, objection: Refusal | None) -> float | None:
         """Ask for a task, unless today's traffic allowance is used up."""

@@ -25,12 +25,14 @@ import os
 import shutil
 import stat
 import uuid
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 from edgefl.artifacts.artifact_store import PRIVATE, make_folder, write_atomically
 from edgefl.errors import EdgeFLError
+from edgefl.pins import check_pins
 from edgefl.values import Capabilities, ClientPlan, Refusal, SampleSpec, dumps, loads
 
 _Parsed = TypeVar("_Parsed")
@@ -48,6 +50,10 @@ class Identity:
     enrolment_id: str
     device_id: str | None = None
     token: str | None = field(default=None, repr=False)
+    federation: str | None = None
+    """What the pairing code called it."""
+    pins: tuple[str, ...] = ()
+    """The keys that the coordinator's certificate may have; none means the usual verification."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +130,7 @@ class AgentHome:
 
     def identity(self) -> Identity | None:
         """Return who this device is, if it has ever asked to join."""
-        return _parsed(Identity, self.folder / "identity.json")
+        return _parsed(Identity, self.folder / "identity.json", pins=lambda said: check_pins(map(str, said)))
 
     def save_identity(self, identity: Identity) -> None:
         """Save who this device is."""
@@ -135,7 +141,7 @@ class AgentHome:
         """Remove the token that no longer works. The next enrolment is a new one."""
         identity = self.identity()
         if identity is not None:
-            self.save_identity(Identity(identity.coordinator, uuid.uuid4().hex))
+            self.save_identity(replace(identity, enrolment_id=uuid.uuid4().hex, device_id=None, token=None))
 
     def sample(self) -> SampleSpec | None:
         """Return what a sample of the federation is, as it was said last."""
@@ -245,11 +251,12 @@ def _user() -> int:
     return os.geteuid()
 
 
-def _parsed(kind: type[_Parsed], path: Path) -> _Parsed | None:
-    """Read a small value; return None if its fields do not have the right types."""
-    with contextlib.suppress(FileNotFoundError, ValueError, TypeError):
+def _parsed(kind: type[_Parsed], path: Path, **readers: Callable[[Any], Any]) -> _Parsed | None:
+    """Read a small value; return None if its fields do not have the right types. Some fields have a reader."""
+    with contextlib.suppress(FileNotFoundError, ValueError, TypeError, EdgeFLError):
         said = json.loads(path.read_bytes())
-        value = kind(**said)
+        read = {name: readers[name](said.pop(name)) for name in readers if name in said}
+        value = kind(**said, **read)
         kinds = get_type_hints(kind)
         if all(isinstance(said[name], kinds[name] if kinds[name] is not float else (int, float)) for name in said):
             return value

@@ -25,6 +25,7 @@ from edgefl.values import (
     DeviceProfile,
     Enrolled,
     Enrolment,
+    Pins,
     Receipt,
     Refusal,
     SampleSpec,
@@ -97,6 +98,10 @@ class CoordinatorClient:
     def update_profile(self, profile: DeviceProfile) -> None:
         """Send the device's current profile."""
         self._send(Request("PUT", "/v1/devices/me/profile", self.token, dumps(profile).encode()))
+
+    def pins(self) -> tuple[str, ...]:
+        """Ask for the pins of the coordinator's current and next key."""
+        return _read(Pins, self._send(Request("GET", "/v1/pins", self.token))).pins
 
     def poll(self, wait_seconds: float) -> Assignment:
         """Ask for a task; the coordinator may hold the request open for a while."""

@@ -18,7 +18,7 @@ import httpcore
 import httpx
 
 from device_runtime.agent.traffic import Traffic
-from edgefl.coordinator_url import is_loopback, trusting
+from edgefl.coordinator_url import is_loopback
 from edgefl.errors import EdgeFLError
 
 __all__ = ["MeteredNetwork", "open_connections"]
@@ -57,13 +57,14 @@ class MeteredNetwork(httpcore.NetworkBackend):
         return _MeteredStream(stream, self, self._traffic)
 
 
-def open_connections(url: httpx.URL, certificate: str | None, network: MeteredNetwork) -> httpcore.ConnectionPool:
+def open_connections(url: httpx.URL, tls: ssl.SSLContext | None, network: MeteredNetwork) -> httpcore.ConnectionPool:
     """Return connections to an address, through a proxy if the environment names one for it (HTTPS_PROXY, NO_PROXY).
 
-    To this machine they are direct: plain HTTP is allowed there because nobody is on the way. The other side's
-    certificate is checked against a given one, or else against the known authorities.
+    To this machine they are direct: plain HTTP is allowed there because nobody is on the way. The other side is checked
+    as `tls` says, or else against the known authorities; a proxy only passes on what is encrypted.
     """
-    tls = _tls(certificate)
+    if tls is None:
+        tls = httpx.create_ssl_context()
     proxies = {} if is_loopback(url.host) or proxy_bypass(url.host) else getproxies()
     named = proxies.get(url.scheme) or proxies.get("all")
     if not named:
@@ -155,7 +156,3 @@ def _received(connection: Any) -> int:
             if len(told) == _RECEIVED_AT + _RECEIVED.size:
                 return int(_RECEIVED.unpack_from(told, _RECEIVED_AT)[0])
     return 0
-
-
-def _tls(certificate: str | None) -> ssl.SSLContext:
-    return httpx.create_ssl_context() if certificate is None else trusting(certificate)

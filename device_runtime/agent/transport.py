@@ -5,6 +5,7 @@ failure to receive a complete reply is an `UnreachableError`. Tests use other tr
 same process, and one fails on purpose.
 """
 
+import ssl
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -13,9 +14,20 @@ from device_runtime.agent.compression import accepts_byte_shuffle, compressed, d
 from device_runtime.agent.traffic import Traffic
 from edgefl import __version__
 from edgefl.errors import EdgeFLError, MissingDependencyError, WireFormatError
+from edgefl.pinned_tls import WrongPinError
 from edgefl.wire import byte_shuffle
 
-__all__ = ["BODY", "GarbledError", "HttpTransport", "Reply", "Request", "Sink", "Transport", "UnreachableError"]
+__all__ = [
+    "BODY",
+    "GarbledError",
+    "HttpTransport",
+    "Reply",
+    "Request",
+    "Sink",
+    "Transport",
+    "UnreachableError",
+    "WrongServerError",
+]
 
 Sink = Callable[[int, bytes, int], None]
 """Takes the pieces of a body as they arrive: the status of the reply, a piece, and the number of bytes received for it.
@@ -45,6 +57,10 @@ _PIECE = 256 * 1024
 
 class UnreachableError(EdgeFLError):
     """No complete reply arrived: no connection, a reset, a timeout, or a truncated body."""
+
+
+class WrongServerError(UnreachableError):
+    """Somebody else answered than the coordinator that was paired: the key is not pinned. Nothing was sent."""
 
 
 class GarbledError(UnreachableError):
@@ -98,10 +114,11 @@ class Transport(Protocol):
 class HttpTransport:
     """HTTP or HTTPS to one coordinator, over persistent connections.
 
-    It follows no redirect, keeps no cookie, and takes no more of a reply than is of use.
+    It follows no redirect, keeps no cookie, and takes no more of a reply than is of use. `tls` says whose certificate
+    is trusted; without it, that is decided by the known authorities.
     """
 
-    def __init__(self, url: str, *, certificate: str | None = None, traffic: Traffic | None = None) -> None:
+    def __init__(self, url: str, *, tls: ssl.SSLContext | None = None, traffic: Traffic | None = None) -> None:
         try:
             import httpcore
             import httpx
@@ -128,7 +145,7 @@ class HttpTransport:
         self.traffic = Traffic() if traffic is None else traffic
         """Everything that was received and sent, counted at the socket."""
         self._network = MeteredNetwork(self.traffic)
-        self._connections = open_connections(self._url, certificate, self._network)
+        self._connections = open_connections(self._url, tls, self._network)
         self._accepts_byte_shuffle = False
         """Whether the coordinator accepts byte-shuffled bodies."""
         self._uncompressed_paths: set[str] = set()
@@ -172,6 +189,8 @@ class HttpTransport:
         except WireFormatError as error:
             self._disable_compression(request)
             raise GarbledError(f"the coordinator's reply is damaged: {error.problem}", fix="Ask again.") from None
+        except WrongPinError as error:
+            raise WrongServerError(error.problem, fix=error.fix) from None
         except self._failures as error:
             if guarded is not None and guarded.error is not None:
                 raise guarded.error from None
@@ -262,7 +281,8 @@ def _unreachable(error: Exception) -> UnreachableError:
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         return UnreachableError(
             "the coordinator's certificate is not trusted",
-            fix="Give the certificate that signed it with --certificate, and use the name it was issued for.",
+            fix="Join with the coordinator's pairing code, which names its key; or give the certificate that signed it "
+            "with --certificate, and use the name it was issued for.",
         )
     return UnreachableError(
         f"the coordinator cannot be reached: {type(error).__name__}", fix="Check the address and the network."

@@ -9,6 +9,7 @@ answer that has more bytes than were asked for, or takes longer than a few secon
 """
 
 import os
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,8 +38,8 @@ class Speed:
     upload: float
 
 
-def measure_speed(url: str, key: str | None = None, *, clock: Clock = now) -> Speed:
-    """Measure the network to a coordinator; the key is a join key or a token."""
+def measure_speed(url: str, key: str | None = None, *, tls: ssl.SSLContext | None = None, clock: Clock = now) -> Speed:
+    """Measure the network to a coordinator; the key is a join key or a token, and `tls` says whom to trust."""
     try:
         import httpcore
         import httpx
@@ -53,7 +54,7 @@ def measure_speed(url: str, key: str | None = None, *, clock: Clock = now) -> Sp
         address = httpx.URL(url.rstrip("/"))
         if address.scheme not in ("http", "https") or not address.host:
             raise ValueError("it does not begin with http:// or https://")
-        with open_connections(address, None, network) as connections:
+        with open_connections(address, tls, network) as connections:
             line = _Line(connections, address, key, traffic)
             return Speed(_rate(line.download, clock), _rate(line.upload, clock))
     except (httpx.InvalidURL, ValueError) as error:

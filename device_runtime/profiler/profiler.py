@@ -5,6 +5,7 @@ separate processes, and the network, and then fits the cost.
 """
 
 import datetime
+import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +67,8 @@ class ProfileRequest:
     coordinator: str | None = None
     """The address of a coordinator, to measure the network to it."""
     key: str | None = None
+    tls: ssl.SSLContext | None = None
+    """Whom to trust there; None means the known authorities."""
     folder: Path = Path()
     """Where EdgeFL will keep its files."""
 
@@ -127,7 +130,7 @@ def _memory() -> MemorySize:
 
 def _speed(request: ProfileRequest, url: str, progress: Progress) -> Speed:
     progress("network", 0.0)
-    return measure_speed(url, request.key)
+    return measure_speed(url, request.key, tls=request.tls)
 
 
 def _cases(request: ProfileRequest, engine: Engine, *, limit: int) -> list[Case]:

@@ -23,8 +23,10 @@ report.py                 `edgefl report`
 compare.py                `edgefl compare`
 serve.py                  `edgefl serve`
 backup.py                 `edgefl backup`
+certificate.py            `edgefl certificate`
 fed/                      `edgefl fed`
 join.py                   `edgefl join`
+join_pairing.py           which coordinator `edgefl join` means, and whom to trust there
 join_worker.py            the process in which `edgefl join` trains
 predict.py                `edgefl predict`
 bench/                    `edgefl bench`

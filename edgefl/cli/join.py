@@ -5,7 +5,6 @@ The run function imports the device runtime, which needs an engine; the help tex
 
 import argparse
 import contextlib
-import getpass
 import os
 import signal
 import sys
@@ -13,30 +12,38 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgefl.coordinator_url import checked_url
+from edgefl.cli.join_pairing import add_pairing, join_key, named, paired
 from edgefl.errors import EdgeFLError
 
 if TYPE_CHECKING:
+    import ssl
+
     from device_runtime.agent.agent import Agent
     from device_runtime.agent.agent_home import AgentHome
     from device_runtime.agent.owner_policy import OwnerPolicy
     from device_runtime.agent.transport import HttpTransport
     from device_runtime.agent.worker_process import WorkerProcess
     from device_runtime.local_data import LocalData
+    from edgefl.pairing import Pairing
     from edgefl.values import DeviceProfile, SampleSpec
 
 __all__ = ["add_data", "add_parser", "local_data"]
 
 _EPILOG = """\
 examples:
-  edgefl join https://10.0.0.5:8443 --data mine.npz
-  edgefl join https://10.0.0.5:8443 --data mine.npz --mains-only --below-celsius 75 --hours 22-6
+  EDGEFL_JOIN_URI='https://10.0.0.5:8443/join#key=edgefl-key-...&pin=sha256:...' edgefl join --data mine.npz
+  edgefl join https://fl.example.org --data mine.npz
+  edgefl join https://10.0.0.5:8443 --pin sha256:... --data mine.npz
+  edgefl join https://fl.example.org --data mine.npz --mains-only --below-celsius 75 --hours 22-6
   edgefl join http://127.0.0.1:8000 --data digits --client 2/5 --partition dirichlet:0.5 --home device2
 
-The join key is asked for, or taken from the environment variable EDGEFL_JOIN_KEY; a key on the command line can be read
-by every user of this machine. It is needed only once: the device's name and secret are stored in --home, readable by
-its user alone, and a restarted device continues where it stopped. Ctrl-C or SIGTERM stops the device within five
-seconds; no finished training is lost.
+A pairing URI is what the coordinator's QR code contains: its URL, a join key, and the pins of its public key, which is
+then the one thing that is trusted. Every user of this machine can read its command lines, so a URI with a key, or a
+key, should come from the environment (EDGEFL_JOIN_URI, EDGEFL_JOIN_KEY), from standard input (-), or be typed in.
+
+The key is needed only once: the device's name, its secret and the pins are stored in --home, readable by its user
+alone, and a restarted device continues where it stopped, with its URL or without. Ctrl-C or SIGTERM stops the device
+within five seconds; no finished training is lost.
 """
 _DATA_OPTIONS = ("data", "folder", "client", "partition", "seed", "validation")
 _LONGEST_WAIT = 30.0
@@ -54,16 +61,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("url", metavar="URL", help="URL of the coordinator")
-    parser.add_argument("--key", metavar="KEY", help="join key (default: $EDGEFL_JOIN_KEY, or ask for it)")
-    parser.add_argument(
-        "--insecure",
-        action="store_true",
-        help="allow http:// to another machine: everybody on the way can read and change what is sent",
-    )
-    parser.add_argument(
-        "--certificate", metavar="FILE", help="certificate that signed the coordinator's, in PEM format"
-    )
+    add_pairing(parser)
     parser.add_argument(
         "--home", metavar="DIR", default="~/.edgefl", help="folder of the device's files (default: ~/.edgefl)"
     )
@@ -131,15 +129,15 @@ def _add_policy(group: "argparse._ArgumentGroup") -> None:
 def run(args: argparse.Namespace) -> int:
     """Join, and work until stopped."""
     _check(args)
-    url = checked_url(args.url, insecure=args.insecure)
+    pairing = named(args)
     umask = os.umask(0o077)  # whatever is written from here on is for this user alone
     try:
-        return _joined(args, url)
+        return _joined(args, pairing)
     finally:
         os.umask(umask)
 
 
-def _joined(args: argparse.Namespace, url: str) -> int:
+def _joined(args: argparse.Namespace, coordinator: "Pairing | None") -> int:
     from device_runtime.agent.agent_home import AgentHome
     from device_runtime.agent.client import UnknownDeviceError
     from device_runtime.agent.own_capabilities import own_capabilities
@@ -147,11 +145,13 @@ def _joined(args: argparse.Namespace, url: str) -> int:
     home = AgentHome(Path(args.home).expanduser())
     home.lock()
     say = (lambda text: None) if args.quiet else _say
-    with contextlib.closing(_worker(args, home)) as worker, contextlib.closing(_transport(args, url)) as transport:
-        key = _key(args, home)
+    pairing = paired(args, coordinator, home)
+    tls, url = pairing.tls(args.certificate), pairing.url
+    with contextlib.closing(_worker(args, home)) as worker, contextlib.closing(_transport(url, tls)) as transport:
+        key = join_key(args, pairing, home)
         _start(worker, home, transport, key)
         profile = _profile(args, home, say)
-        agent = _agent(args, home, transport, worker, say)
+        agent = _agent(args, home, transport, worker, say, tls)
         can = own_capabilities(args.engine)
         agent.enrol(url, profile, key, name=args.name, capabilities=can)
         try:
@@ -163,15 +163,6 @@ def _joined(args: argparse.Namespace, url: str) -> int:
             home.forget_token()
             agent.enrol(url, profile, key, name=args.name, capabilities=can)
             return _run(agent)
-
-
-def _key(args: argparse.Namespace, home: "AgentHome") -> str | None:
-    """Return the join key: the given one, the one in the environment, or, for a new device, one that is typed in."""
-    given = args.key or os.environ.get("EDGEFL_JOIN_KEY") or None
-    identity = home.identity()
-    if given is not None or (identity is not None and identity.token is not None) or not sys.stdin.isatty():
-        return given
-    return getpass.getpass("join key: ").strip() or None
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -241,25 +232,33 @@ def _start(worker: "WorkerProcess", home: "AgentHome", transport: "HttpTransport
     worker.start()
 
 
-def _transport(args: argparse.Namespace, url: str) -> "HttpTransport":
+def _transport(url: str, tls: "ssl.SSLContext | None") -> "HttpTransport":
     from device_runtime.agent.transport import HttpTransport
 
-    return HttpTransport(url, certificate=args.certificate)
+    return HttpTransport(url, tls=tls)
 
 
 def _agent(
-    args: argparse.Namespace, home: "AgentHome", transport: "HttpTransport", worker: "WorkerProcess", say: Any
+    args: argparse.Namespace,
+    home: "AgentHome",
+    transport: "HttpTransport",
+    worker: "WorkerProcess",
+    say: Any,
+    tls: "ssl.SSLContext | None",
 ) -> "Agent":
     from device_runtime.agent.agent import Agent, AgentSettings
     from device_runtime.agent.client import CoordinatorClient
     from device_runtime.agent.conditions import SystemConditions
+    from device_runtime.agent.pin_refresh import PinRefresh
+    from edgefl.pinned_tls import PinnedContext
 
     client = CoordinatorClient(transport)
     policy = _policy(args)
     settings = AgentSettings(
         policy=policy, wait_seconds=args.wait, cache_bytes=round(args.cache * 1e6), most_tasks=args.tasks
     )
-    return Agent(home, client, worker, settings=settings, conditions=SystemConditions(policy), say=say)
+    pins = PinRefresh(home, client, tls) if isinstance(tls, PinnedContext) else None
+    return Agent(home, client, worker, settings=settings, conditions=SystemConditions(policy), pins=pins, say=say)
 
 
 def _policy(args: argparse.Namespace) -> "OwnerPolicy":

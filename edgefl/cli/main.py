@@ -15,6 +15,7 @@ from pathlib import Path
 from edgefl import __version__
 from edgefl.cli import (
     backup,
+    certificate,
     compare,
     completion,
     conformance,
@@ -63,6 +64,7 @@ def make_parser() -> argparse.ArgumentParser:
         compare,
         serve,
         backup,
+        certificate,
         fed,
         join,
         predict,

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgefl.coordinator_url import checked_url
 from edgefl.errors import EdgeFLError
+from edgefl.pairing import Pairing
 
 if TYPE_CHECKING:
     from edgefl.values import DeviceProfile
@@ -51,8 +51,10 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         help="a model to measure, a folder or zip file written by `edgefl export`; repeatable",
     )
     parser.add_argument("--seconds", type=float, metavar="S", help="approximate measuring time (default: 40)")
-    parser.add_argument("--coordinator", metavar="URL", help="also measure the network to this coordinator")
-    parser.add_argument("--key", metavar="KEY", help="join key of the coordinator (default: $EDGEFL_JOIN_KEY)")
+    parser.add_argument("--coordinator", metavar="URL|URI", help="also measure the network to this coordinator")
+    parser.add_argument(
+        "--key", metavar="KEY", help="join key of the coordinator (default: in its pairing URI, or $EDGEFL_JOIN_KEY)"
+    )
     parser.add_argument(
         "--insecure",
         action="store_true",
@@ -68,13 +70,15 @@ def run(args: argparse.Namespace) -> int:
     from device_runtime.profiler import DEFAULT_SECONDS, ProfileRequest, measure
     from edgefl.values import dumps
 
+    pairing = None if args.coordinator is None else Pairing.at(args.coordinator, insecure=args.insecure)
     order = ProfileRequest(
         engine=args.engine,
         threads=args.threads,
         bundles=tuple(map(Path, args.bundle)),
         seconds=DEFAULT_SECONDS if args.seconds is None else args.seconds,
-        coordinator=None if args.coordinator is None else checked_url(args.coordinator, insecure=args.insecure),
-        key=args.key or os.environ.get("EDGEFL_JOIN_KEY") or None,
+        coordinator=None if pairing is None else pairing.url,
+        key=args.key or (pairing and pairing.key) or os.environ.get("EDGEFL_JOIN_KEY") or None,
+        tls=None if pairing is None else pairing.tls(),
         folder=Path("~/.edgefl").expanduser(),  # where `edgefl join` keeps its files
     )
     out = None if args.out is None else _writable(Path(args.out))

@@ -6,6 +6,7 @@ The run function imports the coordinator, which needs a web server; the help tex
 import argparse
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,11 +24,17 @@ __all__ = ["add_parser"]
 _EPILOG = """\
 examples:
   edgefl serve examples/coordinator/federation.toml
+  edgefl serve federation.toml --host 0.0.0.0 --port 8443
   edgefl serve federation.toml --host 0.0.0.0 --port 8443 --certificate certificate.pem --private-key private-key.pem
   edgefl serve --database postgresql://edgefl@db.local/edgefl --blobs s3://edgefl/blobs --log-format json
 
 A new federation is created and started, and a join key for its devices is printed on stdout once: only its hash is
 stored. An existing federation continues where it stopped; its file must not have changed.
+
+On 127.0.0.1 connections are not encrypted. On any other address they are: without --certificate, the coordinator makes
+a key and a certificate of its own, keeps them in --state, and puts the pins of the key into the pairing URI, so that
+devices which join with it trust this coordinator and no other. `edgefl certificate` shows the pins and rotates the key.
+A certificate of your own is verified by devices as usual, unless you give its pins too.
 
 The web page is at the address that is printed. The admin token is in the file admin-token of --state, and a read-only
 token in viewer-token, both readable by their user alone. EDGEFL_ADMIN_TOKEN and EDGEFL_VIEWER_TOKEN override them.
@@ -58,6 +65,12 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         "--join-key-file", metavar="FILE", help="write the join key of a new federation to this file, not to stdout"
     )
     parser.add_argument("--json", action="store_true", help="print JSON on stdout")
+    parser.add_argument(
+        "--qr",
+        action=argparse.BooleanOptionalAction,
+        help="print the pairing URI of a new join key as a QR code (default: on a terminal, if other machines can "
+        "reach the coordinator)",
+    )
     _add_keeping(parser.add_argument_group("storage"))
     _add_listening(parser.add_argument_group("network"))
     _add_logging(parser.add_argument_group("logging, on stderr"))
@@ -89,8 +102,31 @@ def _add_listening(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--workers", metavar="N", type=int, default=1, help="server processes, about one per core (default: 1)"
     )
-    group.add_argument("--certificate", metavar="FILE", help="TLS certificate chain, in PEM format")
+    group.add_argument(
+        "--public-name",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="name, address or URL at which other machines reach this one, for pairing URIs and for the certificate; "
+        "repeatable (default: the address of this machine)",
+    )
+    group.add_argument(
+        "--tls", action="store_true", help="encrypt on 127.0.0.1 too, with the coordinator's own certificate"
+    )
+    group.add_argument(
+        "--certificate",
+        metavar="FILE",
+        help="TLS certificate chain, in PEM format (default: beyond 127.0.0.1, one of the coordinator's own)",
+    )
     group.add_argument("--private-key", metavar="FILE", help="private key (default: in the certificate file)")
+    group.add_argument(
+        "--pin",
+        action="append",
+        default=[],
+        metavar="PIN|FILE",
+        help="let devices trust this public key, sha256:... or the one of the certificate in FILE, and no other: for "
+        "your own --certificate or a proxy's; give the next key's too; repeatable (default: the usual verification)",
+    )
     group.add_argument(
         "--insecure-public",
         action="store_true",
@@ -137,6 +173,9 @@ def _server(args: argparse.Namespace) -> "tuple[Callable[..., None], ServerSetti
         port=args.port,
         certificate=None if args.certificate is None else Path(args.certificate),
         private_key=None if args.private_key is None else Path(args.private_key),
+        tls=args.tls,
+        public_names=tuple(args.public_name),
+        pins=_pins(args),
         insecure_public=args.insecure_public,
         trusted_proxies=tuple(args.trusted_proxy),
         admin_token=os.environ.get("EDGEFL_ADMIN_TOKEN") or None,
@@ -146,6 +185,22 @@ def _server(args: argparse.Namespace) -> "tuple[Callable[..., None], ServerSetti
         workers=args.workers,
     )
     return serve, settings
+
+
+def _pins(args: argparse.Namespace) -> tuple[str, ...]:
+    """Return the pins that were given, or those of the certificates that were."""
+    from edgefl.pins import certificates_in, check_pins, pin_of_certificate
+
+    pins = []
+    for given in args.pin:
+        if given.startswith("sha256:"):
+            pins.append(given)
+            continue
+        try:
+            pins.append(pin_of_certificate(certificates_in(Path(given).read_text(encoding="utf-8"))[0]))
+        except (OSError, UnicodeDecodeError) as error:
+            raise EdgeFLError(f"{given} cannot be read: {error}", fix="Give a pin, or a certificate's file.") from None
+    return check_pins(pins)
 
 
 def _read(args: argparse.Namespace) -> "list[FederationFile]":
@@ -182,8 +237,9 @@ def _begin(args: argparse.Namespace, listening: "Listening", file: "FederationFi
     told: dict[str, object] = {"name": name, "state": str(state), "created": (name, True) in listening.created}
     if secret is not None and args.join_key_file is not None:
         _write_secret(Path(args.join_key_file), secret)
-        return told | {"join_key": None, "join_key_file": args.join_key_file}
-    return told | {"join_key": secret, "join_key_file": None}
+        return told | {"join_key": None, "join_key_file": args.join_key_file, "pairing_uri": None}
+    uri = None if secret is None else listening.address.pairing(secret, name).page_uri()
+    return told | {"join_key": secret, "join_key_file": None, "pairing_uri": uri}
 
 
 def _announce(args: argparse.Namespace, listening: "Listening", federations: list[dict[str, object]]) -> None:
@@ -191,9 +247,12 @@ def _announce(args: argparse.Namespace, listening: "Listening", federations: lis
     paths = {f"{role}_token_file": token.path for role, token in listening.tokens.items()}
     files = {name: None if path is None else str(path) for name, path in paths.items()}
     if args.json:
-        print(json.dumps({"url": listening.url, **files, "federations": federations}), flush=True)
+        uri = {"pairing_uri": listening.address.pairing(None, None).page_uri()}
+        print(json.dumps({"url": listening.url, **uri, **files, "federations": federations}), flush=True)
         return
-    rows = [("coordinator", listening.url)]
+    rows = [("coordinator", listening.address.url)]
+    if listening.address.pins:
+        rows += [("pin" if not number else "next pin", pin) for number, pin in enumerate(listening.address.pins[:2])]
     for role, token in listening.tokens.items():
         if not token.is_valid:
             rows.append((f"{role} token", "was revoked; use a named one"))
@@ -205,10 +264,22 @@ def _announce(args: argparse.Namespace, listening: "Listening", federations: lis
         rows.append(("federation", f"{told['name']}, {told['state']}"))
         if told["join_key"] is not None:
             rows.append(("join key", f"{told['join_key']}  (shown this once)"))
+            rows.append(("pairing URI", str(told["pairing_uri"])))
         if told["join_key_file"] is not None:
             rows.append(("join key", f"in {told['join_key_file']}"))
     # In one write: a reader that closes the pipe after the first line must not stop the coordinator.
-    print("\n".join(f"  {label:<12}  {text}" for label, text in rows), flush=True)
+    print("\n".join([*(f"  {label:<12}  {text}" for label, text in rows), *_codes(args, federations)]), flush=True)
+
+
+def _codes(args: argparse.Namespace, federations: list[dict[str, object]]) -> list[str]:
+    """Return the pairing URIs of new keys as QR codes, where a person can scan them."""
+    from coordinator.federations.join_codes import terminal_code
+    from edgefl.coordinator_url import is_this_machine
+
+    uris = [str(told["pairing_uri"]) for told in federations if told["pairing_uri"] is not None]
+    if args.qr is None:
+        uris = [uri for uri in uris if sys.stdout.isatty() and not is_this_machine(uri.partition("#")[0])]
+    return [] if args.qr is False else [f"\n{terminal_code(uri)}\n" for uri in uris]
 
 
 def _check_writable(path: Path) -> None:

@@ -50,7 +50,7 @@ from edgefl.values.formatting import (
 from edgefl.values.frozen_mapping import FrozenMapping
 from edgefl.values.local_result import LocalResult
 from edgefl.values.measurement import Measurement, MeasurementCase
-from edgefl.values.protocol import Assignment, Enrolled, Enrolment, Outcome, Reason, Receipt, Refusal
+from edgefl.values.protocol import Assignment, Enrolled, Enrolment, Outcome, Pins, Reason, Receipt, Refusal
 from edgefl.values.provenance import Provenance, Scope
 from edgefl.values.quantities import (
     LARGEST_INTEGER,
@@ -139,6 +139,7 @@ __all__ = [
     "Reason",
     "Receipt",
     "Outcome",
+    "Pins",
     # their JSON form
     "to_json",
     "from_json",

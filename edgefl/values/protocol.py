@@ -15,7 +15,7 @@ from edgefl.values.quantities import Seconds
 from edgefl.values.schema import document
 from edgefl.values.strings import Identifier, Name
 
-__all__ = ["Assignment", "Enrolled", "Enrolment", "Outcome", "Reason", "Receipt", "Refusal"]
+__all__ = ["Assignment", "Enrolled", "Enrolment", "Outcome", "Pins", "Reason", "Receipt", "Refusal"]
 
 
 @document("enrolment", version=1)
@@ -52,6 +52,18 @@ class Enrolled:
 
     token: Identifier
     """The device's secret from now on. The coordinator stores only its hash."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@document("pins", version=1)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pins:
+    """The public keys that the coordinator's certificate may have; see `edgefl.pins`."""
+
+    pins: tuple[Identifier, ...]
+    """The current key's first, then the next one's. Empty if devices verify its certificate as usual."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from device_runtime.agent.agent_home import AgentHome
-from edgefl.cli.join import _key
+from edgefl.cli.join_pairing import join_key
 from edgefl.cli.main import main
 from edgefl.data import described_by, load
 from edgefl.masks import full_mask, leading_channels
+from edgefl.pairing import Pairing
 from edgefl.values import LocalWork, dumps
 from edgefl.wire import decode_result
 from tests.device_runtime.coordinator import KEY, Coordinator, tasks
@@ -160,7 +161,8 @@ def test_a_key_is_asked_for_where_nobody_else_can_read_it(tmp_path: Path, monkey
     with serving(coordinator) as url:
         assert main(command(tmp_path / "home", url)[3:]) == 0
     assert len(coordinator.enrolments) == 1
-    assert _key(argparse.Namespace(key=None), AgentHome(tmp_path / "home")) is None  # it is known already
+    known = join_key(argparse.Namespace(key=None), Pairing(url), AgentHome(tmp_path / "home"))
+    assert known is None  # and none is needed
     assert asked == ["join key: "]
 
 

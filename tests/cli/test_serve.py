@@ -11,6 +11,7 @@ import pytest
 
 from device_runtime.agent.transport import HttpTransport, Request, UnreachableError
 from edgefl.cli.main import main
+from edgefl.pairing import Pairing
 from tests.cli.running_coordinator import coordinator, write_federation
 
 TOKEN = "edgefl-admin-" + "a" * 43
@@ -31,8 +32,10 @@ def refused(capsys: pytest.CaptureFixture[str], state: Path, *words: str) -> str
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--host", "0.0.0.0"], "other machines can reach 0.0.0.0, but there is no certificate"),
-        (["--host", "::"], "--insecure-public"),
+        (["--host", "0.0.0.0", "--insecure-public", "--tls"], "--insecure-public is for a coordinator without TLS"),
+        (["--public-name", "a b"], "'a b' is not the name or address of a machine"),
+        (["--pin", "sha256:short"], "'sha256:short' is not a pin"),
+        (["--pin", "nowhere.pem"], "nowhere.pem cannot be read"),
         (["--port", "70000"], "70000 is not a valid port"),
         (["--private-key", "key.pem"], "a private key but no certificate"),
         (["nowhere.toml"], "nowhere.toml cannot be read: No such file or directory"),
@@ -94,7 +97,14 @@ def test_a_federation_is_created_once_and_its_key_shown_once(
         (told,) = running.said["federations"]
         key = running.key_of("digits")
     assert running.process.returncode == 0
-    assert told == {"name": "digits", "state": "created", "created": True, "join_key": key, "join_key_file": None}
+    assert told == {
+        "name": "digits",
+        "state": "created",
+        "created": True,
+        "join_key": key,
+        "join_key_file": None,
+        "pairing_uri": Pairing(running.url, key, "digits").page_uri(),
+    }
     assert key.startswith("edgefl-key-")
     assert running.said["admin_token_file"] == str(state / "admin-token")
     assert mode(state) == 0o700
@@ -106,7 +116,14 @@ def test_a_federation_is_created_once_and_its_key_shown_once(
 
     with coordinator(state, str(path)) as running:
         (told,) = running.said["federations"]
-    assert told == {"name": "digits", "state": "running", "created": False, "join_key": None, "join_key_file": None}
+    assert told == {
+        "name": "digits",
+        "state": "running",
+        "created": False,
+        "join_key": None,
+        "join_key_file": None,
+        "pairing_uri": None,
+    }
 
     path.write_text(path.read_text().replace("count = 2", "count = 3"))
     said = refused(capsys, state, str(path))
@@ -122,6 +139,7 @@ def test_a_key_goes_to_a_file_for_its_owner_alone(tmp_path: Path) -> None:
     with coordinator(tmp_path / "state", *words, EDGEFL_ADMIN_TOKEN=TOKEN) as running:
         (told,) = running.said["federations"]
     assert (told["state"], told["join_key"], told["join_key_file"]) == ("running", None, str(key_file))
+    assert told["pairing_uri"] is None
     assert key_file.read_text().startswith("edgefl-key-")
     assert mode(key_file) == 0o600
     assert not (tmp_path / "state" / "admin-token").exists()

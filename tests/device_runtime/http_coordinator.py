@@ -2,10 +2,12 @@
 
 import contextlib
 import gzip
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 from device_runtime.agent.transport import Request
 from tests.device_runtime.coordinator import Coordinator
@@ -26,7 +28,7 @@ class Asked:
 
 
 @contextlib.contextmanager
-def serving(coordinator: Coordinator) -> Iterator[str]:
+def serving(coordinator: Coordinator, certificate: Path | None = None) -> Iterator[str]:
     """Serve a coordinator, and give its address. It knows gzip and nothing else, and packs nothing."""
     lock = threading.Lock()
 
@@ -38,14 +40,16 @@ def serving(coordinator: Coordinator) -> Iterator[str]:
             reply = coordinator.answer(Request(asked.method, asked.path, token, body, start=start))
         return reply.status, {}, reply.body
 
-    with serving_http(answer) as url:
+    with serving_http(answer, certificate) as url:
         yield url
 
 
 @contextlib.contextmanager
-def serving_http(answer: Callable[[Asked], tuple[int, Mapping[str, str], bytes]]) -> Iterator[str]:
+def serving_http(
+    answer: Callable[[Asked], tuple[int, Mapping[str, str], bytes]], certificate: Path | None = None
+) -> Iterator[str]:
     """Serve a function that answers with status, headers and body, and give its address. A body that is shorter than
-    its header Content-Length says is the end of its connection."""
+    its header Content-Length says is the end of its connection. With a certificate (a file, with its key): over TLS."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -75,10 +79,14 @@ def serving_http(answer: Callable[[Asked], tuple[int, Mapping[str, str], bytes]]
             """A device that was killed in the middle of a request is no error here."""
 
     with Server(("127.0.0.1", 0), Handler) as server:
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}"
+            yield f"{'http' if certificate is None else 'https'}://127.0.0.1:{server.server_port}"
         finally:
             server.shutdown()
             thread.join()

@@ -24,6 +24,7 @@ from edgefl.values import (
     Machine,
     Memory,
     Outcome,
+    Pins,
     PowerSource,
     Prediction,
     Provenance,
@@ -247,6 +248,7 @@ enrolments = st.builds(
 conversations = st.one_of(
     enrolments,
     st.builds(Enrolled, device_id=identifiers, token=identifiers),
+    st.builds(Pins, pins=st.lists(identifiers, max_size=3).map(tuple)),
     st.builds(Assignment, retry_seconds=amounts, plan=maybe(plans), finished=flags),
     st.builds(Refusal, reason=st.sampled_from(Reason), message=names),
     st.builds(Receipt, task_id=identifiers, outcome=st.sampled_from(Outcome)),

@@ -23,6 +23,7 @@ from edgefl.values import (
     MeasurementCase,
     Memory,
     Outcome,
+    Pins,
     PowerSource,
     Prediction,
     Provenance,
@@ -184,6 +185,7 @@ SAMPLE = SampleSpec(
     example=SampleExample(raw="AEB//w==", label=2, x="AAAAwP7+fr8AgAC8AAAAQA=="),
 )
 ENROLLED = Enrolled(device_id="pi-4", token="s3cret")
+PINS = Pins(pins=("sha256:47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU",))
 ASSIGNMENT = Assignment(retry_seconds=2.5, plan=PLAN)
 REFUSAL = Refusal(reason=Reason.TEMPERATURE, message="81.5 degrees, and 75 are allowed")
 RECEIPT = Receipt(task_id="task-7", outcome=Outcome.ALREADY, retry_seconds=2.5)
@@ -215,6 +217,7 @@ SAMPLES: dict[str, Any] = {
     "local_result": RESULT,
     "enrolment": ENROLMENT,
     "enrolled": ENROLLED,
+    "pins": PINS,
     "assignment": ASSIGNMENT,
     "capabilities": CAPABILITIES,
     "sample": SAMPLE,

@@ -18,6 +18,7 @@ federations.py       operators: create, move and show federations
 devices_and_keys.py  operators: devices and join keys
 downloads.py         operators: models and telemetry
 page.py              the web page
+pairing.py           pins for devices, and the page that a scanned code opens
 live_events.py       the response that streams events to the page
 health.py            health, readiness, metrics, the OpenAPI document
 openapi.py           builds the OpenAPI document

@@ -19,6 +19,7 @@ from coordinator.http.routes.view_models import (
 from coordinator.page.live_snapshot import LiveJson
 from coordinator.rounds.report import read_report
 from coordinator.storage.records import AuditEntry, Device, JoinKey, OperatorToken, Round, Task, name_of
+from edgefl.pairing import Pairing
 from edgefl.values import to_json
 
 __all__ = [
@@ -149,8 +150,10 @@ def audit_entry_view(entry: AuditEntry) -> AuditEntryView:
     return AuditEntryView.model_validate(asdict(entry))
 
 
-def new_key_view(key: JoinKey, secret: str, address: str | None = None) -> NewKeyView:
-    """Return the view of a new join key, with the key itself; with an address, also the command to join."""
-    line = None if address is None else join_line(address, secret)
-    qr = None if line is None else qr_code(line)
-    return NewKeyView(key=secret, join=line, qr=qr, **key_view(key).model_dump())
+def new_key_view(key: JoinKey, secret: str, pairing: Pairing | None = None) -> NewKeyView:
+    """Return the view of a new join key, with the key itself; with what a device needs to join, also how it joins."""
+    view = NewKeyView(key=secret, **key_view(key).model_dump())
+    if pairing is not None:
+        view.uri, view.app_uri = pairing.page_uri(), pairing.app_uri()
+        view.join, view.qr = join_line(pairing), qr_code(view.uri)
+    return view

@@ -1,5 +1,6 @@
 """The devices and the join keys of a federation."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
@@ -10,6 +11,7 @@ from starlette.responses import Response
 from coordinator.federations import lifecycle
 from coordinator.http.authentication import Caller, actor_of
 from coordinator.http.error_handlers import HttpError
+from coordinator.http.public_address import PublicAddress
 from coordinator.http.routes.conversion import device_view, key_view, new_key_view
 from coordinator.http.routes.federations import Named
 from coordinator.http.routes.openapi_schemas import IDENTIFIER, reference
@@ -21,6 +23,7 @@ from coordinator.http.services import Services, services_of
 from coordinator.storage.records import Actor
 from edgefl.coordinator_url import checked_url
 from edgefl.errors import EdgeFLError
+from edgefl.pairing import Pairing
 
 __all__ = ["add_routes"]
 
@@ -80,7 +83,7 @@ async def create_key(request: Request, name: Named) -> Response:
     """Create a join key. It is shown only once: only its hash is stored."""
     services = services_of(request)
     requested = await read_model(request, KeyRequest)
-    _check_address(requested.address)
+    pairing = _pairing(services, name, requested.address)
     expires_at = None if requested.expires_seconds is None else services.context.now() + requested.expires_seconds
     key, secret = await services.threads.run(
         lifecycle.new_key,
@@ -91,16 +94,18 @@ async def create_key(request: Request, name: Named) -> Response:
         expires_at=expires_at,
         by=actor_of(request),
     )
-    view: NewKeyView = new_key_view(key, secret, requested.address)
+    view: NewKeyView = new_key_view(key, secret, None if pairing is None else replace(pairing, key=secret))
     headers = {"Cache-Control": "no-store"}
     return Response(view.model_dump_json().encode(), 201, headers, "application/json")
 
 
-def _check_address(address: str | None) -> None:
-    """Refuse an address that no device could use, before a key is made for it."""
+def _pairing(services: Services, name: str, address: str | None) -> Pairing | None:
+    """Return how devices join at an address. One that no device could use is refused before a key is made for it."""
+    if address is None:
+        return None
     try:
-        if address is not None:
-            checked_url(address, insecure=True)
+        known = services.address or PublicAddress(checked_url(address, insecure=True))
+        return known.pairing(None, name, address)
     except EdgeFLError as error:
         raise HttpError(422, error.problem, fix=error.fix) from None
 

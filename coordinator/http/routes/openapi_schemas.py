@@ -29,6 +29,7 @@ from edgefl.values import (
     Identifier,
     LocalResult,
     Measurement,
+    Pins,
     Quantity,
     Receipt,
     Refusal,
@@ -48,7 +49,7 @@ IDENTIFIER = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 DIGEST = r"^sha256:[0-9a-f]{64}$"
 
 _REQUESTS = (Enrolment, DeviceProfile, Capabilities, LocalResult, Refusal, FederationSettings)
-_ANSWERS = (Enrolled, Assignment, Receipt, SampleSpec, Measurement, Submodel, ModelGraph)
+_ANSWERS = (Enrolled, Pins, Assignment, Receipt, SampleSpec, Measurement, Submodel, ModelGraph)
 _DOCUMENTS = (*_REQUESTS, *_ANSWERS)
 _PREFIX = "#/components/schemas/"
 _PUBLISHED_NAMES: Mapping[type, str] = {

@@ -32,13 +32,12 @@ from coordinator.page.device_rows import row_of
 from coordinator.page.static_files import POLICY, has_charts, page_file, template_ids
 from edgefl import __version__
 
-__all__ = ["add_routes"]
+__all__ = ["add_routes", "page_response"]
 
 _BASE = "/v1/federations/{name}"
 _FILE = r"^[a-z][a-z0-9_-]{0,40}\.[a-z]{1,5}$"
 _MOST_TASKS = 200
 _HEADERS = {
-    "Content-Security-Policy": POLICY,
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
     "Vary": "Accept-Encoding",
@@ -67,20 +66,24 @@ def add_routes(app: FastAPI) -> None:
 
 async def get_page(request: Request) -> Response:
     """Get the web page of this coordinator."""
-    return await _answered(request, "index.html")
+    return await page_response(request, "index.html")
 
 
 async def get_file(request: Request, file: Annotated[str, Path(pattern=_FILE)]) -> Response:
     """Get a file of the web page."""
-    return await _answered(request, file)
+    return await page_response(request, file)
 
 
-async def _answered(request: Request, name: str) -> Response:
+async def page_response(request: Request, name: str, *, policy: str = POLICY) -> Response:
+    """Return a file of the page as a response, under a content security policy."""
     found = await services_of(request).threads.run(page_file, name)
     if found is None:
         raise HttpError(404, f"the page has no file {name!r}", fix="Open the page itself, at /.")
     packed = "gzip" in taken_codings(request.headers.get("accept-encoding"))
-    headers = _HEADERS | {"ETag": f'"{found.digest}-gzip"' if packed else f'"{found.digest}"'}
+    headers = _HEADERS | {
+        "Content-Security-Policy": policy,
+        "ETag": f'"{found.digest}-gzip"' if packed else f'"{found.digest}"',
+    }
     if has_tag(request.headers.get("if-none-match"), (f'"{found.digest}"', f'"{found.digest}-gzip"')):
         return Response(status_code=304, headers=headers)
     if packed:

@@ -74,7 +74,8 @@ class KeyRequest(_Sent):
     expires_seconds: Annotated[float | None, Field(gt=0, le=_LONGEST)] = None
     """How long it is valid; null is for ever."""
     address: Annotated[str | None, Field(max_length=300, pattern=r"^https?://[^\s\x00-\x1f\x7f-\x9f]+$")] = None
-    """The address of this coordinator for devices; with it, the response has the command to join and its QR code."""
+    """The address of this coordinator for devices; with it, the response has the pairing URI and its QR code. One on
+    this machine stands for the address that other machines reach."""
 
 
 class DeadlineRequest(_Sent):
@@ -245,10 +246,14 @@ class NewKeyView(KeyView):
     """A new join key. The key itself is shown only once."""
 
     key: str
+    uri: str | None = None
+    """The pairing URI that any browser opens, if the address was given."""
+    app_uri: str | None = None
+    """The same for a client that is installed."""
     join: str | None = None
-    """The command to join, if the address was given."""
+    """The command to join."""
     qr: str | None = None
-    """The same as a QR code, in SVG."""
+    """`uri` as a QR code, in SVG."""
 
 
 class TokenView(BaseModel):

@@ -10,15 +10,20 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote
 
-from edgefl.coordinator_url import checked_url, is_this_machine, trusting
+from edgefl.coordinator_url import is_this_machine
 from edgefl.errors import EdgeFLError, MissingDependencyError
+from edgefl.pairing import Pairing
+from edgefl.pins import PINS_FILE, check_pins
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx
 
 __all__ = ["Api", "CoordinatorUnreachableError", "add_connection", "add_coordinator", "connect", "model_of", "path_of"]
@@ -46,13 +51,23 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
 def add_coordinator(parser: argparse.ArgumentParser) -> None:
     """Add the options for the coordinator and the token."""
     group = parser.add_argument_group("the coordinator")
-    group.add_argument("--url", metavar="URL", help=f"its URL (default: $EDGEFL_URL, or {DEFAULT_URL})")
+    group.add_argument(
+        "--url", metavar="URL|URI", help=f"its URL, or a pairing URI (default: $EDGEFL_URL, or {DEFAULT_URL})"
+    )
     group.add_argument(
         "--token-file",
         metavar="FILE",
         help=f"file with the admin token (default: $EDGEFL_ADMIN_TOKEN, or {DEFAULT_STATE}/{TOKEN_FILE})",
     )
     group.add_argument("--certificate", metavar="FILE", help="certificate that signed the coordinator's, in PEM format")
+    group.add_argument(
+        "--pin",
+        action="append",
+        default=[],
+        metavar="PIN",
+        help="trust the coordinator with this public key, sha256:..., whatever its certificate says; repeatable "
+        "(default: in the pairing URI; on this machine, in the folder of the admin token)",
+    )
     group.add_argument(
         "--insecure",
         action="store_true",
@@ -62,8 +77,15 @@ def add_coordinator(parser: argparse.ArgumentParser) -> None:
 
 def connect(args: argparse.Namespace) -> "Api":
     """Connect to the coordinator that the options name."""
-    url = checked_url(args.url or os.environ.get("EDGEFL_URL") or DEFAULT_URL, insecure=args.insecure)
-    return Api(url, _token(args.token_file), args.certificate)
+    pairing = Pairing.at(args.url or os.environ.get("EDGEFL_URL") or DEFAULT_URL, insecure=args.insecure)
+    if args.certificate is None:
+        pins = tuple(args.pin) or pairing.pins or _pins_here(pairing.url, args.token_file)
+        pairing = replace(pairing, pins=pins)
+    elif args.pin or pairing.pins:
+        raise EdgeFLError(
+            "there are pins and a certificate, but only one of them can decide whom to trust", fix="Give one of them."
+        )
+    return Api(pairing.url, _token(args.token_file), pairing.tls(args.certificate))
 
 
 def path_of(*parts: object) -> str:
@@ -80,6 +102,17 @@ def model_of(
     if round_number is not None:
         query["round"] = str(round_number - 1)  # people count rounds from 1
     return path_of("federations", federation, *part, "model"), query
+
+
+def _pins_here(url: str, token_file: str | None) -> tuple[str, ...]:
+    """Return the pins of the coordinator on this machine whose token is used, if it made its own certificate."""
+    path = Path(token_file or f"{DEFAULT_STATE}/{TOKEN_FILE}").expanduser().with_name(PINS_FILE)
+    if not url.startswith("https:") or not is_this_machine(url):
+        return ()
+    try:
+        return check_pins(path.read_text(encoding="ascii").split())
+    except (OSError, UnicodeDecodeError, EdgeFLError):
+        return ()
 
 
 def _token(given: str | None) -> str:
@@ -104,7 +137,7 @@ def _token(given: str | None) -> str:
 class Api:
     """A connection to a coordinator, with the operator's rights."""
 
-    def __init__(self, url: str, token: str, certificate: str | None = None) -> None:
+    def __init__(self, url: str, token: str, tls: "ssl.SSLContext | None" = None) -> None:
         try:
             import httpx
         except ImportError:
@@ -115,7 +148,7 @@ class Api:
         self._httpx = httpx
         self._client = httpx.Client(
             base_url=url,
-            verify=True if certificate is None else trusting(certificate),
+            verify=True if tls is None else tls,
             timeout=httpx.Timeout(_IDLE_SECONDS, connect=_CONNECT_SECONDS),
             headers={"Authorization": f"Bearer {token}"},
             trust_env=not is_this_machine(url),  # requests to this machine must not go through a proxy

@@ -57,7 +57,7 @@ def run_key(args: argparse.Namespace) -> int:
         "expires_seconds": None if args.expires is None else seconds(args.expires, "--expires"),
     }
     with connect(args) as api:
-        made = api.post(path_of("federations", args.name, "keys"), body)
+        made = api.post(path_of("federations", args.name, "keys"), body | {"address": api.url})
     if args.json:
         print_json(made)
         return 0
@@ -66,6 +66,8 @@ def run_key(args: argparse.Namespace) -> int:
         f"This is key {made['id']}. It will not be shown again; give it to the devices in EDGEFL_JOIN_KEY.",
         file=sys.stderr,
     )
+    if made.get("uri"):  # an older coordinator has none
+        print(f"Or give them its pairing URI in EDGEFL_JOIN_URI:\n{made['uri']}", file=sys.stderr)
     return 0
 
 

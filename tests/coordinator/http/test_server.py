@@ -24,10 +24,11 @@ from edgefl.errors import EdgeFLError
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"host": "0.0.0.0"}, "no certificate"),
-        ({"host": "192.168.1.7"}, "no certificate"),
-        ({"host": "::"}, "no certificate"),
-        ({"host": "coordinator.example"}, "no certificate"),
+        ({"host": "0.0.0.0", "insecure_public": True, "tls": True}, "without TLS"),
+        ({"insecure_public": True, "certificate": Path("certificate.pem")}, "without TLS"),
+        ({"public_names": ("a b",)}, "not the name or address"),
+        ({"public_names": ("https://user@host",)}, "not the name or address"),
+        ({"pins": ("sha256:short",)}, "not a pin"),
         ({"private_key": Path("key.pem")}, "but no certificate"),
         ({"port": 70000}, "not a valid port"),
         ({"admin_token": "short"}, "too short"),
@@ -45,9 +46,16 @@ def test_settings_that_are_unsafe_or_wrong_are_refused_with_a_fix(
     assert caught.value.fix
 
 
-def test_other_machines_may_come_in_with_tls_or_where_it_is_said_aloud(folder: Path) -> None:
-    ServerSettings(state=folder, host="0.0.0.0", certificate=Path("certificate.pem"))
-    ServerSettings(state=folder, host="0.0.0.0", insecure_public=True)
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.7", "::", "coordinator.example"])
+def test_other_machines_come_in_with_tls_unless_it_is_said_aloud(folder: Path, host: str) -> None:
+    assert ServerSettings(state=folder, host=host).makes_certificate
+    assert not ServerSettings(state=folder, host=host, certificate=Path("certificate.pem")).makes_certificate
+    assert not ServerSettings(state=folder, host=host, insecure_public=True).makes_certificate
+
+
+def test_on_this_machine_tls_is_a_choice(folder: Path) -> None:
+    assert not ServerSettings(state=folder).makes_certificate
+    assert ServerSettings(state=folder, tls=True).makes_certificate
     assert all(is_loopback(host) for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost"))
 
 

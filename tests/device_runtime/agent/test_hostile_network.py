@@ -23,6 +23,7 @@ from device_runtime.agent.owner_policy import OwnerPolicy
 from device_runtime.agent.traffic import Traffic, TrafficSpentError
 from device_runtime.agent.transport import HttpTransport, UnreachableError
 from device_runtime.profiler.network import measure_speed
+from edgefl.coordinator_url import trusting
 from edgefl.errors import EdgeFLError
 from edgefl.values import Enrolled, digest_of, dumps
 from tests.device_runtime.hostile import raw_server, sent_forever
@@ -142,7 +143,7 @@ def test_encryption_counts_as_it_comes_over_the_network(tmp_path: Path) -> None:
         thread = threading.Thread(target=serve, args=(listener,))
         thread.start()
         url = f"https://127.0.0.1:{listener.getsockname()[1]}"
-        OPEN.append(HttpTransport(url, certificate=str(tmp_path / "certificate.pem")))
+        OPEN.append(HttpTransport(url, tls=trusting(str(tmp_path / "certificate.pem"))))
         client = CoordinatorClient(OPEN[-1], "token")
         with pytest.raises(BusyError):
             client.poll(0)
