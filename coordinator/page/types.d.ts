@@ -211,6 +211,7 @@ interface KeyRow extends KeyInfo, LongTableRow {
 
 interface NewKeyInfo extends KeyInfo {
   key: string;
+  uri: string;
   join: string;
   qr: string | null;
 }

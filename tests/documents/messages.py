@@ -31,6 +31,7 @@ MESSAGES = {
     "device_profile": "In an enrolment, and the body of `PUT /v1/devices/me/profile`.",
     "capabilities": "In an enrolment, and the body of `PUT /v1/devices/me/capabilities`.",
     "enrolled": "`POST /v1/devices` answers it.",
+    "pins": "`GET /v1/pins` answers it. [protocol.md](protocol.md#pins) says what a pin is.",
     "assignment": "`POST /v1/tasks/next` answers it.",
     "client_plan": "In an assignment.",
     "submodel": "An artifact, named by `tensors` of a plan.",

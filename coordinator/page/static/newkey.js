@@ -1,4 +1,4 @@
-/* A new join key, which the coordinator shows only once: its text, the command for a device, and a QR code. */
+/* A new join key, which the coordinator shows only once: its pairing code, the command for a device, and the key. */
 
 import { byId, element } from "./dom.js";
 
@@ -23,7 +23,8 @@ export function showNewKey(place, made) {
         "div",
         {},
         heading,
-        copied("Run this on the device, with --data for its samples", "join-line", made.join),
+        copied("Scan the code, or open this on the device", "pairing-uri", made.uri),
+        copied("Or run this on the device, with --data for its samples", "join-line", made.join),
         copied("Or the key alone", "new-key", made.key),
         element("p", { class: "hint" }, ONCE),
         done,
@@ -40,8 +41,8 @@ function picture(made) {
     return [];
   }
   const source = `data:image/svg+xml,${encodeURIComponent(made.qr)}`;
-  const alt = "The line to join with, as a QR code";
-  return [element("img", { id: "qr", src: source, alt, width: "180", height: "180" })];
+  const alt = "The pairing code of this key, as a QR code";
+  return [element("img", { id: "qr", src: source, alt, width: "240", height: "240" })];
 }
 
 /**

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from edgefl.masks import full_mask
+from edgefl.pairing import Pairing
 from edgefl.wire import BodyKind, decode
 from tests.cli.running_coordinator import Running, coordinator, joining
 from tests.coordinator.browser.chromium import DESKTOP, PHONE, chromium, looking, sign_in
@@ -244,7 +245,9 @@ def test_a_wrong_token_is_refused_and_a_key_is_shown_once(browser: Browser, tmp_
         page.fill("#key-label", MARKUP)
         page.click("#key-form [data-action=key]")
         made = page.locator("#new-key").inner_text()
-        assert page.locator("#join-line").inner_text().startswith(f"EDGEFL_JOIN_KEY={made} edgefl join {server.url} ")
+        uri = Pairing(server.url, made, "digits").page_uri()
+        assert page.locator("#pairing-uri").inner_text() == uri
+        assert page.locator("#join-line").inner_text() == f"EDGEFL_JOIN_URI='{uri}' edgefl join --data data.npz"
         size = page.locator("#qr").evaluate("image => image.naturalWidth")
         assert size > 50
         with HandDriven.joined(server.url, made, "pi-by-key"):

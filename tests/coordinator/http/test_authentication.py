@@ -77,7 +77,7 @@ def test_every_route_declares_its_caller_and_has_its_gate(site: Site) -> None:
     assert all(len(functions) == 1 for functions in gates.values())
     assert len(set.union(*gates.values())) == len(Caller)
     public = {route.path for route in known if caller_of(route) is Caller.PUBLIC}
-    assert public == {"/healthz", "/readyz", "/openapi.json", "/", "/page/{file}"}
+    assert public == {"/healthz", "/readyz", "/openapi.json", "/", "/page/{file}", "/join"}
 
 
 def test_without_a_token_every_route_but_the_public_ones_refuses(folder: Any) -> None:

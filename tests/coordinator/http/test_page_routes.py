@@ -152,8 +152,8 @@ def test_a_devices_page_has_its_profile_its_plan_and_its_history(folder: Any) ->
 
 def test_a_key_for_an_address_comes_with_a_line_and_a_code(site: Site) -> None:
     made = site.admin.post("/v1/federations/digits/keys", json={"address": "https://10.0.0.5:8443"}).json()
-    words = [f"EDGEFL_JOIN_KEY={made['key']}", "edgefl", "join", "https://10.0.0.5:8443"]
-    assert made["join"].split()[:4] == words
+    uri = f"https://10.0.0.5:8443/join#key={made['key']}&federation=digits"
+    assert made["join"].split()[:3] == [f"EDGEFL_JOIN_URI='{uri}'", "edgefl", "join"]
     assert made["qr"].startswith("<svg")
     plain = site.admin.post("/v1/federations/digits/keys", json={}).json()
     assert (plain["join"], plain["qr"]) == (None, None)
