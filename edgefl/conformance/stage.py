@@ -26,7 +26,17 @@ from edgefl.values import (
 )
 from edgefl.wire import byte_shuffle
 
-__all__ = ["HTML_PAGE", "SAMPLE", "Stage", "html", "json_answer", "problem", "receipt"]
+__all__ = [
+    "HTML_PAGE",
+    "SAMPLE",
+    "Stage",
+    "accepted_codings",
+    "html",
+    "json_answer",
+    "packed_artifact",
+    "problem",
+    "receipt",
+]
 
 HTML_PAGE = b"<!doctype html><html><head><title>Sign in</title></head><body>Please accept the terms.</body></html>"
 SAMPLE = SampleSpec(
@@ -39,6 +49,9 @@ SAMPLE = SampleSpec(
 )
 """What a sample of the suite's federation is."""
 _JSON = {"Content-Type": "application/json"}
+_BYTES = {"Content-Type": "application/octet-stream"}
+_WEIGHTS = rb"\"kind\":\"weights\""
+"""Part of the header of every body of weights."""
 _BY_KEY = (Route.ENROL, Route.SAMPLE, Route.SIDE)
 """Routes that a joiner's key opens."""
 
@@ -96,24 +109,15 @@ class Stage:
         content = self.artifacts.get(exchange.name)
         if content is None:
             return problem(404, f"there is no artifact {exchange.name}", "Ask for the next task.")
-        headers = {"ETag": f'"{exchange.name}"', "Content-Type": "application/octet-stream"}
         if exchange.name in exchange.headers.get("if-none-match", ""):
-            return ScriptedAnswer(status=304, headers=headers)
-        start = exchange.start
+            return ScriptedAnswer(status=304, headers={"ETag": f'"{exchange.name}"'})
+        start, size = exchange.start, len(content)
+        if start is not None and start >= size:
+            return problem(416, "the range begins after the end", "Begin again.", Content_Range=f"bytes */{size}")
         if start is not None:
-            if start >= len(content):
-                return problem(416, "the range begins after the end", "Ask from the beginning.")
-            headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
+            headers = {"ETag": f'"{exchange.name}"', "Content-Range": f"bytes {start}-{size - 1}/{size}", **_BYTES}
             return ScriptedAnswer(status=206, headers=headers, body=content[start:])
-        accepted = byte_shuffle.codings_in(exchange.headers.get("accept-encoding", ""))
-        accepted = [coding.partition(";")[0].strip() for coding in accepted]
-        if byte_shuffle.CODING in accepted and "gzip" in accepted:
-            return ScriptedAnswer(
-                headers=headers | {"Content-Encoding": byte_shuffle.CODINGS}, body=byte_shuffle.pack(content)
-            )
-        if "gzip" in accepted:
-            return ScriptedAnswer(headers=headers | {"Content-Encoding": "gzip"}, body=gzip.compress(content, mtime=0))
-        return ScriptedAnswer(headers=headers, body=content)
+        return packed_artifact(exchange, content)
 
     def _enrol(self, exchange: Exchange) -> ScriptedAnswer:
         content = exchange.content
@@ -124,6 +128,24 @@ class Stage:
         self.enrolments[asked.enrolment_id] = self.enrolments.get(asked.enrolment_id, 0) + 1
         self.token = f"edgefl-device-{secrets.token_hex(16)}"
         return json_answer(to_json(Enrolled(device_id=self.device_id, token=self.token)), status=201)
+
+
+def packed_artifact(exchange: Exchange, content: bytes) -> ScriptedAnswer:
+    """Return a whole artifact, compressed as a coordinator does that, if the client allows it."""
+    codings, is_weights = accepted_codings(exchange), _WEIGHTS in content[:512]
+    if is_weights and {byte_shuffle.CODING, "gzip"} <= set(codings):
+        body, coding, tag = byte_shuffle.pack(content), byte_shuffle.CODINGS, "-planes"
+    elif not is_weights and "gzip" in codings:
+        body, coding, tag = gzip.compress(content, mtime=0), "gzip", "-gzip"
+    else:
+        return ScriptedAnswer(headers={"ETag": f'"{exchange.name}"', **_BYTES}, body=content)
+    return ScriptedAnswer(headers={"ETag": f'"{exchange.name}{tag}"', "Content-Encoding": coding, **_BYTES}, body=body)
+
+
+def accepted_codings(exchange: Exchange) -> list[str]:
+    """Return the compressions that a client accepts, without their weights."""
+    codings = byte_shuffle.codings_in(exchange.headers.get("accept-encoding", ""))
+    return [coding.partition(";")[0].strip() for coding in codings]
 
 
 def json_answer(

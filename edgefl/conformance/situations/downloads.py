@@ -1,15 +1,17 @@
 """Downloads: nothing is trained on that does not match its digest, and what has arrived is not fetched again."""
 
 import gzip
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
 from edgefl.conformance.messages import Exchange, Route, ScriptedAnswer
 from edgefl.conformance.situation import Row, Situation, TaskSituation
-from edgefl.conformance.stage import html, problem
+from edgefl.conformance.stage import accepted_codings, html, problem
 from edgefl.conformance.tasks import OfferedTask, offer
 from edgefl.conformance.update_check import update_problems
+from edgefl.values import Reason
 from edgefl.wire import byte_shuffle
 
 __all__ = ["ROWS"]
@@ -17,6 +19,7 @@ __all__ = ["ROWS"]
 _SECTION = "protocol.md#get-v1artifactsdigest-download"
 _RETRY = "protocol.md#when-to-retry"
 _CLOCK = 0.98
+_MOST_DOWNLOADS = 4
 
 Script = Callable[["_Download", Exchange, int], ScriptedAnswer | None]
 """Answers a request for the weights, by its number from 0; None for the ordinary answer."""
@@ -117,16 +120,12 @@ def _from_another_byte(situation: _Download, exchange: Exchange) -> ScriptedAnsw
     return ScriptedAnswer(status=206, headers=headers, body=situation.content)
 
 
-def _accepts(exchange: Exchange, coding: str) -> bool:
-    return coding in byte_shuffle.codings_in(exchange.headers.get("accept-encoding", ""))
-
-
 def _packed(coding: str, pack: Callable[[bytes], bytes]) -> Script:
     """Compress the weights, if the client accepts that."""
 
     def script(situation: _Download, exchange: Exchange, number: int) -> ScriptedAnswer | None:
         names = byte_shuffle.codings_in(coding)
-        if exchange.start is not None or not all(_accepts(exchange, name) for name in names):
+        if exchange.start is not None or not set(names) <= set(accepted_codings(exchange)):
             return situation.whole() if exchange.start is None else None
         return situation.whole(
             pack(situation.content), headers={"Content-Encoding": coding, "ETag": f'"{situation.target}"'}
@@ -140,7 +139,7 @@ def _was_packed(situation: _Download) -> bool:
 
 
 def _truncated_gzip(situation: _Download, exchange: Exchange) -> ScriptedAnswer | None:
-    if not _accepts(exchange, "gzip"):
+    if "gzip" not in accepted_codings(exchange):
         return None
     packed = gzip.compress(situation.content, mtime=0)
     return situation.whole(packed[: len(packed) // 2], headers={"Content-Encoding": "gzip"})
@@ -184,20 +183,39 @@ class _Cached(_Download):
 
 
 class _Gone(_Download):
-    """The weights are obsolete: the next poll has another plan, or none."""
+    """The weights are obsolete: the task is refused, so that nobody waits for it."""
 
     def on_artifact(self, exchange: Exchange) -> ScriptedAnswer | None:
         if exchange.name != self.target or not self.stage.is_allowed(exchange):
             return None
         return problem(404, "a later round has made this artifact obsolete", "Ask for the next task.")
 
-    def on_poll(self, exchange: Exchange) -> ScriptedAnswer | None:
-        return None if self.fetches else self.send_plan()
+    def problems(self) -> list[str]:
+        again = len(self.fetches) - 1
+        return [*_refused_as_broken(self), *([f"asked {again} more times for what is gone"] if again > 1 else [])]
+
+
+class _Hopeless(_Download):
+    """The weights never match their digest."""
+
+    def on_artifact(self, exchange: Exchange) -> ScriptedAnswer | None:
+        if exchange.name != self.target or not self.stage.is_allowed(exchange):
+            return None
+        return self.whole(_flipped(self.content))
 
     def problems(self) -> list[str]:
-        found = ["sent a result without the weights"] if self.results() else []
-        again = len(self.fetches) - 1
-        return [*found, *([f"asked {again} more times for what is gone"] if again > 1 else [])]
+        count = len(self.fetches)
+        return [*_refused_as_broken(self), *([f"downloaded it {count} times"] if count > _MOST_DOWNLOADS else [])]
+
+
+def _refused_as_broken(situation: _Download) -> list[str]:
+    """Return what is wrong with the refusal of a task whose weights cannot be had."""
+    if situation.results():
+        return ["sent a result without the weights"]
+    said = [json.loads(one.content or b"{}").get("reason") for one in situation.refusals()]
+    if not said:
+        return [] if situation.failures else ["did not refuse the task"]
+    return [] if said[0] == Reason.BROKEN.value else [f"its reason is {said[0]!r}, not broken"]
 
 
 class _NotModified(Situation):
@@ -280,10 +298,17 @@ ROWS = (
         "redirect",
         "never send the token to another origin",
         _at_first(lambda s, e: html(302, Location=f"{s.stage.elsewhere}{e.path}")),
-        "protocol.md#callers",
+        _RETRY,
         judge=_redirected,
     ),
     Row("downloads/cached", "not download again what it has", _SECTION, _Cached),
-    Row("downloads/gone", "poll again after a 404 of the coordinator", _SECTION, _Gone, is_refused=True),
+    Row(
+        "downloads/hopeless",
+        "refuse the task after four downloads that do not match",
+        _SECTION,
+        _Hopeless,
+        is_refused=True,
+    ),
+    Row("downloads/gone", "refuse the task if an artifact is gone", _SECTION, _Gone, is_refused=True),
     Row("downloads/not-modified", "go on after a 304, if it sends If-None-Match", _SECTION, _NotModified),
 )

@@ -14,7 +14,7 @@ from edgefl.values import Assignment, LocalWork, Reason, to_json
 __all__ = ["ROWS"]
 
 _RETRY = "protocol.md#when-to-retry"
-_LIMITS = "protocol.md#limits"
+_SIZES = "protocol.md#how-much-to-read"
 _JSON = {"Content-Type": "application/json"}
 _DEEP = 100_000
 _MEBIBYTE = 2**20
@@ -66,10 +66,10 @@ class _Outside(FaultyPoll):
 
 
 ROWS = (
-    Row("hostile/large-answer", "not take 64 MiB for an assignment", _LIMITS, _LargeAnswer),
-    Row("hostile/nested", "survive JSON that is nested 100,000 deep", _LIMITS, faulty(_nested)),
+    Row("hostile/large-answer", "not take 64 MiB for an assignment", _SIZES, _LargeAnswer),
+    Row("hostile/nested", "survive JSON that is nested 100,000 deep", _SIZES, faulty(_nested)),
     Row("hostile/wrong-types", "survive an assignment whose fields have wrong types", _RETRY, faulty(_wrong_types)),
-    Row("hostile/gzip-bomb", "survive gzip that unpacks to 64 MiB", _LIMITS, faulty(_bomb)),
+    Row("hostile/gzip-bomb", "survive gzip that unpacks to 64 MiB", _SIZES, faulty(_bomb)),
     Row(
         "hostile/retry-after",
         "come back soon after a Retry-After of 30,000 years",
@@ -86,7 +86,7 @@ ROWS = (
     Row(
         "hostile/endless",
         "refuse a plan of 1,000,000,000 epochs, or end it at its deadline",
-        _LIMITS,
+        "protocol.md#clocks-and-deadlines",
         partial(
             RefusedTask,
             make=partial(offer, work=LocalWork(epochs=10**9, batch_size=20), deadline_seconds=3.0),

@@ -15,6 +15,7 @@ __all__ = ["ROWS", "FaultyPoll", "faulty"]
 
 _POLL = "protocol.md#post-v1tasksnextwait20-poll"
 _RETRY = "protocol.md#when-to-retry"
+_LONGEST_WAIT = 3600.0
 _CLOCK = 0.98
 """A wait that is 2% too short is a matter of clocks."""
 
@@ -65,7 +66,7 @@ class _Wait(Situation):
                 seconds = float(text)
             except ValueError:
                 seconds = -1.0
-            if not 0 <= seconds <= 30:
+            if not 0 <= seconds <= _LONGEST_WAIT:
                 found.add(f"wait is {text!r}")
             if one.body:
                 found.add("a poll has a body")
@@ -173,7 +174,7 @@ def _nothing(stage: Stage) -> ScriptedAnswer:
 
 
 ROWS = (
-    Row("polling/wait", "poll without a body, and wait at most 30 seconds", _POLL, _Wait),
+    Row("polling/wait", "poll without a body, and a wait of at most an hour", _POLL, _Wait),
     Row("polling/retry-seconds", "poll again no sooner than retry_seconds", _POLL, faulty(_nothing, 1.0)),
     Row("polling/held-open", "wait for the answer to a long poll", _POLL, _Held),
     Row("polling/lost-plan", "poll again after half an answer, and do the task once", _POLL, _LostPlan),
@@ -181,7 +182,12 @@ ROWS = (
     Row(
         "polling/unknown-fields", "ignore unknown fields of plans and receipts", "stability.md#promised", _UnknownFields
     ),
-    Row("polling/clock-skew", "do the task, whatever the coordinator's clock shows", _POLL, _Skew),
+    Row(
+        "polling/clock-skew",
+        "do the task, whatever the coordinator's clock shows",
+        "protocol.md#clocks-and-deadlines",
+        _Skew,
+    ),
     Row(
         "polling/dropped",
         "poll again after a dropped connection",
@@ -215,5 +221,5 @@ ROWS = (
         _RETRY,
         faulty(lambda stage: html(200)),
     ),
-    Row("polling/redirect", "never send the token to another origin", "protocol.md#callers", faulty(_redirect)),
+    Row("polling/redirect", "never send the token to another origin", _RETRY, faulty(_redirect)),
 )

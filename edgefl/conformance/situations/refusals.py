@@ -17,6 +17,7 @@ from edgefl.wire import encode_mask, encode_weights
 __all__ = ["ROWS", "RefusedTask"]
 
 _SECTION = "protocol.md#put-v1taskstask_idrefusal-refuse-a-task"
+_CLOCKS = "protocol.md#clocks-and-deadlines"
 _ANY = (Reason.BROKEN, Reason.UNSUPPORTED)
 MakeTask = Callable[[str, str], OfferedTask]
 
@@ -95,9 +96,16 @@ class _LostAnswer(RefusedTask):
         return RefusedTask.problems(self) if len(other) == 1 else ["sent another refusal"]
 
 
-def _row(name: str, asks: str, make: MakeTask, *reasons: Reason, kind: type[RefusedTask] = RefusedTask) -> Row:
+def _row(
+    name: str,
+    asks: str,
+    make: MakeTask,
+    *reasons: Reason,
+    kind: type[RefusedTask] = RefusedTask,
+    section: str = _SECTION,
+) -> Row:
     situation = partial(kind, make=make, reasons=reasons or _ANY)
-    return Row(f"refusals/{name}", asks, _SECTION, situation, is_refused=True)
+    return Row(f"refusals/{name}", asks, section, situation, is_refused=True)
 
 
 def _rule(rule: RuleSettings, name: str, device: str) -> OfferedTask:
@@ -151,10 +159,11 @@ ROWS = (
     _row("diverged", "refuse a task that diverges", _diverging, Reason.DIVERGED),
     _row(
         "deadline",
-        "send no result after the deadline",
+        "not begin to train after the deadline",
         partial(offer, fresh=True, deadline_seconds=1.0),
         Reason.DEADLINE,
         kind=_Deadline,
+        section=_CLOCKS,
     ),
     _row(
         "lost-answer",

@@ -16,7 +16,10 @@ from edgefl.values import LocalWork, RuleSettings
 __all__ = ["ROWS"]
 
 _BATCHES = "rules.md#batches"
-_ARITHMETIC = "rules.md#arithmetic"
+_DESCENT = "rules.md#gradient-descent"
+_TENSORS = "graphs.md#the-tensors-of-a-task"
+_NOISE = "rules.md#masked_noise"
+_FINE_TUNE = "rules.md#fine_tune"
 _RATES = "rules.md#learning-rates"
 _RESULT = "protocol.md#put-v1taskstask_idresult-send-the-result"
 MakeTask = Callable[[str, str], OfferedTask]
@@ -95,11 +98,11 @@ def _work(name: str, device: str, *, epochs: int = 1, batch: int = 20, most: int
 
 ROWS = (
     _row("sgd", "train the whole model, a short last batch included", offer),
-    _row("narrow", "train a submodel of some channels", _narrow),
-    _row("frozen", "train and send the layers that are not frozen", _frozen),
-    _row("held", "move and send held weights alone, as the codec sparse", _held),
-    _row("momentum", "train with momentum", partial(offer, rule=sgd(momentum=0.9)), _ARITHMETIC),
-    _row("clipping", "clip the norm of all gradients together", partial(offer, rule=sgd(clip_norm=0.2)), _ARITHMETIC),
+    _row("narrow", "train a submodel of some channels", _narrow, _TENSORS),
+    _row("frozen", "train and send the layers that are not frozen", _frozen, _TENSORS),
+    _row("held", "move and send held weights alone, as the codec sparse", _held, _TENSORS),
+    _row("momentum", "train with momentum", partial(offer, rule=sgd(momentum=0.9)), _DESCENT),
+    _row("clipping", "clip the norm of all gradients together", partial(offer, rule=sgd(clip_norm=0.2)), _DESCENT),
     _row("options", "Nesterov, decay, the proximal term, a cosine by steps", _options, _RATES),
     _row("epochs", "draw another order of batches in every epoch", partial(_work, epochs=3), _BATCHES),
     _row(
@@ -111,8 +114,8 @@ ROWS = (
     _row("last-of-one", "drop a last batch of one sample", partial(_work, epochs=2, batch=16), _BATCHES),
     _row("large-batch", "take all samples as one batch if they are fewer", partial(_work, batch=200), _BATCHES),
     _row("large-seed", "take all 64 bits of the seed", partial(offer, seed=2**64 - 3), _BATCHES),
-    _row("masked-noise", "learn and send the bits of binary masked noise", partial(_noise, "binary"), _ARITHMETIC),
-    _row("signed-noise", "learn and send the bits of signed masked noise", partial(_noise, "signed"), _ARITHMETIC),
-    _row("fine-tune", "train a personal model, and send its report alone", partial(_fine_tune, "train"), _ARITHMETIC),
-    _row("head-only", "train the head alone, and send the report alone", partial(_fine_tune, "head_only"), _ARITHMETIC),
+    _row("masked-noise", "learn and send the bits of binary masked noise", partial(_noise, "binary"), _NOISE),
+    _row("signed-noise", "learn and send the bits of signed masked noise", partial(_noise, "signed"), _NOISE),
+    _row("fine-tune", "train a personal model, and send its report alone", partial(_fine_tune, "train"), _FINE_TUNE),
+    _row("head-only", "train the head alone, and send the report alone", partial(_fine_tune, "head_only"), _FINE_TUNE),
 )

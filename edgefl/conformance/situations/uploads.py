@@ -200,7 +200,7 @@ ROWS = (
         "redirect",
         "send neither token nor result to another origin",
         lambda s: html(302, Location=f"{s.stage.elsewhere}/v1/tasks/{s.task_id}/result"),
-        "protocol.md#callers",
+        _RETRY,
     ),
     _ended(
         "no-such-task", "drop the result after a 404 of the coordinator", _problem(404, "this device has no such task")
