@@ -17,6 +17,8 @@ from edgefl.conformance.stage import Stage, json_answer, problem
 __all__ = ["Director", "RowOutcome"]
 
 _TICK = 0.02
+_ENDLESS = 4
+"""A client that has not stopped after so many times the quiet that shows it never will."""
 _MOST_STARTS = 6
 """How often a client is started in an act."""
 _FINISHED = {"schema": "edgefl.assignment/1", "retry_seconds": 0.1, "plan": None, "finished": True}
@@ -46,6 +48,8 @@ class Director:
     _watches: list[Situation] = field(default_factory=list)
     _waiting: list[Situation] = field(default_factory=list)
     _begun: list[Situation] = field(default_factory=list)
+    _has_told_the_end: bool = False
+    """Whether the client was told that there are no more tasks."""
     _seconds: dict[str, float] = field(default_factory=dict)
     _last: float = field(default_factory=time.monotonic)
     _changed: float = field(default_factory=time.monotonic)
@@ -56,7 +60,7 @@ class Director:
         with self._lock:
             ordered: list[Situation] = [one for one in situations if isinstance(one, TaskSituation | Ending)]
             self._watches = [one for one in situations if one not in ordered]
-            self._waiting, self._begun = ordered, []
+            self._waiting, self._begun, self._has_told_the_end = ordered, [], False
             self._last = self._changed = time.monotonic()
             for watch in self._watches:
                 watch.begin()
@@ -113,6 +117,7 @@ class Director:
             current = self._current
             if current is None or (current.is_over and not isinstance(current, Ending)):
                 if not self._advance():
+                    self._has_told_the_end = True
                     return json_answer(_FINISHED)
                 continue
             if exchange not in current.exchanges:
@@ -199,9 +204,7 @@ class Director:
     def _is_act_over(self, *, is_running: bool) -> bool:
         with self._lock:
             current, quiet = self._current, time.monotonic() - self._last
-            if self._waiting:
-                return isinstance(current, Ending) and current.is_settled(quiet, is_running=is_running)
             if isinstance(current, Ending):
-                return current.is_settled(quiet, is_running=is_running)
-            is_done = current is None or current.is_over
-            return is_done and (not is_running or quiet >= self.stage.quiet_seconds)
+                has_had_time = time.monotonic() - self._changed >= _ENDLESS * self.stage.quiet_seconds
+                return current.is_settled(quiet, is_running=is_running) or (has_had_time and bool(current.exchanges))
+            return self._has_told_the_end and (not is_running or quiet >= self.stage.quiet_seconds)

@@ -7,14 +7,13 @@ from random import Random
 from device_runtime.agent.agent import Agent, AgentSettings
 from device_runtime.agent.agent_home import AgentHome
 from device_runtime.agent.backoff import Backoff
-from device_runtime.agent.client import CoordinatorClient, UnknownDeviceError
+from device_runtime.agent.client import CoordinatorClient
 from device_runtime.agent.transport import HttpTransport
 from device_runtime.engines import ThreadSettings, open_engine
 from device_runtime.local_data import LocalData
 from device_runtime.trainer import Trainer
 from edgefl.conformance.client_starts import Invitation
 from edgefl.data import load
-from edgefl.errors import EdgeFLError
 from tests.values.samples import PROFILE
 
 __all__ = ["FIRST_BACKOFF", "AgentClient"]
@@ -66,7 +65,5 @@ class AgentClient:
             agent = self.made()
             agent.enrol(self._invitation.url, PROFILE, self._invitation.key)
             agent.run(self._stop)
-        except (EdgeFLError, OSError) as error:
-            self.error = error
-        except UnknownDeviceError as error:
+        except Exception as error:  # a client that ends is what the suite must notice
             self.error = error

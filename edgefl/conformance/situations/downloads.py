@@ -201,11 +201,13 @@ class _Hopeless(_Download):
     def on_artifact(self, exchange: Exchange) -> ScriptedAnswer | None:
         if exchange.name != self.target or not self.stage.is_allowed(exchange):
             return None
+        if len(self.fetches) > _MOST_DOWNLOADS:
+            self.give_up(f"downloaded it {len(self.fetches)} times")
+            return None  # what it asks for, so that it goes on
         return self.whole(_flipped(self.content))
 
     def problems(self) -> list[str]:
-        count = len(self.fetches)
-        return [*_refused_as_broken(self), *([f"downloaded it {count} times"] if count > _MOST_DOWNLOADS else [])]
+        return [] if self.failures else _refused_as_broken(self)
 
 
 def _refused_as_broken(situation: _Download) -> list[str]:

@@ -20,7 +20,7 @@ _DEEP = 100_000
 _MEBIBYTE = 2**20
 _LARGE = 64
 """Mebibytes of an answer that is far too large."""
-_MOST_TAKEN = 24 * _MEBIBYTE
+_MOST_TAKEN = 12 * _MEBIBYTE
 """Bytes of it that a client may take, some of which wait in buffers of the system."""
 
 
