@@ -8,12 +8,15 @@ from device_runtime.agent.agent import Agent, AgentSettings
 from device_runtime.agent.agent_home import AgentHome
 from device_runtime.agent.backoff import Backoff
 from device_runtime.agent.client import CoordinatorClient
+from device_runtime.agent.own_capabilities import own_capabilities
+from device_runtime.agent.sample_check import federation_sample
 from device_runtime.agent.transport import HttpTransport
 from device_runtime.engines import ThreadSettings, open_engine
 from device_runtime.local_data import LocalData
 from device_runtime.trainer import Trainer
 from edgefl.conformance.client_starts import Invitation
 from edgefl.data import load
+from edgefl.data.sample_check import fitting
 from tests.values.samples import PROFILE
 
 __all__ = ["FIRST_BACKOFF", "AgentClient"]
@@ -52,18 +55,21 @@ class AgentClient:
 
     def made(self) -> Agent:
         """Return the agent."""
-        home, data = AgentHome(self._invitation.home), self.data.whole(load(str(self._invitation.data)))
+        home, client = AgentHome(self._invitation.home), self.client(self._transport)
+        sample = federation_sample(home, client, self._invitation.key)
+        dataset = load(str(self._invitation.data))
+        data = self.data.whole(dataset if sample is None else fitting(dataset, sample))
         engine = open_engine("onnx", ThreadSettings(1))
 
         def trainer(device: str) -> Trainer:
             return self.trainer(engine, data, home.checkpoints, threads=1, device_id=device)
 
-        return self.agent(home, self.client(self._transport), trainer, settings=self.settings, backoff=self.backoff())
+        return self.agent(home, client, trainer, settings=self.settings, backoff=self.backoff())
 
     def _run(self) -> None:
         try:
             agent = self.made()
-            agent.enrol(self._invitation.url, PROFILE, self._invitation.key)
+            agent.enrol(self._invitation.url, PROFILE, self._invitation.key, capabilities=own_capabilities("onnx"))
             agent.run(self._stop)
         except Exception as error:  # a client that ends is what the suite must notice
             self.error = error

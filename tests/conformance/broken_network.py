@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from device_runtime.agent import transport as transports
 from device_runtime.agent.agent import Agent, AgentSettings
-from device_runtime.agent.agent_home import AgentHome, OpenTask
+from device_runtime.agent.agent_home import AgentHome, Identity, OpenTask
 from device_runtime.agent.artifact_cache import ArtifactCache, Fetch
 from device_runtime.agent.backoff import Backoff
 from device_runtime.agent.client import BusyError, CoordinatorClient, RejectedError, UnknownDeviceError
@@ -62,6 +62,18 @@ class KeepsEnrolling(AgentClient):
 class _IgnoresRetryAfter(Backoff):
     def wait(self, asked: float | None = None) -> float:
         return Backoff.wait(self)
+
+
+class SaysNothingOfItself(AgentClient):
+    class agent(Agent):  # noqa: N801
+        def enrol(self, *words: Any, **options: Any) -> Identity:
+            return Agent.enrol(self, *words, **(options | {"capabilities": None}))
+
+
+class NeverComparesItsData(AgentClient):
+    def made(self) -> Agent:
+        with patch("tests.conformance.agent_client.fitting", lambda dataset, sample: dataset):
+            return AgentClient.made(self)
 
 
 class IgnoresRetryAfter(AgentClient):

@@ -16,6 +16,8 @@ CAUGHT: list[tuple[type[AgentClient], str, str]] = [
     (network.ForgetsItsToken, "enrolment/token,polling/clock-skew", "does not have the device's token"),
     (network.ForgetsItsEnrolmentId, "enrolment/lost-answer", "with another enrolment_id"),
     (network.KeepsEnrolling, "enrolment/rejected", "the same enrolment 2 more times"),
+    (network.SaysNothingOfItself, "enrolment/capabilities", "did not say what it can run"),
+    (network.NeverComparesItsData, "sample/mismatch", "enrolled nevertheless"),
     (network.IgnoresRetryAfter, "polling/retry-after", "1.00 s is the least"),
     (network.IgnoresRetryAfter, "uploads/no-room", "1.00 s is the least"),
     (network.NeverBacksOff, "polling/server-error", "0.04 s is the least"),

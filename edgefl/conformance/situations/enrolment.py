@@ -6,6 +6,7 @@ from edgefl.conformance.messages import Exchange, Route, ScriptedAnswer
 from edgefl.conformance.situation import Act, Ending, Row, Situation
 from edgefl.conformance.stage import problem
 from edgefl.errors import EdgeFLError
+from edgefl.planning import check_plausible
 from edgefl.values import Capabilities, Enrolment, loads
 
 __all__ = ["ROWS"]
@@ -25,7 +26,7 @@ class _Body(Situation):
             if not exchange.headers.get("content-type", "").startswith("application/json"):
                 found.append(f"sent it as {exchange.headers.get('content-type')!r}")
             try:
-                loads(Enrolment, exchange.content or b"")
+                check_plausible(loads(Enrolment, exchange.content or b"").profile, path=("profile",))
             except EdgeFLError as error:
                 found.append(f"the enrolment is not valid: {error.problem}")
         return sorted(set(found))
@@ -147,7 +148,7 @@ class _Rejected(Ending):
 
 
 ROWS = (
-    Row("enrolment/body", "enrol with a valid document", _SECTION, _Body),
+    Row("enrolment/body", "enrol with a valid document, and a profile that can be true", _SECTION, _Body),
     Row("enrolment/capabilities", "say what it can run: sgd, fine_tune, masked_noise", _SECTION, _Capabilities),
     Row("enrolment/lost-answer", "enrol again with the same enrolment_id", _SECTION, _LostAnswer),
     Row("enrolment/key", "send the key only to enrol, never afterwards", "protocol.md#callers", _Key),

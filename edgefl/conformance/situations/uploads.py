@@ -16,6 +16,8 @@ _RESULT = "protocol.md#put-v1taskstask_idresult-send-the-result"
 _RETRY = "protocol.md#when-to-retry"
 _LOST = "protocol.md#an-update-is-never-lost"
 _CLOCK = 0.98
+_ENOUGH = 2
+"""Uploads of a result that has ended, after which it is clear that it comes again."""
 _CONTENT_TYPE = "application/vnd.safetensors"
 
 Fault = Callable[["_KeptResult"], ScriptedAnswer]
@@ -78,9 +80,10 @@ class _Ended(TaskSituation):
     final: Callable[["_Ended"], ScriptedAnswer] = lambda situation: receipt(situation.task_id)
 
     def on_result(self, exchange: Exchange) -> ScriptedAnswer:
-        """Say it, as often as it comes."""
+        """Say it; to one that comes again and again, say what ends that."""
         self.is_over = True
-        return self.final(self)
+        is_endless = len(self.of(Route.RESULT)) > _ENOUGH
+        return receipt(self.task_id, Outcome.ALREADY) if is_endless else self.final(self)
 
     def problems(self) -> list[str]:
         """Return whether it came again."""
