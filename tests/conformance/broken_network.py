@@ -12,6 +12,7 @@ from device_runtime.agent.agent_home import AgentHome, Identity, OpenTask
 from device_runtime.agent.artifact_cache import ArtifactCache, Fetch
 from device_runtime.agent.backoff import Backoff
 from device_runtime.agent.client import BusyError, CoordinatorClient, RejectedError, UnknownDeviceError
+from device_runtime.agent.compression import compressed
 from device_runtime.agent.transport import HttpTransport, Reply, Request, Sink
 from edgefl.conformance.client_starts import Invitation
 from edgefl.errors import EdgeFLError
@@ -289,7 +290,7 @@ class ChangesItsResult(AgentClient):
 class NeverSendsUncompressed(AgentClient):
     class transport(HttpTransport):  # noqa: N801
         def send(self, request: Request, sink: Sink | None = None) -> Reply:
-            body, coding = transports.compressed(request.body)
+            body, coding = compressed(request.body)
             return self._sent(request, sink, body, coding)
 
 
