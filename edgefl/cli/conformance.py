@@ -64,11 +64,14 @@ def _add_serve(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     )
     serve.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help="address to listen on")
     serve.add_argument("--port", type=int, default=0, metavar="N", help="port (default: a free one)")
+    serve.add_argument(
+        "--tls", action="store_true", help="serve over TLS with a pinned key; needs the extra 'coordinator'"
+    )
     serve.add_argument("--only", metavar="ROW,...", help="these rows or themes alone, separated by commas")
     serve.add_argument(
         "--client",
         metavar="COMMAND",
-        help="start the client with this command, in which {url}, {key}, {data} and {home} are replaced",
+        help="start the client with this command, in which {url}, {key}, {uri}, {data} and {home} are replaced",
     )
     serve.add_argument("--log", metavar="FILE", help="with --client: what the client prints (default: thrown away)")
     serve.add_argument(
@@ -106,7 +109,7 @@ def run_serve(args: argparse.Namespace) -> int:
     from edgefl.cli.tables import print_json, print_table
 
     rows = chosen_rows(None if args.only is None else [word.strip() for word in args.only.split(",")])
-    settings = SuiteSettings(host=args.host, port=args.port, patience=args.seconds)
+    settings = SuiteSettings(host=args.host, port=args.port, patience=args.seconds, has_tls=args.tls)
     outcomes = run_suite(rows, _start(args), settings, progress=_progress(len(rows)))
     report = report_json(outcomes)
     if args.out is not None:
@@ -137,10 +140,11 @@ def _instructions(invitation: "Invitation") -> str:
         f"\n{again} (part {invitation.act!r}), and give it:\n"
         f"  address  {invitation.url}\n"
         f"  key      {invitation.key}\n"
+        f"  or both  {invitation.uri}\n"
         f"  data     {invitation.data}, which `edgefl conformance data` writes too; a tenth is held out\n"
         f"  home     a folder of its own, such as {invitation.home}\n"
         f"With this project's agent:\n"
-        f"  edgefl join {invitation.url} --key {invitation.key} --data {invitation.data} --home {invitation.home}\n"
+        f"  edgefl join '{invitation.uri}' --data {invitation.data} --home {invitation.home}\n"
     )
 
 

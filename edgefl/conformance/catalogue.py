@@ -8,6 +8,7 @@ from edgefl.conformance.situations import (
     ending,
     enrolment,
     hostile_answers,
+    pairing,
     polling,
     refusals,
     sample,
@@ -21,6 +22,7 @@ __all__ = ["ROWS", "chosen_rows", "in_order"]
 ROWS: tuple[Row, ...] = (
     *enrolment.ROWS,
     *sample.ROWS,
+    *pairing.ROWS,
     *polling.ROWS,
     *training.ROWS,
     *downloads.ROWS,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from edgefl.errors import EdgeFLError
+from edgefl.pairing import Pairing
 
 __all__ = ["CommandClient", "HandStartedClient", "Invitation", "RunningClient", "StartClient"]
 
@@ -26,8 +27,15 @@ class Invitation:
     home: Path
     """A folder of its own for the client's files, which does not exist at its first start."""
     act: str = ""
+    pins: tuple[str, ...] = ()
+    """Of the keys that the server may have; none without TLS."""
     is_again: bool = False
     """Whether this client was started before, with the same folder."""
+
+    @property
+    def uri(self) -> str:
+        """The pairing URI."""
+        return Pairing(self.url, self.key, None, self.pins).app_uri()
 
     def again(self) -> "Invitation":
         """Return the invitation to start the same client once more."""
@@ -50,10 +58,10 @@ StartClient = Callable[[Invitation], RunningClient]
 
 
 class CommandClient:
-    """A client that is started by a command, in which {url}, {key}, {data} and {home} are replaced."""
+    """A client that is started by a command, in which {url}, {key}, {uri}, {data} and {home} are replaced."""
 
     def __init__(self, command: str, invitation: Invitation, log: Path) -> None:
-        values = {name: str(getattr(invitation, name)) for name in ("url", "key", "data", "home")}
+        values = {name: str(getattr(invitation, name)) for name in ("url", "key", "uri", "data", "home")}
         words = shlex.split(command)
         for name, value in values.items():
             words = [word.replace(f"{{{name}}}", value) for word in words]

@@ -65,6 +65,8 @@ class RawHttpServer:
         self._acceptor: threading.Thread | None = None
         self._lock = threading.Lock()
         self._count = 0
+        self.accepted = 0
+        """Connections that were accepted, whatever became of them."""
         self.open()
 
     @property
@@ -97,14 +99,23 @@ class RawHttpServer:
             listener.close()
         if self._acceptor is not None:
             self._acceptor.join()
+        for thread in self._end_connections():
+            if thread is not threading.current_thread():
+                thread.join(5.0)
+
+    def _end_connections(self) -> list[threading.Thread]:
+        """End the open connections, and return their threads."""
         with self._lock:
             open_now = dict(self._connections)
         for connection in open_now:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
-        for thread in open_now.values():
-            if thread is not threading.current_thread():
-                thread.join(5.0)
+        return list(open_now.values())
+
+    def serve_as(self, tls: ssl.SSLContext | None, *, is_elsewhere: bool = False) -> None:
+        """Answer with another key from now on, and end the open connections."""
+        self._tls, self._is_elsewhere = tls, is_elsewhere
+        self._end_connections()
 
     def pause(self, seconds: float) -> None:
         """Refuse connections for a while, as a coordinator that restarts does. Returns at once."""
@@ -128,23 +139,39 @@ class RawHttpServer:
             thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
             with self._lock:
                 self._connections[connection] = thread
+                self.accepted += 1
             thread.start()
 
     def _serve(self, connection: socket.socket) -> None:
-        raw = connection
+        is_elsewhere = self._is_elsewhere
         try:
             if self._tls is not None:
-                connection = self._tls.wrap_socket(connection, server_side=True)
+                connection = self._encrypted(connection, self._tls)
             with self._lock:
                 self._count += 1
                 number = self._count
-            _Connection(connection, number, self._handler, is_elsewhere=self._is_elsewhere).serve()
+            _Connection(connection, number, self._handler, is_elsewhere=is_elsewhere).serve()
         except (OSError, _ClosedError, ValueError):
             pass
         finally:
             connection.close()
             with self._lock:
-                self._connections.pop(raw, None)
+                self._connections.pop(connection, None)
+
+    def _encrypted(self, connection: socket.socket, tls: ssl.SSLContext) -> socket.socket:
+        """Return the connection over TLS, which takes the place of the plain one."""
+        with self._lock:
+            thread = self._connections.pop(connection)
+            encrypted = tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+            self._connections[encrypted] = thread
+        try:
+            encrypted.do_handshake()
+        except BaseException:
+            with self._lock:
+                self._connections.pop(encrypted, None)
+            encrypted.close()
+            raise
+        return encrypted
 
 
 class _Connection:

@@ -59,6 +59,8 @@ class Row:
     is_refused: bool = False
     """Whether its task is refused: a client may slow down after several of these in a row."""
 
+    needs_tls: bool = False
+
     @property
     def theme(self) -> str:
         """The first part of its name."""

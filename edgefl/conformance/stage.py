@@ -75,6 +75,11 @@ class Stage:
     """The address of another origin."""
     pause: Callable[[float], None] = lambda seconds: None
     """Closes the coordinator's port for some seconds."""
+    use_next_key: Callable[[], None] = lambda: None
+    """Serves with the next key from now on."""
+    impersonate: Callable[[float], None] = lambda seconds: None
+    """Lets somebody else answer at the coordinator's port for some seconds."""
+    pins: tuple[str, ...] = ()
 
     def begin_act(self, name: str) -> None:
         """Forget the last client: another one will join."""
@@ -96,6 +101,8 @@ class Stage:
                 return self.artifact(exchange)
             case Route.SAMPLE:
                 return json_answer(to_json(SAMPLE))
+            case Route.SIDE if exchange.path == "/v1/pins":
+                return json_answer({"schema": "edgefl.pins/1", "pins": list(self.pins)})
             case Route.PROFILE | Route.CAPABILITIES:
                 return ScriptedAnswer(status=204)
         return problem(404, f"there is no {exchange.method} {exchange.path}", "Ask for something else.")

@@ -17,6 +17,7 @@ from device_runtime.trainer import Trainer
 from edgefl.conformance.client_starts import Invitation
 from edgefl.data import load
 from edgefl.data.sample_check import fitting
+from edgefl.pairing import Pairing
 from tests.values.samples import PROFILE
 
 __all__ = ["FIRST_BACKOFF", "AgentClient"]
@@ -40,7 +41,7 @@ class AgentClient:
         self._invitation = invitation
         self._stop = threading.Event()
         self.error: BaseException | None = None
-        self._transport = self.transport(invitation.url)
+        self._transport = self.transport(invitation.url, tls=Pairing.at(invitation.uri).tls())
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 

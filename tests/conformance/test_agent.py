@@ -5,8 +5,8 @@ from edgefl.conformance.situation import RowVerdict
 from edgefl.conformance.suite import SuiteSettings, is_passed, run_suite
 from tests.conformance.agent_client import AgentClient
 
-NOT_ASKED = {"downloads/not-modified"}
-"""The agent never asks whether an artifact has changed: it never does."""
+NOT_ASKED = {"downloads/not-modified", "pairing/other-key", "pairing/next-key"}
+"""The agent never asks whether an artifact has changed, which it never does; pins need TLS (`test_tls.py`)."""
 
 
 def test_the_agent_does_right_in_every_situation() -> None:

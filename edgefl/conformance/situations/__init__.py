@@ -2,6 +2,7 @@
 
 enrolment.py        joining: the enrolment, the key, the token
 sample.py           what a sample is, and data that differ
+pairing.py          pins of keys, with TLS
 polling.py          polls: waits, and answers that are none
 training.py         updates of every rule that all clients have
 downloads.py        artifacts: digests, ranges, compression, caching

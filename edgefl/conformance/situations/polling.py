@@ -161,8 +161,7 @@ class _Skew(TaskSituation):
 
 
 def _restart(stage: Stage) -> ScriptedAnswer:
-    waiting = json_answer(to_json(Assignment(retry_seconds=0.1)))
-    return ScriptedAnswer(headers=waiting.headers, body=waiting.body, then=lambda: stage.pause(0.7))
+    return ScriptedAnswer(no_answer=True, then=lambda: stage.pause(1.0))
 
 
 def _redirect(stage: Stage) -> ScriptedAnswer:
@@ -194,7 +193,7 @@ ROWS = (
         _RETRY,
         faulty(lambda stage: ScriptedAnswer(no_answer=True)),
     ),
-    Row("polling/restart", "poll again after the coordinator was away for a second", _RETRY, faulty(_restart, 0.1)),
+    Row("polling/restart", "poll again after the coordinator was away for a second", _RETRY, faulty(_restart)),
     Row(
         "polling/retry-after",
         "wait as long as Retry-After says after a 503",
