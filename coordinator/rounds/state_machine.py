@@ -29,7 +29,7 @@ Each task has its own deadline, and closing a round does not end the tasks in pr
 import json
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -183,8 +183,11 @@ class RoundStateMachine:
         free = planner.available()
         planned_tasks = planner.plan_personalisation(model, free)
         if not planned_tasks:
-            # After a restart no device has been seen yet.
-            if seconds_since(self.context, last.done_at) >= self.settings.selection.available_within:
+            # After a restart no device has been seen yet, and in buffered mode devices come and go.
+            patience = self.settings.selection.available_within
+            if self.settings.buffered and self._others_may_come(set()):
+                patience = max(patience, self.settings.rounds.deadline)
+            if seconds_since(self.context, last.done_at) >= patience:
                 return self._finish()
             return self._wait("waiting for devices to personalise the last model")
         if self.settings.buffered:  # tasks in progress have no round to count in
@@ -220,17 +223,27 @@ class RoundStateMachine:
     def _collect_personal(self, current: Round) -> float:
         """Wait for the devices of the personal round; others that become available meanwhile may join."""
         now = self.context.now()
-        if self.context.store.tasks.counts(self.federation.id, current.number).open == 0:
-            return self._close(current, "every device answered")
         if now >= current.deadline_at:
             return self._close(current, "deadline")
-        if self.running:
-            self._join_personal(current)
+        selected = {task.device for task in self.context.store.tasks.of(self.federation.id, number=current.number)}
+        if self.running:  # first: one may have come when the last of the others answered
+            self._join_personal(current, selected)
+        is_over = self.context.store.tasks.counts(self.federation.id, current.number).open == 0
+        if is_over and not (self.settings.buffered and self._others_may_come(selected)):
+            return self._close(current, "every device answered")
         return min(_CHECK_AGAIN, current.deadline_at - now)
 
-    def _join_personal(self, current: Round) -> None:
+    def _others_may_come(self, selected: Collection[str]) -> bool:
+        """Return whether a device is away that was here within a deadline, as phones are by day."""
+        now, selection = self.context.now(), self.settings.selection
+        return any(
+            now - self.settings.rounds.deadline < device.seen_at < now - selection.available_within
+            for device in self._planner.members()
+            if device.id not in selected
+        )
+
+    def _join_personal(self, current: Round, selected: Collection[str]) -> None:
         planner = self._planner
-        selected = {task.device for task in self.context.store.tasks.of(self.federation.id, number=current.number)}
         free = [device for device in planner.available() if device.id not in selected]
         if not free:
             return

@@ -54,6 +54,11 @@ _OWNER_REASONS = (
     Reason.ENERGY,
     Reason.TRAFFIC,
 )
+_PASSING_REASONS = frozenset(_OWNER_REASONS) - {Reason.ENERGY, Reason.TRAFFIC}
+"""Conditions that may hold again before a long deadline is over."""
+_LONG_SECONDS = 2 * 3600.0
+_LONG_TIMES = 2.0
+"""A task waits for better conditions if more than this is left: in seconds, and as a multiple of its predicted time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,9 +229,23 @@ class Agent:
                 body = self._store_result(task, self._runner.do(task, stop))
             except RefusalError as error:
                 refusal = _refusal(error.reason, error.problem)
+                if self._can_wait(task, refusal):
+                    self._say(f"task {task.plan.task_id} waits: {refusal.message}")
+                    return self._settings.after_objection
                 if not self._refuse(task, refusal):
                     return self._pause(refusal)
         return self._deliver(task, body, refusal)
+
+    def _can_wait(self, task: OpenTask, refusal: Refusal) -> bool:
+        """Return whether a task is kept until its owner's conditions hold again, as those of a phone do every night.
+
+        Only if hours are left: with a short deadline, the others of the round should not have to wait for nothing.
+        """
+        if refusal.reason not in _PASSING_REASONS:
+            return False
+        predicted = task.plan.predicted
+        needed = 0.0 if predicted is None else predicted.seconds or 0.0
+        return self._runner.remaining(task) > max(_LONG_SECONDS, _LONG_TIMES * needed)
 
     def _retry_wait(self, error: EdgeFLError) -> float:
         """Return how long to wait after a failure, but not beyond the deadline of the open task."""

@@ -47,6 +47,9 @@ fleets (--fleet): mixed, pis, phones; or classes with their shares, of
     online_seconds = "2 h"       # comes and goes
     offline_seconds = "30 min"
     fails = 0.05                 # fraction of tasks that return nothing
+phones that charge at night (--availability): nightly, or with settings, such as nightly:spread=10h,skips=0.3
+  spread (between the time zones, 0 h), bedtime (after noon, 11 h), hours (online per night, 7 h),
+  skips (share of nights without a charger, 0.15), interrupted (share of nights that are cut in two, 0.1)
 traces (--trace): a CSV file of device,from_seconds,to_seconds with the times each device is available.
 """
 
@@ -100,6 +103,14 @@ def _add_fleet(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--devices", type=int, default=8, metavar="N", help="number of devices (default: 8)")
     group.add_argument("--fleet", default="mixed", metavar="SPEC", help="device classes, see below (default: mixed)")
     group.add_argument("--trace", metavar="FILE", help="when each device is available (default: by its class)")
+    group.add_argument(
+        "--availability",
+        metavar="SPEC",
+        help="when devices are available: nightly, see below (default: by their class)",
+    )
+    group.add_argument(
+        "--resume", action="store_true", help="a device that goes offline continues its task when it is back"
+    )
 
 
 def _add_rounds(group: "argparse._ArgumentGroup") -> None:
@@ -113,6 +124,21 @@ def _add_rounds(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--per-round", type=int, metavar="N", help="devices selected per round (default: all, at most 10)"
     )
+    group.add_argument(
+        "--over-select", type=float, default=1.0, metavar="F", help="select this many times more devices (default: 1)"
+    )
+    group.add_argument("--wait-for", type=int, metavar="N", help="fewest devices to open a round with (default: 1)")
+    group.add_argument(
+        "--available-within",
+        default="90",
+        metavar="TIME",
+        help="with --resume: devices seen this long ago are selected too (default: 90)",
+    )
+    group.add_argument(
+        "--mode", choices=["rounds", "buffered"], default="rounds", help="buffered: asynchronous (default: rounds)"
+    )
+    group.add_argument("--buffer", type=int, default=10, metavar="N", help="updates that make a model (default: 10)")
+    group.add_argument("--at-once", type=int, default=20, metavar="N", help="devices at work at once (default: 20)")
     group.add_argument("--epochs", type=int, default=5, metavar="N", help="passes over a device's data (default: 5)")
     group.add_argument("--batch", type=int, default=16, metavar="N", help="batch size (default: 16)")
     group.add_argument(
@@ -124,6 +150,8 @@ def _add_rounds(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--share", type=float, default=0.5, metavar="F", help="fraction of the deadline for training (default: 0.5)"
     )
+    group.add_argument("--budget-seconds", metavar="TIME", help="most predicted training of a task (default: no limit)")
+    group.add_argument("--stop-after", metavar="TIME", help="simulated time, such as '7 d' (default: the last round)")
     group.add_argument(
         "--evaluate-every",
         type=int,
@@ -223,7 +251,10 @@ def _workers(args: argparse.Namespace) -> int:
 def _request(args: argparse.Namespace) -> "SimulationRequest":
     from edgefl.cli.arguments import quantity, settings
     from edgefl.federation.settings import (
+        BudgetCaps,
+        BufferingSettings,
         EvaluationSettings,
+        FederationMode,
         FederationSettings,
         RoundSettings,
         SelectionSettings,
@@ -233,7 +264,11 @@ def _request(args: argparse.Namespace) -> "SimulationRequest":
     from edgefl.simulation.request import SimulationRequest
     from edgefl.values import FieldError, LocalWork, Seconds
 
+    def seconds(option: str, text: str | None) -> float | None:
+        return None if text is None else quantity(Seconds, text, option)
+
     deadline, every = quantity(Seconds, args.deadline, "--deadline"), args.evaluate_every or args.rounds
+    within = quantity(Seconds, args.available_within, "--available-within")
     chosen = settings(args.set)
     try:
         work = LocalWork(epochs=args.epochs, batch_size=args.batch, most_steps=args.most_steps)
@@ -243,7 +278,18 @@ def _request(args: argparse.Namespace) -> "SimulationRequest":
             strategy=_option("--strategy", lambda: StrategyChoice(name=args.strategy, settings=chosen)),
             work=work,
             rounds=_option("--rounds", lambda: RoundSettings(count=args.rounds, deadline=deadline)),
-            selection=_option("--per-round", lambda: SelectionSettings(devices=_selected(args))),
+            selection=_option(
+                "--per-round",
+                lambda: SelectionSettings(
+                    devices=_selected(args),
+                    over_select=args.over_select,
+                    available_within=within,
+                    wait_for=args.wait_for,
+                ),
+            ),
+            mode=FederationMode(args.mode),
+            buffering=_option("--buffer", lambda: BufferingSettings(size=args.buffer, at_once=args.at_once)),
+            budget=BudgetCaps(seconds=seconds("--budget-seconds", args.budget_seconds)),
             evaluation=_option(
                 "--evaluate-every",
                 lambda: EvaluationSettings(data="test", every=every),
@@ -260,6 +306,9 @@ def _request(args: argparse.Namespace) -> "SimulationRequest":
             test_samples=args.test_samples,
             classes=classes_from(args.fleet),
             trace=args.trace,
+            availability=args.availability,
+            resumes=args.resume,
+            most_seconds=seconds("--stop-after", args.stop_after),
             federation=federation,
             personalise=not args.no_personal,
         )

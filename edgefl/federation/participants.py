@@ -32,6 +32,7 @@ def participant_of(
         profile,
         deadline_seconds=settings.rounds.deadline,
         round_share=settings.round_share,
+        most_seconds=caps.seconds,
         memory_bytes=caps.memory,
         joules=caps.joules,
         trainable_parameters=caps.trainable_parameters,

@@ -159,6 +159,9 @@ class BudgetCaps:
 
     memory: Bytes | None = field(default=None, metadata=_NO_LIMIT)
     """Peak memory of training; what a device has free is a limit in any case."""
+    seconds: Seconds | None = field(default=None, metadata=_NO_LIMIT)
+    """Predicted training time; a share of the deadline is a limit in any case. With a deadline of a day, say here how
+    long a device may be expected to stay."""
     joules: Joules | None = field(default=None, metadata=_NO_LIMIT)
     """Energy, where a device's profile says how much power it takes."""
     trainable_parameters: PositiveCount | None = field(default=None, metadata=_NO_LIMIT)

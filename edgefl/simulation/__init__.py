@@ -21,6 +21,8 @@ device_models.py          the models that devices keep from round to round
 recorder.py               a device's telemetry as its profile predicts it
 simulated_clock.py        simulated time: who is online, what becomes of a task, when a round ends
 availability.py           when devices are online: at random, or by a trace
+nights.py                 when phones are online that charge at night
+buffered_rounds.py        buffered mode: tasks whenever devices are there, a new model whenever the buffer is full
 task_time.py              the time and energy of a task on the simulated device
 device_rounds.py          the record of one device's task
 results.py                the records of rounds and of personalisation

@@ -5,6 +5,7 @@ depends on the seed, the device and its number alone. A trace is a CSV file with
 `from_seconds` and `to_seconds`: when that device is there. A device that the trace does not name is never there.
 """
 
+import bisect
 import csv
 import math
 from collections.abc import Mapping, Sequence
@@ -17,13 +18,13 @@ from edgefl.errors import DataError, EdgeFLError
 from edgefl.noise import derive
 from edgefl.simulation.fleet import FleetDevice
 
-__all__ = ["Always", "Availability", "Sessions", "AvailabilityTrace", "read_trace"]
+__all__ = ["Always", "Availability", "Sessions", "AvailabilityTrace", "finished_at", "read_trace", "was_online"]
 
 _COLUMNS = ("device", "from_seconds", "to_seconds")
 
 
 class Availability(Protocol):
-    """Says when devices are online. Callers never go back in time."""
+    """Says when devices are online, at any time that it is asked about, in any order."""
 
     def online_until(self, device: FleetDevice, at: float) -> float | None:
         """Return until when a device stays online; None if it is offline."""
@@ -51,8 +52,8 @@ class Sessions:
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
-        self._now: dict[str, tuple[int, float]] = {}
-        """Each device's current period: its number (even means online) and its end."""
+        self._ends: dict[str, tuple[int, list[float]]] = {}
+        """For each device, the number of its first period (an even one is online), and the ends of its periods."""
 
     def online_until(self, device: FleetDevice, at: float) -> float | None:
         """Return the end of a device's current period if it is online."""
@@ -66,12 +67,15 @@ class Sessions:
         return min((self._at(device, at)[1] for device in devices), default=math.inf)
 
     def _at(self, device: FleetDevice, at: float) -> tuple[int, float]:
-        number, end = self._now.get(device.device_id) or self._first(device)
-        while end <= at:
-            number += 1
-            end += self._length(device, number)
-        self._now[device.device_id] = number, end
-        return number, end
+        """Return the number and the end of a device's period at a time."""
+        if device.device_id not in self._ends:
+            number, end = self._first(device)
+            self._ends[device.device_id] = number, [end]
+        first, ends = self._ends[device.device_id]
+        while ends[-1] <= at:
+            ends.append(ends[-1] + self._length(device, first + len(ends)))
+        place = bisect.bisect_right(ends, at)
+        return first + place, ends[place]
 
     def _first(self, device: FleetDevice) -> tuple[int, float]:
         """Return a device's first period; it is online with its long-run probability."""
@@ -109,6 +113,30 @@ class AvailabilityTrace:
         starts = self._starts.get(device, np.zeros(0))
         place = int(np.searchsorted(starts, at, side="right"))
         return float(starts[place]) if place < len(starts) else math.inf
+
+
+def finished_at(availability: Availability, device: FleetDevice, at: float, seconds: float) -> float:
+    """Return when a device that goes on whenever it is online has worked for some seconds; infinity if never."""
+    while True:
+        until = availability.online_until(device, at)
+        if until is None:
+            at = availability.next_change([device], at)
+            if math.isinf(at):
+                return at
+        elif at + seconds <= until:
+            return at + seconds
+        else:
+            seconds -= until - at
+            at = until
+
+
+def was_online(availability: Availability, device: FleetDevice, since: float, at: float) -> bool:
+    """Return whether a device was online at any time between two."""
+    return (
+        availability.online_until(device, at) is not None
+        or availability.online_until(device, max(0.0, since)) is not None
+        or availability.next_change([device], max(0.0, since)) <= at
+    )
 
 
 def read_trace(path: Path, fleet: Sequence[FleetDevice]) -> AvailabilityTrace:

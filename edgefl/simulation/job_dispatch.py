@@ -48,15 +48,19 @@ class JobDispatcher:
             settings=settings,
             bundle=bundle,
             training_graph=self._training_graph,
-            task_id=lambda number, serial, device: f"{number}-{device}",
+            task_id=lambda number, serial, device: (
+                f"{number}-{device}" if serial == 1 else f"{number}-{serial}-{device}"
+            ),
         )
 
-    def dispatch(self, model: Model, planned_tasks: Mapping[str, PlannedTask], number: int) -> list[DispatchedJob]:
-        """Return the jobs of a round, in the order of their devices."""
+    def dispatch(
+        self, model: Model, planned_tasks: Mapping[str, PlannedTask], number: int, serial: int = 1
+    ) -> list[DispatchedJob]:
+        """Return the jobs of a round, in the order of their devices; `serial` tells several of one device apart."""
         bodies = _Memory()
         return [
             self._job(one.planned, one.plan, bodies)
-            for one in self._dispatcher.dispatch(model, planned_tasks, bodies, number=number)
+            for one in self._dispatcher.dispatch(model, planned_tasks, bodies, number=number, serial=serial)
         ]
 
     def _job(self, planned: PlannedTask, plan: ClientPlan, bodies: "_Memory") -> DispatchedJob:

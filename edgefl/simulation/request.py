@@ -16,8 +16,9 @@ from edgefl.federation.settings import FederationSettings
 from edgefl.simulation.availability import Availability, Sessions, read_trace
 from edgefl.simulation.device_class import DeviceClass
 from edgefl.simulation.fleet import FleetDevice, fleet_of
+from edgefl.simulation.nights import nightly_from
 from edgefl.strategies import Strategy, strategy_of
-from edgefl.values import Fraction, PositiveCount, check_fields, document, from_json
+from edgefl.values import FieldError, Fraction, PositiveCount, Seconds, check_fields, document, from_json
 from edgefl.values.strict_json import parse
 
 __all__ = ["SimulationRequest", "SimulationInputs", "read_request", "simulation_inputs"]
@@ -43,6 +44,12 @@ class SimulationRequest:
     classes: tuple[DeviceClass, ...] = (DeviceClass(),)
     trace: str | None = field(default=None, metadata={"absent": "by chance, as the classes say"})
     """A CSV file that says when devices are online."""
+    availability: str | None = field(default=None, metadata={"absent": "by chance, as the classes say"})
+    """A scheme that says when devices are online, such as 'nightly'."""
+    resumes: bool = False
+    """Whether a device that goes offline continues its task when it is back."""
+    most_seconds: Seconds | None = field(default=None, metadata={"absent": "no end but the last round"})
+    """Simulated time after which no further round opens."""
     federation: FederationSettings = field(default_factory=lambda: FederationSettings(name="simulation"))
     """Strategy, rounds, selection and local work, as a coordinator is configured."""
     personalise: bool = True
@@ -50,6 +57,10 @@ class SimulationRequest:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.trace is not None and self.availability is not None:
+            raise FieldError(
+                "is given beside a trace", fix="Give --trace or --availability, not both", path=("availability",)
+            )
 
 
 def read_request(text: bytes) -> SimulationRequest:
@@ -105,9 +116,15 @@ def simulation_inputs(request: SimulationRequest, bundle: Bundle) -> SimulationI
         validation=request.validation,
         test=request.test,
     )
-    trace = request.trace
-    availability = Sessions(request.federation.seed) if trace is None else read_trace(Path(trace), fleet)
-    return SimulationInputs(dataset, fleet, strategy, availability)
+    return SimulationInputs(dataset, fleet, strategy, _availability(request, fleet))
+
+
+def _availability(request: SimulationRequest, fleet: tuple[FleetDevice, ...]) -> Availability:
+    if request.trace is not None:
+        return read_trace(Path(request.trace), fleet)
+    if request.availability is not None:
+        return nightly_from(request.availability, request.federation.seed)
+    return Sessions(request.federation.seed)
 
 
 def _check_fit(dataset: Dataset, bundle: Bundle, request: SimulationRequest) -> None:

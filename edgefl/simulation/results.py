@@ -56,6 +56,8 @@ class DeviceRound:
     fate: Fate = Fate.ARRIVED
     simulated_seconds: float = 0.0
     """From the first byte to the last on the device that is simulated, by its class."""
+    away_seconds: float = 0.0
+    """Simulated time offline until it is done, of a device that goes on with its task when it is back."""
     joules: float | None = None
     """The energy of the same; None where its class does not say."""
     peak_bytes: int = 0

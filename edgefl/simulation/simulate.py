@@ -1,5 +1,6 @@
 """Runs a whole simulation: every round, then personalisation; the run is kept in a folder."""
 
+import math
 import time
 from collections.abc import Callable
 
@@ -27,10 +28,16 @@ def simulate(
     """Run a federation to its end and return its summary; `show` is called with every round."""
     began, rounds = time.perf_counter(), []
     made = SimulatedFederation(
-        bundle, found.fleet, found.strategy, request.federation, executor=executor, availability=found.availability
+        bundle,
+        found.fleet,
+        found.strategy,
+        request.federation,
+        executor=executor,
+        availability=found.availability,
+        resumes=request.resumes,
     )
     with made as federation:
-        for result in federation.rounds():
+        for result in federation.rounds(math.inf if request.most_seconds is None else request.most_seconds):
             folder.add_round(result)
             rounds.append(result)
             show(result)

@@ -5,6 +5,7 @@ what it sends (`edgefl.federation` holds what the coordinator shares). Only tran
 """
 
 import logging
+import math
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,13 +22,14 @@ from edgefl.federation.updates import client_update_of
 from edgefl.local_rules import changes_model
 from edgefl.masks import Mask, Weights, full_mask, gather
 from edgefl.simulation.availability import Availability, Sessions
+from edgefl.simulation.buffered_rounds import BufferedRounds, TrainedTask
 from edgefl.simulation.device_rounds import device_round, kept_fraction, own_accuracy
 from edgefl.simulation.executor import Executor, open_executor
 from edgefl.simulation.fleet import FleetDevice
 from edgefl.simulation.job_dispatch import DispatchedJob, JobDispatcher
 from edgefl.simulation.jobs import EvaluationJob, TrainingOutcome
 from edgefl.simulation.results import DeviceRound, Fate, PersonalResult, RoundResult
-from edgefl.simulation.simulated_clock import SimulatedClock
+from edgefl.simulation.simulated_clock import SimulatedClock, away_between
 from edgefl.strategies import ClientUpdate, Participant, PlannedTask, Strategy, check_personal
 from edgefl.values import digest_of
 from edgefl.wire import ResultBody, decode_result, encode_weights
@@ -52,7 +54,9 @@ class SimulatedFederation:
         executor: Executor | None = None,
         weights: Weights | None = None,
         availability: Availability | None = None,
+        resumes: bool = False,
     ) -> None:
+        """`resumes`: a device that goes offline continues its task when it is back. In buffered mode all do."""
         self.strategy, self.settings, self.fleet = strategy, settings, tuple(fleet)
         self.model = strategy.begin(bundle.graph, bundle_weights(bundle) if weights is None else weights)
         self._executor = open_executor(pack_bundle(bundle), fleet, workers) if executor is None else executor
@@ -61,8 +65,14 @@ class SimulatedFederation:
         """How many models a device trains in a round: Ditto's devices train two."""
         self._states = {one.device_id: _DeviceState() for one in fleet}
         self._devices = {one.device_id: one for one in fleet}
-        self._clock = SimulatedClock(
-            self.fleet, availability or Sessions(settings.seed), settings.rounds.deadline, settings.seed
+        self.clock = SimulatedClock(
+            self.fleet,
+            availability or Sessions(settings.seed),
+            settings.rounds.deadline,
+            settings.seed,
+            resumes=resumes,
+            available_within=settings.selection.available_within,
+            wait_for=settings.selection.wait_for or settings.rounds.at_least,
         )
 
     def __enter__(self) -> "SimulatedFederation":
@@ -71,10 +81,16 @@ class SimulatedFederation:
     def __exit__(self, *_: object) -> None:
         self._executor.close()
 
-    def rounds(self) -> Iterator[RoundResult]:
-        """Run all rounds, one for each result that is taken."""
+    def rounds(self, until: float = math.inf) -> Iterator[RoundResult]:
+        """Run all rounds, one for each result that is taken; none opens after a simulated time."""
+        if self.settings.buffered:
+            yield from BufferedRounds(self).run(until)
+            return
         for number in range(self.settings.rounds.count):
-            yield self._round(number)
+            present = self.clock.present()
+            if self.clock.now >= until:
+                return
+            yield self._round(number, present)
 
     def personalise(self) -> PersonalResult:
         """Let every device personalise the final model, and evaluate its submodel before and after."""
@@ -90,7 +106,7 @@ class SimulatedFederation:
             body = None if outcome.body is None else decode_result(outcome.body, self.model.graph)
             if body is not None:
                 check_personal(self._update(dispatched, body))
-                self._note_result(dispatched, outcome, body)
+                self._note_result(dispatched, outcome, body.result.samples, body.next_mask)
             devices.append(self._device_round(dispatched, outcome, body, models=1))
             kept[dispatched.device_id] = devices[-1].kept_fraction
             if devices[-1].own_accuracy is not None:
@@ -126,34 +142,57 @@ class SimulatedFederation:
 
     # A round
 
-    def _round(self, number: int) -> RoundResult:
-        began, present = time.perf_counter(), self._clock.present()
-        began_at = self._clock.now
-        planned_tasks = self._plan(number, present)
-        failing = {name for name in planned_tasks if self._clock.fails(self._devices[name], number)}
-        devices, updates = [], []
-        for dispatched, outcome in self._train(planned_tasks, number, failing):
-            body = None if outcome.body is None else decode_result(outcome.body, self.model.graph)
-            done = self._device_round(dispatched, outcome, body)
-            devices.append(done)
-            if body is not None and done.fate is Fate.ARRIVED:
-                update = self._update(dispatched, body)
-                self.strategy.check(update)
-                updates.append(update)
-                self._note_result(dispatched, outcome, body)
-            else:
-                self._note_failure(dispatched.device_id)
-        if updates:
-            self.model = self.strategy.combine(self.model, updates, aggregation_context(self.settings, number))
-        took = self._clock.close(devices)
+    def _round(self, number: int, present: Sequence[FleetDevice]) -> RoundResult:
+        began, began_at, selection = time.perf_counter(), self.clock.now, self.settings.selection
+        finished = self.hand_out(number, 1, present, math.ceil(selection.devices * selection.over_select))
+        devices = self.clock.in_time([one.record for one in finished], selection.devices)
+        updates = []
+        for one, record in zip(finished, devices, strict=True):
+            counts = one.update is not None and record.fate is Fate.ARRIVED
+            if one.update is not None and counts:
+                updates.append(one.update)
+            self.note(one, counts=counts)
+        self.aggregate(number, updates)
+        took = self.clock.close(devices, selection.devices)
         score = self.score() if self.settings.evaluates(number) else None
         return RoundResult(number, tuple(devices), score, time.perf_counter() - began, began_at, took)
 
-    def _plan(self, number: int, present: Sequence[FleetDevice]) -> Mapping[str, PlannedTask]:
+    def hand_out(self, number: int, serial: int, devices: Sequence[FleetDevice], count: int) -> list[TrainedTask]:
+        """Plan for up to some devices with the present model, train their tasks, and check their updates."""
+        planned_tasks = self._plan(number, serial, devices, count)
+        failing = {name for name in planned_tasks if self.clock.fails(self._devices[name], number)}
+        finished = []
+        for dispatched, outcome in self._train(planned_tasks, number, failing, serial):
+            body = None if outcome.body is None else decode_result(outcome.body, self.model.graph)
+            record = self._device_round(dispatched, outcome, body)
+            update = None if body is None else self._update(dispatched, body)
+            if update is not None and record.fate is Fate.ARRIVED:
+                self.strategy.check(update)
+            finished.append(TrainedTask(dispatched, outcome, record, update))
+        return finished
+
+    def note(self, finished: TrainedTask, *, counts: bool) -> None:
+        """Note what is known of a device after a task."""
+        update = finished.update
+        if counts and update is not None:
+            self._note_result(finished.dispatched, finished.outcome, update.result.samples, update.next_mask)
+        else:
+            self._note_failure(finished.dispatched.device_id)
+
+    def aggregate(self, number: int, updates: Sequence[ClientUpdate]) -> None:
+        """Make the next model, if there are updates."""
+        if updates:
+            self.model = self.strategy.combine(self.model, updates, aggregation_context(self.settings, number))
+
+    def result_of(self, number: int, devices: Sequence[DeviceRound], wall: float, began_at: float) -> RoundResult:
+        """Return the results of a buffered round that ends now."""
+        score = self.score() if self.settings.evaluates(number) else None
+        return RoundResult(number, tuple(devices), score, wall, began_at, self.clock.now - began_at)
+
+    def _plan(self, number: int, serial: int, present: Sequence[FleetDevice], count: int) -> Mapping[str, PlannedTask]:
         """Return planned tasks for the selected devices; those that the strategy leaves out are replaced by others."""
-        round_context = planning_context(self.settings, number)
+        round_context = planning_context(self.settings, number, serial)
         queue = selection_order(present, round_context.seed, self._record)
-        count = self.settings.selection.devices
         plan = plan_round(
             self.strategy, self.model, queue, count, round_context, self._participant, lambda device: device.device_id
         )
@@ -169,10 +208,10 @@ class SimulatedFederation:
         return replace(planned, work=replace(planned.work, epochs=most))
 
     def _train(
-        self, planned_tasks: Mapping[str, PlannedTask], number: int, failing: Collection[str] = ()
+        self, planned_tasks: Mapping[str, PlannedTask], number: int, failing: Collection[str] = (), serial: int = 1
     ) -> Iterator[tuple[DispatchedJob, TrainingOutcome]]:
         """Train the tasks of a round. Those whose devices will fail are not trained."""
-        jobs = self._dispatcher.dispatch(self.model, planned_tasks, number)
+        jobs = self._dispatcher.dispatch(self.model, planned_tasks, number, serial)
         outcomes = self._executor.train([one.job for one in jobs if one.device_id not in failing])
         for dispatched in jobs:
             yield dispatched, _FAILED if dispatched.device_id in failing else next(outcomes)
@@ -180,15 +219,15 @@ class SimulatedFederation:
     def _update(self, dispatched: DispatchedJob, body: ResultBody) -> ClientUpdate:
         return client_update_of(dispatched.plan, dispatched.planned.mask, self.model.weights, body)
 
-    def _note_result(self, dispatched: DispatchedJob, outcome: TrainingOutcome, body: ResultBody) -> None:
+    def _note_result(
+        self, dispatched: DispatchedJob, outcome: TrainingOutcome, samples: int, next_mask: Mask | None
+    ) -> None:
         """Note what is known of a device after a result that counts."""
         before = self._states[dispatched.device_id]
         mask, accuracy = before.mask, before.accuracy
         if changes_model(dispatched.planned.rule):
-            mask, accuracy = body.next_mask or dispatched.planned.mask, own_accuracy(outcome)
-        self._states[dispatched.device_id] = _DeviceState(
-            body.result.samples, mask, accuracy, before.done + 1, before.failed
-        )
+            mask, accuracy = next_mask or dispatched.planned.mask, own_accuracy(outcome)
+        self._states[dispatched.device_id] = _DeviceState(samples, mask, accuracy, before.done + 1, before.failed)
 
     def _note_failure(self, device: str) -> None:
         before = self._states[device]
@@ -203,7 +242,10 @@ class SimulatedFederation:
             return replace(made, fate=Fate.LOST)
         if outcome.refused is not None:
             return replace(made, fate=Fate.REFUSED)
-        return replace(made, fate=self._clock.fate(device, made.simulated_seconds))
+        if self.settings.buffered:  # what becomes of it shows when it arrives
+            return made
+        end = self.clock.end_of(device, made.simulated_seconds)
+        return replace(made, fate=end.fate, away_seconds=away_between(0.0, end.seconds, made.simulated_seconds))
 
     # What strategies are told
 

@@ -32,6 +32,7 @@ _APPENDED: tuple[tuple[str, str], ...] = (
     (r"^edgefl simulate .*exported", "--rounds 1 --most-steps 1 --workers 1 --quiet"),
     (r"^edgefl simulate .*--over http", f"{_SIMULATE} --devices 2 --no-personal"),
     (r"^edgefl simulate .*--devices \d{4}", f"{_SIMULATE} --devices 200 --no-personal"),
+    (r"^edgefl simulate .*--availability", f"{_SIMULATE} --devices 4 --buffer 2"),
     (r"^edgefl simulate", _SIMULATE),
     (r"^edgefl bench infer .*--file", _RACE.replace("--engine onnx ", "")),
     (r"^edgefl bench infer", f"{_RACE} --form dense,sparse"),

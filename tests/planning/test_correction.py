@@ -153,3 +153,11 @@ def test_memory_is_what_is_free_or_what_is_allowed() -> None:
 def test_a_share_that_is_none_is_refused() -> None:
     with pytest.raises(SchemaError, match="share"):
         budget_of(PROFILE, deadline_seconds=1, round_share=0)
+
+
+def test_a_long_deadline_does_not_mean_long_training() -> None:
+    day = budget_of(PROFILE, deadline_seconds=86_400, most_seconds=1200)
+    assert day.round_seconds == 1200
+    assert budget_of(PROFILE, deadline_seconds=600, most_seconds=1200).round_seconds == 300
+    slower = budget_of(PROFILE, deadline_seconds=86_400, most_seconds=1200, correction=Correction(seconds=2.0))
+    assert slower.round_seconds == 600

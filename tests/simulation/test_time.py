@@ -1,5 +1,6 @@
 """Simulated time: who is there, what a task takes, what becomes of it, and when a round ends."""
 
+import itertools
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -8,9 +9,20 @@ from typing import Any
 import pytest
 
 from edgefl.errors import DataError, EdgeFLError
+from edgefl.federation import BufferingSettings, FederationMode
 from edgefl.masks import full_mask
 from edgefl.simulation import DeviceClass, Fate, FleetDevice, SimulatedFederation, fleet_of
-from edgefl.simulation.availability import Always, Availability, AvailabilityTrace, Sessions, read_trace
+from edgefl.simulation.availability import (
+    Always,
+    Availability,
+    AvailabilityTrace,
+    Sessions,
+    finished_at,
+    read_trace,
+    was_online,
+)
+from edgefl.simulation.nights import NightlyCharging, nightly_from
+from edgefl.simulation.results import RoundResult
 from edgefl.simulation.task_time import spent
 from edgefl.strategies import strategy_of
 from tests.device_runtime.federation import bundle, digits
@@ -150,3 +162,137 @@ def test_a_trace_that_ends_before_the_federation_is_an_error() -> None:
         pytest.raises(EdgeFLError, match="and none will be"),
     ):
         list(made.rounds())
+
+
+HOUR, DAY = 3600.0, 86_400.0
+
+
+def phones(count: int = 12) -> tuple[FleetDevice, ...]:
+    return fleet_of(digits(), clients=count, classes=[DeviceClass(name="phone", speed=2e-5)])
+
+
+def online_hours(nights: NightlyCharging, one: FleetDevice, days: int) -> float:
+    ticks = [at * 600.0 for at in range(int(days * DAY / 600))]
+    return sum(nights.online_until(one, at) is not None for at in ticks) / 6
+
+
+def test_phones_charge_about_as_long_as_asked_and_never_at_noon() -> None:
+    nights, fleet_of_phones = NightlyCharging(seed=1, skips=0.25, interrupted=0.0), phones()
+    hours = [online_hours(nights, one, 20) / 20 for one in fleet_of_phones]
+    assert sum(hours) / len(hours) == pytest.approx(0.75 * 7, rel=0.1)
+    assert all(nights.online_until(one, day * DAY) is None for one in fleet_of_phones for day in range(20))
+
+
+def test_nights_do_not_depend_on_when_they_are_asked_for() -> None:
+    one = phones(1)[0]
+    often, once = NightlyCharging(seed=4), NightlyCharging(seed=4)
+    answers = [often.online_until(one, at * 1000.0) for at in range(1500)]
+    assert once.online_until(one, 1_499_000.0) == answers[-1]
+    assert [once.online_until(one, at * 1000.0) for at in range(1500)] == answers
+    assert NightlyCharging(seed=5).next_change([one], 0.0) != often.next_change([one], 0.0)
+
+
+def test_time_zones_spread_the_nights() -> None:
+    def first_night(spread: float) -> float:
+        nights = NightlyCharging(seed=1, spread=spread, skips=0.0)
+        begins = [nights.next_change([one], 0.0) for one in phones()]
+        return max(begins) - min(begins)
+
+    assert first_night(0.0) < 4 * HOUR
+    assert 6 * HOUR < first_night(12 * HOUR) < 16 * HOUR
+
+
+def test_work_goes_on_when_the_device_is_back() -> None:
+    one = device()
+    trace = AvailabilityTrace({one.device_id: [(0.0, 10.0), (100.0, 130.0)]})
+    assert finished_at(trace, one, 0.0, 10.0) == 10.0
+    assert finished_at(trace, one, 4.0, 10.0) == 104.0
+    assert finished_at(trace, one, 50.0, 30.0) == 130.0
+    assert finished_at(trace, one, 0.0, 41.0) == math.inf
+    assert was_online(trace, one, 20.0, 100.0)
+    assert was_online(trace, one, 5.0, 50.0)
+    assert not was_online(trace, one, 20.0, 90.0)
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [("daily", "'daily' is not known"), ("nightly:zones=3", "'zones' is not one of"), ("nightly:hours=20h", "hours")],
+)
+def test_a_wrong_availability_is_refused(spec: str, says: str) -> None:
+    with pytest.raises(EdgeFLError, match=says):
+        nightly_from(spec, 0)
+
+
+def test_an_availability_is_written_with_units() -> None:
+    assert nightly_from("nightly:spread=10h,skips=0.3", 7) == NightlyCharging(7, spread=10 * HOUR, skips=0.3)
+
+
+def test_a_device_that_leaves_loses_its_task_or_resumes_it_the_next_night() -> None:
+    one = device(replace(BASE, upload_bytes_per_second=None, download_bytes_per_second=None, speed=1e-4))
+    trace = AvailabilityTrace({one.device_id: [(0.0, 5.0), (DAY, DAY + 5e5)]})
+    with federation((one,), availability=trace, rounds=1, deadline=3 * DAY) as made:
+        (lost,) = made.rounds()
+    assert lost.devices[0].fate is Fate.LOST
+    settings = settings_of(rounds=1, per_round=1, deadline=3 * DAY)
+    with SimulatedFederation(
+        bundle(), (one,), strategy_of("fedavg", FEDAVG), settings, availability=trace, resumes=True
+    ) as made:
+        (resumed,) = made.rounds()
+    assert resumed.devices[0].fate is Fate.ARRIVED
+    assert resumed.devices[0].away_seconds == pytest.approx(DAY - 5.0)
+    assert resumed.simulated_seconds == pytest.approx(resumed.devices[0].simulated_seconds + DAY - 5.0)
+
+
+def buffered(availability: Availability, **changes: Any) -> SimulatedFederation:
+    settings = replace(
+        settings_of(rounds=50, deadline=18 * HOUR),
+        mode=FederationMode.BUFFERED,
+        buffering=BufferingSettings(**({"size": 4, "at_once": 12} | changes)),
+    )
+    strategy = strategy_of("fedavg", FEDAVG)
+    return SimulatedFederation(bundle(), phones(), strategy, settings, availability=availability)
+
+
+def test_buffered_rounds_make_progress_night_by_night() -> None:
+    with buffered(NightlyCharging(seed=1, spread=6 * HOUR)) as made:
+        results = list(made.rounds(3 * DAY))
+    fates = [one.fate for result in results for one in result.devices]
+    assert len(results) >= 5
+    assert fates.count(Fate.ARRIVED) == 4 * len(results)
+    assert all(result.simulated_seconds > 0 for result in results)
+    assert results[-1].began_at + results[-1].simulated_seconds <= 3 * DAY
+    assert len({one.device_id for result in results for one in result.devices}) >= 10
+
+
+def test_buffered_mode_is_the_same_every_time_and_ends_with_its_last_round() -> None:
+    def run() -> tuple[list[RoundResult], bytes]:
+        with buffered(NightlyCharging(seed=1, spread=6 * HOUR)) as made:
+            results = [replace(one, seconds=0.0, devices=()) for one in itertools.islice(made.rounds(), 3)]
+            return results, b"".join(array.tobytes() for array in made.model.weights.values())
+
+    assert run() == run()
+
+
+def test_no_more_devices_work_at_once_than_allowed() -> None:
+    with buffered(Always(), at_once=2, size=2) as made:
+        results = list(itertools.islice(made.rounds(), 4))
+    assert all(len(result.devices) == 2 for result in results)
+    ends = sorted(result.began_at + result.simulated_seconds for result in results)
+    assert ends[0] > 0
+
+
+def test_a_round_closes_with_the_updates_that_it_wants() -> None:
+    fast, slow = replace(BASE, name="fast", speed=10.0), replace(BASE, name="slow", speed=1e-4)
+    settings = settings_of(rounds=1, per_round=2, deadline=1e6)
+    settings = replace(settings, selection=replace(settings.selection, over_select=2.0))
+    devices = fleet_of(digits(), clients=4, classes=[fast, slow])
+    with SimulatedFederation(bundle(), devices, strategy_of("fedavg", FEDAVG), settings) as made:
+        (result,) = made.rounds()
+    fates = {one.device_id: one.fate for one in result.devices}
+    assert {name.partition("-")[0]: fate for name, fate in fates.items()} == {"fast": Fate.ARRIVED, "slow": Fate.LATE}
+    slowest = max(one.simulated_seconds for one in result.devices)
+    assert (
+        result.simulated_seconds
+        == max(one.simulated_seconds for one in result.devices if one.fate is Fate.ARRIVED)
+        < slowest
+    )

@@ -258,7 +258,7 @@ def test_whoever_finds_fault_later_can_name_the_line_too(tmp_path: Path) -> None
     )
 
 
-@pytest.mark.parametrize("name", ["federation.toml", "buffered.toml"])
+@pytest.mark.parametrize("name", ["federation.toml", "buffered.toml", "phones.toml"])
 def test_the_examples_are_sound(name: str, tmp_path: Path) -> None:
     text = (EXAMPLES / name).read_text(encoding="utf-8")
     settings = read_federation_file(write(tmp_path, text), data_is_here=True).settings

@@ -615,6 +615,43 @@ def test_the_owner_is_heard_while_the_device_trains(tmp_path: Path, monkeypatch:
     assert AgentHome(tmp_path).usage().traffic_bytes > 10_000
 
 
+def test_with_a_long_deadline_an_unplugged_device_keeps_its_task_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("device_runtime.agent.task_runner._LOOK_AGAIN_SECONDS", 0.0)
+    coordinator = Coordinator()
+    work = LocalWork(epochs=3, batch_size=32)
+    tasks(coordinator, some_masks(1), work=work, deadline_seconds=40 * 3600.0)
+    plugged, steps = [True], []
+
+    def progress(done: int, total: int, loss: float) -> None:
+        steps.append(done)
+        if len(steps) == 3:
+            plugged[0] = False
+
+    policy = OwnerPolicy(mains_only=True, task_seconds=None)
+    agent = joined(
+        tmp_path,
+        coordinator,
+        settings=AgentSettings(policy=policy, least_wait=0.0),
+        conditions=lambda: DeviceConditions(NOON, plugged=plugged[0]),
+        progress=progress,
+    )
+    stop = threading.Event()
+    assert [agent.turn(stop) for _ in range(3)] == [0.0, 60.0, 60.0]  # by day it only looks at its conditions
+    assert (coordinator.refusals, coordinator.results) == ({}, {})
+    plugged[0] = True
+    assert agent.turn(stop) == 0.0
+    assert set(coordinator.results) == {"task-1"}
+
+
+def test_with_a_long_deadline_a_spent_day_is_still_refused(tmp_path: Path) -> None:
+    AgentHome(tmp_path).save_usage(Usage("2026-05-01", joules=100.0))
+    policy = OwnerPolicy(joules_a_day=100, task_seconds=None)
+    refusal = refusal_of(tmp_path, DeviceConditions(NOON), policy, deadline_seconds=40 * 3600.0)
+    assert refusal.reason is Reason.ENERGY
+
+
 def test_an_eager_coordinator_is_not_asked_all_the_time(tmp_path: Path) -> None:
     coordinator = Coordinator()
     agent = joined(tmp_path, coordinator, settings=AgentSettings(least_wait=1.5))
