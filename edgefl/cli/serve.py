@@ -251,8 +251,8 @@ def _announce(args: argparse.Namespace, listening: "Listening", federations: lis
         print(json.dumps({"url": listening.url, **uri, **files, "federations": federations}), flush=True)
         return
     rows = [("coordinator", listening.address.url)]
-    if listening.address.pins:
-        rows += [("pin" if not number else "next pin", pin) for number, pin in enumerate(listening.address.pins[:2])]
+    if listening.address.pins and not any(told["pairing_uri"] for told in federations):
+        rows.append(("for devices", listening.address.pairing(None, None).page_uri()))
     for role, token in listening.tokens.items():
         if not token.is_valid:
             rows.append((f"{role} token", "was revoked; use a named one"))

@@ -13,7 +13,9 @@ NOT_RUN: tuple[tuple[str, str], ...] = (
     (r"^edgefl conformance serve", "waits for a client, for a minute; tests/conformance leads one"),
     (r"^edgefl join .*--(hours|mains-only)", "waits for hours, temperature or power of a real device"),
     (r"^edgefl (join|fed list) .*coordinator\.local", "needs TLS on another host; tests/cli/test_serve.py has it here"),
-    (r"^edgefl serve .*--certificate", "listens to other machines; tests/cli/test_serve.py serves with TLS"),
+    (r"^edgefl serve .*--(certificate|host)", "listens to other machines; tests/cli/test_pairing.py serves with TLS"),
+    (r"edgefl join -", "reads standard input; tests/cli/test_pairing.py has it"),
+    (r"^edgefl certificate", "needs a coordinator with its own certificate; tests/cli/test_pairing.py has it"),
     (r"^edgefl serve .*postgresql:", "needs a database server and an S3 store; tests/coordinator has both"),
     (
         r"^edgefl simulate .*--engine ray",

@@ -127,7 +127,7 @@ def certificates() -> dict[str, dict[str, str]]:
         made = (
             x509.CertificateBuilder()
             .subject_name(subject)
-            .issuer_name(x509.Name([]))
+            .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "golden files")]))
             .public_key(key)
             .serial_number(1 << 8 * number)
             .not_valid_before(day)
