@@ -205,6 +205,9 @@ class Director:
         with self._lock:
             current, quiet = self._current, time.monotonic() - self._last
             if isinstance(current, Ending):
-                has_had_time = time.monotonic() - self._changed >= _ENDLESS * self.stage.quiet_seconds
-                return current.is_settled(quiet, is_running=is_running) or (has_had_time and bool(current.exchanges))
+                times = (time.monotonic() - self._changed) / self.stage.quiet_seconds
+                never_ends = times >= _ENDLESS and (
+                    current.goes_on() or (times >= 5 * _ENDLESS and current.has_arrived())
+                )
+                return never_ends or current.is_settled(quiet, is_running=is_running)
             return self._has_told_the_end and (not is_running or quiet >= self.stage.quiet_seconds)

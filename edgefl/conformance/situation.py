@@ -22,6 +22,8 @@ __all__ = ["Act", "Ending", "Row", "Situation", "TaskSituation", "RowVerdict"]
 _MOST_PLANS = 4
 """How often a plan is sent to a client that does nothing with it."""
 _MOST_EXCHANGES = 60
+_GOES_ON = 3
+"""Requests after which it is clear that a client does not stop."""
 
 
 class Act(StrEnum):
@@ -229,9 +231,22 @@ class Ending(Situation):
     begins_at_once: ClassVar[bool] = False
     """Whether it begins with the act, and not with a poll."""
 
+    waits_for: ClassVar[Route] = Route.POLL
+    """The request before which a client has not come to this situation: it may take seconds to start."""
+    quiet_times: ClassVar[float] = 1.0
+    """How many times longer than usual a client must be quiet to have stopped."""
+
+    def has_arrived(self) -> bool:
+        """Return whether the client has come to this situation."""
+        return self.has_begun and bool(self.of(self.waits_for))
+
+    def goes_on(self) -> bool:
+        """Return whether the client goes on as if it had not come here."""
+        return len(self.of(self.waits_for)) > _GOES_ON
+
     def is_settled(self, quiet: float, *, is_running: bool) -> bool:
         """Return whether the client has stopped."""
-        is_quiet = bool(self.exchanges) and quiet >= self.stage.quiet_seconds
+        is_quiet = self.has_arrived() and quiet >= self.quiet_times * self.stage.quiet_seconds
         return self.has_begun and (is_quiet or not is_running)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from edgefl.conformance.tasks import OfferedTask, right_result
 from edgefl.errors import EdgeFLError
 from edgefl.masks import Array
-from edgefl.values import LocalResult
+from edgefl.values import LocalResult, Provenance
 from edgefl.wire import Bits, Dense, Payload, ResultBody, Sparse, decode_result
 
 __all__ = ["BITS_TOLERANCE", "VALUE_TOLERANCE", "update_problems"]
@@ -24,8 +24,13 @@ _LOSS_TOLERANCE = 0.01
 _CLOCK_SECONDS = 0.5
 
 
-def update_problems(content: bytes | None, task: OfferedTask, *, seconds: float | None = None) -> list[str]:
-    """Return what is wrong with the update of a task that took the client at most some seconds."""
+def update_problems(
+    content: bytes | None, task: OfferedTask, *, seconds: float | None = None, down_bytes: int = 0
+) -> list[str]:
+    """Return what is wrong with the update of a task that took the client at most some seconds.
+
+    `down_bytes` is what it downloaded for the task, at the least.
+    """
     if content is None:
         return ["the result cannot be decompressed"]
     try:
@@ -41,7 +46,7 @@ def update_problems(content: bytes | None, task: OfferedTask, *, seconds: float 
     if update.seed not in (None, task.plan.seed):
         found.append(f"its seed is {update.seed}, and the plan's {task.plan.seed}")
     if seconds is not None:
-        found += _telemetry_problems(update.result, seconds)
+        found += _telemetry_problems(update.result, seconds, down_bytes)
     return found
 
 
@@ -66,12 +71,15 @@ def _report_problems(said: LocalResult, right: LocalResult, task: OfferedTask) -
     return found
 
 
-def _telemetry_problems(said: LocalResult, seconds: float) -> list[str]:
-    latency, found = said.telemetry.latency, []
+def _telemetry_problems(said: LocalResult, seconds: float, down_bytes: int) -> list[str]:
+    latency, transfer = said.telemetry.latency, said.telemetry.transfer
+    found: list[str] = []
     if latency.round_seconds > seconds + _CLOCK_SECONDS:
         found.append(f"round_seconds is {latency.round_seconds:.1f}, but all of it took {seconds:.1f}")
     if latency.steps_measured > max(1, said.steps):
         found.append(f"steps_measured is {latency.steps_measured}, of {said.steps} steps")
+    if transfer.provenance is Provenance.MEASURED and transfer.down_bytes < down_bytes:
+        found.append(f"down_bytes is {transfer.down_bytes:,}, and {down_bytes:,} were sent to it")
     return found
 
 

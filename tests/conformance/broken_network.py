@@ -1,12 +1,12 @@
 """Clients that are broken on purpose: the agent with one mistake each in what it sends, believes and repeats."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 from urllib.parse import urlsplit
 
-from device_runtime.agent import transport as transports
 from device_runtime.agent.agent import Agent, AgentSettings
 from device_runtime.agent.agent_home import AgentHome, Identity, OpenTask
 from device_runtime.agent.artifact_cache import ArtifactCache, Fetch
@@ -197,17 +197,10 @@ class DiesOfDeepJson(AgentClient):
 
 
 class ReadsWhateverComes(AgentClient):
-    def made(self) -> Agent:
-        names = ("_LARGEST_REPLY", "_LARGEST_ANSWER")
-        self._patches = [patch.object(transports, name, 2**40) for name in names]
-        for one in self._patches:
-            one.start()
-        return AgentClient.made(self)
-
-    def stop(self) -> None:
-        AgentClient.stop(self)
-        for one in self._patches:
-            one.stop()
+    class transport(HttpTransport):  # noqa: N801
+        def _read(self, status: int, coding: str | None, pieces: Iterable[bytes], sink: Sink | None) -> bytes:
+            self._network.reply_bytes = None
+            return HttpTransport._read(self, status, coding, pieces, sink) if sink else b"".join(pieces)
 
 
 class _Cached(AgentClient):

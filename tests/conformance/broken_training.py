@@ -116,6 +116,14 @@ class ClaimsLongRounds(AgentClient):
             return replace(body, result=replace(body.result, telemetry=longer))
 
 
+class CountsNoTraffic(AgentClient):
+    class trainer(_OtherReport):  # noqa: N801
+        def report(self, body: ResultBody, task: TrainingTask, finished: FinishedTask) -> ResultBody:
+            telemetry = body.result.telemetry
+            none = replace(telemetry, transfer=replace(telemetry.transfer, down_bytes=0))
+            return replace(body, result=replace(body.result, telemetry=none))
+
+
 class SendsFrozenTensors(AgentClient):
     class trainer(_OtherReport):  # noqa: N801
         def report(self, body: ResultBody, task: TrainingTask, finished: FinishedTask) -> ResultBody:

@@ -133,6 +133,7 @@ class _Rejected(Ending):
     """The federation has ended, so nobody can join it."""
 
     begins_at_once = True
+    waits_for = Route.ENROL
 
     def answer(self, exchange: Exchange) -> ScriptedAnswer | None:
         if exchange.route is not Route.ENROL:

@@ -31,6 +31,8 @@ class _Mismatch(Ending):
     """The federation trains on other samples than the client has."""
 
     begins_at_once = True
+    waits_for = Route.SAMPLE
+    quiet_times = 4.0
 
     def answer(self, exchange: Exchange) -> ScriptedAnswer | None:
         if exchange.route is not Route.SAMPLE:

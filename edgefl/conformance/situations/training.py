@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 
+from edgefl.conformance.messages import Route
 from edgefl.conformance.situation import Row, TaskSituation
 from edgefl.conformance.tasks import OfferedTask, conformance_bundle, offer, sgd
 from edgefl.conformance.update_check import update_problems
@@ -39,7 +40,9 @@ class _Training(TaskSituation):
         if not sent:
             said = [(one.content or b"")[:120].decode(errors="replace") for one in self.refusals()]
             return [f"refused it: {said[0]}" if said else "sent no result"]
-        return update_problems(sent[0].content, self.offered, seconds=sent[0].arrived - self.offered_at)
+        down_bytes = sum(one.sent_bytes for one in self.of(Route.ARTIFACT))
+        seconds = sent[0].arrived - self.offered_at
+        return update_problems(sent[0].content, self.offered, seconds=seconds, down_bytes=down_bytes)
 
     def did(self) -> str:
         return f"sent the right update of {len(self.results()[0].content or b''):,} bytes"
