@@ -5,7 +5,8 @@ bit. A counter-based generator has no state: number `index` of stream `seed` is 
 of a stream can be generated anywhere, in any order. Local rules and the coordinator call this; it knows nothing of
 models or masks.
 
-Specification (sufficient to reimplement it; `tests/golden/noise.json` holds values to check against)
+Specification (sufficient to reimplement it, and the same as in docs/wire.md; `tests/golden/noise.json` holds values to
+check against)
 
 All arithmetic is on unsigned 64-bit integers and wraps around. `>>>` is a logical shift to the right.
 
