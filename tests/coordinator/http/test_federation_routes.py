@@ -168,4 +168,4 @@ def test_an_address_that_no_device_could_use_makes_no_key(site: Site) -> None:
         assert answer.status_code == 422, answer.text
     assert len(site.admin.get("/v1/federations/digits/keys").json()["keys"]) == before
     made = site.admin.post("/v1/federations/digits/keys", json={"address": "https://host:8443"}).json()
-    assert made["join"].startswith(f"EDGEFL_JOIN_KEY={made['key']} edgefl join https://host:8443")
+    assert made["join"].startswith(f"EDGEFL_JOIN_URI='https://host:8443/join#key={made['key']}&")
