@@ -9,8 +9,8 @@ def unlimited_device() -> DeviceProfile:
     """Return the made-up profile of a device that can train any submodel."""
     cost = CostFit(
         overhead_seconds=1e-4,
-        forward_seconds_per_multiply_add=1e-13,
-        backward_seconds_per_multiply_add=1e-13,
+        forward_seconds_per_multiply_add=1e-12,
+        backward_seconds_per_multiply_add=1e-12,
         seconds_per_activation_byte=0.0,
         seconds_per_trained_parameter=0.0,
         memory_base_bytes=2**20,
@@ -19,7 +19,7 @@ def unlimited_device() -> DeviceProfile:
         memory_bytes_per_trained_parameter=4.0,
         relative_error=0.1,
         memory_relative_error=0.1,
-        measurements=1,
+        measurements=3,
         measured_on="nothing",
     )
     return DeviceProfile(

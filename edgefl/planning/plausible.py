@@ -39,8 +39,8 @@ class Bound:
 
 BOUNDS = (
     Bound("cost.overhead_seconds", 0, 600, "seconds"),
-    Bound("cost.forward_seconds_per_multiply_add", 0, 1e-6, "seconds"),
-    Bound("cost.backward_seconds_per_multiply_add", 0, 1e-6, "seconds"),
+    Bound("cost.forward_seconds_per_multiply_add", 0, 1e-5, "seconds"),
+    Bound("cost.backward_seconds_per_multiply_add", 0, 1e-5, "seconds"),
     Bound("cost.seconds_per_activation_byte", 0, 1e-5, "seconds"),
     Bound("cost.seconds_per_trained_parameter", 0, 1e-4, "seconds"),
     Bound("cost.memory_bytes_per_activation_byte", 0, 1000, "bytes per byte"),

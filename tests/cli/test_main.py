@@ -59,7 +59,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.Captur
     assert "No such file or directory" in (error := capsys.readouterr().err)
     assert "nowhere" in error
     assert main(["inspect", str(tmp_path)]) == 1
-    assert "Is a directory" in capsys.readouterr().err
+    assert "has no manifest.json" in capsys.readouterr().err
 
 
 def test_a_bug_is_called_a_bug(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
