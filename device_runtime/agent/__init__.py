@@ -10,7 +10,10 @@ process_limits.py    limits that a process sets for itself: memory, file size, l
 sample_check.py      what a sample of the federation is, before the device joins
 own_capabilities.py  what this software can run
 agent_home.py        the agent's files on disk, for their user alone
+device_homes.py      the homes of a device that is in several federations
+shared_device.py     what they share: today's usage, and the turn to train
 owner_policy.py      the owner's limits: power, heat, network, hours, energy, traffic, memory, time
+patience.py          how long a task is kept that cannot be worked on now
 conditions.py        the present state of a Linux device, for these limits
 device_limits.py     what today has used of them, and what they leave
 traffic.py           bytes received and sent, and the most that may be

@@ -11,6 +11,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from device_runtime.agent.agent_home import AgentHome, Identity, OpenTask
 from device_runtime.agent.artifact_cache import ArtifactCache
@@ -19,7 +20,9 @@ from device_runtime.agent.client import BusyError, CoordinatorClient, RejectedEr
 from device_runtime.agent.device_clock import DeviceClock
 from device_runtime.agent.device_limits import DeviceLimits
 from device_runtime.agent.owner_policy import DeviceConditions, OwnerPolicy
+from device_runtime.agent.patience import OWNER_REASONS, can_wait_for_owner, can_wait_for_turn
 from device_runtime.agent.pin_refresh import PinRefresh
+from device_runtime.agent.shared_device import SharedUsage, TrainingTurn
 from device_runtime.agent.task_runner import TaskRunner
 from device_runtime.agent.task_worker import MakeTrainer, TaskWorker, TrainerInProcess
 from device_runtime.agent.traffic import TrafficSpentError
@@ -44,21 +47,8 @@ _FREE_REFUSALS = 3
 """Tasks in a row that may be refused without a wait: a coordinator may send what cannot be done again and again."""
 _MOST_WRONG_SERVERS = 16
 """Tries in a row, which take about half an hour."""
-_OWNER_REASONS = (
-    Reason.POWER,
-    Reason.TEMPERATURE,
-    Reason.THERMAL,
-    Reason.BATTERY_SAVER,
-    Reason.METERED,
-    Reason.HOURS,
-    Reason.ENERGY,
-    Reason.TRAFFIC,
-)
-_PASSING_REASONS = frozenset(_OWNER_REASONS) - {Reason.ENERGY, Reason.TRAFFIC}
-"""Conditions that may hold again before a long deadline is over."""
-_LONG_SECONDS = 2 * 3600.0
-_LONG_TIMES = 2.0
-"""A task waits for better conditions if more than this is left: in seconds, and as a multiple of its predicted time."""
+_TURN_SECONDS = 1.0
+"""Seconds between checks whether another federation's task has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,9 +81,12 @@ class Agent:
         conditions: Callable[[], DeviceConditions] | None = None,
         backoff: Backoff | None = None,
         pins: PinRefresh | None = None,
+        device: Path | None = None,
         say: Say = lambda text: None,
     ) -> None:
+        """`device` is the folder that the homes of this device share; None means that it has no other."""
         self._home, self._client = home, client
+        self._turn = None if device is None else TrainingTurn(device)
         self._settings = settings or AgentSettings()
         self._clock = clock or DeviceClock()
         self._conditions = conditions or (lambda: DeviceConditions(self._clock.local()))
@@ -107,7 +100,9 @@ class Agent:
         self._refusals = 0
         """Tasks that were refused in a row, but not by the owner's wish."""
         self._after_refusal = Backoff()
-        self._limits = DeviceLimits(self._settings.policy, self._conditions, home, client.traffic)
+        self._limits = DeviceLimits(
+            self._settings.policy, self._conditions, SharedUsage(device or home.folder), client.traffic
+        )
         if not isinstance(trainer, TaskWorker):
             trainer = TrainerInProcess(trainer, home.cache, home.personal)
         cache = ArtifactCache(home.cache, most_bytes=self._settings.cache_bytes)
@@ -226,26 +221,41 @@ class Agent:
         body, refusal = self._home.result(), self._home.refusal()
         if body is None and refusal is None:
             try:
-                body = self._store_result(task, self._runner.do(task, stop))
+                if not self._takes_turn(task):
+                    return _TURN_SECONDS
+                body = self._store_result(task, self._do(task, stop))
             except RefusalError as error:
                 refusal = _refusal(error.reason, error.problem)
-                if self._can_wait(task, refusal):
+                if can_wait_for_owner(task.plan, refusal.reason, self._runner.remaining(task)):
                     self._say(f"task {task.plan.task_id} waits: {refusal.message}")
                     return self._settings.after_objection
                 if not self._refuse(task, refusal):
                     return self._pause(refusal)
         return self._deliver(task, body, refusal)
 
-    def _can_wait(self, task: OpenTask, refusal: Refusal) -> bool:
-        """Return whether a task is kept until its owner's conditions hold again, as those of a phone do every night.
+    def _takes_turn(self, task: OpenTask) -> bool:
+        """Take the turn to train on this device; return False to wait for it. Raise a refusal if it comes too late.
 
-        Only if hours are left: with a short deadline, the others of the round should not have to wait for nothing.
+        The device does not ask for tasks while it trains for another federation, so it gets here only if both gave it
+        one at about the same time.
         """
-        if refusal.reason not in _PASSING_REASONS:
+        if self._turn is None or self._turn.take(self._client_name):
+            return True
+        if can_wait_for_turn(task.plan, self._runner.remaining(task)):
             return False
-        predicted = task.plan.predicted
-        needed = 0.0 if predicted is None else predicted.seconds or 0.0
-        return self._runner.remaining(task) > max(_LONG_SECONDS, _LONG_TIMES * needed)
+        raise RefusalError(Reason.DEADLINE, f"the device trains for {self._turn.holder()}", fix="Ask again later.")
+
+    def _do(self, task: OpenTask, stop: threading.Event) -> bytes:
+        try:
+            return self._runner.do(task, stop)
+        finally:
+            if self._turn is not None:
+                self._turn.release()
+
+    @property
+    def _client_name(self) -> str:
+        identity = self._home.identity()
+        return "another federation" if identity is None else identity.federation or identity.coordinator
 
     def _retry_wait(self, error: EdgeFLError) -> float:
         """Return how long to wait after a failure, but not beyond the deadline of the open task."""
@@ -277,6 +287,11 @@ class Agent:
         if objection is not None:
             self._say(objection.message)
             return _TRAFFIC_CHECK_SECONDS
+        if self._turn is not None and not self._turn.is_free():  # whoever selects this device now would only wait
+            if not self._is_waiting:
+                self._say(f"waiting: the device trains for {self._turn.holder()}")
+                self._is_waiting = True
+            return _TURN_SECONDS
         assignment = self._client.poll(self._settings.wait_seconds)
         if assignment.plan is not None:
             self._begin(self._clock.opened(assignment.plan))
@@ -345,7 +360,7 @@ class Agent:
         A device that refuses because of power or heat would refuse the next task too, and must not use up a round's
         tasks. Nor may a coordinator whose tasks all fail keep the device at work.
         """
-        if refusal.reason in _OWNER_REASONS:
+        if refusal.reason in OWNER_REASONS:
             return self._settings.after_objection if self._limits.objection() is not None else 0.0
         self._refusals += 1
         return 0.0 if self._refusals <= _FREE_REFUSALS else self._after_refusal.wait()

@@ -1,15 +1,15 @@
 """The owner's limits at work: what today has used of them, and what they leave for the task at hand.
 
-`OwnerPolicy` says what is allowed; here is what was spent, kept in the agent's home, and how much may still pass the
-network before a new day begins.
+`OwnerPolicy` says what is allowed; here is what was spent, by all federations of the device together, and how much may
+still pass the network before a new day begins.
 """
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from device_runtime.agent.agent_home import AgentHome, Usage
+from device_runtime.agent.agent_home import Usage
 from device_runtime.agent.owner_policy import DeviceConditions, OwnerPolicy
+from device_runtime.agent.shared_device import SharedUsage
 from device_runtime.agent.traffic import Traffic
 from edgefl.values import Reason, Refusal
 
@@ -26,11 +26,10 @@ class DeviceLimits:
 
     policy: OwnerPolicy
     conditions: Callable[[], DeviceConditions]
-    home: AgentHome
+    usage: SharedUsage
     traffic: Traffic
     _counted_bytes: int = field(default=0, init=False)
     """Traffic of this process that the usage includes."""
-    _usage: Usage | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.traffic.noted = self.count
@@ -70,13 +69,10 @@ class DeviceLimits:
         if not joules and not new:
             return
         self._counted_bytes += new
-        spent = self._today()
-        self._usage = Usage(spent.day, spent.joules + joules, spent.traffic_bytes + new)
-        with contextlib.suppress(OSError):  # on a full disk, only a restart forgets it
-            self.home.save_usage(self._usage)
+        self.usage.add(self._day(), joules=joules, traffic_bytes=new)
 
     def _today(self) -> Usage:
-        day = self.conditions().now.date().isoformat()
-        if self._usage is None:
-            self._usage = self.home.usage()
-        return self._usage if self._usage.day == day else Usage(day)
+        return self.usage.of(self._day())
+
+    def _day(self) -> str:
+        return self.conditions().now.date().isoformat()

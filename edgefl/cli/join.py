@@ -12,7 +12,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgefl.cli.join_pairing import add_pairing, join_key, named, paired
+from edgefl.cli.join_home import device_homes, home_of
+from edgefl.cli.join_pairing import add_pairing, join_key, named, paired, typed_in
 from edgefl.errors import EdgeFLError
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     add_pairing(parser)
     parser.add_argument(
-        "--home", metavar="DIR", default="~/.edgefl", help="folder of the device's files (default: ~/.edgefl)"
+        "--home",
+        metavar="DIR",
+        help="folder of the device's files, a device of its own (default: a folder per federation below ~/.edgefl)",
     )
     parser.add_argument("--name", metavar="NAME", help="name of the device (default: the coordinator chooses one)")
     parser.add_argument("--profile", metavar="FILE", help="profile of this device (default: measure it once)")
@@ -142,7 +145,10 @@ def _joined(args: argparse.Namespace, coordinator: "Pairing | None") -> int:
     from device_runtime.agent.client import UnknownDeviceError
     from device_runtime.agent.own_capabilities import own_capabilities
 
-    home = AgentHome(Path(args.home).expanduser())
+    if coordinator is None and args.home is None and not device_homes().known():
+        coordinator = typed_in(args)
+    place, device = home_of(args, coordinator)
+    home = AgentHome(place)
     home.lock()
     say = (lambda text: None) if args.quiet else _say
     pairing = paired(args, coordinator, home)
@@ -150,8 +156,8 @@ def _joined(args: argparse.Namespace, coordinator: "Pairing | None") -> int:
     with contextlib.closing(_worker(args, home)) as worker, contextlib.closing(_transport(url, tls)) as transport:
         key = join_key(args, pairing, home)
         _start(worker, home, transport, key)
-        profile = _profile(args, home, say)
-        agent = _agent(args, home, transport, worker, say, tls)
+        profile = _profile(args, device or home.folder, say)
+        agent = _agent(args, home, transport, worker, say, tls, device)
         can = own_capabilities(args.engine)
         agent.enrol(url, profile, key, name=args.name, capabilities=can)
         try:
@@ -245,6 +251,7 @@ def _agent(
     worker: "WorkerProcess",
     say: Any,
     tls: "ssl.SSLContext | None",
+    device: Path | None,
 ) -> "Agent":
     from device_runtime.agent.agent import Agent, AgentSettings
     from device_runtime.agent.client import CoordinatorClient
@@ -258,7 +265,8 @@ def _agent(
         policy=policy, wait_seconds=args.wait, cache_bytes=round(args.cache * 1e6), most_tasks=args.tasks
     )
     pins = PinRefresh(home, client, tls) if isinstance(tls, PinnedContext) else None
-    return Agent(home, client, worker, settings=settings, conditions=SystemConditions(policy), pins=pins, say=say)
+    conditions = SystemConditions(policy)
+    return Agent(home, client, worker, settings=settings, conditions=conditions, pins=pins, device=device, say=say)
 
 
 def _policy(args: argparse.Namespace) -> "OwnerPolicy":
@@ -277,13 +285,13 @@ def _policy(args: argparse.Namespace) -> "OwnerPolicy":
     )
 
 
-def _profile(args: argparse.Namespace, home: "AgentHome", say: Any) -> "DeviceProfile":
+def _profile(args: argparse.Namespace, folder: Path, say: Any) -> "DeviceProfile":
     """Return the device's profile: the given one, the stored one, or a new one measured now."""
     from device_runtime.profiler import ProfileRequest, measure
     from edgefl.artifacts.artifact_store import PRIVATE, write_atomically
     from edgefl.values import DeviceProfile, dumps, loads
 
-    kept = home.folder / "profile.json"
+    kept = folder / "profile.json"
     path = Path(args.profile) if args.profile else kept
     if args.profile or kept.exists():
         try:
@@ -293,7 +301,7 @@ def _profile(args: argparse.Namespace, home: "AgentHome", say: Any) -> "DevicePr
                 f"{path} cannot be read: {error.strerror}", fix="Give a file written by `edgefl profile --out`."
             ) from None
     say("measuring this device; this takes less than a minute")
-    profile = measure(ProfileRequest(engine=args.engine, threads=args.threads, folder=home.folder))
+    profile = measure(ProfileRequest(engine=args.engine, threads=args.threads, folder=folder))
     write_atomically(kept, (dumps(profile, indent=2) + "\n").encode(), mode=PRIVATE)
     return profile
 

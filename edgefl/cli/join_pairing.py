@@ -19,7 +19,7 @@ from edgefl.pins import check_pins
 if TYPE_CHECKING:
     from device_runtime.agent.agent_home import AgentHome, Identity
 
-__all__ = ["add_pairing", "join_key", "named", "paired"]
+__all__ = ["add_pairing", "join_key", "named", "paired", "typed_in"]
 
 _VARIABLE = "EDGEFL_JOIN_URI"
 _NO_PINS = "none"
@@ -59,6 +59,11 @@ def named(args: argparse.Namespace) -> Pairing | None:
     """Return the coordinator that the command line or the environment names, or None."""
     text = _typed_in() if args.url == "-" else args.url or os.environ.get(_VARIABLE)
     return Pairing.at(text, insecure=args.insecure) if text else None
+
+
+def typed_in(args: argparse.Namespace) -> Pairing:
+    """Return the coordinator that is typed in."""
+    return Pairing.at(_typed_in(), insecure=args.insecure)
 
 
 def paired(args: argparse.Namespace, pairing: Pairing | None, home: "AgentHome") -> Pairing:

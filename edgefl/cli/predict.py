@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edgefl.cli.join_home import only_home
 from edgefl.errors import DataError
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument("--part", choices=["train", "test"], default="test", help="which samples (default: test)")
     parser.add_argument("--first", type=int, metavar="N", help="only the first N samples (default: all)")
     parser.add_argument(
-        "--home", metavar="DIR", default="~/.edgefl", help="folder of the device's files (default: ~/.edgefl)"
+        "--home", metavar="DIR", help="folder of the device's files (default: that of its federation, below ~/.edgefl)"
     )
     parser.add_argument("--engine", metavar="NAME", help="onnx or executorch (default: the first installed)")
     parser.add_argument("--threads", type=int, metavar="N", help="engine threads (default: all usable cores)")
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     from device_runtime.personal_model import load_personal
     from edgefl.data import load
 
-    home = Path(args.home).expanduser()
+    home = only_home(args)
     model = load_personal(home / "personal")
     dataset = _as_trained(load(args.data, args.folder), home)
     threads = ThreadSettings.default() if args.threads is None else ThreadSettings(args.threads)

@@ -96,7 +96,7 @@ def _in_the_world(words: list[str], world: World, folder: Path) -> list[str]:
     if verb[0] == "join":
         names |= {word: world.running.url for word in words if word.startswith("http")}
         names |= {"JOIN_KEY": world.solo_key, "KEY": world.solo_key}
-    if verb[0] == "predict" and not (folder / ".edgefl" / "identity.json").exists():
+    if verb[0] == "predict" and not list((folder / ".edgefl").rglob("identity.json")):
         provide("pi.json", folder)
         join(made_small(["edgefl", "join", world.running.url, "--data", "mine.npz"]), world, folder)
     return [names.get(word, word) for word in words]
