@@ -1,8 +1,9 @@
 """The training state on disk, from which a device resumes after a crash; the file is complete or absent.
 
 The file is a body of kind `weights`: the tensors as "weights/<name>", the rule's memory as "memory/<name>", the mask as
-bytes under "mask", the times of the steps, and the progress as JSON. A checkpoint that is damaged or belongs to another
-task is ignored. One from before checkpoints were written within epochs is at the end of an epoch, and read as that.
+bytes under "mask", the times of the steps, and the progress as JSON. A checkpoint that is damaged, of another task, or
+of other training (see `origin_of`) is ignored. One from before checkpoints were written within epochs is at the end of
+an epoch, and read as that.
 """
 
 import json
@@ -17,10 +18,17 @@ from edgefl.artifacts.artifact_store import PRIVATE, write_atomically
 from edgefl.errors import EdgeFLError, WireFormatError
 from edgefl.local_rules import State
 from edgefl.model_graph import ModelGraph
-from edgefl.values import Reason
+from edgefl.values import ClientPlan, Reason, digest_of, dumps
 from edgefl.wire import Body, BodyKind, Dense, decode, decode_mask, encode, encode_mask
 
-__all__ = ["CHECKPOINT_SECONDS", "CheckpointFile", "TrainingProgress", "load_checkpoint", "save_checkpoint"]
+__all__ = [
+    "CHECKPOINT_SECONDS",
+    "CheckpointFile",
+    "TrainingProgress",
+    "load_checkpoint",
+    "origin_of",
+    "save_checkpoint",
+]
 
 CHECKPOINT_SECONDS = 60.0
 """Seconds of training between checkpoints: what a device without power loses, and how fast its flash memory wears. One
@@ -45,6 +53,8 @@ class TrainingProgress:
     """Steps of the epoch that is not completed."""
     pass_loss: float = 0.0
     """The sum of their losses, added one after the other."""
+    origin: str = ""
+    """What is trained (`origin_of`); empty in checkpoints of versions that did not say."""
 
     @property
     def mean_loss(self) -> float:
@@ -79,9 +89,11 @@ class CheckpointFile:
         """Whether it is time to save."""
         return self._path is not None and time.monotonic() - self._saved >= self._seconds
 
-    def load(self, graph: ModelGraph) -> tuple[TrainingProgress, State] | None:
+    def load(self, graph: ModelGraph, origin: str) -> tuple[TrainingProgress, State] | None:
         """Return the state of the task, or None if there is no usable one."""
         known = None if self._path is None else load_checkpoint(self._path, self._task_id, graph)
+        if known is not None and known[0].origin not in ("", origin):
+            known = None
         self.steps = 0 if known is None else known[1].steps
         return known
 
@@ -107,6 +119,15 @@ class CheckpointFile:
             self._path.unlink(missing_ok=True)
 
 
+def origin_of(plan: ClientPlan, samples: int) -> str:
+    """Return a digest of what the bits of training follow from: the plan, and the device's number of samples.
+
+    An owner may change the data between two starts. Then the task begins again: its batches are others.
+    """
+    same = replace(plan, deadline_seconds=0.0, predicted=None, tensors=None)
+    return digest_of(f"{dumps(same)} {samples}".encode())
+
+
 def save_checkpoint(path: Path, progress: TrainingProgress, state: State) -> None:
     """Write a state atomically."""
     tensors = {_WEIGHTS + name: Dense(array) for name, array in state.weights.items()}
@@ -120,6 +141,7 @@ def save_checkpoint(path: Path, progress: TrainingProgress, state: State) -> Non
         "pass_steps": progress.pass_steps,
         "pass_loss": progress.pass_loss,
         "steps": state.steps,
+        "origin": progress.origin,
     }
     about = {"progress": json.dumps(said)}
     write_atomically(path, encode(Body(BodyKind.WEIGHTS, tensors, about=about)), mode=PRIVATE)

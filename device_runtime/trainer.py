@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from device_runtime.checkpoint import CHECKPOINT_SECONDS, CheckpointFile, TrainingProgress
+from device_runtime.checkpoint import CHECKPOINT_SECONDS, CheckpointFile, TrainingProgress, origin_of
 from device_runtime.engines import Cancellation, Engine, EngineStep, Predictor
 from device_runtime.local_data import LocalData
 from device_runtime.refusal import RefusalError
@@ -117,8 +117,9 @@ class Trainer:
             recorder.loaded()
             part = self._training_input(task, predictor, self._steps(plan, step))
             checkpoint = CheckpointFile(self._folder, plan.task_id, self._checkpoint_seconds)
-            known = checkpoint.load(task.mask.graph)
-            progress, state = known or (TrainingProgress(plan.task_id), rule.begin(part))
+            origin = origin_of(plan, self._data.samples)
+            known = checkpoint.load(task.mask.graph, origin)
+            progress, state = known or (TrainingProgress(plan.task_id, origin=origin), rule.begin(part))
             recorder.recall(progress.step_seconds)
             loop = TrainingLoop(
                 plan=plan,
@@ -134,8 +135,7 @@ class Trainer:
             )
             progress = loop.run(progress, state)
             extra = self._data.extra_batch(plan.seed, plan.work.batch_size)
-            update = rule.finish(part, state, extra, step)
-            accuracy = None if part.accuracy is None else part.accuracy(update.weights)
+            update, accuracy = loop.finish(progress, state, extra)
             recorder.count_bytes(down=task.down_bytes)
         result = self._result(plan, progress, state.steps, update, accuracy, recorder)
         next_mask = None if update.mask.digest == plan.mask else update.mask

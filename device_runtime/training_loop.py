@@ -1,7 +1,7 @@
 """The steps of a task: batches, the rule, the mean loss, and checkpoints in time.
 
-The trainer prepares everything and calls `TrainingLoop.run`. A loop that starts from a checkpoint takes exactly the
-steps that are left, wherever in an epoch that is.
+The trainer prepares everything, and calls `TrainingLoop.run` and `TrainingLoop.finish`. A loop that starts from a
+checkpoint takes exactly the steps that are left, wherever in an epoch that is.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from device_runtime.engines import Cancellation, EngineStep
 from device_runtime.local_data import LocalData
 from device_runtime.refusal import RefusalError
 from device_runtime.telemetry import Recorder
-from edgefl.local_rules import Batch, LocalRule, State, StepResult, TrainingInput
+from edgefl.local_rules import Batch, LocalRule, State, StepResult, TrainingInput, Update
 from edgefl.masks import Weights
 from edgefl.values import ClientPlan, Reason
 
@@ -56,6 +56,16 @@ class TrainingLoop:
         while state.steps < self.inputs.steps:
             progress = self._pass(progress, state)
         return progress
+
+    def finish(self, progress: TrainingProgress, state: State, batch: Batch) -> tuple[Update, float | None]:
+        """Return the update and the accuracy of the device's own model. What is stopped here keeps its training."""
+        try:
+            update = self.rule.finish(self.inputs, state, batch, self.step)
+            return update, None if self.inputs.accuracy is None else self.inputs.accuracy(update.weights)
+        except Exception:
+            if self.cancellation.is_done:
+                self._keep(progress, state)
+            raise
 
     def _pass(self, progress: TrainingProgress, state: State) -> TrainingProgress:
         """Take the rest of an epoch's steps, or what is left of all steps."""

@@ -189,7 +189,7 @@ def train(descent: Descent, inputs: TrainingInput, state: State, batch: Batch, r
 def adopt_statistics(state: State, result: StepResult) -> None:
     """Copy the new running statistics of trained layers; those of frozen layers do not change."""
     for name in state.mask.trained_tensors:
-        if name in result.statistics:
+        if name in result.statistics and state.mask.graph.tensor[name].role is TensorRole.STATISTIC:
             np.copyto(state.weights[name], result.statistics[name], where=state.mask.held.get(name, True))
 
 

@@ -133,7 +133,11 @@ class LocalRule(Protocol):
         ...
 
     def finish(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
-        """End the round. `batch` is one more batch of training data, for rules that need a last gradient."""
+        """End the round. `batch` is one more batch of training data, for rules that need a last gradient.
+
+        If this is interrupted, the round is ended again from the state that it left: change only what ending it again
+        writes again.
+        """
         ...
 
 

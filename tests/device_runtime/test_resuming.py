@@ -136,6 +136,70 @@ def test_a_step_that_is_cancelled_is_taken_again(rule: str, run: int, tmp_path: 
     check_same(found, expected)
 
 
+class _Evaluating(_Engine):
+    """An engine that is stopped while it evaluates, once `armed`."""
+
+    armed = False
+
+    def predictor(self, model: bytes) -> Any:
+        predict = self._engine.predictor(model)
+
+        def predictor(weights: Any, x: Any) -> Any:
+            if self.armed:
+                self._stop.set()
+                self._cancelled.wait(10)
+                raise RuntimeError("terminated")
+            return predict(weights, x)
+
+        predictor.cancel = self._cancelled.set  # type: ignore[attr-defined]
+        return predictor
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_task_stopped_after_its_last_step_takes_no_step_again(rule: str, tmp_path: Path) -> None:
+    doing = task(rule, RULES[rule], epochs=1)
+    expected = trainer(tmp_path / "calm", checkpoint_seconds=NEVER).run(doing)
+    stop = threading.Event()
+    engine = _Evaluating(0, stop)
+
+    def progress(done: int, total: int, loss: float) -> None:
+        engine.armed = done == total
+
+    with pytest.raises(StoppedError):
+        trainer(tmp_path / "rough", checkpoint_seconds=NEVER, engine=engine, progress=progress).run(doing, stop)
+    steps: list[int] = []
+    found = trainer(tmp_path / "rough", checkpoint_seconds=NEVER, progress=noting(steps)).run(doing)
+    assert steps == []
+    check_same(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "samples"),
+    [
+        ({"seed": 12}, 400),
+        ({"rule": RuleSettings(name="masked_noise", settings={})}, 400),
+        ({"work": LocalWork(epochs=1, batch_size=16)}, 400),
+        ({}, 300),
+    ],
+)
+def test_a_checkpoint_of_another_plan_or_of_other_data_is_not_used(changes: Any, samples: int, tmp_path: Path) -> None:
+    with pytest.raises(CrashError):
+        trainer(tmp_path / "rough", progress=crashing(20)).run(task_of())
+    now, data = task_of(**changes), local_data(samples)
+    steps: list[int] = []
+    found = trainer(tmp_path / "rough", data, progress=noting(steps)).run(now)
+    assert steps[0] == 1
+    check_same(found, trainer(tmp_path / "calm", data).run(now))
+
+
+def test_a_checkpoint_is_used_whatever_becomes_of_the_deadline(tmp_path: Path) -> None:
+    with pytest.raises(CrashError):
+        trainer(tmp_path, progress=crashing(20)).run(task_of())
+    steps: list[int] = []
+    trainer(tmp_path, progress=noting(steps)).run(task_of(deadline_seconds=60))
+    assert steps[0] == 20
+
+
 SCRIPT = """
 import os, signal, sys
 from pathlib import Path
@@ -202,6 +266,7 @@ def test_a_checkpoint_from_the_end_of_an_epoch_without_more_is_read(tmp_path: Pa
     body = decode(path.read_bytes(), kind=BodyKind.WEIGHTS)
     said = json.loads(body.about["progress"])
     assert (said.pop("pass_steps"), said.pop("pass_loss")) == (0, 0.0)
+    assert said.pop("origin")
     old = type(body)(
         body.kind, {name: Dense(array) for name, array in body.arrays.items()}, about={"progress": json.dumps(said)}
     )

@@ -1,14 +1,15 @@
 """Gradient descent within a mask: what moves, what stays, what is sent."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgefl.local_rules import Descent, Sgd, TrainingInput, trained_parameters
+from edgefl.local_rules import Batch, Descent, Sgd, StepResult, TrainingInput, trained_parameters
 from edgefl.local_rules.sgd import Codec
-from edgefl.masks import Mask
+from edgefl.masks import Mask, Weights
 from edgefl.model_graph import ModelGraph, TensorRole
 from edgefl.wire import Body, BodyKind, Dense, Sparse, decode, encode
 from tests.local_rules.quadratic import Quadratic, assert_frozen_stay, assert_resumes, part_of, train
@@ -82,3 +83,18 @@ def test_the_last_learning_rate_is_reported(small: ModelGraph) -> None:
     rule = Sgd(descent=Descent(learning_rate=0.25))
     part = TrainingInput(Mask.of(small), part_of(Mask.of(small), 1).weights, seed=1)
     assert train(rule, part, Quadratic(small), 1)[1].metrics == {"learning_rate": 0.25}
+
+
+class _Replacing(Quadratic):
+    """An engine that returns a new value of a weight, as if it were a statistic."""
+
+    def __call__(self, weights: Weights, batch: Batch) -> StepResult:
+        result = Quadratic.__call__(self, weights, batch)
+        new = {"conv1.weight": np.full_like(weights["conv1.weight"], 7)}
+        return replace(result, statistics={**result.statistics, **new})
+
+
+def test_a_new_value_of_a_weight_is_not_adopted(small: ModelGraph) -> None:
+    part = part_of(Mask.of(small), 1)
+    expected, found = (train(Sgd(), part, run, 1)[1].weights for run in (Quadratic(small), _Replacing(small)))
+    assert all(np.array_equal(found[name], array) for name, array in expected.items())
