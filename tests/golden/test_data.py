@@ -38,6 +38,7 @@ def test_batches_hold_these_samples_in_this_order(case: dict[str, Any]) -> None:
         for epoch, batch in itertools.islice(drawn, case["most_steps"])
     ]
     assert found == case["steps"]
+    assert data.label_flags(3).tolist() == case["label_mask"]
     extra = data.extra_batch(seed, size)
     assert {"samples": extra.x[:, 0].tolist(), "seed": str(extra.seed)} == case["extra"]
 
