@@ -3,6 +3,8 @@
 Every worker makes the same from the same bundle, so nothing is kept but the bodies, which stay with the federation.
 """
 
+import threading
+
 from coordinator.rounds.context import Context
 from coordinator.storage.records import Artifact, Federation
 from edgefl.federation.cache import LruCache
@@ -18,16 +20,20 @@ class Measurements:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._made: LruCache[tuple[str, str, int], Measurement] = LruCache(16)
+        self._making = threading.Lock()
+
+    def known(self, federation: Federation) -> Measurement | None:
+        """Return the measurement of a federation, or None if it is not made yet."""
+        return self._made.find(self._key(federation))
 
     def of(self, federation: Federation) -> Measurement:
-        """Return the measurement of a federation, whose bodies its devices can download."""
-        batch_size = self._context.repository.settings(federation).work.batch_size
-        key = (federation.id, federation.bundle, batch_size)
-        return self._made.get(key, lambda: self._make(federation, batch_size))
+        """Return the measurement of a federation, whose bodies its devices can download. Making it takes seconds."""
+        key = self._key(federation)
+        with self._making:  # many devices may ask at once
+            return self._made.get(key, lambda: self._make(federation, key[-1]))
 
-    def names(self, federation: Federation, digest: str) -> bool:
-        """Return whether the measurement of a federation names this digest."""
-        return any(digest in (case.graph, case.weights, case.submodel) for case in self.of(federation).cases)
+    def _key(self, federation: Federation) -> tuple[str, str, int]:
+        return federation.id, federation.bundle, self._context.repository.settings(federation).work.batch_size
 
     def _make(self, federation: Federation, batch_size: int) -> Measurement:
         context, repository = self._context, self._context.repository

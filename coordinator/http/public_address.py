@@ -45,9 +45,14 @@ def public_url(names: Sequence[str], host: str, port: int, *, tls: bool) -> str:
     """Return the address for devices: the first of the given names or URLs, or the host, or this machine's address."""
     first = names[0] if names else ""
     if "://" in first:
-        return checked_url(first, insecure=True)
+        return Pairing(first).url
     name = first or (host if not is_wildcard(host) else next(iter([*_addresses(), socket.gethostname()])))
-    return checked_url(f"{'https' if tls else 'http'}://{_bracketed(name)}:{port}", insecure=True)
+    try:
+        return Pairing(f"{'https' if tls else 'http'}://{_bracketed(name)}:{port}").url
+    except EdgeFLError:
+        raise EdgeFLError(
+            f"{name!r} cannot be the address in pairing codes", fix="Give another one with --public-name."
+        ) from None
 
 
 def machine_names(names: Sequence[str], host: str) -> list[str]:
@@ -61,14 +66,14 @@ def machine_names(names: Sequence[str], host: str) -> list[str]:
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Refuse what cannot be in a URL."""
+    """Refuse what cannot be in a pairing code."""
     for name in names:
         try:
-            checked_url(name if "://" in name else f"https://{_bracketed(name)}", insecure=True)
+            Pairing(name if "://" in name else f"https://{_bracketed(name)}:1")
         except EdgeFLError:
             raise EdgeFLError(
                 f"{name!r} is not the name or address of a machine",
-                fix="Write for example pi.local or 10.0.0.5.",
+                fix="Write for example pi.local, 10.0.0.5 or https://fl.example.org.",
             ) from None
 
 

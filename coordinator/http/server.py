@@ -43,6 +43,7 @@ from coordinator.storage.tls_keys import FOLDER
 from edgefl import __version__
 from edgefl.errors import EdgeFLError
 from edgefl.federation.settings import FederationSettings
+from edgefl.pins import PINS_FILE, check_pins
 
 __all__ = ["Listening", "CoordinatorServer", "listen", "make_server", "serve", "serve_beside"]
 
@@ -116,7 +117,11 @@ def _reachable(settings: ServerSettings, sock: socket.socket) -> ServerSettings:
     """
     if settings.makes_certificate:
         own = own_certificate(settings.state, machine_names(settings.public_names, settings.host))
-        settings = replace(settings, certificate=own.certificate, private_key=own.private_key, pins=own.pins)
+        # Further pins are of the certificate that will follow this one.
+        pins = check_pins(dict.fromkeys((*own.pins, *settings.pins)))
+        settings = replace(settings, certificate=own.certificate, private_key=own.private_key, pins=pins)
+    else:
+        (settings.state / PINS_FILE).unlink(missing_ok=True)  # of a certificate that is not used any more
     is_encrypted = settings.certificate is not None
     url = public_url(settings.public_names, settings.host, sock.getsockname()[1], tls=is_encrypted)
     return replace(settings, public_url=url)

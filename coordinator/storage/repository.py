@@ -4,6 +4,7 @@ Rounds, polling, uploads and model downloads read through this. It caches only w
 (what an operator may change, for one second at most) and can read all of it again, so it may drop anything at any time.
 """
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -44,6 +45,7 @@ class Repository:
         self._profiles: LruCache[str, DeviceProfile] = LruCache(4096)
         self._capabilities: LruCache[str, Capabilities] = LruCache(256)  # most devices of a fleet have the same
         self._samples: LruCache[tuple[str, str], SampleSpec] = LruCache(16)
+        self._describing = threading.Lock()
         self._plans: LruCache[str, ClientPlan] = LruCache(2048)  # a device that got its plan soon uploads
         self._results: LruCache[str, LocalResult] = LruCache(2048)  # a checked result is soon aggregated
 
@@ -78,8 +80,12 @@ class Repository:
         text = device.capabilities
         return None if text is None else self._capabilities.get(text, lambda: loads(Capabilities, text, tolerant=True))
 
+    def known_sample(self, federation: Federation) -> SampleSpec | None:
+        """Return what a sample of a federation is; None if that was not asked for yet."""
+        return self._samples.find((federation.settings, federation.bundle))
+
     def sample(self, federation: Federation) -> SampleSpec:
-        """Return what a sample of a federation is."""
+        """Return what a sample of a federation is. The first time, this may load the evaluation data."""
         settings = self.settings(federation)
 
         def evaluation_data() -> Dataset | None:
@@ -91,7 +97,8 @@ class Repository:
                 return None
 
         key = (federation.settings, federation.bundle)
-        return self._samples.get(key, lambda: sample_of(settings, self.bundle(federation), evaluation_data))
+        with self._describing:  # many devices may ask at once
+            return self._samples.get(key, lambda: sample_of(settings, self.bundle(federation), evaluation_data))
 
     def settings(self, federation: Federation) -> FederationSettings:
         """Return a federation's settings, with its current deadline."""

@@ -54,6 +54,8 @@ class Identity:
     """What the pairing code called it."""
     pins: tuple[str, ...] = ()
     """The keys that the coordinator's certificate may have; none means the usual verification."""
+    code: str | None = None
+    """Digest of the last pairing URI with pins: given again, it does not bring back pins that have changed since."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Which coordinator `edgefl join` means, and whom to trust there: from the command line, a pairing URI or the home.
 
 A pairing URI that holds a key should not be on a command line, which other users of the machine can read; so it is also
-taken from the environment, or typed in. The home keeps the URL, the federation and the pins, and never the key.
+taken from the environment, or typed in. The home keeps the URL, the federation, the pins and a digest of the URI, and
+never the key.
 """
 
 import argparse
@@ -68,6 +69,8 @@ def typed_in(args: argparse.Namespace) -> Pairing:
 
 def paired(args: argparse.Namespace, pairing: Pairing | None, home: "AgentHome") -> Pairing:
     """Return the named coordinator, or the one that the device has joined, with the pins that count; remember both."""
+    from edgefl.values import digest_of
+
     identity = home.identity()
     if pairing is None:
         text = _typed_in() if identity is None else identity.coordinator
@@ -79,14 +82,15 @@ def paired(args: argparse.Namespace, pairing: Pairing | None, home: "AgentHome")
                 fix="Give another --home for this one.",
             )
         identity = None  # it has never joined there
-    pairing = replace(pairing, pins=_pins(args, pairing, identity))
+    code = None if args.pin or not pairing.pins else digest_of(pairing.page_uri().encode())
+    pairing = replace(pairing, pins=_pins(args, pairing, identity, code))
     if pairing.pins and args.certificate is not None:
         raise EdgeFLError(
             "there are pins and a certificate, but only one of them can decide whom to trust",
             fix="Leave out --certificate, or forget the pins with: --pin none",
         )
     federation = pairing.federation or (identity.federation if identity is not None else None)
-    _remember(home, identity, replace(pairing, federation=federation))
+    _remember(home, identity, replace(pairing, federation=federation), code)
     return pairing
 
 
@@ -111,19 +115,24 @@ def _typed_in() -> str:
     return text.strip()
 
 
-def _pins(args: argparse.Namespace, pairing: Pairing, identity: "Identity | None") -> tuple[str, ...]:
-    """Return the pins: the given ones, those of the URI, or those that the device has."""
+def _pins(args: argparse.Namespace, pairing: Pairing, identity: "Identity | None", code: str | None) -> tuple[str, ...]:
+    """Return the pins: the given ones, those of a new URI, or those that the device has.
+
+    A service gives the same URI at every start. The coordinator may have changed keys since, and told the device.
+    """
     if args.pin == [_NO_PINS]:
         return ()
     if args.pin:
         return check_pins(args.pin)
-    return pairing.pins or (identity.pins if identity is not None else ())
+    known = identity.pins if identity is not None else ()
+    is_new = identity is None or code != identity.code
+    return pairing.pins if is_new and pairing.pins else known or pairing.pins
 
 
-def _remember(home: "AgentHome", identity: "Identity | None", pairing: Pairing) -> None:
+def _remember(home: "AgentHome", identity: "Identity | None", pairing: Pairing, code: str | None) -> None:
     from device_runtime.agent.agent_home import Identity
 
     known = identity or Identity(pairing.url, uuid.uuid4().hex)
-    changed = replace(known, federation=pairing.federation, pins=pairing.pins)
+    changed = replace(known, federation=pairing.federation, pins=pairing.pins, code=code or known.code)
     if changed != identity:
         home.save_identity(changed)

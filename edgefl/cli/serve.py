@@ -125,7 +125,8 @@ def _add_listening(group: "argparse._ArgumentGroup") -> None:
         default=[],
         metavar="PIN|FILE",
         help="let devices trust this public key, sha256:... or the one of the certificate in FILE, and no other: for "
-        "your own --certificate or a proxy's; give the next key's too; repeatable (default: the usual verification)",
+        "your own --certificate or a proxy's; give the next key's too; repeatable (default: the usual verification, or "
+        "the keys of the coordinator's own certificate, to which these are added)",
     )
     group.add_argument(
         "--insecure-public",

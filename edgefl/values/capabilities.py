@@ -15,7 +15,9 @@ from edgefl.values.strings import Identifier, Name
 
 __all__ = ["Capabilities", "ClientSoftware", "EngineSoftware", "GraphFormat"]
 
-_MOST_ITEMS = 256
+_MOST_ITEMS = {"engines": 16, "rules": 256, "codecs": 256, "batch_sizes": 256}
+_MOST_CHARACTERS = 8192
+"""Of all names and versions together: a coordinator keeps this of every device."""
 
 
 class GraphFormat(StrEnum):
@@ -81,7 +83,14 @@ class Capabilities:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        for name in ("engines", "rules", "codecs", "batch_sizes"):
-            items = getattr(self, name)
-            if items is not None and len(items) > _MOST_ITEMS:
-                raise FieldError(f"has {len(items)} entries", fix=f"Give at most {_MOST_ITEMS}", path=(name,))
+        for name, most in _MOST_ITEMS.items():
+            items = getattr(self, name) or ()
+            if len(items) > most:
+                raise FieldError(f"has {len(items)} entries", fix=f"Give at most {most}", path=(name,))
+        engines = [text for engine in self.engines for text in (engine.name, engine.version)]
+        characters = sum(map(len, (*engines, *self.rules, *self.codecs)))
+        if characters > _MOST_CHARACTERS:
+            raise FieldError(
+                f"has {characters:,} characters in its engines, rules and codecs",
+                fix=f"Give at most {_MOST_CHARACTERS:,}",
+            )

@@ -96,6 +96,23 @@ def test_somebody_else_gets_nothing_and_the_owner_is_told(
         assert join(tmp_path, Pairing(url, KEY, pins=(pin_of(OTHER),)).page_uri()) == 0, "a new code replaces them"
 
 
+def test_the_code_of_a_service_does_not_bring_back_the_pins_of_keys_that_are_gone(
+    tmp_path: Path, there: device_tests.Coordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate = write_certificate(tmp_path, MINE)
+    with serving(there, certificate) as url:
+        code = Pairing(url, KEY, pins=(pin_of(MINE),))
+        monkeypatch.setenv("EDGEFL_JOIN_URI", code.page_uri())
+        assert join(tmp_path) == 0
+        told = (pin_of(MINE), pin_of(OTHER))
+        AgentHome(tmp_path / "home").save_identity(replace(identity(tmp_path), pins=told))
+        assert join(tmp_path) == 0, "the same code at every start"
+        assert identity(tmp_path).pins == told
+        monkeypatch.setenv("EDGEFL_JOIN_URI", replace(code, key=f"{KEY}-2").page_uri())
+        assert join(tmp_path) == 0, "a new code"
+        assert identity(tmp_path).pins == code.pins
+
+
 def test_pins_and_a_certificate_exclude_each_other_and_pins_can_be_forgotten(
     tmp_path: Path, there: device_tests.Coordinator, capsys: pytest.CaptureFixture[str]
 ) -> None:

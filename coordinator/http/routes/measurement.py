@@ -43,8 +43,7 @@ def add_routes(app: FastAPI) -> None:
 
 async def get_measurement(request: Request, federation: Annotated[str, Depends(federation_of)]) -> Response:
     """Return the steps of a federation's own model that a device times to profile itself."""
-    services = services_of(request)
-    return document(await services.threads.run(_measurement, services, federation))
+    return document(await _measurement(services_of(request), federation))
 
 
 async def get_measurement_artifact(
@@ -55,14 +54,15 @@ async def get_measurement_artifact(
     A device finds them among the artifacts of its tasks too; this route is also for the holder of a join key.
     """
     services = services_of(request)
-    return await services.threads.run(_artifact, services, federation, digest, request)
-
-
-def _measurement(services: Services, federation: str) -> Measurement:
-    return services.measurements.of(existing(services.context, federation))
-
-
-def _artifact(services: Services, federation: str, digest: str, request: Request) -> Response:
-    if not services.measurements.names(existing(services.context, federation), digest):
+    measurement = await _measurement(services, federation)
+    if not any(digest in (case.graph, case.weights, case.submodel) for case in measurement.cases):
         raise HttpError(404, f"the measurement names no {digest[:80]!r}", fix="Get /v1/measurement again.")
-    return artifact_response(services, federation, digest, wanted_by(request))
+    return await services.threads.run(artifact_response, services, federation, digest, wanted_by(request))
+
+
+async def _measurement(services: Services, federation: str) -> Measurement:
+    known = await services.threads.run(lambda: services.measurements.known(existing(services.context, federation)))
+    if known is not None:
+        return known
+    # The first to ask must not hold up the polls of everybody else.
+    return await services.threads.run_long(lambda: services.measurements.of(existing(services.context, federation)))

@@ -33,7 +33,13 @@ def add_routes(app: FastAPI) -> None:
 async def describe_sample(request: Request, federation: Annotated[str, Depends(federation_of)]) -> Response:
     """Describe a sample: shape, type, normalisation, classes, and an example."""
     services = services_of(request)
-    return document(await services.threads.run(_sample, services, federation))
+    known = await services.threads.run(_known, services, federation)
+    # The first to ask may have the evaluation data loaded, and must not hold up the polls of everybody else.
+    return document(known or await services.threads.run_long(_sample, services, federation))
+
+
+def _known(services: Services, federation: str) -> SampleSpec | None:
+    return services.context.repository.known_sample(existing(services.context, federation))
 
 
 def _sample(services: Services, federation: str) -> SampleSpec:

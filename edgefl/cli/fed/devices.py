@@ -10,6 +10,8 @@ from edgefl.cli.tables import print_json, print_table
 __all__ = ["add_parser"]
 
 _HEAD = ("id", "state", "last seen", "done", "failed", "samples", "machine", "client", "last task")
+_WIDEST = 80
+"""Characters of a column: what a device calls its software may be longer."""
 _ROUNDS_BACK = 3
 """Rounds searched for a device's last task; older tasks say little about it."""
 
@@ -69,9 +71,9 @@ def _client(device: dict[str, Any]) -> str:
     """'edgefl-java 0.1.0, onnxruntime 1.31.1'; of a device that did not say what its software can run, its software."""
     capabilities = device.get("capabilities")
     if capabilities is None:
-        return str(device["software"])
+        return str(device["software"])[:_WIDEST]
     parts = [capabilities["client"], *capabilities["engines"][:2]]
-    return ", ".join(f"{part['name']} {part['version']}" for part in parts)
+    return ", ".join(f"{part['name']} {part['version']}" for part in parts)[:_WIDEST]
 
 
 def _machine(profile: dict[str, Any]) -> str:

@@ -1,6 +1,8 @@
 """A client measures itself with what the coordinator serves, before it has enrolled, and joins with the result."""
 
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from coordinator.federations.lifecycle import new_key
 from coordinator.federations.measurement import Measurements
 from device_runtime.profiler.cost_fit import MEMORY_TERMS, TIME_TERMS, CostSample, fit_cost
 from edgefl.values import DeviceProfile, from_json, to_json
+from tests.coordinator.fleet import running
 from tests.coordinator.http.site import Site
 from tests.values.samples import PROFILE
 
@@ -110,6 +113,30 @@ def test_every_worker_makes_the_same(site: Site, key: str) -> None:
     federation = site.context.store.federations.get("digits")
     assert federation is not None
     assert to_json(Measurements(site.context).of(federation))["cases"] == cases(site, key)
+
+
+def test_it_is_made_once_and_holds_up_nobody_else(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    running(site.context, name="asked-at-once")
+    secret, token = new_key(site.context, "asked-at-once")[1], site.device("polls-meanwhile")
+    begun, go, made = threading.Event(), threading.Event(), []
+    make = Measurements._make
+
+    def slow(*args: Any) -> Any:
+        made.append(1)
+        begun.set()
+        assert go.wait(30)
+        return make(*args)
+
+    monkeypatch.setattr(Measurements, "_make", slow)
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(lambda: site.client(secret).get("/v1/measurement")) for _ in range(8)]
+        try:
+            assert begun.wait(30)
+            assert site.client(token).post("/v1/tasks/next?wait=0").status_code == 200
+        finally:
+            go.set()
+        assert {one.result().status_code for one in asked} == {200}
+    assert len(made) == 1
 
 
 @pytest.mark.parametrize(

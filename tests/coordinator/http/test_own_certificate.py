@@ -10,6 +10,7 @@ from cryptography import x509
 from coordinator.http import own_certificate as module
 from coordinator.http.own_certificate import own_certificate
 from coordinator.http.public_address import PublicAddress, machine_names, public_url
+from coordinator.http.server_settings import ServerSettings
 from coordinator.storage.tls_keys import locked_keys
 from edgefl.errors import EdgeFLError
 from edgefl.pins import certificates_in, pin_of_certificate
@@ -103,3 +104,15 @@ def test_an_operators_address_is_for_devices_unless_it_is_on_this_machine() -> N
     assert known.pairing(None, "digits", "http://10.0.0.5:8000").pins == (), "without TLS there is nothing to pin"
     with pytest.raises(EdgeFLError):
         known.pairing(None, "digits", "https://a/%2e%2e")
+
+
+@pytest.mark.parametrize("name", ["foo/bar", "-x", "pi.local:8443", "a b", "http://x/?q"])
+def test_a_name_that_no_pairing_code_can_have_is_refused_before_anything_is_made(tmp_path: Path, name: str) -> None:
+    with pytest.raises(EdgeFLError, match="is not the name or address of a machine"):
+        ServerSettings(state=tmp_path, public_names=(name,))
+
+
+def test_an_address_of_this_machine_that_no_pairing_code_can_have_needs_a_name() -> None:
+    with pytest.raises(EdgeFLError, match="cannot be the address in pairing codes") as found:
+        public_url((), "fe80::1%eth0", 8443, tls=True)
+    assert "--public-name" in found.value.fix

@@ -106,3 +106,12 @@ def _stored(site: Site, name: str) -> Capabilities | None:
     device = site.context.store.devices.get(name)
     assert device is not None
     return site.context.repository.capabilities(device)
+
+
+def test_what_a_device_says_about_its_software_is_small() -> None:
+    """The coordinator reads it for every device when it plans a round."""
+    with pytest.raises(FieldError, match="characters in its engines, rules and codecs"):
+        dataclasses.replace(CAPABILITIES, rules=tuple(f"{number:03}" + "a" * 100 for number in range(100)))
+    engine = dataclasses.replace(CAPABILITIES.engines[0], version="1" * 200)
+    with pytest.raises(FieldError, match="engines' has 17 entries"):
+        dataclasses.replace(CAPABILITIES, engines=(engine,) * 17)
