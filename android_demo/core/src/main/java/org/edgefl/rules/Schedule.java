@@ -2,7 +2,6 @@ package org.edgefl.rules;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.edgefl.json.JsonObject;
 
 /**
  * The learning rate of every step, in double precision (docs/rules.md, "Learning rates").
@@ -16,22 +15,25 @@ public record Schedule(
         double learningRate, String kind, boolean byStep, double decayFactor, List<Double> decayAt, double finalRate) {
 
     /** Read the settings of a rule that has a learning rate. */
-    public static Schedule of(JsonObject settings) {
-        String by = settings.has("schedule_by") ? settings.text("schedule_by") : "round";
-        return new Schedule(settings.number("learning_rate"),
-            settings.has("schedule") ? settings.text("schedule") : "constant", by.equals("step"),
-            settings.number("decay_factor", 0.1),
-            parseDecayAt(settings.has("decay_at") ? settings.text("decay_at") : "0.5,0.75"),
-            settings.number("final_rate", 0));
+    public static Schedule of(Settings settings) {
+        Double rate = settings.positiveOrNull("learning_rate");
+        return new Schedule(rate == null ? 0.1 : rate,
+            settings.choice("schedule", "constant", "step_decay", "exponential", "cosine"),
+            settings.choice("schedule_by", "round", "step").equals("step"),
+            settings.number("decay_factor", 0.1, 0, 1), decayAt(settings.text("decay_at", "0.5, 0.75")),
+            settings.number("final_rate", 0, 0, Double.MAX_VALUE));
     }
 
-    /** Read {@code decay_at}: numbers from 0 to 1, separated by commas. */
-    public static List<Double> parseDecayAt(String text) {
+    private static List<Double> decayAt(String text) {
         List<Double> found = new ArrayList<>();
-        for (String number : text.split(",")) {
-            if (!number.trim().isEmpty()) {
-                found.add(Double.parseDouble(number.trim()));
+        try {
+            for (String number : text.split(",")) {
+                if (!number.trim().isEmpty()) {
+                    found.add(Double.parseDouble(number.trim()));
+                }
             }
+        } catch (NumberFormatException error) {
+            throw new Unsupported("'decay_at' must be numbers from 0 to 1, separated by commas");
         }
         return found;
     }
@@ -42,12 +44,10 @@ public record Schedule(
         double total = byStep ? (double) ((long) rounds * steps) : rounds;
         double progress = Math.min(done / Math.max(total, 1), 1);
         return switch (kind) {
-            case "constant" -> learningRate;
             case "step_decay" -> learningRate * decayed(progress);
             case "exponential" -> learningRate * Math.pow(decayFactor, byStep ? done / Math.max(steps, 1) : round);
-            case "cosine" ->
-                finalRate + (learningRate - finalRate) * (0.5 * (1 + Math.cos(Math.PI * progress)));
-            default -> throw new Unsupported("the learning-rate schedule '" + kind + "' is not known");
+            case "cosine" -> finalRate + (learningRate - finalRate) * (0.5 * (1 + Math.cos(Math.PI * progress)));
+            default -> learningRate;
         };
     }
 

@@ -14,6 +14,7 @@ import org.edgefl.data.NumpyArray;
 import org.edgefl.data.SampleOrder;
 import org.edgefl.json.JsonObject;
 import org.edgefl.rules.Schedule;
+import org.edgefl.rules.Settings;
 import org.junit.jupiter.api.Test;
 
 /** batches.json, schedules.json and normalisation.json: what a step reads, and its learning rate. */
@@ -57,7 +58,7 @@ class BatchesTest {
     @Test
     void everyStepHasItsLearningRate() {
         for (JsonObject example : GoldenFiles.json("schedules.json").objects("cases")) {
-            Schedule schedule = Schedule.of(example.object("settings"));
+            Schedule schedule = Schedule.of(new Settings(example.object("settings")));
             double[] rates = example.numbers("rates");
             float[] rounded = GoldenArrays.tensor(example.object("float32")).toFloats();
             for (int step = 0; step < rates.length; step++) {
