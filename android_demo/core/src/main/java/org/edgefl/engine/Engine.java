@@ -1,0 +1,47 @@
+package org.edgefl.engine;
+
+import java.io.Closeable;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import org.edgefl.rules.StepResult;
+import org.edgefl.values.Submodel;
+import org.edgefl.wire.Tensor;
+
+/** Loads graphs (docs/graphs.md). */
+public interface Engine {
+    /** Its name and version, such as {@code onnxruntime 1.29.0}. */
+    String description();
+
+    /** The threads that it computes with. */
+    int threads();
+
+    /**
+     * Load a training graph.
+     *
+     * @param weights the tensors that the graph reads in every step; changed in place between steps
+     * @param labelMask one flag for every class, for graphs with that input
+     */
+    TrainStep train(Path graph, Submodel submodel, Map<String, Tensor> weights, float[] labelMask);
+
+    /** Load an inference graph. */
+    Inference infer(Path graph, Map<String, Tensor> weights);
+
+    /** One forward and backward pass over a batch. It changes nothing but its own result. */
+    interface TrainStep extends Closeable {
+        /** Run the graph. The result is valid until the next run. */
+        StepResult run(Tensor x, Tensor y, long seed);
+
+        @Override
+        void close();
+    }
+
+    /** The model's output for a batch. */
+    interface Inference extends Closeable {
+        /** Return the number of the highest output of every sample; the first of equal ones. */
+        List<Integer> predict(Tensor x);
+
+        @Override
+        void close();
+    }
+}

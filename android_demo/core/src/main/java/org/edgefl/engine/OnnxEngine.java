@@ -1,0 +1,193 @@
+package org.edgefl.engine;
+
+import ai.onnxruntime.NodeInfo;
+import ai.onnxruntime.OnnxJavaType;
+import ai.onnxruntime.OnnxTensor;
+import ai.onnxruntime.OrtEnvironment;
+import ai.onnxruntime.OrtException;
+import ai.onnxruntime.OrtSession;
+import ai.onnxruntime.TensorInfo;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.edgefl.rules.Unsupported;
+import org.edgefl.values.Submodel;
+import org.edgefl.wire.DType;
+import org.edgefl.wire.Tensor;
+
+/** Graphs on the ordinary onnxruntime, whose training packages are not needed. */
+public final class OnnxEngine implements Engine {
+    private static final long MOST_GRAPH_BYTES = 256L << 20;
+
+    private final OrtEnvironment environment;
+    private final int threads;
+
+    /** An engine with a number of threads. */
+    public OnnxEngine(int threads) {
+        this.threads = threads;
+        try {
+            this.environment = OrtEnvironment.getEnvironment();
+            this.environment.setTelemetry(false);
+        } catch (OrtException | UnsatisfiedLinkError error) {
+            throw new Unsupported("onnxruntime cannot be loaded here: " + error.getMessage());
+        }
+    }
+
+    @Override
+    public String description() {
+        return "onnxruntime " + environment.getVersion();
+    }
+
+    @Override
+    public int threads() {
+        return threads;
+    }
+
+    @Override
+    public TrainStep train(Path graph, Submodel submodel, Map<String, Tensor> weights, float[] labelMask) {
+        OrtSession session = load(graph);
+        try {
+            return new OnnxTrainStep(environment, session, submodel, weights, labelMask);
+        } catch (OrtException error) {
+            throw new InvalidGraph(error.getMessage(), error);
+        }
+    }
+
+    @Override
+    public Inference infer(Path graph, Map<String, Tensor> weights) {
+        OrtSession session = load(graph);
+        try {
+            return new OnnxInference(session, weights);
+        } catch (OrtException error) {
+            throw new InvalidGraph(error.getMessage(), error);
+        }
+    }
+
+    /** Load on a thread that is thrown away: onnxruntime changes the float mode of the thread that loads. */
+    private OrtSession load(Path graph) {
+        Object[] loaded = new Object[1];
+        Thread loader = new Thread(() -> {
+            try {
+                loaded[0] = open(graph);
+            } catch (IOException | OrtException | RuntimeException error) {
+                loaded[0] = error;
+            }
+        }, "edgefl-load-graph");
+        loader.start();
+        boolean interrupted = false;
+        while (loader.isAlive()) {
+            try {
+                loader.join();
+            } catch (InterruptedException again) {
+                interrupted = true;
+            }
+        }
+        if (interrupted) {
+            Thread.currentThread().interrupt();
+        }
+        if (loaded[0] instanceof OrtSession session) {
+            return session;
+        }
+        if (loaded[0] instanceof InvalidGraph invalid) {
+            throw invalid;
+        }
+        throw new InvalidGraph(String.valueOf(((Exception) loaded[0]).getMessage()), (Exception) loaded[0]);
+    }
+
+    private OrtSession open(Path graph) throws IOException, OrtException {
+        if (Files.size(graph) > MOST_GRAPH_BYTES) {
+            throw new InvalidGraph("it has more than 256 MiB");
+        }
+        byte[] bytes = Files.readAllBytes(graph);
+        GraphCheck.check(bytes);
+        try (OrtSession.SessionOptions options = new OrtSession.SessionOptions()) {
+            options.setIntraOpNumThreads(threads);
+            options.setInterOpNumThreads(1);
+            options.setMemoryPatternOptimization(false);
+            options.addConfigEntry("session.set_denormal_as_zero", "1");
+            options.addConfigEntry("session.intra_op.allow_spinning", "0");
+            options.addConfigEntry("session.model_external_initializers_file_folder_path", "/nonexistent/edgefl");
+            return environment.createSession(bytes, options);
+        }
+    }
+
+    /** Wrap a tensor without a copy. */
+    static OnnxTensor wrap(OrtEnvironment environment, Tensor tensor) throws OrtException {
+        return switch (tensor.dtype()) {
+            case F32 -> OnnxTensor.createTensor(environment, tensor.floats(), tensor.shape());
+            case I64 -> OnnxTensor.createTensor(environment, tensor.longs(), tensor.shape());
+            case I32 -> OnnxTensor.createTensor(environment, tensor.bytes().asIntBuffer(), tensor.shape());
+            default -> throw new Unsupported("a tensor of type " + tensor.dtype() + " in a graph");
+        };
+    }
+
+    /** Wrap the weights that a session declares as inputs; {@code others} are inputs that are not weights. */
+    static Map<String, OnnxTensor> inputs(OrtEnvironment environment, OrtSession session, Map<String, Tensor> weights,
+            List<String> others) throws OrtException {
+        Map<String, OnnxTensor> found = new HashMap<>();
+        for (Map.Entry<String, NodeInfo> input : session.getInputInfo().entrySet()) {
+            if (others.contains(input.getKey())) {
+                continue;
+            }
+            Tensor tensor = weights.get(input.getKey());
+            if (tensor == null) {
+                throw new InvalidGraph("it reads '" + input.getKey() + "', which the submodel does not have");
+            }
+            TensorInfo info = (TensorInfo) input.getValue().getInfo();
+            OnnxJavaType expected = tensor.dtype() == DType.F32 ? OnnxJavaType.FLOAT
+                : tensor.dtype() == DType.I64 ? OnnxJavaType.INT64 : OnnxJavaType.INT32;
+            if (info.type != expected) {
+                throw new InvalidGraph("it reads '" + input.getKey() + "' as another type");
+            }
+            found.put(input.getKey(), wrap(environment, tensor));
+        }
+        return found;
+    }
+
+    /** An inference graph with its weights bound. */
+    private final class OnnxInference implements Inference {
+        private final OrtSession session;
+        private final Map<String, OnnxTensor> bound;
+
+        OnnxInference(OrtSession session, Map<String, Tensor> weights) throws OrtException {
+            this.session = session;
+            this.bound = inputs(environment, session, weights, List.of("x"));
+        }
+
+        @Override
+        public List<Integer> predict(Tensor x) {
+            Map<String, OnnxTensor> feed = new HashMap<>(bound);
+            List<Integer> found = new ArrayList<>();
+            try (OnnxTensor samples = wrap(environment, x)) {
+                feed.put("x", samples);
+                try (OrtSession.Result result = session.run(feed)) {
+                    float[][] logits = (float[][]) result.get("logits").orElseThrow(
+                        () -> new InvalidGraph("it has no output 'logits'")).getValue();
+                    for (float[] row : logits) {
+                        found.add(highest(row));
+                    }
+                }
+            } catch (OrtException | ClassCastException error) {
+                throw new InvalidGraph(error.getMessage(), error);
+            }
+            return found;
+        }
+
+        private int highest(float[] row) {
+            int best = 0;
+            for (int i = 1; i < row.length; i++) {
+                best = row[i] > row[best] ? i : best;
+            }
+            return best;
+        }
+
+        @Override
+        public void close() {
+            OnnxTrainStep.closeAll(session, bound.values());
+        }
+    }
+}

@@ -1,0 +1,56 @@
+package org.edgefl.telemetry;
+
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/** Times of training steps, also over restarts of a task. */
+public final class StepTimes {
+    private double[] seconds = new double[64];
+    private int count;
+
+    /** Add the time of a step. */
+    public void add(double step) {
+        if (count == seconds.length) {
+            seconds = Arrays.copyOf(seconds, 2 * count);
+        }
+        seconds[count++] = step;
+    }
+
+    /** All times so far. */
+    public double[] toArray() {
+        return Arrays.copyOf(seconds, count);
+    }
+
+    /** Return the median of the steps so far, or 0. */
+    public double median() {
+        return count == 0 ? 0 : share(sorted(count > 1 ? 1 : 0), 0.5);
+    }
+
+    private double[] sorted(int from) {
+        double[] found = Arrays.copyOfRange(seconds, from, count);
+        Arrays.sort(found);
+        return found;
+    }
+
+    private static double share(double[] sorted, double share) {
+        return sorted[Math.min((int) (share * sorted.length), sorted.length - 1)];
+    }
+
+    /** Return the section {@code latency}: the first step, which warms up the engine, does not count among the others. */
+    public Map<String, Object> latency(double loadSeconds, double roundSeconds) {
+        double[] found = count == 0 ? new double[1] : sorted(count > 1 ? 1 : 0);
+        Map<String, Object> fields = new LinkedHashMap<>();
+        fields.put("load_seconds", loadSeconds);
+        fields.put("first_step_seconds", count == 0 ? 0.0 : seconds[0]);
+        fields.put("min_step_seconds", found[0]);
+        fields.put("p50_step_seconds", share(found, 0.5));
+        fields.put("p90_step_seconds", share(found, 0.9));
+        fields.put("steps_measured", found.length);
+        fields.put("round_seconds", Math.max(roundSeconds, share(found, 0.9)));
+        fields.put("source", "monotonic clock");
+        fields.put("scope", "process");
+        fields.put("provenance", "measured");
+        return fields;
+    }
+}

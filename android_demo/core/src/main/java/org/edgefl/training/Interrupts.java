@@ -1,0 +1,21 @@
+package org.edgefl.training;
+
+/** Asked between steps whether to go on: the owner's limits, the deadline, a stop. */
+public interface Interrupts {
+    /**
+     * Return normally to go on.
+     *
+     * @param secondsLeft what the rest of the training is expected to take
+     * @throws Stopped to keep a checkpoint and end for now
+     * @throws org.edgefl.agent.TaskRefused to give the task up
+     */
+    void check(double secondsLeft);
+
+    /** Training ends for now; its checkpoint stays. */
+    final class Stopped extends RuntimeException {
+        /** A stop. */
+        public Stopped() {
+            super("stopped");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+package org.edgefl.training;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SortedMap;
+import org.edgefl.data.Batch;
+import org.edgefl.data.Batches;
+import org.edgefl.data.LocalData;
+import org.edgefl.engine.Engine;
+import org.edgefl.masks.Mask;
+import org.edgefl.rules.Diverged;
+import org.edgefl.rules.LocalRule;
+import org.edgefl.rules.RuleResult;
+import org.edgefl.rules.Settings;
+import org.edgefl.rules.State;
+import org.edgefl.rules.StepResult;
+import org.edgefl.rules.Task;
+import org.edgefl.rules.Unsupported;
+import org.edgefl.telemetry.StepTimes;
+import org.edgefl.training.Checkpoint.Position;
+import org.edgefl.values.ClientPlan;
+import org.edgefl.values.Submodel;
+import org.edgefl.values.Submodel.SubmodelTensor;
+import org.edgefl.wire.BodyReader;
+import org.edgefl.wire.InvalidBody;
+import org.edgefl.wire.PackedBits;
+import org.edgefl.wire.Shape;
+import org.edgefl.wire.Tensor;
+
+/** Trains one task: downloads in, a result out; or a checkpoint, if it has to stop. */
+public final class Trainer {
+    private static final int EVALUATION_BATCH = 64;
+
+    private final Engine engine;
+    private final LocalData data;
+    private final Downloads downloads;
+    private final Path checkpointFile;
+    private final double checkpointSeconds;
+
+    /** A trainer that keeps its checkpoints in one file. */
+    public Trainer(
+            Engine engine, LocalData data, Downloads downloads, Path checkpointFile, double checkpointSeconds) {
+        this.engine = engine;
+        this.data = data;
+        this.downloads = downloads;
+        this.checkpointFile = checkpointFile;
+        this.checkpointSeconds = checkpointSeconds;
+    }
+
+    /** Train a task from its checkpoint, if there is one, to its end. */
+    public Trained train(ClientPlan plan, Interrupts interrupts) throws IOException {
+        return new Run(plan, interrupts).train();
+    }
+
+    /** Read the mask's held bits and the weights, and check both against the submodel. */
+    private Map<String, Tensor> weights(ClientPlan plan, Submodel submodel) throws IOException {
+        SortedMap<String, Tensor> found = BodyReader.read(downloads.file(plan.weights())).dense();
+        Map<String, Tensor> weights = new LinkedHashMap<>();
+        for (SubmodelTensor tensor : submodel.tensors()) {
+            Tensor value = found.remove(tensor.name());
+            if (value == null || value.dtype() != tensor.dtype()
+                || !Arrays.equals(value.shape(), tensor.shape())) {
+                throw new InvalidBody("the weights of '" + tensor.name() + "' are not those of the plan");
+            }
+            weights.put(tensor.name(), value);
+        }
+        if (!found.isEmpty()) {
+            throw new InvalidBody("the weights have '" + found.firstKey() + "', which the plan does not name");
+        }
+        return weights;
+    }
+
+    private Map<String, byte[]> held(ClientPlan plan, Submodel submodel) throws IOException {
+        if (plan.maskBody() == null) {
+            return Map.of();
+        }
+        Mask mask = Mask.of(BodyReader.read(downloads.file(plan.maskBody())));
+        Map<String, byte[]> held = new HashMap<>();
+        for (SubmodelTensor tensor : submodel.tensors()) {
+            byte[] bits = mask.held().get(tensor.name());
+            if (bits != null) {
+                if (bits.length != PackedBits.bytes(Shape.size(tensor.shape()))) {
+                    throw new InvalidBody("the mask of '" + tensor.name() + "' does not fit the plan");
+                }
+                held.put(tensor.name(), bits);
+            }
+        }
+        return held;
+    }
+
+    private Double accuracy(ClientPlan plan, Map<String, Tensor> weights) {
+        int count = data.validationSamples();
+        if (plan.inference() == null || count == 0) {
+            return null;
+        }
+        int right = 0;
+        try (Engine.Inference inference = engine.infer(downloads.file(plan.inference()), weights)) {
+            for (int from = 0; from < count; from += EVALUATION_BATCH) {
+                int to = Math.min(from + EVALUATION_BATCH, count);
+                List<Integer> answers = inference.predict(data.validationX(from, to));
+                for (int i = from; i < to; i++) {
+                    right += answers.get(i - from) == data.validationLabel(i) ? 1 : 0;
+                }
+            }
+        }
+        return (double) right / count;
+    }
+
+    /** One training: everything that belongs to one plan. */
+    private final class Run {
+        private final ClientPlan plan;
+        private final Interrupts interrupts;
+        private final Submodel submodel;
+        private final Batches batches;
+        private final LocalRule rule;
+        private final State state;
+        private final Checkpoint checkpoint;
+        private final StepTimes times = new StepTimes();
+        private final long began = System.nanoTime();
+        private double earlierSeconds;
+        private double loadSeconds;
+        private int step;
+        private double lossSum;
+        private int lossCount;
+        private Double accuracyBefore;
+
+        Run(ClientPlan plan, Interrupts interrupts) throws IOException {
+            this.plan = plan;
+            this.interrupts = interrupts;
+            if (plan.tensors() == null || plan.graph() == null || plan.weights() == null || plan.extras() != null) {
+                throw new Unsupported("the plan lacks tensors, graph or weights, or has extras, which this client"
+                    + " does not use");
+            }
+            this.submodel = Submodel.parse(Files.readAllBytes(downloads.file(plan.tensors())));
+            this.batches = new Batches(data.trainingSamples(), plan.work().epochs(), plan.work().batchSize(),
+                plan.work().mostSteps(), plan.seed());
+            if (batches.areTooMany() || submodel.hasPayloads()) {
+                throw new Unsupported("the plan has more than 1,000,000 steps, or payloads that this client lacks");
+            }
+            Task task = new Task(submodel, held(plan, submodel), plan.seed(), plan.round(), plan.rounds(),
+                batches.steps());
+            this.rule = LocalRule.of(plan.rule(), new Settings(plan.settings()), task);
+            this.state = State.of(weights(plan, submodel));
+            this.checkpoint = new Checkpoint(checkpointFile, plan.taskId() + " " + data.trainingSamples());
+        }
+
+        Trained train() throws IOException {
+            Map<String, Tensor> forward = rule.forward(state);
+            begin();
+            long loading = System.nanoTime();
+            try (Engine.TrainStep graph =
+                    engine.train(downloads.file(plan.graph()), submodel, forward, data.labelMask())) {
+                loadSeconds = seconds(loading);
+                steps(graph);
+            } catch (Interrupts.Stopped stop) {
+                save();
+                throw stop;
+            }
+            RuleResult result = rule.finish(state);
+            Map<String, Double> metrics = new HashMap<>(result.metrics());
+            if (accuracyBefore != null) {
+                metrics.put("accuracy_before", accuracyBefore);
+            }
+            Double accuracy = accuracy(plan, result.own());
+            return new Trained(result, data.trainingSamples(), step, lossSum / Math.max(lossCount, 1), accuracy,
+                metrics, times, loadSeconds, earlierSeconds + seconds(began));
+        }
+
+        private void begin() {
+            Position position = checkpoint.restore(state);
+            if (position != null) {
+                step = position.steps();
+                lossSum = position.lossSum();
+                lossCount = position.lossCount();
+                accuracyBefore = position.accuracyBefore();
+                earlierSeconds = position.seconds();
+                for (double time : position.times()) {
+                    times.add(time);
+                }
+            } else if (rule.evaluatesBefore()) {
+                accuracyBefore = accuracy(plan, state.weights());
+            }
+        }
+
+        private void steps(Engine.TrainStep graph) throws IOException {
+            long saved = System.nanoTime();
+            while (step < batches.steps()) {
+                interrupts.check((batches.steps() - step) * times.median());
+                long start = System.nanoTime();
+                one(graph);
+                times.add(seconds(start));
+                if (seconds(saved) >= checkpointSeconds && step < batches.steps()) {
+                    save();
+                    saved = System.nanoTime();
+                }
+            }
+        }
+
+        private void one(Engine.TrainStep graph) {
+            Batch batch = batches.at(step);
+            if (step % batches.perEpoch() == 0) {
+                lossSum = 0;
+                lossCount = 0;
+            }
+            rule.prepare(state, step);
+            StepResult result = graph.run(data.x(batch.samples()), data.y(batch.samples()), batch.seed());
+            if (Float.isNaN(result.loss()) || Float.isInfinite(result.loss())) {
+                throw new Diverged("the loss of step " + (step + 1) + " is " + result.loss());
+            }
+            rule.step(state, step, result);
+            lossSum += result.loss();
+            lossCount++;
+            step++;
+        }
+
+        private void save() throws IOException {
+            checkpoint.save(submodel, state, new Position(
+                step, lossSum, lossCount, times.toArray(), accuracyBefore, earlierSeconds + seconds(began)));
+        }
+
+        private double seconds(long since) {
+            return (System.nanoTime() - since) / 1e9;
+        }
+    }
+}
