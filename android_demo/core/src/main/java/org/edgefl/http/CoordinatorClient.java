@@ -97,8 +97,8 @@ public final class CoordinatorClient {
     }
 
     /** Return the response to a download, with status 200 or 206. */
-    public Answer artifact(String secret, String digest, Map<String, String> headers) {
-        return successful(new Request("GET", "/v1/artifacts/" + digest, secret, headers, null, 0));
+    public Answer artifact(String secret, String path, Map<String, String> headers) {
+        return successful(new Request("GET", path, secret, headers, null, 0));
     }
 
     private static Request put(String method, String path, String secret, Map<String, Object> document) {

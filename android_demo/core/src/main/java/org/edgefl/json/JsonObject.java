@@ -35,6 +35,11 @@ public final class JsonObject {
         return Collections.unmodifiableSet(fields.keySet());
     }
 
+    /** Return all fields as they were read, for writing them again. */
+    public Map<String, Object> toJson() {
+        return Collections.unmodifiableMap(fields);
+    }
+
     /** Return whether a field is there and not null. */
     public boolean has(String name) {
         return fields.get(name) != null;

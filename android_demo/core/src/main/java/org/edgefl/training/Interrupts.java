@@ -7,7 +7,7 @@ public interface Interrupts {
      *
      * @param secondsLeft what the rest of the training is expected to take
      * @throws Stopped to keep a checkpoint and end for now
-     * @throws org.edgefl.agent.TaskRefused to give the task up
+     * @throws org.edgefl.values.TaskRefused to give the task up
      */
     void check(double secondsLeft);
 

@@ -3,6 +3,7 @@ package org.edgefl.values;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
+import org.edgefl.json.JsonObject;
 
 /**
  * A device's refusal of a task.
@@ -22,6 +23,20 @@ public record Refusal(Reason reason, String message) {
         public String text() {
             return name().toLowerCase(Locale.ROOT);
         }
+    }
+
+    /** Read a refusal that was written. */
+    public static Refusal of(JsonObject fields) {
+        Reason reason = fields == null ? Reason.BROKEN : Reason.valueOf(fields.text("reason").toUpperCase(Locale.ROOT));
+        return new Refusal(reason, fields == null ? "the refusal was damaged" : fields.text("message"));
+    }
+
+    /** Whether a condition of the owner is the reason, so that a smaller task would not help. */
+    public boolean isOwners() {
+        return switch (reason) {
+            case POWER, TEMPERATURE, THERMAL, BATTERY_SAVER, METERED, HOURS, ENERGY, TRAFFIC -> true;
+            default -> false;
+        };
     }
 
     /** Return the document; its message is one line that the coordinator accepts. */

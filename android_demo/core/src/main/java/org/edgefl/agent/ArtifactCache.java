@@ -1,0 +1,159 @@
+package org.edgefl.agent;
+
+import java.io.File;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.edgefl.http.Answer;
+import org.edgefl.http.CoordinatorClient;
+import org.edgefl.http.ProblemAnswer;
+import org.edgefl.http.Unreachable;
+import org.edgefl.training.Downloads;
+import org.edgefl.values.Refusal;
+import org.edgefl.values.TaskRefused;
+import org.edgefl.wire.Digests;
+import org.edgefl.wire.GzipReader;
+import org.edgefl.wire.Packing;
+import org.edgefl.wire.Planes;
+
+/** Downloads by digest: streamed to the disk, resumed at any byte, checked, and kept for the next round. */
+final class ArtifactCache implements Downloads {
+    /** The route of what a plan names. */
+    static final String ARTIFACTS = "/v1/artifacts/";
+    /** The route of what a measurement names, which a joiner may use too. */
+    static final String MEASUREMENT = "/v1/measurement/";
+
+    private static final int MOST_DAMAGED = 4;
+    private static final long KEEP_FREE = 64L << 20;
+
+    private final AgentHome home;
+    private final long mostBytes;
+    private final Map<String, Integer> damaged = new HashMap<>();
+
+    ArtifactCache(AgentHome home, long mostBytes) {
+        this.home = home;
+        this.mostBytes = mostBytes;
+    }
+
+    @Override
+    public Path file(String digest) {
+        if (!Digests.isDigest(digest)) {
+            throw new IllegalArgumentException("not a digest");
+        }
+        return home.cache().resolve(digest.substring("sha256:".length()));
+    }
+
+    /** Make sure that an artifact is here; after a broken connection or damage, the caller tries again. */
+    void fetch(CoordinatorClient client, String secret, String route, String digest) throws IOException {
+        Path target = file(digest);
+        if (Files.exists(target)) {
+            target.toFile().setLastModified(System.currentTimeMillis());
+            return;
+        }
+        Path part = target.resolveSibling(target.getFileName() + ".part");
+        download(client, secret, route + digest, part);
+        if (Digests.of(part).equals(digest)) {
+            Files.move(part, target, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+            damaged.remove(digest);
+            return;
+        }
+        Files.delete(part);
+        if (damaged.merge(digest, 1, Integer::sum) >= MOST_DAMAGED) {
+            damaged.remove(digest);
+            throw new TaskRefused(Refusal.Reason.BROKEN, "a download has another content than its digest says");
+        }
+        throw new Unreachable("a download has another content than its digest says", 0, null);
+    }
+
+    private void download(CoordinatorClient client, String secret, String path, Path part) throws IOException {
+        long have = Files.exists(part) ? Files.size(part) : 0;
+        Map<String, String> headers = have > 0 ? Map.of("Range", "bytes=" + have + "-")
+            : Map.of("Accept-Encoding", Packing.PLANES);
+        try (Answer answer = client.artifact(secret, path, headers)) {
+            boolean rest = answer.status() == 206 && startsAt(answer.header("Content-Range"), have);
+            if (answer.status() == 206 && !rest) {
+                Files.deleteIfExists(part);
+                throw new Unreachable("a download went on at another byte than asked for", 0, null);
+            }
+            store(answer, part, rest ? have : 0);
+        } catch (ProblemAnswer problem) {
+            if (problem.status() == 416 && have > 0) {
+                return; // The part is complete or damaged: its digest tells.
+            }
+            if (problem.status() == 404) {
+                throw new TaskRefused(Refusal.Reason.BROKEN, "the coordinator no longer has " + path);
+            }
+            throw problem;
+        }
+    }
+
+    private static boolean startsAt(String range, long have) {
+        return range != null && range.startsWith("bytes " + have + "-");
+    }
+
+    private void store(Answer answer, Path part, long have) throws IOException {
+        String coding = answer.header("Content-Encoding");
+        long most = Math.min(mostBytes, home.freeBytes() + have - KEEP_FREE);
+        try {
+            if (Packing.PLANES.equals(coding)) {
+                Files.write(part, Packing.unpack(answer.body(), coding, Planes.MOST_BYTES));
+            } else if (Packing.GZIP.equals(coding)) {
+                try (InputStream in = new GzipReader(answer.body(), Long.MAX_VALUE)) {
+                    copy(in, part, 0, most);
+                }
+            } else if (coding == null || coding.equals("identity")) {
+                copy(answer.body(), part, have, most);
+            } else {
+                throw new IOException("the coding '" + coding + "' was not asked for");
+            }
+        } catch (IOException broken) {
+            throw new Unreachable("a download broke off: " + broken.getMessage(), 0, broken);
+        }
+    }
+
+    private static void copy(InputStream in, Path part, long have, long most) throws IOException {
+        StandardOpenOption mode = have > 0 ? StandardOpenOption.APPEND : StandardOpenOption.TRUNCATE_EXISTING;
+        byte[] piece = new byte[1 << 16];
+        long count = have;
+        try (OutputStream out = Files.newOutputStream(part, StandardOpenOption.CREATE, StandardOpenOption.WRITE, mode)) {
+            for (int found = in.read(piece); found >= 0; found = in.read(piece)) {
+                count += found;
+                if (count > most) {
+                    throw new TaskRefused(Refusal.Reason.STORAGE, "a download is larger than the owner allows");
+                }
+                out.write(piece, 0, found);
+            }
+        }
+    }
+
+    /** Remove what was not used for the longest time until the owner's limit is kept; {@code needed} stays. */
+    void trim(List<String> needed) throws IOException {
+        Set<Path> keep = new HashSet<>();
+        for (String digest : needed) {
+            keep.add(file(digest));
+        }
+        File[] files = home.cache().toFile().listFiles();
+        if (files == null) {
+            return;
+        }
+        Arrays.sort(files, Comparator.comparingLong(File::lastModified));
+        long total = Arrays.stream(files).mapToLong(File::length).sum();
+        for (File file : files) {
+            if (total > mostBytes && !keep.contains(file.toPath())) {
+                total -= file.length();
+                Files.delete(file.toPath());
+            }
+        }
+    }
+}

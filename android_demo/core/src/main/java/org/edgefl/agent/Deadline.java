@@ -1,0 +1,58 @@
+package org.edgefl.agent;
+
+import org.edgefl.training.Interrupts;
+import org.edgefl.values.Refusal;
+import org.edgefl.values.TaskRefused;
+
+/** When a task must end: by its plan, by its owner, or because the agent is stopped. Asked between steps. */
+final class Deadline implements Interrupts {
+    private static final double LOOK_EVERY = 2;
+    private static final double NEARLY_DONE = 0.1;
+
+    private final StopSignal stop;
+    private final OwnerLimits limits;
+    private final double planSeconds;
+    private final double earlier;
+    private final long began = System.nanoTime();
+    private double lookAt;
+
+    /** The deadline of a task that arrived {@code earlier} seconds ago. */
+    Deadline(StopSignal stop, OwnerLimits limits, double planSeconds, double earlier) {
+        this.stop = stop;
+        this.limits = limits;
+        this.planSeconds = planSeconds;
+        this.earlier = earlier;
+    }
+
+    private double elapsed() {
+        return earlier + (System.nanoTime() - began) / 1e9;
+    }
+
+    /** Seconds until the coordinator stops waiting; may be negative. */
+    double left() {
+        return planSeconds - elapsed();
+    }
+
+    @Override
+    public void check(double secondsLeft) {
+        if (stop.isStopped()) {
+            throw new Stopped();
+        }
+        double now = elapsed();
+        if (now > limits.secondsATask()) {
+            throw new TaskRefused(Refusal.Reason.DEADLINE, "the task took longer than the "
+                + (long) (limits.secondsATask() / 60) + " minutes that the owner allows");
+        }
+        // A result that is a little late still counts while the round is open, so one that is nearly done goes on.
+        if (now + secondsLeft > planSeconds + NEARLY_DONE * Math.max(planSeconds, 10) && now > NEARLY_DONE * planSeconds) {
+            throw new TaskRefused(Refusal.Reason.DEADLINE, "it cannot be done within its deadline");
+        }
+        if (now >= lookAt) {
+            lookAt = now + LOOK_EVERY;
+            Refusal refusal = limits.violated();
+            if (refusal != null) {
+                throw new TaskRefused(refusal.reason(), refusal.message());
+            }
+        }
+    }
+}

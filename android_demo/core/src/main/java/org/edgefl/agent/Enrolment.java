@@ -1,0 +1,193 @@
+package org.edgefl.agent;
+
+import java.io.IOException;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import org.edgefl.EdgeFLError;
+import org.edgefl.data.LocalData;
+import org.edgefl.http.CoordinatorClient;
+import org.edgefl.http.Pairing;
+import org.edgefl.http.ProblemAnswer;
+import org.edgefl.http.Unreachable;
+import org.edgefl.json.JsonObject;
+import org.edgefl.json.JsonText;
+import org.edgefl.values.Enrolled;
+import org.edgefl.values.SampleSpec;
+
+/** Becomes a member of a federation, or goes on being one: samples checked, profile measured, token kept. */
+final class Enrolment {
+    /** Repeats a request until there is an answer. */
+    interface Patience {
+        /** Return the answer. */
+        <T> T until(Function<CoordinatorClient, T> request);
+    }
+
+    private final AgentHome home;
+    private final AgentSettings settings;
+    private final Pairing pairing;
+    private final Connection connection;
+    private final ArtifactCache cache;
+    private final Patience patience;
+    private final Log log;
+    private Membership member;
+
+    Enrolment(AgentHome home, AgentSettings settings, Pairing pairing, Connection connection,
+            ArtifactCache cache, Patience patience, Log log) {
+        this.home = home;
+        this.settings = settings;
+        this.pairing = pairing;
+        this.connection = connection;
+        this.cache = cache;
+        this.patience = patience;
+        this.log = log;
+    }
+
+    String token() {
+        return member.token();
+    }
+
+    /** Join, or come back, and return the device's data, checked against what the federation says a sample is. */
+    LocalData join() throws IOException {
+        member = Membership.load(home);
+        if (pairing != null && member != null && !member.url().equals(pairing.url()) && member.isEnrolled()) {
+            throw new EdgeFLError("this folder belongs to a device of " + member.url(),
+                "Give another --home for another coordinator.");
+        }
+        if (member == null || !member.isEnrolled()) {
+            return enrol();
+        }
+        connection.open(member.url(), member.pins());
+        refreshPins();
+        LocalData data = settings.data().apply(spec(member.token()));
+        putCapabilities();
+        log.say("back as " + member.deviceId());
+        return data;
+    }
+
+    private LocalData enrol() throws IOException {
+        if (pairing == null || pairing.key() == null) {
+            throw new EdgeFLError("this device has not joined yet", "Give the operator's pairing URI, with its key.");
+        }
+        Membership earlier = member;
+        member = Membership.begin(pairing);
+        if (earlier != null && earlier.url().equals(pairing.url())) {
+            member = new Membership(pairing.url(), pairing.pins(), pairing.federation(), earlier.enrolmentId(), null,
+                null, null, null);
+        }
+        connection.open(member.url(), member.pins());
+        member.save(home);
+        SampleSpec spec = spec(pairing.key());
+        LocalData data = settings.data().apply(spec);
+        Map<String, Object> profile = profile(spec);
+        String capabilities = JsonText.write(settings.capabilities().toJson());
+        Map<String, Object> request = request(profile);
+        Enrolled enrolled = patience.until(client -> client.enrol(pairing.key(), request));
+        member = member.enrolled(enrolled.deviceId(), enrolled.token(), capabilities);
+        member.save(home);
+        log.say("joined as " + member.deviceId());
+        return data;
+    }
+
+    private Map<String, Object> request(Map<String, Object> profile) {
+        Map<String, Object> fields = new LinkedHashMap<>();
+        fields.put("schema", "edgefl.enrolment/1");
+        fields.put("enrolment_id", member.enrolmentId());
+        fields.put("profile", withoutSchema(profile));
+        fields.put("software", settings.capabilities().client() + " " + settings.capabilities().version());
+        fields.put("name", settings.name());
+        fields.put("capabilities", withoutSchema(settings.capabilities().toJson()));
+        return fields;
+    }
+
+    private static Map<String, Object> withoutSchema(Map<String, Object> document) {
+        Map<String, Object> fields = new LinkedHashMap<>(document);
+        fields.remove("schema");
+        return fields;
+    }
+
+    private Map<String, Object> profile(SampleSpec spec) throws IOException {
+        JsonObject known = settings.profile() == null ? home.document("profile.json") : settings.profile();
+        if (known != null) {
+            return new LinkedHashMap<>(known.toJson());
+        }
+        JsonObject measurement = patience.until(client -> client.measurement(pairing.key()));
+        if (measurement == null) {
+            throw new EdgeFLError("the coordinator has nothing to measure with: it is older than this client",
+                "Give a profile that `edgefl profile` wrote on an equal device.");
+        }
+        log.say("measuring this device");
+        for (JsonObject one : measurement.objects("cases")) {
+            for (String name : new String[] {"graph", "weights", "submodel"}) {
+                patience.until(client -> fetch(client, one.text(name)));
+            }
+        }
+        Map<String, Object> measured = settings.profiler().measure(measurement, cache, spec, home.freeBytes());
+        home.put("profile.json", measured);
+        return measured;
+    }
+
+    private Boolean fetch(CoordinatorClient client, String digest) {
+        try {
+            cache.fetch(client, pairing.key(), ArtifactCache.MEASUREMENT, digest);
+            return true;
+        } catch (IOException error) {
+            throw new EdgeFLError("a download cannot be stored: " + error.getMessage(), "Free some disk space.", error);
+        }
+    }
+
+    /** Ask what a sample is. A member that gets no answer goes on with what it was told last. */
+    private SampleSpec spec(String secret) throws IOException {
+        JsonObject answer = null;
+        if (member.sample() == null) {
+            answer = patience.until(client -> client.sample(secret));
+        } else {
+            try {
+                answer = connection.client().sample(secret);
+            } catch (Unreachable later) {
+                log.say("no answer about samples yet: " + later.getMessage());
+            }
+            answer = answer == null ? member.sample() : answer;
+        }
+        if (answer == null) {
+            throw new EdgeFLError("the coordinator cannot say what a sample is: it is older than this client",
+                "Ask the operator to update the coordinator.");
+        }
+        member = member.withSample(answer);
+        member.save(home);
+        return SampleSpec.of(answer);
+    }
+
+    private void putCapabilities() throws IOException {
+        String now = JsonText.write(settings.capabilities().toJson());
+        if (now.equals(member.capabilities())) {
+            return;
+        }
+        try {
+            patience.until(client -> {
+                client.putCapabilities(member.token(), settings.capabilities().toJson());
+                return true;
+            });
+        } catch (ProblemAnswer problem) {
+            if (problem.status() != 404) {
+                throw problem;
+            }
+        }
+        member = member.withCapabilities(now);
+        member.save(home);
+    }
+
+    /** Replace the pins by those of the coordinator, if it says so over a connection that fits the known ones. */
+    void refreshPins() throws IOException {
+        if (member.pins().isEmpty()) {
+            return;
+        }
+        List<String> pins = connection.client().refreshedPins(member.token(), member.pins());
+        if (!pins.equals(member.pins())) {
+            member = member.withPins(pins);
+            member.save(home);
+            connection.open(member.url(), member.pins());
+        }
+    }
+}

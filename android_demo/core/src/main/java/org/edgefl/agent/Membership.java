@@ -1,0 +1,76 @@
+package org.edgefl.agent;
+
+import java.io.IOException;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import org.edgefl.http.Pairing;
+import org.edgefl.json.JsonObject;
+
+/**
+ * Where a device has joined, or is about to: {@code device.json} of its home. The join key is never stored.
+ *
+ * @param enrolmentId chosen once at random, so that an enrolment can be repeated
+ * @param token the device's secret, or null before it has enrolled
+ * @param sample what the coordinator said a sample is, or null
+ * @param capabilities what the coordinator knows of this software, as text, or null
+ */
+record Membership(String url, List<String> pins, String federation, String enrolmentId, String deviceId, String token,
+        JsonObject sample, String capabilities) {
+
+    static Membership begin(Pairing pairing) {
+        return new Membership(pairing.url(), pairing.pins(), pairing.federation(), UUID.randomUUID().toString(), null,
+            null, null, null);
+    }
+
+    static Membership load(AgentHome home) {
+        JsonObject fields = home.document("device.json");
+        if (fields == null || !fields.has("url") || !fields.has("enrolment_id")) {
+            return null;
+        }
+        return new Membership(fields.text("url"), fields.texts("pins"), fields.textOrNull("federation"),
+            fields.text("enrolment_id"), fields.textOrNull("device_id"), fields.textOrNull("token"),
+            fields.objectOrNull("sample"), fields.textOrNull("capabilities"));
+    }
+
+    void save(AgentHome home) throws IOException {
+        Map<String, Object> fields = new LinkedHashMap<>();
+        fields.put("url", url);
+        fields.put("pins", pins);
+        fields.put("federation", federation);
+        fields.put("enrolment_id", enrolmentId);
+        fields.put("device_id", deviceId);
+        fields.put("token", token);
+        fields.put("sample", sample == null ? null : sample.toJson());
+        fields.put("capabilities", capabilities);
+        home.put("device.json", fields);
+    }
+
+    boolean isEnrolled() {
+        return token != null;
+    }
+
+    Membership enrolled(String newDeviceId, String newToken, String newCapabilities) {
+        return new Membership(
+            url, pins, federation, enrolmentId, newDeviceId, newToken, sample, newCapabilities);
+    }
+
+    Membership withPins(List<String> newPins) {
+        return new Membership(url, newPins, federation, enrolmentId, deviceId, token, sample, capabilities);
+    }
+
+    Membership withSample(JsonObject newSample) {
+        return new Membership(url, pins, federation, enrolmentId, deviceId, token, newSample, capabilities);
+    }
+
+    Membership withCapabilities(String newCapabilities) {
+        return new Membership(url, pins, federation, enrolmentId, deviceId, token, sample, newCapabilities);
+    }
+
+    /** Where, without the secret. */
+    @Override
+    public String toString() {
+        return deviceId + " at " + url;
+    }
+}

@@ -1,0 +1,120 @@
+package org.edgefl.agent;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.StandardCopyOption;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import org.edgefl.data.LocalData;
+import org.edgefl.engine.Engine;
+import org.edgefl.files.AtomicFile;
+import org.edgefl.rules.Diverged;
+import org.edgefl.rules.Unsupported;
+import org.edgefl.telemetry.Meters;
+import org.edgefl.training.Interrupts;
+import org.edgefl.training.Trained;
+import org.edgefl.training.Trainer;
+import org.edgefl.values.ClientPlan;
+import org.edgefl.values.LocalResult;
+import org.edgefl.values.Refusal;
+import org.edgefl.values.TaskRefused;
+import org.edgefl.wire.Body;
+import org.edgefl.wire.BodyWriter;
+import org.edgefl.wire.Names;
+
+/** Turns a task whose artifacts are here into a result on the disk, or into a refusal. */
+final class TaskRunner {
+    private final AgentHome home;
+    private final Engine engine;
+    private final LocalData data;
+    private final Meters meters;
+    private final TrafficMeter traffic;
+    private final ArtifactCache cache;
+    private final OwnerLimits limits;
+    private final double checkpointSeconds;
+
+    TaskRunner(AgentHome home, Engine engine, LocalData data, Meters meters, TrafficMeter traffic, ArtifactCache cache,
+            OwnerLimits limits, double checkpointSeconds) {
+        this.home = home;
+        this.engine = engine;
+        this.data = data;
+        this.meters = meters;
+        this.traffic = traffic;
+        this.cache = cache;
+        this.limits = limits;
+        this.checkpointSeconds = checkpointSeconds;
+    }
+
+    /** Train, and write the result. Whatever goes wrong with the task itself becomes a refusal. */
+    Trained run(ClientPlan plan, Interrupts interrupts) {
+        try {
+            if (limits.memoryBytes() > 0 && plan.predictedPeakBytes() != null
+                && plan.predictedPeakBytes() > limits.memoryBytes()) {
+                throw new TaskRefused(Refusal.Reason.MEMORY, "the task would take more memory than the owner allows");
+            }
+            meters.begin();
+            Trainer trainer = new Trainer(
+                engine, data, cache, home.taskFile("checkpoint.safetensors"), checkpointSeconds);
+            Trained trained = trainer.train(plan, interrupts);
+            keep(plan, trained);
+            return trained;
+        } catch (TaskRefused | Interrupts.Stopped known) {
+            throw known;
+        } catch (Diverged error) {
+            throw new TaskRefused(Refusal.Reason.DIVERGED, error.getMessage());
+        } catch (Unsupported error) {
+            throw new TaskRefused(Refusal.Reason.UNSUPPORTED, error.getMessage());
+        } catch (OutOfMemoryError error) {
+            throw new TaskRefused(Refusal.Reason.MEMORY, "there is not enough memory: " + error.getMessage());
+        } catch (IOException error) {
+            throw new TaskRefused(Refusal.Reason.STORAGE, "the disk failed: " + error.getMessage());
+        } catch (RuntimeException error) {
+            throw new TaskRefused(Refusal.Reason.BROKEN, String.valueOf(error.getMessage()));
+        }
+    }
+
+    private void keep(ClientPlan plan, Trained trained) throws IOException {
+        if (Double.isNaN(trained.loss()) || Double.isInfinite(trained.loss())) {
+            throw new Diverged("the mean loss is not finite");
+        }
+        keepModel(plan, trained);
+        LocalResult report = new LocalResult(plan, trained.samples(), trained.steps(), trained.loss(),
+            trained.accuracy(), telemetry(trained), trained.metrics());
+        SortedMap<String, String> about = new TreeMap<>(Names.UTF8_ORDER);
+        about.put("result", report.toJson());
+        about.put("model", plan.model());
+        about.put("mask", plan.mask());
+        Body update = new Body("update", about, plan.seed(),
+            plan.isPersonal() ? new TreeMap<>(Names.UTF8_ORDER) : trained.result().sent());
+        AtomicFile.write(home.taskFile("result.safetensors"), out -> BodyWriter.write(update, out));
+    }
+
+    /** The device's own model: it stays here, for predictions. */
+    private void keepModel(ClientPlan plan, Trained trained) throws IOException {
+        Body own = Body.weights(trained.result().own());
+        AtomicFile.write(home.modelFile("weights.safetensors"), out -> BodyWriter.write(own, out));
+        if (plan.inference() != null) {
+            Files.copy(cache.file(plan.inference()), home.modelFile("infer.onnx.new"),
+                StandardCopyOption.REPLACE_EXISTING);
+            Files.move(home.modelFile("infer.onnx.new"), home.modelFile("infer.onnx"),
+                StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+        }
+    }
+
+    private Map<String, Object> telemetry(Trained trained) {
+        Map<String, Object> fields = new LinkedHashMap<>();
+        fields.put("latency", trained.times().latency(trained.loadSeconds(), trained.seconds()));
+        fields.put("memory", meters.memory());
+        Map<String, Object> transfer = new LinkedHashMap<>();
+        transfer.put("down_bytes", traffic.down());
+        transfer.put("up_bytes", traffic.up());
+        transfer.put("provenance", "measured");
+        fields.put("transfer", transfer);
+        fields.put("threads", engine.threads());
+        fields.put("energy", meters.energy());
+        fields.put("thermal", meters.thermal());
+        return fields;
+    }
+}
