@@ -118,7 +118,17 @@ public final class Agent {
             return true;
         }
         refreshPins();
-        Assignment answer = patiently(client -> checked(client.poll(enrolment.token(), settings.waitSeconds())));
+        Assignment answer;
+        try {
+            answer = patiently(client -> checked(client.poll(enrolment.token(), settings.waitSeconds())));
+        } catch (ProblemAnswer problem) {
+            if (problem.isDenied()) {
+                throw problem;
+            }
+            log.say("the coordinator does not answer polls: " + problem.getMessage());
+            stop.sleep(backoff.failed(0));
+            return true;
+        }
         if (answer.plan() == null) {
             if (answer.finished()) {
                 log.say("the federation has ended");
@@ -166,6 +176,7 @@ public final class Agent {
                 });
             }
             cache.trim(plan.artifacts());
+            deadline.begin();
             Trained trained = runner.run(plan, deadline);
             refusals = 0;
             log.say(String.format("  %d steps, loss %.4f%s", trained.steps(), trained.loss(),

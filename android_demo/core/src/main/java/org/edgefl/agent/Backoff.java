@@ -6,7 +6,6 @@ import java.util.Random;
 final class Backoff {
     private static final double LONGEST = 300;
     private static final double MOST_ASKED_FOR = 3600;
-    private static final double DAY = 86_400;
 
     private final Random random = new Random();
     private double next = 1;
@@ -15,7 +14,7 @@ final class Backoff {
     double failed(double retryAfter) {
         double wait = next * (0.5 + 0.5 * random.nextDouble());
         next = Math.min(2 * next, LONGEST);
-        if (retryAfter > 0 && retryAfter < DAY) {
+        if (retryAfter > 0) {
             wait = Math.max(wait, Math.min(retryAfter * (1 + 0.1 * random.nextDouble()), MOST_ASKED_FOR));
         }
         return wait;

@@ -28,9 +28,12 @@ final class Deadline implements Interrupts {
         return earlier + (System.nanoTime() - began) / 1e9;
     }
 
-    /** Seconds until the coordinator stops waiting; may be negative. */
-    double left() {
-        return planSeconds - elapsed();
+    /** Refuse to begin to train after the deadline. */
+    void begin() {
+        check(0);
+        if (elapsed() >= planSeconds) {
+            throw new TaskRefused(Refusal.Reason.DEADLINE, "its deadline passed before the training began");
+        }
     }
 
     @Override

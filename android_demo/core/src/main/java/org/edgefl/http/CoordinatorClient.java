@@ -5,6 +5,7 @@ import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
 import org.edgefl.json.InvalidJson;
 import org.edgefl.json.JsonObject;
 import org.edgefl.json.JsonReader;
@@ -17,7 +18,8 @@ import org.edgefl.wire.Packing;
 
 /** The device's routes of docs/protocol.md, one method each. Every answer is bounded; nothing is tried twice here. */
 public final class CoordinatorClient {
-    private static final long MOST_JSON = 1 << 20;
+    private static final long MOST_JSON = 1 << 18;
+    private static final int DAY_SECONDS = 86_400;
     private static final long MOST_PROBLEM = 1 << 16;
 
     private final Transport transport;
@@ -29,7 +31,7 @@ public final class CoordinatorClient {
 
     /** Enrol with the join key. */
     public Enrolled enrol(String key, Map<String, Object> enrolment) {
-        return Enrolled.of(json(put("POST", "/v1/devices", key, enrolment)));
+        return json(put("POST", "/v1/devices", key, enrolment), "enrolled", Enrolled::of);
     }
 
     /** Ask for a task, and wait for one up to some seconds. */
@@ -40,18 +42,20 @@ public final class CoordinatorClient {
         Request request =
             new Request("POST", path, token, Map.of("Accept-Encoding", Packing.GZIP), nothing, waitSeconds);
         try (Answer answer = successful(request)) {
-            return Assignment.of(document(answer), answer.header("Accept-Encoding"));
+            String codings = answer.header("Accept-Encoding");
+            return document(answer, "assignment", fields -> Assignment.of(fields, codings));
         }
     }
 
     /** Send a result. */
     public Receipt deliver(String token, String taskId, Content body) {
-        return Receipt.of(json(new Request("PUT", "/v1/tasks/" + taskId + "/result", token, Map.of(), body, 30)));
+        return json(new Request("PUT", "/v1/tasks/" + taskId + "/result", token, Map.of(), body, 30), "receipt",
+            Receipt::of);
     }
 
     /** Refuse a task. */
     public Receipt refuse(String token, String taskId, Refusal refusal) {
-        return Receipt.of(json(put("PUT", "/v1/tasks/" + taskId + "/refusal", token, refusal.toJson())));
+        return json(put("PUT", "/v1/tasks/" + taskId + "/refusal", token, refusal.toJson()), "receipt", Receipt::of);
     }
 
     /** Send new capabilities. */
@@ -66,17 +70,17 @@ public final class CoordinatorClient {
 
     /** Return what a sample is, or null if the coordinator is too old to say. */
     public JsonObject sample(String secret) {
-        return optional("/v1/sample", secret);
+        return optional("/v1/sample", secret, "sample");
     }
 
     /** Return graphs to measure with, or null if the coordinator has none. */
     public JsonObject measurement(String secret) {
-        return optional("/v1/measurement", secret);
+        return optional("/v1/measurement", secret, "measurement");
     }
 
-    private JsonObject optional(String path, String secret) {
+    private JsonObject optional(String path, String secret, String schema) {
         try {
-            return json(Request.get(path, secret));
+            return json(Request.get(path, secret), schema, fields -> fields);
         } catch (ProblemAnswer problem) {
             if (problem.status() == 404) {
                 return null;
@@ -88,7 +92,7 @@ public final class CoordinatorClient {
     /** Return the pins that may replace the known ones, or those; an answer must contain its own connection's pin. */
     public List<String> refreshedPins(String secret, List<String> known) {
         try (Answer answer = successful(Request.get("/v1/pins", secret))) {
-            List<String> pins = document(answer).texts("pins");
+            List<String> pins = document(answer, "pins", fields -> fields.texts("pins"));
             boolean valid = !pins.isEmpty() && Pin.areValid(pins) && pins.contains(answer.pin());
             return valid ? pins : known;
         } catch (Unreachable | ProblemAnswer | InvalidJson older) {
@@ -106,17 +110,22 @@ public final class CoordinatorClient {
         return new Request(method, path, secret, Map.of(), Content.json(text), 0);
     }
 
-    private JsonObject json(Request request) {
+    private <T> T json(Request request, String schema, Function<JsonObject, T> reader) {
         try (Answer answer = successful(request)) {
-            return document(answer);
+            return document(answer, schema, reader);
         }
     }
 
-    private static JsonObject document(Answer answer) {
+    /** Read the expected document. Anything else is a proxy's page or half an answer: worth another try. */
+    private static <T> T document(Answer answer, String schema, Function<JsonObject, T> reader) {
         try {
-            return JsonReader.object(read(answer, MOST_JSON));
+            JsonObject fields = JsonReader.object(read(answer, MOST_JSON));
+            if (!("edgefl." + schema + "/1").equals(fields.get("schema"))) {
+                throw new InvalidJson("it is not a document 'edgefl." + schema + "/1'");
+            }
+            return reader.apply(fields);
         } catch (IOException | InvalidJson error) {
-            throw new Unreachable("the response is not a document of the coordinator: " + error.getMessage(), 0, error);
+            throw new Unreachable("the response is not what was asked for: " + error.getMessage(), 0, error);
         }
     }
 
@@ -164,12 +173,11 @@ public final class CoordinatorClient {
         }
     }
 
+    /** Whole seconds of less than a day; everything else is ignored. */
     private static double retryAfter(Answer answer) {
         String text = answer.header("Retry-After");
-        try {
-            return text == null ? 0 : Math.min(Math.max(Double.parseDouble(text.trim()), 0), 86_400);
-        } catch (NumberFormatException date) {
-            return 0;
-        }
+        boolean seconds = text != null && text.trim().matches("[0-9]{1,5}");
+        int asked = seconds ? Integer.parseInt(text.trim()) : 0;
+        return asked < DAY_SECONDS ? asked : 0;
     }
 }

@@ -81,6 +81,9 @@ public final class Trainer {
             return Map.of();
         }
         Mask mask = Mask.of(BodyReader.read(downloads.file(plan.maskBody())));
+        if (!mask.digest(plan.model()).equals(plan.mask())) {
+            throw new InvalidBody("the mask is not the one that the plan names");
+        }
         Map<String, byte[]> held = new HashMap<>();
         for (SubmodelTensor tensor : submodel.tensors()) {
             byte[] bits = mask.held().get(tensor.name());
