@@ -13,6 +13,7 @@ import org.edgefl.http.Pairing;
 import org.edgefl.http.ProblemAnswer;
 import org.edgefl.http.Transport;
 import org.edgefl.http.Unreachable;
+import org.edgefl.http.UntrustedCertificate;
 import org.edgefl.json.InvalidJson;
 import org.edgefl.training.Interrupts;
 import org.edgefl.training.Trained;
@@ -276,14 +277,24 @@ public final class Agent {
                 backoff.succeeded();
                 return answer;
             } catch (Unreachable error) {
-                if (stop.isStopped()) {
-                    throw new Interrupts.Stopped();
+                waitAfter(error, error.retryAfterSeconds());
+            } catch (UntrustedCertificate error) {
+                // A member may be behind a captive portal for a while; nothing was sent to it. A joiner must be told.
+                if (!enrolment.isMember()) {
+                    throw error;
                 }
-                double wait = backoff.failed(error.retryAfterSeconds());
-                log.say(error.getMessage() + String.format("; again in %.0f s", wait));
-                stop.sleep(wait);
+                waitAfter(error, 0);
             }
         }
+    }
+
+    private void waitAfter(EdgeFLError error, double retryAfter) {
+        if (stop.isStopped()) {
+            throw new Interrupts.Stopped();
+        }
+        double wait = backoff.failed(retryAfter);
+        log.say(error.getMessage() + String.format("; again in %.0f s", wait));
+        stop.sleep(wait);
     }
 
     /** Makes transports: an app decides how to reach a coordinator. */

@@ -11,6 +11,7 @@ import org.edgefl.http.CoordinatorClient;
 import org.edgefl.http.Pairing;
 import org.edgefl.http.ProblemAnswer;
 import org.edgefl.http.Unreachable;
+import org.edgefl.http.UntrustedCertificate;
 import org.edgefl.json.JsonObject;
 import org.edgefl.json.JsonText;
 import org.edgefl.values.Enrolled;
@@ -46,6 +47,10 @@ final class Enrolment {
 
     String token() {
         return member.token();
+    }
+
+    boolean isMember() {
+        return member != null && member.isEnrolled();
     }
 
     /** Join, or come back, and return the device's data, checked against what the federation says a sample is. */
@@ -145,7 +150,7 @@ final class Enrolment {
         } else {
             try {
                 answer = connection.client().sample(secret);
-            } catch (Unreachable later) {
+            } catch (Unreachable | UntrustedCertificate later) {
                 log.say("no answer about samples yet: " + later.getMessage());
             }
             answer = answer == null ? member.sample() : answer;

@@ -95,7 +95,7 @@ public final class CoordinatorClient {
             List<String> pins = document(answer, "pins", fields -> fields.texts("pins"));
             boolean valid = !pins.isEmpty() && Pin.areValid(pins) && pins.contains(answer.pin());
             return valid ? pins : known;
-        } catch (Unreachable | ProblemAnswer | InvalidJson older) {
+        } catch (Unreachable | UntrustedCertificate | ProblemAnswer older) {
             return known;
         }
     }
