@@ -4,7 +4,6 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.time.LocalDate;
 import java.util.List;
-import java.util.function.Function;
 import org.edgefl.EdgeFLError;
 import org.edgefl.data.LocalData;
 import org.edgefl.http.CoordinatorClient;
@@ -13,7 +12,6 @@ import org.edgefl.http.Pairing;
 import org.edgefl.http.ProblemAnswer;
 import org.edgefl.http.Transport;
 import org.edgefl.http.Unreachable;
-import org.edgefl.http.UntrustedCertificate;
 import org.edgefl.json.InvalidJson;
 import org.edgefl.training.Interrupts;
 import org.edgefl.training.Trained;
@@ -41,8 +39,8 @@ public final class Agent {
     private final TrafficMeter traffic;
     private final ArtifactCache cache;
     private final Connection connection;
+    private final Patience patience;
     private final StopSignal stop = new StopSignal();
-    private final Backoff backoff = new Backoff();
     private int done;
     private int refusals;
     private long pinsAt = System.nanoTime();
@@ -55,7 +53,8 @@ public final class Agent {
         this.traffic = new TrafficMeter(home, settings.limits().bytesADay(), LocalDate::now);
         this.cache = new ArtifactCache(home, settings.limits().cacheBytes());
         this.connection = new Connection(connector, traffic);
-        this.enrolment = new Enrolment(home, settings, pairing, connection, cache, this::patiently, log);
+        this.patience = new Patience(connection, stop, log);
+        this.enrolment = new Enrolment(home, settings, pairing, connection, cache, patience, log);
     }
 
     /** Ask the agent to end soon. Nothing that is finished is lost. */
@@ -121,13 +120,13 @@ public final class Agent {
         refreshPins();
         Assignment answer;
         try {
-            answer = patiently(client -> checked(client.poll(enrolment.token(), settings.waitSeconds())));
+            answer = patience.until(client -> checked(client.poll(enrolment.token(), settings.waitSeconds())));
         } catch (ProblemAnswer problem) {
             if (problem.isDenied()) {
                 throw problem;
             }
             log.say("the coordinator does not answer polls: " + problem.getMessage());
-            stop.sleep(backoff.failed(0));
+            patience.pause();
             return true;
         }
         if (answer.plan() == null) {
@@ -171,9 +170,9 @@ public final class Agent {
         Deadline deadline = new Deadline(stop, settings.limits(), plan.deadlineSeconds(), pending.age());
         try {
             for (String digest : plan.artifacts()) {
-                patiently(client -> {
+                patience.until(client -> {
                     deadline.check(0);
-                    return fetch(client, digest);
+                    return fetch(client, digest, deadline.secondsLeft());
                 });
             }
             cache.trim(plan.artifacts());
@@ -192,9 +191,9 @@ public final class Agent {
         }
     }
 
-    private Boolean fetch(CoordinatorClient client, String digest) {
+    private Boolean fetch(CoordinatorClient client, String digest, double seconds) {
         try {
-            cache.fetch(client, enrolment.token(), ArtifactCache.ARTIFACTS, digest);
+            cache.fetch(client, enrolment.token(), ArtifactCache.ARTIFACTS, digest, seconds);
             return true;
         } catch (IOException error) {
             throw new TaskRefused(Reason.STORAGE, "the disk failed: " + error.getMessage());
@@ -204,7 +203,7 @@ public final class Agent {
     private void deliver(PendingTask pending) throws IOException {
         String taskId = pending.plan().taskId();
         try {
-            Receipt receipt = patiently(client -> send(client, pending));
+            Receipt receipt = patience.until(client -> send(client, pending));
             log.say("  " + receipt.outcome());
             done++;
             home.clearTask();
@@ -239,7 +238,7 @@ public final class Agent {
         Refusal refusal = Refusal.of(home.document("task/refusal.json"));
         log.say("  refused: " + refusal.message());
         try {
-            patiently(client -> client.refuse(enrolment.token(), pending.plan().taskId(), refusal));
+            patience.until(client -> client.refuse(enrolment.token(), pending.plan().taskId(), refusal));
         } catch (ProblemAnswer problem) {
             if (problem.isDenied()) {
                 throw problem;
@@ -249,7 +248,7 @@ public final class Agent {
         if (refusal.isOwners()) {
             stop.sleep(AFTER_OWNER);
         } else if (++refusals >= 3) {
-            stop.sleep(backoff.failed(0));
+            patience.pause();
         }
     }
 
@@ -264,37 +263,6 @@ public final class Agent {
             pinsAt = System.nanoTime();
             enrolment.refreshPins();
         }
-    }
-
-    /** Try until there is an answer, with growing pauses. A stop ends it. */
-    private <T> T patiently(Function<CoordinatorClient, T> request) {
-        while (true) {
-            if (stop.isStopped()) {
-                throw new Interrupts.Stopped();
-            }
-            try {
-                T answer = request.apply(connection.client());
-                backoff.succeeded();
-                return answer;
-            } catch (Unreachable error) {
-                waitAfter(error, error.retryAfterSeconds());
-            } catch (UntrustedCertificate error) {
-                // A member may be behind a captive portal for a while; nothing was sent to it. A joiner must be told.
-                if (!enrolment.isMember()) {
-                    throw error;
-                }
-                waitAfter(error, 0);
-            }
-        }
-    }
-
-    private void waitAfter(EdgeFLError error, double retryAfter) {
-        if (stop.isStopped()) {
-            throw new Interrupts.Stopped();
-        }
-        double wait = backoff.failed(retryAfter);
-        log.say(error.getMessage() + String.format("; again in %.0f s", wait));
-        stop.sleep(wait);
     }
 
     /** Makes transports: an app decides how to reach a coordinator. */

@@ -55,14 +55,14 @@ final class ArtifactCache implements Downloads {
     }
 
     /** Make sure that an artifact is here; after a broken connection or damage, the caller tries again. */
-    void fetch(CoordinatorClient client, String secret, String route, String digest) throws IOException {
+    void fetch(CoordinatorClient client, String secret, String route, String digest, double seconds) throws IOException {
         Path target = file(digest);
         if (Files.exists(target)) {
             target.toFile().setLastModified(System.currentTimeMillis());
             return;
         }
         Path part = target.resolveSibling(target.getFileName() + ".part");
-        download(client, secret, route + digest, part);
+        download(client, secret, route + digest, part, seconds);
         if (Digests.of(part).equals(digest)) {
             Files.move(part, target, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
             damaged.remove(digest);
@@ -76,11 +76,11 @@ final class ArtifactCache implements Downloads {
         throw new Unreachable("a download has another content than its digest says", 0, null);
     }
 
-    private void download(CoordinatorClient client, String secret, String path, Path part) throws IOException {
+    private void download(CoordinatorClient client, String secret, String path, Path part, double seconds) throws IOException {
         long have = Files.exists(part) ? Files.size(part) : 0;
         Map<String, String> headers = have > 0 ? Map.of("Range", "bytes=" + have + "-")
             : Map.of("Accept-Encoding", Packing.PLANES);
-        try (Answer answer = client.artifact(secret, path, headers)) {
+        try (Answer answer = client.artifact(secret, path, headers, seconds)) {
             boolean rest = answer.status() == 206 && startsAt(answer.header("Content-Range"), have);
             if (answer.status() == 206 && !rest) {
                 Files.deleteIfExists(part);

@@ -28,6 +28,11 @@ final class Deadline implements Interrupts {
         return earlier + (System.nanoTime() - began) / 1e9;
     }
 
+    /** Seconds that a download may take: until the first of the deadlines. */
+    double secondsLeft() {
+        return Math.max(1, Math.min(planSeconds, limits.secondsATask()) - elapsed());
+    }
+
     /** Refuse to begin to train after the deadline. */
     void begin() {
         check(0);

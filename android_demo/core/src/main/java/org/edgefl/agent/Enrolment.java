@@ -4,7 +4,6 @@ import java.io.IOException;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Function;
 import org.edgefl.EdgeFLError;
 import org.edgefl.data.LocalData;
 import org.edgefl.http.CoordinatorClient;
@@ -19,11 +18,7 @@ import org.edgefl.values.SampleSpec;
 
 /** Becomes a member of a federation, or goes on being one: samples checked, profile measured, token kept. */
 final class Enrolment {
-    /** Repeats a request until there is an answer. */
-    interface Patience {
-        /** Return the answer. */
-        <T> T until(Function<CoordinatorClient, T> request);
-    }
+    private static final double MEASUREMENT_SECONDS = 600;
 
     private final AgentHome home;
     private final AgentSettings settings;
@@ -49,10 +44,6 @@ final class Enrolment {
         return member.token();
     }
 
-    boolean isMember() {
-        return member != null && member.isEnrolled();
-    }
-
     /** Join, or come back, and return the device's data, checked against what the federation says a sample is. */
     LocalData join() throws IOException {
         member = Membership.load(home);
@@ -63,6 +54,7 @@ final class Enrolment {
         if (member == null || !member.isEnrolled()) {
             return enrol();
         }
+        patience.becomeMember();
         connection.open(member.url(), member.pins());
         refreshPins();
         LocalData data = settings.data().apply(spec(member.token()));
@@ -91,6 +83,7 @@ final class Enrolment {
         Enrolled enrolled = patience.until(client -> client.enrol(pairing.key(), request));
         member = member.enrolled(enrolled.deviceId(), enrolled.token(), capabilities);
         member.save(home);
+        patience.becomeMember();
         log.say("joined as " + member.deviceId());
         return data;
     }
@@ -135,7 +128,7 @@ final class Enrolment {
 
     private Boolean fetch(CoordinatorClient client, String digest) {
         try {
-            cache.fetch(client, pairing.key(), ArtifactCache.MEASUREMENT, digest);
+            cache.fetch(client, pairing.key(), ArtifactCache.MEASUREMENT, digest, MEASUREMENT_SECONDS);
             return true;
         } catch (IOException error) {
             throw new EdgeFLError("a download cannot be stored: " + error.getMessage(), "Free some disk space.", error);

@@ -121,17 +121,19 @@ public final class GraphCheck {
     /** A stretch of a protocol buffer, read field by field. */
     private static final class Message {
         private final byte[] all;
+        private final int from;
         private final int to;
         private int at;
 
         Message(byte[] all, int from, int to) {
             this.all = all;
-            this.at = from;
+            this.from = from;
             this.to = to;
         }
 
         List<Field> fields() {
             List<Field> found = new ArrayList<>();
+            at = from;
             while (at < to) {
                 long tag = varint();
                 int number = (int) (tag >>> 3);

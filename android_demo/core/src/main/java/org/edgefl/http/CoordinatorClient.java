@@ -19,6 +19,7 @@ import org.edgefl.wire.Packing;
 /** The device's routes of docs/protocol.md, one method each. Every answer is bounded; nothing is tried twice here. */
 public final class CoordinatorClient {
     private static final long MOST_JSON = 1 << 18;
+    private static final double UPLOAD_SECONDS = 3600;
     private static final int DAY_SECONDS = 86_400;
     private static final long MOST_PROBLEM = 1 << 16;
 
@@ -40,7 +41,7 @@ public final class CoordinatorClient {
             ? String.valueOf((long) waitSeconds) : String.valueOf(waitSeconds));
         Content nothing = new Content("application/json", null, new byte[0], null);
         Request request =
-            new Request("POST", path, token, Map.of("Accept-Encoding", Packing.GZIP), nothing, waitSeconds);
+            Request.of("POST", path, token, Map.of("Accept-Encoding", Packing.GZIP), nothing, waitSeconds);
         try (Answer answer = successful(request)) {
             String codings = answer.header("Accept-Encoding");
             return document(answer, "assignment", fields -> Assignment.of(fields, codings));
@@ -49,8 +50,9 @@ public final class CoordinatorClient {
 
     /** Send a result. */
     public Receipt deliver(String token, String taskId, Content body) {
-        return json(new Request("PUT", "/v1/tasks/" + taskId + "/result", token, Map.of(), body, 30), "receipt",
-            Receipt::of);
+        Request request = new Request(
+            "PUT", "/v1/tasks/" + taskId + "/result", token, Map.of(), body, 30, UPLOAD_SECONDS);
+        return json(request, "receipt", Receipt::of);
     }
 
     /** Refuse a task. */
@@ -100,14 +102,14 @@ public final class CoordinatorClient {
         }
     }
 
-    /** Return the response to a download, with status 200 or 206. */
-    public Answer artifact(String secret, String path, Map<String, String> headers) {
-        return successful(new Request("GET", path, secret, headers, null, 0));
+    /** Return the response to a download, with status 200 or 206, which must end within some seconds. */
+    public Answer artifact(String secret, String path, Map<String, String> headers, double seconds) {
+        return successful(new Request("GET", path, secret, headers, null, 0, seconds));
     }
 
     private static Request put(String method, String path, String secret, Map<String, Object> document) {
         byte[] text = JsonText.write(document).getBytes(StandardCharsets.UTF_8);
-        return new Request(method, path, secret, Map.of(), Content.json(text), 0);
+        return Request.of(method, path, secret, Map.of(), Content.json(text), 0);
     }
 
     private <T> T json(Request request, String schema, Function<JsonObject, T> reader) {

@@ -61,6 +61,7 @@ public final class UrlTransport implements Transport {
     }
 
     private Answer exchange(Request request) throws IOException {
+        long began = System.nanoTime();
         HttpURLConnection connection = open(request);
         current = connection;
         if (aborted) {
@@ -84,7 +85,8 @@ public final class UrlTransport implements Transport {
             throw new IOException("not HTTP");
         }
         meter.received(headerBytes("HTTP/1.1 200 OK", connection.getHeaderFields()));
-        return new Received(connection, status, meter);
+        double most = request.waitSeconds() + request.wholeSeconds();
+        return new Received(connection, status, meter, began + (long) (1e9 * most));
     }
 
     /** Return whether a response came before all was sent, such as 413; asking does not send anything more. */
@@ -155,11 +157,11 @@ public final class UrlTransport implements Transport {
         private final int status;
         private final InputStream body;
 
-        Received(HttpURLConnection connection, int status, Meter meter) throws IOException {
+        Received(HttpURLConnection connection, int status, Meter meter, long until) throws IOException {
             this.connection = connection;
             this.status = status;
             InputStream in = status < 400 ? connection.getInputStream() : connection.getErrorStream();
-            this.body = new Counted(in == null ? new ByteArrayInputStream(new byte[0]) : in, connection, meter);
+            this.body = new Counted(in == null ? new ByteArrayInputStream(new byte[0]) : in, connection, meter, until);
         }
 
         @Override
@@ -201,12 +203,14 @@ public final class UrlTransport implements Transport {
     private static final class Counted extends FilterInputStream {
         private final long length;
         private final Meter meter;
+        private final long until;
         private long count;
 
-        Counted(InputStream in, HttpURLConnection connection, Meter meter) {
+        Counted(InputStream in, HttpURLConnection connection, Meter meter, long until) {
             super(in);
             this.length = connection.getContentLengthLong();
             this.meter = meter;
+            this.until = until;
         }
 
         @Override
@@ -218,6 +222,9 @@ public final class UrlTransport implements Transport {
         @Override
         public int read(byte[] to, int from, int most) throws IOException {
             int found = super.read(to, from, most);
+            if (System.nanoTime() - until > 0) {
+                throw new IOException("the response took too long");
+            }
             if (found > 0) {
                 count += found;
                 meter.received(found);

@@ -21,7 +21,7 @@ public record SampleSpec(
     public static SampleSpec of(JsonObject fields) {
         JsonObject rule = fields.objectOrNull("normalisation");
         Normalisation normalisation = rule == null ? null
-            : new Normalisation(rule.numbers("mean"), rule.numbers("std"), rule.number("scale", 1));
+            : new Normalisation(rule.numbers("mean"), rule.numbers("std"), rule.number("scale", 255));
         long[] shape = fields.wholes("shape");
         Shape.size(shape);
         return new SampleSpec(shape, fields.text("dtype"), fields.textOrNull("raw_dtype"), normalisation,

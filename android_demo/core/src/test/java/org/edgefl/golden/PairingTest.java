@@ -1,9 +1,14 @@
 package org.edgefl.golden;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import java.io.ByteArrayInputStream;
+import java.security.PublicKey;
+import java.security.cert.CertificateException;
+import java.security.cert.CertificateFactory;
 import java.util.Base64;
 import org.edgefl.http.InvalidPairing;
 import org.edgefl.http.Pairing;
@@ -50,9 +55,12 @@ class PairingTest {
     }
 
     @Test
-    void publicKeysHaveTheirPins() {
+    void certificatesHaveTheirPins() throws CertificateException {
         for (JsonObject example : golden.objects("certificates")) {
-            byte[] key = Base64.getDecoder().decode(example.text("spki"));
+            byte[] der = Base64.getDecoder().decode(example.text("der"));
+            PublicKey key = CertificateFactory.getInstance("X.509")
+                .generateCertificate(new ByteArrayInputStream(der)).getPublicKey();
+            assertArrayEquals(Base64.getDecoder().decode(example.text("spki")), key.getEncoded(), example.text("name"));
             assertEquals(example.text("pin"), Pin.of(key), example.text("name"));
         }
     }

@@ -44,7 +44,7 @@ class ProblemsTest {
             case "poll" -> client.poll("token", 0);
             case "result" -> client.deliver("token", "task-7", Content.json(new byte[3]));
             case "refusal" -> client.refuse("token", "task-7", new Refusal(Refusal.Reason.DATA, "none"));
-            case "download" -> client.artifact("token", "/v1/artifacts/x", Map.of()).close();
+            case "download" -> client.artifact("token", "/v1/artifacts/x", Map.of(), 9).close();
             default -> throw new IllegalArgumentException(request);
         }
     }
