@@ -23,8 +23,7 @@ class CostFitTest {
                 measured(example, "peaks", "peak_bytes"), 0, expected.text("measured_on"));
             assertEquals(expected.names(), cost.keySet());
             for (String name : expected.names()) {
-                boolean exact = name.endsWith("relative_error") && example.list("times").size() < 6;
-                if (expected.get(name) instanceof Number && !exact) { // several fits are exact without a group
+                if (expected.get(name) instanceof Number) {
                     double value = expected.number(name);
                     double found = ((Number) cost.get(name)).doubleValue();
                     double most = Math.max(tolerance * Math.abs(value), name.equals("memory_base_bytes") ? 1 : 0);
