@@ -101,8 +101,8 @@ class Pairing:
     @classmethod
     def at(cls, text: str, *, insecure: bool = False) -> "Pairing":
         """Read a URI of either form, or a plain URL, which has neither key nor pins."""
-        if text.startswith("edgefl:") or "#" in text or text.endswith(_PAGE):
-            return cls.parse(text, insecure=insecure)
+        if text.lower().startswith("edgefl:") or "#" in text or text.endswith(_PAGE) or _KEY.search(text):
+            return cls.parse(text, insecure=insecure)  # whose errors do not show the key
         return cls(checked_url(text, insecure=insecure))
 
     def tls(self, certificate: str | None = None) -> "ssl.SSLContext | None":

@@ -83,6 +83,10 @@ def test_a_key_is_in_no_error_and_not_in_the_representation() -> None:
         with pytest.raises(EdgeFLError) as caught:
             Pairing.parse(text)
         assert KEY not in str(caught.value)
+    for text in (f"EDGEFL://join?url=https%3A%2F%2Fa&key={KEY}", f"https://a/join?key={KEY}", f"https://{KEY}@a"):
+        with pytest.raises(EdgeFLError) as caught:
+            Pairing.at(text)
+        assert KEY not in str(caught.value)
 
 
 def test_the_longest_uri_is_read() -> None:

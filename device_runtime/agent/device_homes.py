@@ -38,8 +38,13 @@ class DeviceHomes:
         return found
 
     def only(self) -> Path | None:
-        """Return the only home; None if there is none. Raise an error if it is not clear which is meant."""
-        return self._one(self.known(), "this device is in several federations")
+        """Return the only home; None if there is none. Raise an error if it is not clear which is meant.
+
+        A home that has never joined, perhaps because of a wrong address, does not count beside one that has.
+        """
+        known = self.known()
+        joined = {place: identity for place, identity in known.items() if identity.token is not None}
+        return self._one(joined or known, "this device is in several federations")
 
     def of(self, coordinator: str, federation: str | None) -> Path:
         """Return the home for a federation: the one that it has, or a new one."""

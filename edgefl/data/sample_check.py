@@ -28,6 +28,7 @@ __all__ = ["described_by", "fitting", "plain_sample"]
 
 _TOLERANCE = 1e-6
 """Relative difference up to which two normalisations count as equal: one of them may have been written as text."""
+_ONLY_CONVERTED = Normalisation((0.0,), (1.0,), 1.0)
 _RAW = {str(dtype) for dtype in RawDtype}
 
 
@@ -77,6 +78,8 @@ def fitting(dataset: Dataset, spec: SampleSpec) -> Dataset:
         _check_dtype(dataset, spec)
         _check_normalisation(dataset, wanted, spec)
         return dataset
+    if wanted is None and spec.raw_dtype is RawDtype.UINT8 and spec.dtype is SampleDtype.FLOAT32:
+        wanted = _ONLY_CONVERTED
     if wanted is None:
         raise DataError(
             f"the samples of {dataset.name!r} are raw bytes ({dataset.train.features.dtype}), but this federation "

@@ -14,14 +14,16 @@ from edgefl.local_rules import rule_of
 from edgefl.strategies import Participant, PlannedTask
 from edgefl.values import Capabilities, GraphFormat, RuleSettings
 
-__all__ = ["lacks_rule", "plan_capable"]
+__all__ = ["Needs", "plan_capable"]
 
 
 def plan_capable(
-    plan: Callable[[Sequence[Participant]], Mapping[str, PlannedTask]], participants: Sequence[Participant]
+    plan: Callable[[Sequence[Participant]], Mapping[str, PlannedTask]],
+    participants: Sequence[Participant],
+    needs: "Needs | None" = None,
 ) -> RoundPlan:
     """Plan for all devices together, then again without those that lack what their task needs, until none does."""
-    able, left_out, needs = list(participants), dict[str, str](), _Needs()
+    able, left_out, needs = list(participants), dict[str, str](), needs or Needs()
     while able:
         made = plan_sound(plan, able)
         known = {one.device_id: one.capabilities for one in able}
@@ -37,35 +39,51 @@ def plan_capable(
     return RoundPlan({}, left_out)
 
 
-def lacks_rule(capabilities: Capabilities | None, rules: Sequence[str]) -> str | None:
-    """Return why a device has none of some rules; None if it has one, or said nothing about its software."""
-    if capabilities is None or not rules or set(rules) & set(capabilities.rules):
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """What a task needs of a device's software."""
+
+    rule: str
+    codecs: frozenset[str]
+    batch_size: int
+
+    def lacking(self, capabilities: Capabilities) -> str | None:
+        """Return what a device lacks, or None."""
+        if self.rule not in capabilities.rules:
+            return _reason(capabilities, f"lacks the rule {self.rule!r}")
+        if all(engine.format is not GraphFormat.ONNX for engine in capabilities.engines):
+            return _reason(capabilities, f"has no engine for graphs of the format {GraphFormat.ONNX.value!r}")
+        codecs = sorted(self.codecs - set(capabilities.codecs))
+        if codecs:
+            return _reason(capabilities, f"lacks the codec {codecs[0]!r}, which updates of this federation need")
+        sizes = capabilities.batch_sizes
+        if sizes is not None and self.batch_size not in sizes:
+            can = ", ".join(map(str, sizes[:8])) or "none"
+            return _reason(capabilities, f"cannot run batches of {self.batch_size} samples, only {can}")
         return None
-    return _reason(capabilities, f"lacks the rule {rules[0]!r}")
 
 
 @dataclass(slots=True)
-class _Needs:
-    """What tasks need; equal ones are looked up once."""
+class Needs:
+    """What the tasks of a round need, as far as they were planned; equal ones are looked up once."""
 
     _codecs: dict[tuple[RuleSettings, str], frozenset[str]] = field(default_factory=dict)
+    _seen: dict[_Need, None] = field(default_factory=dict)
 
     def lacking(self, capabilities: Capabilities | None, planned: PlannedTask) -> str | None:
         """Return why a device cannot do a task; None if it can, or said nothing about its software."""
         if capabilities is None:
             return None
-        if planned.rule.name not in capabilities.rules:
-            return _reason(capabilities, f"lacks the rule {planned.rule.name!r}")
-        if all(engine.format is not GraphFormat.ONNX for engine in capabilities.engines):
-            return _reason(capabilities, f"has no engine for graphs of the format {GraphFormat.ONNX.value!r}")
-        codecs = sorted(self._codecs_of(planned) - set(capabilities.codecs))
-        if codecs:
-            return _reason(capabilities, f"lacks the codec {codecs[0]!r}, which updates of this federation need")
-        sizes = capabilities.batch_sizes
-        if sizes is not None and planned.work.batch_size not in sizes:
-            can = ", ".join(map(str, sizes[:8])) or "none"
-            return _reason(capabilities, f"cannot run batches of {planned.work.batch_size} samples, only {can}")
-        return None
+        need = _Need(planned.rule.name, self._codecs_of(planned), planned.work.batch_size)
+        self._seen[need] = None
+        return need.lacking(capabilities)
+
+    def lacking_for_all(self, capabilities: Capabilities | None) -> str | None:
+        """Return why a device can do no task of those planned so far; None if it can do one, or there are none."""
+        if capabilities is None:
+            return None
+        reasons = [need.lacking(capabilities) for need in self._seen]
+        return reasons[0] if reasons and None not in reasons else None
 
     def _codecs_of(self, planned: PlannedTask) -> frozenset[str]:
         key = (planned.rule, planned.mask.digest)

@@ -5,15 +5,14 @@ The coordinator and the simulator both select devices with this module.
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeVar
 
-from edgefl.federation.capability_check import lacks_rule, plan_capable
+from edgefl.federation.capability_check import Needs, plan_capable
 from edgefl.federation.left_out import RoundPlan, reason_of
 from edgefl.noise import derive
-from edgefl.strategies import Model, Participant, PlannedTask, RoundContext, Strategy
+from edgefl.strategies import Model, Participant, RoundContext, Strategy
 
 __all__ = ["ClientRecord", "participants_of", "plan_round", "selection_order"]
 
@@ -64,18 +63,18 @@ def plan_round(
     """
     chosen, waiting = list(queue[: max(0, count)]), deque(queue[max(0, count) :])
     left_out: dict[str, str] = {}
-    rules: set[str] = set()
+    needs = Needs()
     failure: Exception | None = None
     while chosen:
         try:
             known, faults = participants_of(chosen, participant, name)
-            planned = plan_capable(partial(_noting_rules, strategy, model, round_context, rules), known)
+            planned = plan_capable(lambda some: strategy.plan(model, some, round_context), known, needs)
             failure = None
         except Exception as error:  # for every chosen one, but the next in the queue may be sound
             failure, faults, planned = error, {name(device): reason_of(error) for device in chosen}, RoundPlan()
         left_out |= faults | dict(planned.left_out)
         fit = [device for device in chosen if name(device) in planned.tasks]
-        further, skipped = _next(waiting, len(chosen) - len(fit), sorted(rules), participant, name)
+        further, skipped = _next(waiting, len(chosen) - len(fit), needs, participant, name)
         left_out |= skipped
         if not further:
             if failure is not None and not planned.tasks:
@@ -85,31 +84,23 @@ def plan_round(
     return RoundPlan()
 
 
-def _noting_rules(
-    strategy: Strategy, model: Model, round_context: RoundContext, rules: set[str], some: Sequence[Participant]
-) -> Mapping[str, PlannedTask]:
-    tasks = strategy.plan(model, some, round_context)
-    rules.update(planned.rule.name for planned in tasks.values())
-    return tasks
-
-
 def _next(
     waiting: deque[Device],
     count: int,
-    rules: Sequence[str],
+    needs: Needs,
     participant: Callable[[Device], Participant],
     name: Callable[[Device], str],
 ) -> tuple[list[Device], dict[str, str]]:
-    """Take the next devices of the queue, without those that have none of the rules that were planned so far.
+    """Take the next devices of the queue, without those that could do no task of those planned so far.
 
-    In a fleet where most lack a rule, a plan for every one of them would take too long.
+    In a fleet where most lack something, a plan for every few of them would take too long.
     """
     taken: list[Device] = []
     left_out: dict[str, str] = {}
     while waiting and len(taken) < count:
         device = waiting.popleft()
         try:
-            reason = lacks_rule(participant(device).capabilities, rules)
+            reason = needs.lacking_for_all(participant(device).capabilities)
         except Exception:  # it is looked up again, and the failure noted, when it is planned for
             reason = None
         if reason is None:

@@ -39,6 +39,7 @@ _MOST_NUMBERS = 2**28
 """Numbers of one sample: a gigabyte as float32."""
 _MOST_CHANNELS = 256
 _MOST_CLASSES = 65_536
+_LARGEST_FLOAT32 = 3.4028234e38
 
 
 class SampleDtype(StrEnum):
@@ -126,6 +127,14 @@ class SampleNormalisation:
             )
         if min(*self.std, self.scale) <= 0:
             raise FieldError("has a std or a scale of 0", fix="Use 1 for a channel that is constant")
+        if not all(_is_usable(mean, std, self.scale) for mean, std in zip(self.mean, self.std, strict=True)):
+            raise FieldError("has factors beyond float32", fix="Give a larger std and scale, or a smaller mean")
+
+
+def _is_usable(mean: float, std: float, scale: float) -> bool:
+    """Return whether the two factors are finite in float32."""
+    divisor = scale * std
+    return divisor > 0 and 1 / divisor <= _LARGEST_FLOAT32 and abs(mean / std) <= _LARGEST_FLOAT32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

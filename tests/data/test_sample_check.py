@@ -129,6 +129,16 @@ def test_raw_bytes_do_not_fit_a_federation_without_normalisation(tmp_path: Path)
         fitting(npz(tmp_path, x=np.full((10, 4, 4), 200, np.uint8), y=np.arange(10) % 3), spec)
 
 
+def test_raw_bytes_are_only_converted_for_a_federation_that_uses_them_as_they_are(tmp_path: Path) -> None:
+    fitted = fitting(
+        npz(tmp_path, x=np.full((10, 4, 4), 200, np.uint8), y=np.arange(10) % 3),
+        replace(PLAIN, raw_dtype=RawDtype.UINT8),
+    )
+    x = fitted.batch([0])[0]
+    assert x.dtype == np.float32
+    assert set(x.ravel().tolist()) == {200.0}
+
+
 def test_without_knowledge_of_raw_samples_every_normalisation_is_taken() -> None:
     data = dataset(normalisation=Normalisation((0.1,), (0.7,)))
     assert fitting(data, PLAIN) is data

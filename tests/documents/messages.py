@@ -94,7 +94,7 @@ _CONSTRAINTS = {
     "`normalisation` at most 256 channels. The bytes of an example fit `shape` and its types.",
     "SampleNormalisation": "`mean` and `std` have equal lengths: 1, or the first size of `shape`. `std` and `scale` "
     "are above 0. In double precision: f = 1 / (scale * std), o = mean / std. In float32: x = raw * float32(f) - "
-    "float32(o), a product and then a difference, each rounded.",
+    "float32(o), a product and then a difference, each rounded. f and o are finite in float32.",
     "Capabilities": "`engines` has at most 16 entries, the other lists at most 256. The texts in `engines`, `rules` "
     "and `codecs` have at most 8,192 characters together.",
 }

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -66,7 +67,18 @@ def test_the_next_in_the_queue_take_the_places_of_those_that_are_left_out() -> N
     assert sorted(plan.left_out) == ["a", "b", "c"]
 
 
-def test_if_all_lack_it_each_is_told_why_and_the_strategy_is_not_asked_about_each() -> None:
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"rules": ("fine_tune",)}, "lacks the rule 'sgd'"),
+        ({"codecs": ()}, "lacks the codec 'dense', which updates of this federation need"),
+        ({"batch_sizes": (7,)}, "cannot run batches of 32 samples, only 7"),
+        ({"engines": ()}, "has no engine for graphs of the format 'onnx'"),
+    ],
+)
+def test_if_all_lack_it_each_is_told_why_and_the_strategy_is_not_asked_about_each(
+    change: dict[str, Any], reason: str
+) -> None:
     calls = []
 
     class Counting(FedAvg):
@@ -76,11 +88,11 @@ def test_if_all_lack_it_each_is_told_why_and_the_strategy_is_not_asked_about_eac
             calls.append(len(participants))
             return super().plan(model, participants, round_context)
 
-    lacking = replace(ALL, rules=("fine_tune",))
+    lacking = replace(ALL, **change)
     names = [f"d{number}" for number in range(500)]
     plan = plan_round(Counting(), MODEL, names, 10, CONTEXT, lambda name: with_software(name, lacking), str)
     assert not plan.tasks
-    assert plan.left_out == dict.fromkeys(names, "its client edgefl-java 0.1.0 lacks the rule 'sgd'")
+    assert plan.left_out == dict.fromkeys(names, f"its client edgefl-java 0.1.0 {reason}")
     assert calls == [10]
 
 

@@ -50,6 +50,8 @@ def _text(size: int) -> str:
         (lambda data: data["normalisation"].update(mean=[0.0] * 2000, std=[1.0] * 2000), "normalisation"),
         (lambda data: data["normalisation"].update(std=[0.0]), "normalisation"),
         (lambda data: data["normalisation"].update(scale=0), "normalisation"),
+        (lambda data: data["normalisation"].update(std=[1e-300], scale=1e-300), "beyond float32"),
+        (lambda data: data["normalisation"].update(mean=[1e308], std=[0.1]), "beyond float32"),
         (lambda data: data["example"].update(raw=_text(10**6)), "example.raw"),
         (lambda data: data["example"].update(raw=_text(3)), "example.raw"),
         (lambda data: data["example"].update(x="not base64"), "example.x"),
@@ -69,6 +71,6 @@ def test_a_description_that_contradicts_itself_or_is_too_large_is_refused(
 def test_the_largest_description_fits_into_what_a_device_reads() -> None:
     data = json.loads(dumps(SAMPLE))
     data.update(shape=[256, 48], classes=240, class_names=['"' * 200] * 240, raw_dtype="float32", layout="\\" * 200)
-    data["normalisation"] = {"mean": [-1.2345678901234567e-300] * 256, "std": [1.2345678901234567e-300] * 256}
+    data["normalisation"] = {"mean": [-1.2345678901234567e-300] * 256, "std": [1.2345678901234567e-35] * 256}
     data["example"] = {"raw": _text(48 * 1024), "label": 1, "x": _text(48 * 1024)}
     assert len(dumps(from_json(SampleSpec, data)).encode()) < LARGEST_REPLY

@@ -156,6 +156,15 @@ def test_every_federation_has_a_home_of_its_own_and_finds_it_again(tmp_path: Pat
         homes.only()
 
 
+def test_a_home_that_never_joined_is_not_taken_for_another_federation(tmp_path: Path) -> None:
+    homes = DeviceHomes(tmp_path)
+    mistyped = homes.of("https://10.0.0.55", "digits")
+    AgentHome(mistyped).save_identity(Identity("https://10.0.0.55", "x", federation="digits"))
+    assert homes.only() == mistyped
+    place = join(homes.of("https://10.0.0.5", "digits"), "https://10.0.0.5", "digits")
+    assert homes.only() == place
+
+
 def test_a_home_of_an_older_version_keeps_working(tmp_path: Path) -> None:
     homes = DeviceHomes(join(tmp_path / ".edgefl", "http://127.0.0.1:8000"))
     assert homes.of("http://127.0.0.1:8000", None) == tmp_path / ".edgefl"
