@@ -5,6 +5,7 @@ client needs neither the model graph nor the widths of the mask. Tasks with subm
 nothing of values, of which channels are kept, or of which single weights are held.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -99,6 +100,6 @@ class Submodel:
             ("tensors", [tensor.name for tensor in self.tensors]),
             ("payloads", [payload.name for payload in self.payloads]),
         ):
-            if len(set(names)) < len(names):
-                twice = next(name for name in names if names.count(name) > 1)
+            twice = next((name for name, count in Counter(names).items() if count > 1), None)
+            if twice is not None:
                 raise FieldError(f"names {twice!r} twice", fix="Name each once", path=(path,))

@@ -31,7 +31,7 @@ from edgefl.values import (
     timestamp_of,
 )
 from edgefl.values.field_error import path_text, shown
-from tests.values.samples import BUDGET, ENROLLED, PLAN, PROFILE, RESULT, SAMPLES, TELEMETRY
+from tests.values.samples import BUDGET, ENROLLED, PLAN, PROFILE, RESULT, SAMPLES, SUBMODEL, TELEMETRY
 
 
 def parts_of(value: Any) -> list[Any]:
@@ -252,3 +252,12 @@ def test_a_thermal_state_alone_is_enough_and_states_are_ordered() -> None:
     assert [status.severity for status in ThermalStatus] == list(range(7))
     with pytest.raises(SchemaError, match="start_status and end_status are all null"):
         Thermal()
+
+
+@pytest.mark.parametrize(
+    ("field", "name"), [("tensors", "norm1.num_batches_tracked"), ("payloads", "conv1.weight:scale")]
+)
+def test_a_submodel_names_each_tensor_and_each_payload_once(field: str, name: str) -> None:
+    entries = getattr(SUBMODEL, field)
+    with pytest.raises(SchemaError, match=f"{field}' names '{name}' twice"):
+        dataclasses.replace(SUBMODEL, **{field: (*entries, entries[-1])})
