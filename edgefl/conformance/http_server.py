@@ -246,6 +246,8 @@ class _Connection:
 
     def _line(self) -> bytes:
         while b"\r\n" not in self._buffer:
+            if len(self._buffer) > _LARGEST_HEAD:
+                raise _ClosedError
             self._more()
         line, _, rest = bytes(self._buffer).partition(b"\r\n")
         self._buffer = bytearray(rest)

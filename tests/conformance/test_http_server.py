@@ -99,3 +99,13 @@ def test_a_server_that_is_away_for_a_moment_comes_back_at_the_same_port() -> Non
             time.sleep(0.02)
         assert refused
         assert answered
+
+
+def test_a_line_without_an_end_ends_the_connection() -> None:
+    handler = Scripted()
+    with served(handler) as (server, _), socket.create_connection(("127.0.0.1", server.port), timeout=10) as sender:
+        sender.sendall(b"PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+        with contextlib.suppress(ConnectionError):
+            sender.sendall(b"1" * 1_000_000)
+            assert sender.recv(1) == b""
+    assert not handler.seen[0].is_complete
