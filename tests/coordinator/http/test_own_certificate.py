@@ -2,6 +2,7 @@
 
 import datetime
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,11 @@ from cryptography import x509
 from coordinator.http import own_certificate as module
 from coordinator.http.own_certificate import own_certificate
 from coordinator.http.public_address import PublicAddress, machine_names, public_url
+from coordinator.http.server import _reachable
 from coordinator.http.server_settings import ServerSettings
 from coordinator.storage.tls_keys import locked_keys
 from edgefl.errors import EdgeFLError
-from edgefl.pins import certificates_in, pin_of_certificate
+from edgefl.pins import PINS_FILE, certificates_in, pin_of_certificate
 
 NAMES = ["coordinator.local", "10.0.0.5", "::1", "coordinator.local", "not a name", ""]
 PIN = "sha256:47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"
@@ -116,3 +118,15 @@ def test_an_address_of_this_machine_that_no_pairing_code_can_have_needs_a_name()
     with pytest.raises(EdgeFLError, match="cannot be the address in pairing codes") as found:
         public_url((), "fe80::1%eth0", 8443, tls=True)
     assert "--public-name" in found.value.fix
+
+
+def test_pins_of_the_certificate_that_will_follow_are_added_and_those_of_an_own_one_are_forgotten_with_it(
+    tmp_path: Path,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        own = _reachable(ServerSettings(state=tmp_path, tls=True, pins=(PIN,)), sock)
+        assert own.pins == (*own_certificate(tmp_path, []).pins, PIN)
+        assert (tmp_path / PINS_FILE).exists()
+        other = _reachable(replace(own, pins=(PIN,)), sock)  # it has a certificate now, as one that is given
+        assert other.pins == (PIN,)
+        assert not (tmp_path / PINS_FILE).exists()
