@@ -124,7 +124,7 @@ def test_a_task_that_was_cut_off_goes_on(client: Client, tmp_path: Path) -> None
         assert (
             stop(client.command(pairing_uri(served, "long"), *options), checkpoint, signal.SIGKILL) == -signal.SIGKILL
         )
-        again = client.command(served["url"], *options)
+        again = client.command(served["url"], *options)  # the key is no longer needed
         assert stop(again, checkpoint, signal.SIGTERM) == 0
         assert not (client.home / "task" / "result.safetensors").exists()
         done = subprocess.run(again, capture_output=True, text=True, timeout=120)

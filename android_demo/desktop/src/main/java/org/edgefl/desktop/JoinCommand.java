@@ -1,8 +1,11 @@
 package org.edgefl.desktop;
 
+import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.LocalTime;
@@ -90,13 +93,20 @@ final class JoinCommand {
         }, "edgefl-stop"));
     }
 
-    private Pairing pairing() {
-        String uri = options.uri();
+    private Pairing pairing() throws IOException {
+        String uri = options.uri().equals("-") ? firstLine() : options.uri();
         boolean insecure = options.has("--insecure");
         Pairing found = uri.contains("#") || uri.startsWith("edgefl:") ? Pairing.parse(uri, insecure)
             : new Pairing(CoordinatorUrl.checked(uri, insecure), null, null, List.of());
         String key = options.text("--key", found.key() == null ? System.getenv("EDGEFL_JOIN_KEY") : found.key());
         return new Pairing(found.url(), key, found.federation(), found.pins());
+    }
+
+    /** A URI on the command line can be read by every user of the machine; one from standard input cannot. */
+    private static String firstLine() throws IOException {
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
+        String line = in.readLine();
+        return line == null ? "" : line.trim();
     }
 
     private AgentSettings settings(Engine engine) throws IOException {

@@ -11,7 +11,8 @@ final class JoinOptions {
         usage: java -jar edgefl-client.jar join URI --data FILE [options]
 
         Take part in a federation with this machine, in Java. URI is the operator's pairing URI
-        (edgefl://join?... or https://.../join#...), or the coordinator's URL with --key.
+        (edgefl://join?... or https://.../join#...), the coordinator's URL with a key, or - to
+        read it from standard input, so that no other user of this machine sees it.
 
           --data FILE            an .npz file with samples 'x' and labels 'y'; it stays here
           --key KEY              join key (default: of the URI, or $EDGEFL_JOIN_KEY)
@@ -70,7 +71,7 @@ final class JoinOptions {
             }
             values.put(name, equals < 0 ? arguments[at + 1] : argument.substring(equals + 1));
             return equals < 0 ? at + 1 : at;
-        } else if (argument.startsWith("-") || uri != null) {
+        } else if ((argument.startsWith("-") && !argument.equals("-")) || uri != null) {
             throw new WrongUsage("'" + (argument.startsWith("-") ? name : argument) + "' is not an option");
         } else {
             uri = argument;
