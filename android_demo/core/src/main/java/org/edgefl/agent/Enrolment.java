@@ -55,6 +55,10 @@ final class Enrolment {
             return enrol();
         }
         patience.becomeMember();
+        if (pairing != null) {
+            member = member.withPairing(pairing);
+            member.save(home);
+        }
         connection.open(member.url(), member.pins());
         refreshPins();
         LocalData data = settings.data().apply(spec(member.token()));
@@ -70,8 +74,7 @@ final class Enrolment {
         Membership earlier = member;
         member = Membership.begin(pairing);
         if (earlier != null && earlier.url().equals(pairing.url())) {
-            member = new Membership(pairing.url(), pairing.pins(), pairing.federation(), earlier.enrolmentId(), null,
-                null, null, null);
+            member = Membership.begin(pairing, earlier.enrolmentId());
         }
         connection.open(member.url(), member.pins());
         member.save(home);
