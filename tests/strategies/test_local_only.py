@@ -38,7 +38,7 @@ def test_devices_send_no_tensors_and_the_model_stays() -> None:
 
 def test_a_device_that_sends_something_is_refused() -> None:
     made = client_update(full_mask(GRAPH), MODEL.weights, MODEL.weights)
-    with pytest.raises(WireFormatError, match="is not expected"):
+    with pytest.raises(WireFormatError, match="are not expected"):
         LocalOnly().check(made)
     with pytest.raises(WireFormatError, match="changes no mask"):
         LocalOnly().check(replace(made, tensors={}, next_mask=leading_channels(GRAPH, 0.5)))
