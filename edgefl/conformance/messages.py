@@ -26,7 +26,7 @@ _ROUTES = (
     ("sample", "GET", r"/v1/sample"),
     ("profile", "PUT", r"/v1/devices/me/profile"),
     ("capabilities", "PUT", r"/v1/devices/me/capabilities"),
-    ("side", "GET", r"/v1/(?:pins|measurement|speed)"),
+    ("side", "GET", r"/v1/(?:pins|measurement(?:/(?P<name>[^/]+))?|speed)"),
     ("side", "POST", r"/v1/speed"),
 )
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from edgefl.conformance.messages import Exchange, Route, ScriptedAnswer
 from edgefl.conformance.samples import CLASSES, SAMPLE_SHAPE
+from edgefl.conformance.tasks import conformance_measurement
 from edgefl.errors import EdgeFLError
 from edgefl.values import (
     Enrolled,
@@ -103,6 +104,11 @@ class Stage:
                 return json_answer(to_json(SAMPLE))
             case Route.SIDE if exchange.path == "/v1/pins":
                 return json_answer({"schema": "edgefl.pins/1", "pins": list(self.pins)})
+            case Route.SIDE if exchange.path == "/v1/measurement":
+                return json_answer(to_json(conformance_measurement().measurement))
+            case Route.SIDE if exchange.name:
+                _, content = conformance_measurement().bodies.get(exchange.name, ("", None))
+                return _download(exchange, content)
             case Route.PROFILE | Route.CAPABILITIES:
                 return ScriptedAnswer(status=204)
         return problem(404, f"there is no {exchange.method} {exchange.path}", "Ask for something else.")
@@ -113,18 +119,7 @@ class Stage:
 
     def artifact(self, exchange: Exchange) -> ScriptedAnswer:
         """Return an artifact, or the range of it that is asked for, compressed as the client allows."""
-        content = self.artifacts.get(exchange.name)
-        if content is None:
-            return problem(404, f"there is no artifact {exchange.name}", "Ask for the next task.")
-        if exchange.name in exchange.headers.get("if-none-match", ""):
-            return ScriptedAnswer(status=304, headers={"ETag": f'"{exchange.name}"'})
-        start, size = exchange.start, len(content)
-        if start is not None and start >= size:
-            return problem(416, "the range begins after the end", "Begin again.", Content_Range=f"bytes */{size}")
-        if start is not None:
-            headers = {"ETag": f'"{exchange.name}"', "Content-Range": f"bytes {start}-{size - 1}/{size}", **_BYTES}
-            return ScriptedAnswer(status=206, headers=headers, body=content[start:])
-        return packed_artifact(exchange, content)
+        return _download(exchange, self.artifacts.get(exchange.name))
 
     def _enrol(self, exchange: Exchange) -> ScriptedAnswer:
         content = exchange.content
@@ -135,6 +130,20 @@ class Stage:
         self.enrolments[asked.enrolment_id] = self.enrolments.get(asked.enrolment_id, 0) + 1
         self.token = f"edgefl-device-{secrets.token_hex(16)}"
         return json_answer(to_json(Enrolled(device_id=self.device_id, token=self.token)), status=201)
+
+
+def _download(exchange: Exchange, content: bytes | None) -> ScriptedAnswer:
+    if content is None:
+        return problem(404, f"there is no artifact {exchange.name}", "Ask for the next task.")
+    if exchange.name in exchange.headers.get("if-none-match", ""):
+        return ScriptedAnswer(status=304, headers={"ETag": f'"{exchange.name}"'})
+    start, size = exchange.start, len(content)
+    if start is not None and start >= size:
+        return problem(416, "the range begins after the end", "Begin again.", Content_Range=f"bytes */{size}")
+    if start is not None:
+        headers = {"ETag": f'"{exchange.name}"', "Content-Range": f"bytes {start}-{size - 1}/{size}", **_BYTES}
+        return ScriptedAnswer(status=206, headers=headers, body=content[start:])
+    return packed_artifact(exchange, content)
 
 
 def packed_artifact(exchange: Exchange, content: bytes) -> ScriptedAnswer:

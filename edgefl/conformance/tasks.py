@@ -20,6 +20,7 @@ from edgefl.artifacts.bundle import GRAPH, INFER, TRAIN, Bundle, read_bundle
 from edgefl.artifacts.cut import cut_training_graph
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.conformance.samples import conformance_dataset
+from edgefl.federation.measurement import MeasurementBodies, make_measurement
 from edgefl.federation.submodel_document import submodel_document
 from edgefl.local_rules import rule_of
 from edgefl.masks import Array, Mask, full_mask, gather
@@ -27,9 +28,18 @@ from edgefl.noise import derive, symmetric
 from edgefl.values import ClientPlan, Digest, LocalWork, RuleSettings, Setting, digest_of, dumps
 from edgefl.wire import encode_mask, encode_weights
 
-__all__ = ["OfferedTask", "conformance_bundle", "local_samples", "offer", "right_result", "sgd"]
+__all__ = [
+    "OfferedTask",
+    "conformance_bundle",
+    "conformance_measurement",
+    "local_samples",
+    "offer",
+    "right_result",
+    "sgd",
+]
 
 _NAMED_ONLY: dict[str, Any] = {"task_id": "task", "device_id": "device", "deadline_seconds": 600.0}
+_MEASURED_BATCH = 16
 _PERTURBATION = 0.01
 _ROUND, _ROUNDS = 1, 10
 _SEED = 2**63 + 12345
@@ -58,6 +68,13 @@ def conformance_bundle() -> Bundle:
     """Return the model: a convolution with batch norm, a hidden layer with dropout, a head."""
     with as_file(files("edgefl.conformance") / "conformance_model.zip") as path:
         return read_bundle(path)
+
+
+@cache
+def conformance_measurement() -> MeasurementBodies:
+    """Return the steps of the model that a client times to profile itself."""
+    bundle = conformance_bundle()
+    return make_measurement(bundle, _MEASURED_BATCH, lambda mask: cut_training_graph(bundle.files[TRAIN], mask))
 
 
 def local_samples() -> LocalData:
