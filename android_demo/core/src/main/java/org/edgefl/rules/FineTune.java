@@ -11,34 +11,12 @@ import org.edgefl.wire.Tensor;
  *
  * <p>What is trained follows from the submodel document and the graph, {@code head} included.
  */
-public final class FineTune implements LocalRule {
-    private final GradientDescent descent;
-    private boolean begun;
-
+public final class FineTune extends DescentRule {
     /** The rule with its settings. */
     public FineTune(Settings settings, Task task) {
-        this.descent = new GradientDescent(settings, task);
+        super(settings, task);
         settings.choice("head", "train", "freeze", "head_only");
         settings.end();
-    }
-
-    @Override
-    public Map<String, Tensor> forward(State state) {
-        if (!begun) {
-            descent.begin(state.weights());
-            begun = true;
-        }
-        return state.weights();
-    }
-
-    @Override
-    public void prepare(State state, int step) {
-        // The weights are those of the step before.
-    }
-
-    @Override
-    public void step(State state, int step, StepResult result) {
-        descent.step(state, step, result, Map.of());
     }
 
     @Override

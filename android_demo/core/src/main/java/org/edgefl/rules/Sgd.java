@@ -12,36 +12,15 @@ import org.edgefl.wire.Shape;
 import org.edgefl.wire.Tensor;
 
 /** Gradient descent on the trained tensors: FedAvg, FedProx, HeteroFL, PerFedMask and others (docs/rules.md). */
-public final class Sgd implements LocalRule {
+public final class Sgd extends DescentRule {
     private final Task task;
-    private final GradientDescent descent;
-    private boolean begun;
 
     /** The rule with its settings. */
     public Sgd(Settings settings, Task task) {
+        super(settings, task);
         this.task = task;
-        this.descent = new GradientDescent(settings, task);
         settings.choice("codec", "dense", "sparse");
         settings.end();
-    }
-
-    @Override
-    public Map<String, Tensor> forward(State state) {
-        if (!begun) {
-            descent.begin(state.weights());
-            begun = true;
-        }
-        return state.weights();
-    }
-
-    @Override
-    public void prepare(State state, int step) {
-        // The weights are those of the step before.
-    }
-
-    @Override
-    public void step(State state, int step, StepResult result) {
-        descent.step(state, step, result, Map.of());
     }
 
     @Override
