@@ -14,17 +14,18 @@ from importlib.util import find_spec
 from edgefl.charts.page_assets import own_file, plotly_js, style_ids
 from edgefl.values import digest_of
 
-__all__ = ["POLICY", "POLICY_WITHOUT_SCRIPTS", "PageFile", "has_charts", "page_file", "template_ids"]
+__all__ = ["POLICY", "POLICY_WITHOUT_REQUESTS", "PageFile", "has_charts", "page_file", "template_ids"]
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 """Nothing from other hosts, nothing inline, no framing."""
-POLICY_WITHOUT_SCRIPTS = (
-    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+POLICY_WITHOUT_REQUESTS = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Of a page that only says something."""
+"""Of a page whose address holds a secret: its scripts cannot send anything."""
 
 _KINDS = {
     "html": "text/html; charset=utf-8",

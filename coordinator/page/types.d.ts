@@ -214,6 +214,7 @@ interface NewKeyInfo extends KeyInfo {
   uri: string;
   join: string;
   qr: string | null;
+  app_qr: string | null;
 }
 
 /* Long tables: cells.js and virtual_table.js */

@@ -155,5 +155,5 @@ def new_key_view(key: JoinKey, secret: str, pairing: Pairing | None = None) -> N
     view = NewKeyView(key=secret, **key_view(key).model_dump())
     if pairing is not None:
         view.uri, view.app_uri = pairing.page_uri(), pairing.app_uri()
-        view.join, view.qr = join_line(pairing), qr_code(view.uri)
+        view.join, view.qr, view.app_qr = join_line(pairing), qr_code(view.uri), qr_code(view.app_uri)
     return view

@@ -12,7 +12,7 @@ from coordinator.http.routes.page import page_response
 from coordinator.http.routes.registration import add, media
 from coordinator.http.routes.responses import document
 from coordinator.http.services import services_of
-from coordinator.page.static_files import POLICY_WITHOUT_SCRIPTS
+from coordinator.page.static_files import POLICY_WITHOUT_REQUESTS
 from edgefl.values import Pins
 
 __all__ = ["add_routes"]
@@ -37,4 +37,4 @@ async def get_pins(request: Request) -> Response:
 
 async def get_join_page(request: Request) -> Response:
     """Get the page that a pairing code opens. The key is behind the '#' of its address, which no browser sends."""
-    return await page_response(request, "join.html", policy=POLICY_WITHOUT_SCRIPTS)
+    return await page_response(request, "join.html", policy=POLICY_WITHOUT_REQUESTS)

@@ -254,6 +254,8 @@ class NewKeyView(KeyView):
     """The command to join."""
     qr: str | None = None
     """`uri` as a QR code, in SVG."""
+    app_qr: str | None = None
+    """`app_uri` as a QR code, in SVG."""
 
 
 class TokenView(BaseModel):

@@ -29,20 +29,33 @@ export function showNewKey(place, made) {
         element("p", { class: "hint" }, ONCE),
         done,
       ),
-      ...picture(made),
+      ...pictures(made),
     ),
   );
   heading.focus();
 }
 
 /** @param {NewKeyInfo} made */
-function picture(made) {
-  if (!made.qr) {
+function pictures(made) {
+  return [
+    ...picture("qr", made.qr, "For any device", "The pairing code of this key, as a QR code"),
+    ...picture("app-qr", made.app_qr, "For the Android app", "The same for the Android app, as a QR code"),
+  ];
+}
+
+/**
+ * @param {string} id
+ * @param {string | null} code
+ * @param {string} title
+ * @param {string} alt
+ */
+function picture(id, code, title, alt) {
+  if (!code) {
     return [];
   }
-  const source = `data:image/svg+xml,${encodeURIComponent(made.qr)}`;
-  const alt = "The pairing code of this key, as a QR code";
-  return [element("img", { id: "qr", src: source, alt, width: "240", height: "240" })];
+  const source = `data:image/svg+xml,${encodeURIComponent(code)}`;
+  const image = element("img", { id, src: source, alt, width: "240", height: "240" });
+  return [element("figure", { class: "code" }, image, element("figcaption", {}, title))];
 }
 
 /**

@@ -248,8 +248,8 @@ def test_a_wrong_token_is_refused_and_a_key_is_shown_once(browser: Browser, tmp_
         uri = Pairing(server.url, made, "digits").page_uri()
         assert page.locator("#pairing-uri").inner_text() == uri
         assert page.locator("#join-line").inner_text() == f"EDGEFL_JOIN_URI='{uri}' edgefl join --data data.npz"
-        size = page.locator("#qr").evaluate("image => image.naturalWidth")
-        assert size > 50
+        for code in ("#qr", "#app-qr"):
+            assert page.locator(code).evaluate("image => image.naturalWidth") > 50
         with HandDriven.joined(server.url, made, "pi-by-key"):
             pass
         expect(page.locator("#keys")).to_contain_text(MARKUP)
@@ -296,3 +296,18 @@ def test_nothing_but_tables_is_wider_than_the_window(
             page.click(f"nav [data-view={view}]")
             expect(page.locator(f"#view-{view}")).to_be_visible()
             assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), view
+
+
+def test_the_page_of_a_code_hands_it_to_the_app(browser: Browser, tmp_path: Path, file: Path) -> None:
+    """The link holds what the address does; without a code, or with one that is not valid, there is no link."""
+    with coordinator(tmp_path / "state", str(file)) as server, looking(browser, server.url) as (page, _):
+        pairing = Pairing(server.url, "edgefl-key-" + "k" * 43, "digits")
+        page.goto(pairing.page_uri())
+        link = page.locator("#open-app")
+        expect(link).to_be_visible()
+        assert Pairing.parse(link.get_attribute("href") or "") == pairing
+        for wrong in ("", "#", "#key=<b>", f"#key={pairing.key}&url=http://10.0.0.5", "#javascript:alert(1)"):
+            page.goto("about:blank")
+            page.goto(f"{server.url}/join{wrong}")
+            expect(page.locator("#no-code")).to_be_visible()
+            expect(link).to_be_hidden()
