@@ -16,6 +16,7 @@
  * telemetry   what a task costs
  * training    one task from downloads to result
  * profile     what the device can do
+ * model       predictions with the models on the device
  * http        how the coordinator is reached
  * agent       the life of a device
  * </pre>

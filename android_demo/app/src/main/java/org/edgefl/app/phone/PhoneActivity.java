@@ -1,5 +1,7 @@
 package org.edgefl.app.phone;
 
+import org.edgefl.agent.Progress.Phase;
+
 /**
  * What a phone is doing now.
  *
@@ -11,24 +13,6 @@ package org.edgefl.app.phone;
 public record PhoneActivity(Phase phase, int round, int step, int steps, double secondsLeft, String message) {
     /** Nothing has happened yet. */
     public static final PhoneActivity IDLE = new PhoneActivity(Phase.IDLE, 0, 0, 0, Double.NaN, "");
-
-    /** The phases of joining and training. */
-    public enum Phase {
-        /** Nothing runs. */
-        IDLE,
-        /** Measuring the phone and enrolling. */
-        JOINING,
-        /** Asking for a task. */
-        ASKING,
-        /** A limit of the owner does not allow work now. */
-        WAITING,
-        /** Fetching what the task needs. */
-        DOWNLOADING,
-        /** Training. */
-        TRAINING,
-        /** Sending the result. */
-        SENDING
-    }
 
     /** Whether something runs that the owner can stop. */
     public boolean isBusy() {
