@@ -63,7 +63,7 @@ class AgentTest {
         device.data = spec -> null;
         device.run(folder, coordinator);
         assertEquals(0, coordinator.count("POST /v1/tasks/next"));
-        assertTrue(device.messages.contains("waiting: there are no samples to train with"));
+        assertTrue(device.messages.contains("there are no samples to train with"));
         assertEquals(List.of("JOINING 0", "WAITING 0", "IDLE 0"), device.phases);
     }
 
@@ -174,7 +174,7 @@ class AgentTest {
         assertEquals(0, coordinator.refusals.size());
         assertEquals(4, device.steps.size());
         assertTrue(Files.exists(folder.resolve("task/checkpoint.safetensors")));
-        assertTrue(device.messages.contains("waiting: the phone is hot"));
+        assertTrue(device.messages.contains("the phone is hot"));
         assertEquals("WAITING 1", device.phases.get(device.phases.size() - 2));
         device.condition = () -> null;
         device.run(folder, coordinator);
@@ -220,7 +220,7 @@ class AgentTest {
         device.condition = () -> new Refusal(Reason.POWER, "not charging");
         device.run(folder, coordinator);
         assertEquals(0, coordinator.count("POST /v1/tasks/next"));
-        assertTrue(device.messages.contains("waiting: not charging"));
+        assertTrue(device.messages.contains("not charging"));
     }
 
     @Test
