@@ -75,7 +75,8 @@ class OwnerLimitsTest {
 
     @Test
     void onlyAConditionThatMayHoldAgainIsWaitedForAndOnlyWithTime() {
-        Deadline day = new Deadline(new StopSignal(), new OwnerLimits(List.of(), 1e6, 0, 0, 1), 86_400, 0, DeviceClock.JVM);
+        OwnerLimits patient = new OwnerLimits(List.of(), 1e6, 0, 0, 1);
+        Deadline day = new Deadline(new StopSignal(), patient, 86_400, 0, DeviceClock.JVM);
         for (Reason reason : Reason.values()) {
             boolean passing = switch (reason) {
                 case POWER, TEMPERATURE, THERMAL, BATTERY_SAVER, METERED, HOURS -> true;
