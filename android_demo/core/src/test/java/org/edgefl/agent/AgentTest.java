@@ -128,6 +128,28 @@ class AgentTest {
     }
 
     @Test
+    void whoDeletesTheirSamplesDuringATaskIsAskedForNoOther() throws IOException {
+        coordinator.plans.add(plan(0, Map.of()));
+        coordinator.plans.add(plan(0, Map.of("task_id", "task-8")));
+        device.mostTasks = 2;
+        device.data = spec -> device.steps.isEmpty() ? GoldenTasks.data(0) : null;
+        device.run(folder, coordinator);
+        assertEquals(1, coordinator.results.size());
+        assertEquals(1, coordinator.count("POST /v1/tasks/next"));
+        assertEquals(0, coordinator.refusals.size());
+    }
+
+    @Test
+    void aTaskThatIsLeftWithoutSamplesIsRefused() throws IOException {
+        coordinator.plans.add(plan(0, Map.of()));
+        device.engine = new StoppingEngine(device.engine, 5, () -> device.agent.stop());
+        device.run(folder, coordinator);
+        device.data = spec -> null;
+        device.run(folder, coordinator);
+        assertEquals("data", coordinator.refusals.get(0).text("reason"));
+    }
+
+    @Test
     void aStopInTheMiddleOfAStepLosesNothingAndChangesNoBit() throws IOException {
         for (int number = 0; number < 3; number++) {
             FakeCoordinator straight = new FakeCoordinator();
