@@ -20,9 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,25 +94,29 @@ class Outcome:
         return sum(self.phases.values())
 
 
-def run(
-    jar: Path, folder: Path, kills: int, seed: int, method: str = "fedavg", say: Callable[[str], None] = print
-) -> Outcome:
+def say(line: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def run(jar: Path, folder: Path, kills: int, seed: int, method: str = "fedavg") -> Outcome:
     """Run a federation with a client that is killed, and the same one with a client that is not."""
     profile, data = folder / "profile.json", write_digits(folder / "mine.npz")
     profile.write_text(json.dumps(PROFILE), encoding="utf-8")
     rounds = kills + 2
-    settings = {"settings": METHODS[method], "epochs": EPOCHS, "rounds": rounds}
-    files = [write_federation(folder, name, method, **settings) for name in ("killed", "undisturbed")]
+    names = ("killed", "undisturbed")
+    files = [write_federation(folder, name, method, METHODS[method], EPOCHS, rounds) for name in names]
     options = ("--name", "phone", "--profile", str(profile), "--checkpoint-seconds", str(CHECKPOINT_SECONDS))
     with serving(folder, *files) as served:
-        homes = {name: folder / name / "phone" for name in ("killed", "undisturbed")}
+        homes = {name: folder / name / "phone" for name in names}
         commands = {
             name: JavaClient(jar, home, data).command(pairing_uri(served, name), *options)
             for name, home in homes.items()
         }
         with (folder / "undisturbed.log").open("wb") as log:
             other = subprocess.Popen(commands["undisturbed"], stderr=log)
-        outcome = _disturb(commands["killed"], homes["killed"], kills, random.Random(seed), say)
+        outcome = _disturb(commands["killed"], homes["killed"], kills, random.Random(seed))
         outcome.tasks = rounds + 1
         with (folder / "killed/killed.log").open("ab") as log:
             if subprocess.run(commands["killed"], stderr=log, timeout=300).returncode or other.wait(300):
@@ -126,7 +128,7 @@ def run(
     return outcome
 
 
-def _disturb(command: list[str], home: Path, kills: int, chance: random.Random, say: Callable[[str], None]) -> Outcome:
+def _disturb(command: list[str], home: Path, kills: int, chance: random.Random) -> Outcome:
     """Start the client and kill it, again and again."""
     for name in ("task", "cache", "model"):
         (home / name).mkdir(parents=True)
@@ -204,16 +206,14 @@ def main() -> int:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         jar = options.jar or java_client_jar()
-        say = partial(print, flush=True)
-        outcome = run(jar, Path(folder), options.kills, options.seed, options.method, say)
+        outcome = run(jar, Path(folder), options.kills, options.seed, options.method)
         if outcome.problems:
-            print((Path(folder) / "killed/killed.log").read_text(encoding="utf-8")[-4000:], file=sys.stderr)
+            say((Path(folder) / "killed/killed.log").read_text(encoding="utf-8")[-4000:])
     for problem in outcome.problems:
-        print(f"problem: {problem}")
-    print("killed while " + ", ".join(f"{phase} {count}" for phase, count in outcome.phases.most_common()))
-    print("left behind " + ", ".join(f"{name} {count}" for name, count in outcome.left.most_common()))
-    print("answers heard: " + ", ".join(f"{answer} {count}" for answer, count in outcome.answers.most_common()))
-    print(
+        say(f"problem: {problem}")
+    for what, counts in (("killed while", outcome.phases), ("left", outcome.left), ("answers heard:", outcome.answers)):
+        say(f"{what} " + ", ".join(f"{name} {count}" for name, count in counts.most_common()))
+    say(
         f"{outcome.kills} kills, {outcome.tasks} tasks, {len(outcome.problems)} problems, "
         f"{time.monotonic() - began:.0f} s: {'differs' if outcome.problems else 'every task once, equal to the bit'}"
     )
