@@ -14,16 +14,17 @@ from fnmatch import fnmatch
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["CREATED", "DELETED", "RENAMED", "FileEvent", "FolderEvents"]
+__all__ = ["CREATED", "DELETED", "RENAMED", "WRITTEN", "FileEvent", "FolderEvents"]
 
-CREATED, DELETED, RENAMED = 0x100, 0x200, 0x80
-"""IN_CREATE, IN_DELETE, IN_MOVED_TO of <sys/inotify.h>."""
+CREATED, DELETED, RENAMED, WRITTEN = 0x100, 0x200, 0x80, 0x2
+"""IN_CREATE, IN_DELETE, IN_MOVED_TO, IN_MODIFY of <sys/inotify.h>."""
+_ALL = CREATED | DELETED | RENAMED | WRITTEN
 _HEADER = struct.Struct("iIII")
 
 
 @dataclass(frozen=True, slots=True)
 class FileEvent:
-    """A file of a watched folder was created, deleted, or took its name from another one."""
+    """A file of a watched folder was created, deleted or written to, or took its name from another one."""
 
     kind: int
     name: str
@@ -39,9 +40,7 @@ class FolderEvents:
         if self._file < 0:
             raise OSError(ctypes.get_errno(), "inotify is not available")
         watch = library.inotify_add_watch
-        self._names = {
-            watch(self._file, os.fsencode(folder), CREATED | DELETED | RENAMED): folder.name for folder in folders
-        }
+        self._names = {watch(self._file, os.fsencode(folder), _ALL): folder.name for folder in folders}
         if min(self._names) < 0:
             self.close()
             raise OSError(ctypes.get_errno(), "a folder cannot be watched")
@@ -65,7 +64,7 @@ class FolderEvents:
             folder, kind, _, length = _HEADER.unpack_from(raw, at)
             at += _HEADER.size
             name = raw[at : at + length].rstrip(b"\0").decode()
-            found.append(FileEvent(kind & (CREATED | DELETED | RENAMED), f"{self._names.get(folder, '')}/{name}"))
+            found.append(FileEvent(kind & _ALL, f"{self._names.get(folder, '')}/{name}"))
             at += length
         return found
 

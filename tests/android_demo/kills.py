@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.android_demo.coordinator import PROFILE, fed, pairing_uri, serving, write_digits, write_federation
-from tests.android_demo.folder_events import CREATED, DELETED, RENAMED, FolderEvents
+from tests.android_demo.folder_events import CREATED, DELETED, RENAMED, WRITTEN, FolderEvents
 from tests.android_demo.java_client import JavaClient, java_client_jar
 
 LONGEST_LIFE = 60.0
@@ -46,16 +46,18 @@ class Moment:
     kind: int | None
     file: str
     seconds: float
+    then: str = ""
+    """A file that must be written to first."""
 
     def comes(self, process: "subprocess.Popen[bytes]", events: FolderEvents) -> bool:
         """Wait until it comes; return whether it did."""
-        if self.kind is None:
-            return True
+        wanted = [(self.kind, self.file)] if self.kind else []
+        wanted += [(WRITTEN, self.then)] if self.then else []
         end = time.monotonic() + LONGEST_LIFE
-        while process.poll() is None and time.monotonic() < end:
-            if events.has(self.kind, self.file, 0.2):
-                return True
-        return False
+        while wanted and process.poll() is None and time.monotonic() < end:
+            if events.has(*wanted[0], 0.2):
+                del wanted[0]
+        return not wanted
 
 
 # The seconds are what the phase takes here, so that kills spread over all of it.
@@ -70,8 +72,8 @@ MOMENTS = (
     Moment("training on", RENAMED, "task/checkpoint.safetensors", 0.2),
     Moment("writing its model", CREATED, "model/weights.safetensors.new", 0.005),
     Moment("writing its result", CREATED, "task/result.safetensors.new", 0.002),
-    Moment("sending", RENAMED, "task/result.safetensors", 0.005),
-    Moment("waiting for the answer", RENAMED, "task/result.safetensors", 0.02),
+    Moment("sending", RENAMED, "task/result.safetensors", 0.015),
+    Moment("waiting for its receipt", RENAMED, "task/result.safetensors", 0.005, "state/coordinator.sqlite-wal"),
     Moment("cleaning up", DELETED, "task/plan.json", 0.0005),
 )
 
@@ -144,7 +146,7 @@ def _disturb(command: list[str], home: Path, kills: int, chance: random.Random) 
         outcome.phases[moment.phase] += 1
         left = sorted(path.name for path in (*home.glob("task/*"), *home.glob("cache/*.part")))
         outcome.left.update("a download" if name.endswith(".part") else name for name in left)
-        say(f"kill {outcome.kills:3}: {moment.phase:<22} left: {', '.join(left) or '-'}")
+        say(f"kill {outcome.kills:3}: {moment.phase:<23} left: {', '.join(left) or '-'}")
     return outcome
 
 
@@ -152,7 +154,7 @@ def _kill(command: list[str], home: Path, moment: Moment, chance: random.Random)
     """Run the client until the moment, and return whether it came."""
     delay = chance.uniform(0, moment.seconds)
     with (
-        FolderEvents([home, home / "task", home / "cache", home / "model"]) as events,
+        FolderEvents([home, home / "task", home / "cache", home / "model", home.parents[1] / "state"]) as events,
         home.with_name("killed.log").open("ab") as log,
         subprocess.Popen(command, stderr=log) as process,
     ):
