@@ -6,8 +6,9 @@ is the first-order estimate of what removing a weight would do to the loss (Molc
 Neural Network Pruning", CVPR 2019), and the sum over a channel's weights that of removing the channel. A device knows
 no channels: it reports sums by index along an axis, and the coordinator adds these up over the spans of a group.
 
-Rules with the setting `sensitivity` let `observed` look at every step, and add `reported` to their update; docs/rules.md
-specifies the arithmetic for other clients. Reports come from strangers: the coordinator calls `check_reported`.
+Rules with the setting `sensitivity` let `observed` look at every step, and add `reported` to their update. The
+arithmetic is specified for other clients in docs/rules.md. Reports come from strangers: the coordinator calls
+`check_reported`.
 """
 
 import math
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 LARGEST_SUM = 1e18
-"""A larger sum is reported as this, so that every finite training has a finite report."""
+"""No sum grows beyond this, so that every finite training has a finite report."""
 _PREFIX = "sensitivity/"
 _BLOCK = 1 << 14
 """The number of entries per block: they and their scratch space fit a small processor's cache."""
@@ -124,7 +125,7 @@ def _axes(mask: Mask) -> tuple[tuple[str, int], ...]:
 
 
 def _add_squares(state: State, name: str, weights: Weights, gradients: Weights) -> None:
-    """Add (w * g)^2 of every entry, in float32, block by block."""
+    """Add (w * g)^2 of every entry, in float32, block by block; a checkpoint holds finite sums only."""
     key, shape = _key(name), weights[name].shape
     if key not in state.memory:
         state.memory[key] = np.zeros(shape, np.float32)
@@ -135,7 +136,8 @@ def _add_squares(state: State, name: str, weights: Weights, gradients: Weights) 
             here = slice(begin, begin + _BLOCK)
             product = np.multiply(w[here], g[here], out=scratch[: sums.size - begin])
             product *= product
-            sums[here] += product
+            product += sums[here]
+            np.minimum(product, np.float32(LARGEST_SUM), out=sums[here])
 
 
 def _key(tensor: str) -> str:
