@@ -132,8 +132,8 @@ public final class Trainer {
             this.submodel = Submodel.parse(Files.readAllBytes(downloads.file(plan.tensors())));
             this.batches = new Batches(data.trainingSamples(), plan.work().epochs(), plan.work().batchSize(),
                 plan.work().mostSteps(), plan.seed());
-            if (batches.areTooMany() || submodel.hasPayloads()) {
-                throw new Unsupported("the plan has more than 1,000,000 steps, or payloads that this client lacks");
+            if (batches.areTooMany()) {
+                throw new Unsupported("the plan has more than 1,000,000 steps");
             }
             Task task = new Task(submodel, held(plan, submodel), plan.seed(), plan.round(), plan.rounds(),
                 batches.steps());
