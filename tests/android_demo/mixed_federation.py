@@ -59,7 +59,7 @@ DEVICES = ("strong-1", "strong-2", "weak-1", "weak-2")
 JAVA = ("strong-1", "weak-1")
 SLOWER = 6
 """Times that a weak device takes as long as a strong one."""
-LONGEST = 600
+LONGEST = 240
 """Seconds after which a federation counts as stuck."""
 
 
@@ -157,9 +157,7 @@ def _write_federation(folder: Path, name: str, method: str, rounds: int) -> Path
     return path
 
 
-def _commands(
-    jar: Path, folder: Path, served: dict[str, Any], name: str, java: Sequence[str]
-) -> dict[str, list[str]]:
+def _commands(jar: Path, folder: Path, served: dict[str, Any], name: str, java: Sequence[str]) -> dict[str, list[str]]:
     found = {}
     for device in DEVICES:
         client = JavaClient(jar, folder / device, folder.parent / f"{device}.npz")
