@@ -102,6 +102,16 @@ class AgentTest {
     }
 
     @Test
+    void aListenerThatFailsDoesNotCostTheTraining() throws IOException {
+        coordinator.plans.add(plan(0, Map.of()));
+        device.afterStep = () -> {
+            throw new IllegalStateException("no such view");
+        };
+        device.run(folder, coordinator);
+        assertEquals(1, coordinator.results.size());
+    }
+
+    @Test
     void itEndsWhenThereIsNothingToDo() throws IOException {
         device.mostTasks = 0;
         device.run(folder, coordinator);
