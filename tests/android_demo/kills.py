@@ -70,7 +70,7 @@ MOMENTS = (
     Moment("training", RENAMED, "task/plan.json", 0.4),
     Moment("writing a checkpoint", CREATED, "task/checkpoint.safetensors.new", 0.002),
     Moment("training on", RENAMED, "task/checkpoint.safetensors", 0.2),
-    Moment("writing its model", CREATED, "model/weights.safetensors.new", 0.005),
+    Moment("writing its model", CREATED, "model/trained.safetensors.new", 0.005),
     Moment("writing its result", CREATED, "task/result.safetensors.new", 0.002),
     Moment("sending", RENAMED, "task/result.safetensors", 0.015),
     Moment("waiting for its receipt", RENAMED, "task/result.safetensors", 0.005, "state/coordinator.sqlite-wal"),
@@ -171,6 +171,11 @@ def _has_joined(home: Path) -> bool:
     return file.exists() and json.loads(file.read_text(encoding="utf-8"))["token"] is not None
 
 
+def _own_model(home: Path) -> bytes:
+    kept = json.loads((home / "model/models.json").read_text(encoding="utf-8"))
+    return (home / "model" / kept["personal"]).read_bytes()
+
+
 def _compare(served: dict[str, Any], folder: Path, rounds: int) -> list[str]:
     """Return how the two federations differ."""
     problems, rows, models = [], {}, {}
@@ -179,7 +184,7 @@ def _compare(served: dict[str, Any], folder: Path, rounds: int) -> list[str]:
         rows[name] = [[row[key] for key in ("round", "device", "state", "steps", "loss", "accuracy")] for row in found]
         path = folder / f"{name}.safetensors"
         fed(served, "export", name, "--format", "weights", "--out", str(path))
-        models[name] = (path.read_bytes(), (folder / name / "phone/model/weights.safetensors").read_bytes())
+        models[name] = (path.read_bytes(), _own_model(folder / name / "phone"))
         if [row[:3] for row in rows[name]] != [[number, "phone", "done"] for number in range(rounds + 1)]:
             problems.append(f"the tasks of {name!r} are {[row[:3] for row in rows[name]]}")
     if rows["killed"] != rows["undisturbed"]:

@@ -6,6 +6,7 @@ import java.util.Map;
 
 /** Times of training steps, also over restarts of a task. */
 public final class StepTimes {
+    private static final int RECENT = 31;
     private static final int FEWEST_FOR_DRIFT = 8;
 
     private double[] seconds = new double[64];
@@ -24,12 +25,12 @@ public final class StepTimes {
         return Arrays.copyOf(seconds, count);
     }
 
-    /** Return the median of the steps so far, or 0. */
-    public double median() {
-        return count == 0 ? 0 : share(sorted(count > 1 ? 1 : 0), 0.5);
+    /** Return the median of the latest steps, or 0. It is asked for after every step, so it must not grow with them. */
+    public double recentMedian() {
+        return count == 0 ? 0 : share(sorted(Math.max(count > 1 ? 1 : 0, count - RECENT)), 0.5);
     }
 
-    /** Return the median step of the last quarter over that of the first, or null for a short task: above 1 is slower. */
+    /** Return the median step of the last quarter over that of the first: above 1 is slower. Null for a short task. */
     public Double drift() {
         int quarter = (count - 1) / 4;
         if (count - 1 < FEWEST_FOR_DRIFT) {

@@ -8,6 +8,7 @@ import org.edgefl.rules.Diverged;
 import org.edgefl.rules.LocalRule;
 import org.edgefl.rules.State;
 import org.edgefl.rules.StepResult;
+import org.edgefl.wire.Tensor;
 
 /** The steps of one task: a batch, the graph, the rule. */
 public final class TaskSteps {
@@ -15,6 +16,8 @@ public final class TaskSteps {
     private final Batches batches;
     private final LocalRule rule;
     private final State state;
+    private Tensor x;
+    private Tensor y;
 
     /** The steps of a rule over some batches; the state changes in place. */
     public TaskSteps(LocalData data, Batches batches, LocalRule rule, State state) {
@@ -28,11 +31,22 @@ public final class TaskSteps {
     public float take(Engine.TrainStep graph, int step) {
         Batch batch = batches.at(step);
         rule.prepare(state, step);
-        StepResult result = graph.run(data.x(batch.samples()), data.y(batch.samples()), batch.seed());
+        fill(batch);
+        StepResult result = graph.run(x, y, batch.seed());
         if (Float.isNaN(result.loss()) || Float.isInfinite(result.loss())) {
             throw new Diverged("the loss of step " + (step + 1) + " is " + result.loss());
         }
         rule.step(state, step, result);
         return result.loss();
+    }
+
+    /** Write the batch over the one before. Only the last batch of an epoch may have another size. */
+    private void fill(Batch batch) {
+        if (x == null || y.size() != batch.samples().length) {
+            x = data.x(batch.samples());
+            y = data.y(batch.samples());
+        } else {
+            data.put(batch.samples(), x, y);
+        }
     }
 }

@@ -223,7 +223,7 @@ public final class Trainer {
         }
 
         private double secondsLeft() {
-            return (batches.steps() - step) * times.median();
+            return (batches.steps() - step) * times.recentMedian();
         }
 
         private void one(Engine.TrainStep graph) {
