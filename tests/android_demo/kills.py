@@ -9,6 +9,7 @@ that moments of a millisecond are met too. Then it may finish, and is compared w
 
     every task counts once, in its own round, with the same steps, loss and accuracy
     the global model and the device's own model are equal to the bit
+    the owner's history has every task once
     nothing is left of any task, and there is one device, however often it enrolled
 """
 
@@ -126,7 +127,7 @@ def run(jar: Path, folder: Path, kills: int, seed: int, method: str = "fedavg") 
         said = (folder / "killed/killed.log").read_text(encoding="utf-8").splitlines()
         outcome.answers.update(line.strip() for line in said if line.strip() in ANSWERS)
         outcome.problems += _compare(served, folder, rounds)
-    outcome.problems += _leftovers(homes["killed"])
+    outcome.problems += _leftovers(homes["killed"]) + _history(homes["killed"], rounds + 1)
     return outcome
 
 
@@ -200,6 +201,13 @@ def _compare(served: dict[str, Any], folder: Path, rounds: int) -> list[str]:
 def _leftovers(home: Path) -> list[str]:
     left = [path.name for path in (*home.glob("task/*"), *home.glob("cache/*.part"))]
     return [f"left on the disk: {', '.join(left)}"] if left else []
+
+
+def _history(home: Path, tasks: int) -> list[str]:
+    """Return a problem if the owner does not see every task exactly once."""
+    lines = (home / "history.jsonl").read_text(encoding="utf-8").splitlines()
+    seen = [json.loads(line)["task_id"] for line in lines]
+    return [f"the history has {seen}"] if len(set(seen)) != tasks or len(seen) != tasks else []
 
 
 def main() -> int:
