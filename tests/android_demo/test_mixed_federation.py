@@ -1,4 +1,4 @@
-"""Java clients and Python agents in one federation; `python -m tests.android_demo.mixed_federation` prints the table."""
+"""Java clients and Python agents in one federation; `python -m tests.android_demo.mixed_federation` has the table."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def check(found: Comparison) -> None:
     assert abs(found.accuracy - found.python_accuracy) <= 0.01
 
 
-@pytest.mark.parametrize(("method", "parts"), [("fedavg", "kept"), ("fedmrn", "kept"), ("perfedmask", "trained")])
+@pytest.mark.parametrize(("method", "parts"), [("fedavg", "kept"), ("perfedmask", "trained")])
 def test_two_rounds_are_those_of_python_alone(client_jar: Path, tmp_path: Path, method: str, parts: str) -> None:
     """The weak devices train less of the model, and every update counts."""
     found = compare(client_jar, tmp_path, method, rounds=2)
