@@ -6,6 +6,8 @@ import java.util.Map;
 
 /** Times of training steps, also over restarts of a task. */
 public final class StepTimes {
+    private static final int RECENT = 31;
+
     private double[] seconds = new double[64];
     private int count;
 
@@ -22,9 +24,9 @@ public final class StepTimes {
         return Arrays.copyOf(seconds, count);
     }
 
-    /** Return the median of the steps so far, or 0. */
-    public double median() {
-        return count == 0 ? 0 : share(sorted(count > 1 ? 1 : 0), 0.5);
+    /** Return the median of the latest steps, or 0. It is asked for after every step, so it must not grow with them. */
+    public double recentMedian() {
+        return count == 0 ? 0 : share(sorted(Math.max(count > 1 ? 1 : 0, count - RECENT)), 0.5);
     }
 
     private double[] sorted(int from) {
