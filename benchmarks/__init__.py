@@ -11,6 +11,9 @@ parity_figures.py        the comparison of one model that parity.py runs
 rules.py                 what a local rule adds to the bare training step
 device_round.py          what a device's round costs beside its training steps
 footprint.py             import time and memory of a waiting agent
+java_client.py           the Java client beside the Python agent: a step, a whole task
+java_client_task.py      a task in a folder, and the Python agent's steps of it
+java_client_rounds.py    what a whole task costs either client
 profile_error.py         how well a profile predicts unseen masks
 executorch_training.py   a training step on ExecuTorch, against its own training path
 retired_training.py      onnxruntime's retired training build as an engine

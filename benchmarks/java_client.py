@@ -14,6 +14,7 @@ download, training, upload. Memory is the largest sum of the processes' proporti
 import argparse
 import json
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -53,9 +54,11 @@ def main() -> None:
 
 def _compare_steps(jar: Path, turns: int, chosen: Sequence[str]) -> None:
     python = _python_with(_java_onnxruntime())
-    print(f"milliseconds a step, medians of {turns} turns; the ratio with the quartiles of its turns")
-    print("| model | batch | threads | Python | Java | Java / Python | memory Python, MB | Java, MB |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    print(f"milliseconds a step, medians of {turns} turns; ratios with the quartiles of their turns")
+    print(
+        "| model | batch | threads | Python | Java | Java / Python | CPU time, Java / Python | memory, MB | Java, MB |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for model, batch, threads in CASES:
         if not chosen or f"{model}/{batch}/{threads}" in chosen:
             with tempfile.TemporaryDirectory() as folder:
@@ -90,32 +93,35 @@ def _row(commands: dict[str, list[str]], turns: int) -> str:
     """Run both in turns, and return the row of their numbers."""
     processes = {name: _StepProcess(command) for name, command in commands.items()}
     try:
-        losses = set()
         count = _warm_up(processes)
-        seconds: dict[str, list[float]] = {name: [] for name in processes}
+        seconds, processor = ({name: list[float]() for name in processes} for _ in range(2))
         for turn in range(turns):
             for name in list(processes) if turn % 2 else reversed(processes):
-                answer = processes[name].take(count)
-                seconds[name].append(answer["seconds"] / count)
+                before = processes[name].processor_seconds()
+                seconds[name].append(processes[name].take(count)["seconds"] / count)
+                processor[name].append((processes[name].processor_seconds() - before) / count)
         losses = {processes[name].take(1)["loss"] for name in processes}
-        memory = {name: process.peak_bytes() for name, process in processes.items()}
+        memory = [processes[name].peak_bytes() for name in ("Python", "Java")]
     finally:
         for process in processes.values():
             process.stop()
+    if len(losses) > 1:
+        print(f"the clients did not train the same: losses {sorted(losses)}", file=sys.stderr)
     engines = {process.engine for process in processes.values()}
-    times = {name: Times(tuple(values)) for name, values in seconds.items()}
-    ratio = ratio_of(times["Java"], times["Python"])
-    numbers = " | ".join(f"{times[name].median * 1e3:.3f}" for name in ("Python", "Java"))
-    notes = ("" if len(losses) == 1 else f"; losses {sorted(losses)}") + (
-        "" if len(engines) == 1 else f"; {' and '.join(sorted(engines))}"
-    )
-    megabytes = " | ".join(f"{memory[name] / 1e6:.0f}" for name in ("Python", "Java"))
-    return f"{numbers} | {ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f}){notes} | {megabytes}"
+    numbers = [f"{statistics.median(seconds[name]) * 1e3:.3f}" for name in ("Python", "Java")]
+    ratios = [_ratio(each) for each in (seconds, processor)]
+    note = [] if len(engines) == 1 else [" and ".join(sorted(engines))]
+    return " | ".join([*numbers, *ratios, *(f"{each / 1e6:.0f}" for each in memory), *note])
+
+
+def _ratio(measured: dict[str, list[float]]) -> str:
+    ratio = ratio_of(*(Times(tuple(measured[name])) for name in ("Java", "Python")))
+    return f"{ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f})"
 
 
 def _warm_up(processes: dict[str, "_StepProcess"]) -> int:
     """Let both take the same steps for some seconds, and return how many make a turn."""
-    slowest = max(process.take(5)["seconds"] / 5 for process in processes.values())
+    slowest = max(float(process.take(5)["seconds"]) / 5 for process in processes.values())
     count = max(1, round(TURN_SECONDS / slowest))
     for _ in range(max(1, round(WARM_UP_SECONDS / (count * slowest)))):
         for process in processes.values():
@@ -142,6 +148,11 @@ class _StepProcess:
         lines = Path(f"/proc/{self._process.pid}/status").read_text(encoding="utf-8").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
 
+    def processor_seconds(self) -> float:
+        """Return the time that its threads have computed: other programs disturb that less."""
+        threads = Path(f"/proc/{self._process.pid}/task").glob("*/schedstat")
+        return sum(int(each.read_text(encoding="utf-8").split()[0]) for each in threads) / 1e9
+
     def stop(self) -> None:
         """End it."""
         self._process.communicate(timeout=30)
@@ -150,7 +161,7 @@ class _StepProcess:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise SystemExit(f"{self._process.args} ended with {self._process.wait(30)}")
+            raise SystemExit(f"a client ended with {self._process.wait(30)}: {self._process.args!r}")
         found: dict[str, Any] = json.loads(line)
         return found
 

@@ -1,5 +1,6 @@
 """What a whole task costs the device, by the Java client and by the Python agent: for `benchmarks.java_client`."""
 
+import contextlib
 import json
 import os
 import statistics
@@ -134,13 +135,11 @@ class _MemoryOf:
 
     def _sample(self) -> None:
         while not self._ended.wait(SAMPLE_SECONDS):
-            processes = [self._pid, *children(self._pid)]
-            self.peak_bytes = max(self.peak_bytes, sum(map(_proportional_bytes, processes)))
+            with contextlib.suppress(OSError):  # a process ended in between
+                processes = [self._pid, *children(self._pid)]
+                self.peak_bytes = max(self.peak_bytes, sum(map(_proportional_bytes, processes)))
 
 
 def _proportional_bytes(pid: int) -> int:
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return 0  # it has ended
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))

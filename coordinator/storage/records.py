@@ -168,7 +168,7 @@ class Task:
     result: str | None = None
     """JSON of the `LocalResult`, telemetry included."""
     next_mask: str | None = None
-    """Digest of the body of the device's mask after the task, where the rule changed it."""
+    """Digest of the body of the device's mask after the task, where its rule or the strategy changed it."""
     refusal: str | None = None
     """JSON of the `Refusal`."""
     kept_fraction: float | None = None

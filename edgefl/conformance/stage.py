@@ -71,6 +71,8 @@ class Stage:
     device_id: str = ""
     enrolments: dict[str, int] = field(default_factory=dict)
     """How often each enrolment id came."""
+    rules: frozenset[str] = frozenset()
+    """The rules that the client says it has, and settings that were added to them."""
     artifacts: dict[str, bytes] = field(default_factory=dict)
     elsewhere: str = ""
     """The address of another origin."""
@@ -87,6 +89,7 @@ class Stage:
         self.key = f"edgefl-key-{secrets.token_hex(16)}"
         self.token, self.device_id = "", f"{name}-{secrets.token_hex(3)}"
         self.enrolments.clear()
+        self.rules = frozenset()
 
     def answer(self, exchange: Exchange) -> ScriptedAnswer:
         """Return the ordinary answer to what does not concern a task."""
@@ -128,6 +131,8 @@ class Stage:
         except EdgeFLError as error:
             return problem(422, error.problem, error.fix)
         self.enrolments[asked.enrolment_id] = self.enrolments.get(asked.enrolment_id, 0) + 1
+        if asked.capabilities is not None:
+            self.rules = frozenset(asked.capabilities.rules)
         self.token = f"edgefl-device-{secrets.token_hex(16)}"
         return json_answer(to_json(Enrolled(device_id=self.device_id, token=self.token)), status=201)
 

@@ -9,6 +9,7 @@ With a `multiple`, groups that are wide enough are cut in steps of it.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from edgefl.local_rules.submodel_channels import prunable_groups, without_channels
 from edgefl.masks import IndexArray, Mask
-from edgefl.model_graph import ChannelGroup
+from edgefl.model_graph import ChannelGroup, cost_of
 
 __all__ = ["Scores", "removal_order", "remove_channels", "remove_until", "step_of"]
 
@@ -67,8 +68,17 @@ def remove_until(mask: Mask, scores: Scores, order: Sequence[str], parameters: f
     few, many = 0, len(order)
     while few < many:  # the parameters fall with every step, so bisection works
         middle = (few + many) // 2
-        if remove_channels(mask, scores, order[:middle], multiple).cost.parameters <= parameters:
+        if _parameters_left(mask, scores, order[:middle], multiple) <= parameters:
             many = middle
         else:
             few = middle + 1
     return remove_channels(mask, scores, order[:few], multiple)
+
+
+def _parameters_left(mask: Mask, scores: Scores, order: Sequence[str], multiple: int) -> int:
+    """Return the parameters after the steps of `order`: from the widths alone, if every weight is held."""
+    if mask.held:
+        return remove_channels(mask, scores, order, multiple).cost.parameters
+    lost = {name: times * step_of(mask.graph.group[name], multiple) for name, times in Counter(order).items()}
+    widths = {name: width - lost.get(name, 0) for name, width in mask.widths.items()}
+    return cost_of(mask.graph, widths, mask.trained).parameters

@@ -12,6 +12,7 @@ from pathlib import Path
 from device_runtime.agent.agent import Agent, AgentSettings
 from device_runtime.agent.agent_home import AgentHome
 from device_runtime.agent.client import CoordinatorClient
+from device_runtime.agent.own_capabilities import own_capabilities
 from device_runtime.agent.transport import HttpTransport
 from device_runtime.engines import ThreadSettings, open_engine
 from device_runtime.trainer import Trainer
@@ -61,7 +62,8 @@ def _agent(device: FleetDevice, folder: Path, url: str) -> Agent:
         return Trainer(engine, device.data, home.checkpoints, threads=1, device_id=device_id)
 
     agent = Agent(home, CoordinatorClient(HttpTransport(url)), trainer, settings=AgentSettings(wait_seconds=20.0))
-    agent.enrol(url, device.profile, os.environ.get("EDGEFL_JOIN_KEY"), name=device.device_id)
+    can = device.capabilities or own_capabilities("onnx")
+    agent.enrol(url, device.profile, os.environ.get("EDGEFL_JOIN_KEY"), name=device.device_id, capabilities=can)
     return agent
 
 

@@ -52,7 +52,9 @@ seconds = 0.3
 METHODS = {
     "fedavg": "learning_rate = 0.05\nmomentum = 0.9",
     "perfedmask": "learning_rate = 0.05\nfine_tune_epochs = 0",
-    "hermes": "learning_rate = 0.05\nkept_target = 0.4\nprune_rate = 0.15\naccuracy_threshold = 0.3\nfine_tune_epochs = 0",
+    "hermes": (
+        "learning_rate = 0.05\nkept_target = 0.4\nprune_rate = 0.15\naccuracy_threshold = 0.3\nfine_tune_epochs = 0"
+    ),
     "fedmrn": 'learning_rate = 0.3\nnoise_masks = "signed"\nnoise_bound = 0.05',
 }
 DEVICES = ("strong-1", "strong-2", "weak-1", "weak-2")
@@ -75,6 +77,7 @@ class Comparison:
     kept: dict[str, float]
     """The smallest share of the parameters that each device had."""
     trained: dict[str, float]
+    """The smallest share that it trained."""
     same_plans: bool
     java: tuple[str, ...]
     """The devices that are Java clients, as the coordinator knows them."""
@@ -110,20 +113,16 @@ def compare(jar: Path, folder: Path, method: str, rounds: int) -> Comparison:
         mixed, python = (_accuracy(served, name) for name in names)
         java = _java_clients(served, names[0])
         first, last = (_difference(served, folder, names, number) for number in (1, rounds))
-    shares = [{row["device"]: [] for row in tasks[names[0]]} for _ in range(2)]
-    for row in tasks[names[0]]:
-        shares[0][row["device"]].append(row["kept_fraction"])
-        shares[1][row["device"]].append(row["trained_fraction"])
-    kept, trained = ({device: min(values) for device, values in each.items()} for each in shares)
+    rows = tasks[names[0]]
     return Comparison(
         method=method,
         rounds=rounds,
-        counted=sum(row["state"] == "done" and row["counted_in"] == row["round"] for row in tasks[names[0]]),
+        counted=sum(row["state"] == "done" and row["counted_in"] == row["round"] for row in rows),
         expected=rounds * len(DEVICES),
-        kept=kept,
-        trained=trained,
+        kept=_least(rows, "kept_fraction"),
+        trained=_least(rows, "trained_fraction"),
         java=java,
-        same_plans=_plans(tasks[names[0]]) == _plans(tasks[names[1]]),
+        same_plans=_plans(rows) == _plans(tasks[names[1]]),
         accuracy=mixed,
         python_accuracy=python,
         first_difference=first,
@@ -143,11 +142,15 @@ def write_inputs(folder: Path) -> None:
     for number, device in enumerate(DEVICES):
         mine = slice(350 * number, 350 * (number + 1))
         np.savez(folder / f"{device}.npz", x=x[mine], y=y[mine], **test)
-        cost = dict(PROFILE["cost"])
-        for key in cost:
-            if key.endswith("seconds") or "seconds_per" in key:
-                cost[key] *= SLOWER if device.startswith("weak") else 1
-        (folder / f"{device}.json").write_text(json.dumps(PROFILE | {"cost": cost}), encoding="utf-8")
+        (folder / f"{device}.json").write_text(json.dumps(_profile(device)), encoding="utf-8")
+
+
+def _profile(device: str) -> dict[str, Any]:
+    profile: dict[str, Any] = json.loads(json.dumps(PROFILE))
+    for key in profile["cost"]:
+        if "seconds" in key and device.startswith("weak"):
+            profile["cost"][key] *= SLOWER
+    return profile
 
 
 def _write_federation(folder: Path, name: str, method: str, rounds: int) -> Path:
@@ -186,6 +189,10 @@ def _run(commands: dict[str, list[str]]) -> None:
 def _tasks(served: dict[str, Any], name: str, rounds: int) -> list[dict[str, Any]]:
     rows = json.loads(fed(served, "telemetry", name, "--format", "json"))["rows"]
     return [row for row in rows if row["round"] < rounds]  # what comes after is for each device alone
+
+
+def _least(tasks: list[dict[str, Any]], share: str) -> dict[str, float]:
+    return {device: min(row[share] for row in tasks if row["device"] == device) for device in DEVICES}
 
 
 def _plans(tasks: list[dict[str, Any]]) -> list[tuple[Any, ...]]:

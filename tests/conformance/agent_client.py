@@ -18,6 +18,7 @@ from edgefl.conformance.client_starts import Invitation
 from edgefl.data import load
 from edgefl.data.sample_check import fitting
 from edgefl.pairing import Pairing
+from edgefl.values import Capabilities
 from tests.values.samples import PROFILE
 
 __all__ = ["FIRST_BACKOFF", "AgentClient"]
@@ -36,6 +37,7 @@ class AgentClient:
     data: type[LocalData] = LocalData
     backoff: Callable[[], Backoff] = staticmethod(lambda: Backoff(first=FIRST_BACKOFF, random=Random(1)))
     settings = AgentSettings(least_wait=0.1, wait_seconds=20.0)
+    capabilities: Callable[[], Capabilities] = staticmethod(lambda: own_capabilities("onnx"))
 
     def __init__(self, invitation: Invitation) -> None:
         self._invitation = invitation
@@ -70,7 +72,7 @@ class AgentClient:
     def _run(self) -> None:
         try:
             agent = self.made()
-            agent.enrol(self._invitation.url, PROFILE, self._invitation.key, capabilities=own_capabilities("onnx"))
+            agent.enrol(self._invitation.url, PROFILE, self._invitation.key, capabilities=self.capabilities())
             agent.run(self._stop)
         except Exception as error:  # a client that ends is what the suite must notice
             self.error = error

@@ -5,6 +5,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from device_runtime.agent.own_capabilities import own_capabilities
 from device_runtime.local_data import LocalData
 from device_runtime.trainer import FinishedTask, Trainer, TrainingTask
 from edgefl.local_rules import Batch
@@ -74,6 +77,29 @@ class SwapsMasks(AgentClient):
             return replace(
                 rule, settings={name: swapped.get(str(value), value) for name, value in rule.settings.items()}
             )
+
+
+class ReportsNoSensitivities(AgentClient):
+    class trainer(_OtherPlan):  # noqa: N801
+        def rule(self, rule: RuleSettings) -> RuleSettings:
+            return _without(rule, "sensitivity")
+
+
+class ReportsRootsOfSums(AgentClient):
+    class trainer(_OtherReport):  # noqa: N801
+        def report(self, body: ResultBody, task: TrainingTask, finished: FinishedTask) -> ResultBody:
+            roots = {
+                name: Dense(np.sqrt(sent.array))
+                for name, sent in body.tensors.items()
+                if name.startswith("sensitivity/") and isinstance(sent, Dense)
+            }
+            return replace(body, tensors={**body.tensors, **roots})
+
+
+class WithoutAddedSettings(AgentClient):
+    """Not broken, but older."""
+
+    capabilities = staticmethod(lambda: replace(own_capabilities("onnx"), rules=("sgd", "fine_tune", "masked_noise")))
 
 
 class IgnoresMostSteps(AgentClient):

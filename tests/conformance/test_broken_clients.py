@@ -60,6 +60,9 @@ CAUGHT: list[tuple[type[AgentClient], str, str]] = [
     (training.IgnoresUnknownSettings, "refusals/unknown-setting", "sent a result"),
     (training.SwapsMasks, "training/masked-noise", "bits"),
     (training.SwapsMasks, "training/signed-noise", "bits"),
+    (training.ReportsNoSensitivities, "training/sensitivity", "lacks the tensor 'sensitivity/0/0.weight'"),
+    (training.ReportsRootsOfSums, "training/sensitivity", "away from the right values"),
+    (training.ReportsRootsOfSums, "training/noise-sensitivity", "away from the right values"),
     (training.IgnoresMostSteps, "training/most-steps", "steps is 16, not 7"),
     (training.StopsAtTheEndOfAnEpoch, "training/most-steps", "steps is 4, not 7"),
     (training.RoundsItsSeed, "training/large-seed", "away from the right values"),
@@ -91,3 +94,13 @@ def test_a_broken_client_is_caught(broken: type[AgentClient], rows: str, says: s
     caught = found[rows.partition(",")[0]]
     assert caught.verdict is RowVerdict.WRONG, caught
     assert says in caught.did
+
+
+def test_an_older_client_is_not_asked_for_settings_that_it_does_not_name() -> None:
+    rows = chosen_rows(["training/sensitivity", "training/sgd", "training/noise-sensitivity"])
+    outcomes = run_suite(rows, training.WithoutAddedSettings, SETTINGS)
+    assert {outcome.row.name: outcome.verdict for outcome in outcomes} == {
+        "training/sgd": RowVerdict.RIGHT,
+        "training/sensitivity": RowVerdict.NOT_ASKED,
+        "training/noise-sensitivity": RowVerdict.NOT_ASKED,
+    }

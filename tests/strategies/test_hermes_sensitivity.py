@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -126,7 +127,7 @@ def test_devices_train_by_a_rule_that_every_client_has(sends: str, rule: type) -
 
 def a_round(
     strategy: Strategy, model: Model, masks: dict[str, Mask | None], number: int
-) -> tuple[Model, dict[str, Mask | None], dict[str, PlannedTask]]:
+) -> tuple[Model, dict[str, Mask | None], Mapping[str, PlannedTask]]:
     settings = FederationSettings(name="rounds", rounds=RoundSettings(count=100))
     planned = strategy.plan(model, [device(name, mask=mask) for name, mask in masks.items()], round_context(number))
     updates = []

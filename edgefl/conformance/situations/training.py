@@ -6,10 +6,11 @@ from functools import partial
 
 import numpy as np
 
-from edgefl.conformance.messages import Route
+from edgefl.conformance.messages import Exchange, Route, ScriptedAnswer
 from edgefl.conformance.situation import Row, TaskSituation
 from edgefl.conformance.tasks import OfferedTask, conformance_bundle, offer, sgd
 from edgefl.conformance.update_check import update_problems
+from edgefl.local_rules import rule_needs
 from edgefl.masks import Mask, freeze, full_mask
 from edgefl.model_graph import ModelGraph
 from edgefl.values import LocalWork, RuleSettings
@@ -22,6 +23,7 @@ _TENSORS = "graphs.md#the-tensors-of-a-task"
 _NOISE = "rules.md#masked_noise"
 _FINE_TUNE = "rules.md#fine_tune"
 _RATES = "rules.md#learning-rates"
+_SENSITIVITY = "rules.md#sensitivities"
 _RESULT = "protocol.md#put-v1taskstask_idresult-send-the-result"
 MakeTask = Callable[[str, str], OfferedTask]
 
@@ -48,8 +50,26 @@ class _Training(TaskSituation):
         return f"sent the right update of {len(self.results()[0].content or b''):,} bytes"
 
 
+@dataclass(eq=False)
+class _AddedSetting(_Training):
+    """A task by a setting that was added to the contract: only a client that names it is asked."""
+
+    def on_poll(self, exchange: Exchange) -> ScriptedAnswer | None:
+        return self.send_plan() if self.is_asked() else None
+
+    def is_asked(self) -> bool:
+        return self.stage.rules >= set(rule_needs(self.offered.plan.rule))
+
+    def problems(self) -> list[str]:
+        return _Training.problems(self) if self.is_asked() else []
+
+
 def _row(name: str, asks: str, make: MakeTask, section: str = _RESULT) -> Row:
     return Row(f"training/{name}", asks, section, partial(_Training, make=make))
+
+
+def _added_row(name: str, asks: str, make: MakeTask, section: str) -> Row:
+    return Row(f"training/{name}", asks, section, partial(_AddedSetting, make=make))
 
 
 def _graph() -> ModelGraph:
@@ -90,6 +110,14 @@ def _noise(masks: str, name: str, device: str) -> OfferedTask:
     return offer(name, device, rule=rule, work=LocalWork(epochs=2, batch_size=20))
 
 
+def _sensitivity(rule: str, name: str, device: str) -> OfferedTask:
+    """Return a task of some channels and clipped gradients, whose update reports sensitivities."""
+    settings = {"learning_rate": 0.1, "momentum": 0.9, "clip_norm": 0.2, "sensitivity": True}
+    mask = Mask.of(_graph(), kept={"0": [0, 2, 5], "5": [1, 2, 3, 7, 8, 12, 15]})
+    work = LocalWork(epochs=2, batch_size=20)
+    return offer(name, device, mask=mask, rule=RuleSettings(name=rule, settings=settings), work=work)
+
+
 def _fine_tune(head: str, name: str, device: str) -> OfferedTask:
     rule = RuleSettings(name="fine_tune", settings={"learning_rate": 0.05, "head": head})
     return offer(name, device, rule=rule, round=10, rounds=10)
@@ -119,6 +147,15 @@ ROWS = (
     _row("large-seed", "take all 64 bits of the seed", partial(offer, seed=2**64 - 3), _BATCHES),
     _row("masked-noise", "learn and send the bits of binary masked noise", partial(_noise, "binary"), _NOISE),
     _row("signed-noise", "learn and send the bits of signed masked noise", partial(_noise, "signed"), _NOISE),
+    _added_row(
+        "sensitivity", "report sensitivities, if it has that setting", partial(_sensitivity, "sgd"), _SENSITIVITY
+    ),
+    _added_row(
+        "noise-sensitivity",
+        "report those of masked noise, if it has that setting",
+        partial(_sensitivity, "masked_noise"),
+        _SENSITIVITY,
+    ),
     _row("fine-tune", "train a personal model, and send its report alone", partial(_fine_tune, "train"), _FINE_TUNE),
     _row("head-only", "train the head alone, and send the report alone", partial(_fine_tune, "head_only"), _FINE_TUNE),
 )

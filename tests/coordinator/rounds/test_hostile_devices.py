@@ -21,6 +21,7 @@ from coordinator.page.live_snapshot import LiveSnapshot
 from coordinator.rounds.report import round_report
 from coordinator.rounds.uploads import UploadQueue
 from coordinator.storage.records import RoundState, Task, TaskCounts, TaskState
+from device_runtime.agent.own_capabilities import own_capabilities
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import EdgeFLError, WireFormatError
 from edgefl.federation.settings import RoundSettings, SelectionSettings, StrategyChoice
@@ -41,7 +42,9 @@ ALL = {"memory_total_bytes": LARGEST_INTEGER, "memory_free_bytes": LARGEST_INTEG
 def test_a_profile_with_the_largest_numbers_does_not_stop_a_federation(stage: Stage, name: str) -> None:
     devices = stage.begin(2, strategy=StrategyChoice(name=name), selection=SelectionSettings(devices=3))
     assert stage.federation is not None
-    enrol(stage.context, stage.federation, "hostile", cost=HOSTILE, **ALL)
+    hostile = enrol(stage.context, stage.federation, "hostile", cost=HOSTILE, **ALL)
+    for device in (*devices, hostile):
+        stage.context.store.devices.set_capabilities(device.id, dumps(own_capabilities("onnx")))
     stage.advance()
     assert stage.round is not None
     assert all(stage.has_task(device) for device in devices)

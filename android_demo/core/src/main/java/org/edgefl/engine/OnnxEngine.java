@@ -21,6 +21,7 @@ import org.edgefl.wire.Tensor;
 /** Graphs on the ordinary onnxruntime, whose training packages are not needed. */
 public final class OnnxEngine implements Engine {
     private static final long MOST_GRAPH_BYTES = 256L << 20;
+    private static final int MOST_FOLDED_BYTES = 1 << 20;
 
     private final OrtEnvironment environment;
     private final int threads;
@@ -107,6 +108,10 @@ public final class OnnxEngine implements Engine {
             options.setIntraOpNumThreads(threads);
             options.setInterOpNumThreads(1);
             options.setMemoryPatternOptimization(false);
+            options.addConfigEntry("session.load_model_format", "ONNX");
+            // Constants are computed while a graph is loaded, which nothing can interrupt: a small graph could take hours.
+            options.addConfigEntry("optimization.constant_folding_max_output_size_in_bytes",
+                Integer.toString(Math.max(MOST_FOLDED_BYTES, bytes.length)));
             options.addConfigEntry("session.set_denormal_as_zero", "1");
             options.addConfigEntry("session.intra_op.allow_spinning", "0");
             options.addConfigEntry("session.model_external_initializers_file_folder_path", "/nonexistent/edgefl");
