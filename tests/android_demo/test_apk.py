@@ -111,7 +111,7 @@ def test_nothing_is_backed_up_and_clear_text_is_refused(apk: Path) -> None:
     assert application is not None
     assert application.get("allowBackup") == "false"
     assert application.get("usesCleartextTraffic") == "false"
-    assert {"dataExtractionRules", "fullBackupContent", "networkSecurityConfig"} <= application.keys()
+    assert {"dataExtractionRules", "fullBackupContent", "networkSecurityConfig"} <= set(application.keys())
     rules = ET.parse(PROJECT / "app" / "src" / "main" / "res" / "xml" / "network_security_config.xml").getroot()
     base = rules.find("base-config")
     assert base is not None
