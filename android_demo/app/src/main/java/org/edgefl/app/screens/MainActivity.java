@@ -43,7 +43,7 @@ public final class MainActivity extends Activity {
         if (state != null) {
             restore(state);
         }
-        open(selected);
+        select(selected);
         Intent intent = getIntent();
         boolean again = (intent.getFlags() & Intent.FLAG_ACTIVITY_LAUNCHED_FROM_HISTORY) != 0;
         if (state == null && !again) {
@@ -68,12 +68,16 @@ public final class MainActivity extends Activity {
 
     /** Show a screen. */
     void open(Destination destination) {
+        select(destination);
+        screen(destination).opened();
+    }
+
+    private void select(Destination destination) {
         selected = destination;
         Screen opened = screen(destination);
         screens.values().forEach(screen -> screen.view.setVisibility(screen == opened ? View.VISIBLE : View.GONE));
         navigation.select(destination);
         setTitle(destination.title);
-        opened.refresh();
     }
 
     /** Return a screen; it is made when it is needed first. */
@@ -97,7 +101,7 @@ public final class MainActivity extends Activity {
     protected void onStart() {
         super.onStart();
         phone().addListener(listener);
-        refresh();
+        screen(selected).opened();
     }
 
     @Override

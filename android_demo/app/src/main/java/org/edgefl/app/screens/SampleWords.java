@@ -4,6 +4,7 @@ import android.content.res.Resources;
 import java.util.Arrays;
 import java.util.stream.Collectors;
 import org.edgefl.app.R;
+import org.edgefl.app.samples.PictureSamples;
 import org.edgefl.values.SampleSpec;
 
 /** What a sample is, in words for people. */
@@ -12,10 +13,10 @@ final class SampleWords {
 
     /** Return a sentence about a sample. */
     static String sample(Resources resources, SampleSpec spec) {
-        PictureFormat picture = PictureFormat.of(spec);
-        if (picture != null) {
-            int sentence = picture.channels() == 1 ? R.string.sample_grey : R.string.sample_colour;
-            return resources.getString(sentence, picture.width(), picture.height());
+
+        if (PictureSamples.arePictures(spec)) {
+            int sentence = spec.shape()[0] == 1 ? R.string.sample_grey : R.string.sample_colour;
+            return resources.getString(sentence, spec.shape()[2], spec.shape()[1]);
         }
         boolean tokens = spec.dtype().equals("int64");
         if (spec.shape().length == 1) {

@@ -28,8 +28,13 @@ abstract class Screen {
         view.setSaveFromParentEnabled(false);
     }
 
-    /** Show what the phone says now. Called on the main thread when the screen is opened and after every change. */
+    /** Show what the phone says now. Called after every change, which may be every step of a training: reads no files. */
     abstract void refresh();
+
+    /** The owner came to this screen, or back to the app: show everything anew. */
+    void opened() {
+        refresh();
+    }
 
     /** Keep what the owner typed, drew and scrolled to. */
     void save(Bundle state) {
