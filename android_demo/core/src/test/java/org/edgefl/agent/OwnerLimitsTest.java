@@ -59,7 +59,9 @@ class OwnerLimitsTest {
         assertEquals(Reason.DEADLINE, reason(new Deadline(stop, NONE, 100_000, 4000)));
         Refusal hot = new Refusal(Reason.THERMAL, "severe");
         OwnerLimits cool = new OwnerLimits(List.of(() -> hot), 3600, 0, 0, 1);
-        assertEquals(Reason.THERMAL, reason(new Deadline(stop, cool, 600, 0)));
+        Deadline warm = new Deadline(stop, cool, 600, 0);
+        assertThrows(Interrupts.Stopped.class, () -> warm.check(0));
+        assertEquals(hot, warm.objection());
         assertThrows(TaskRefused.class, () -> new Deadline(stop, NONE, 600, 300).check(900));
         new Deadline(stop, NONE, 600, 599).check(10);
         stop.stop();

@@ -150,7 +150,7 @@ class TasksTest {
     private static ClientPlan longer(ClientPlan plan) {
         return new ClientPlan(plan.taskId(), plan.deviceId(), plan.round(), plan.rounds(), plan.model(), plan.mask(),
             plan.maskBody(), plan.tensors(), plan.graph(), plan.weights(), plan.extras(), plan.inference(), plan.rule(),
-            plan.settings(), new LocalWork(8, 6, 38), plan.seed(), 600, null);
+            plan.settings(), new LocalWork(8, 6, 38), plan.seed(), 600, null, 0);
     }
 
     private static byte[] bytes(Trained trained) {

@@ -1,0 +1,54 @@
+package org.edgefl.app.telemetry;
+
+import android.content.Context;
+import android.os.Build;
+import android.os.PowerManager;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/** The system's own judgement of the phone's heat: Android 10 (API 29) and later. */
+public final class Heat {
+    private static final String[] NAMES =
+        {"none", "light", "moderate", "severe", "critical", "emergency", "shutdown"};
+
+    private final Context context;
+    private String began;
+
+    /** The heat of the phone that the app runs on. */
+    public Heat(Context context) {
+        this.context = context;
+    }
+
+    /** Return the thermal status, from 0 to 6, or -1 if the system does not say. */
+    public int status() {
+        if (Build.VERSION.SDK_INT < Build.VERSION_CODES.Q) {
+            return -1;
+        }
+        int found = context.getSystemService(PowerManager.class).getCurrentThermalStatus();
+        return found >= 0 && found < NAMES.length ? found : -1;
+    }
+
+    private String name() {
+        int found = status();
+        return found < 0 ? null : NAMES[found];
+    }
+
+    void begin() {
+        began = name();
+    }
+
+    /** Return the section {@code thermal}. Degrees are for processors; the battery's would be taken for theirs. */
+    Map<String, Object> thermal() {
+        String ended = name();
+        if (began == null && ended == null) {
+            return null;
+        }
+        Map<String, Object> fields = new LinkedHashMap<>();
+        fields.put("start_celsius", null);
+        fields.put("end_celsius", null);
+        fields.put("throttled", null);
+        fields.put("start_status", began);
+        fields.put("end_status", ended);
+        return fields;
+    }
+}

@@ -1,0 +1,88 @@
+package org.edgefl.app.telemetry;
+
+import android.content.Context;
+import android.os.Build;
+import java.util.Map;
+import org.edgefl.telemetry.LinuxMeters;
+import org.edgefl.telemetry.Meters;
+
+/**
+ * The phone's instruments around a task. Energy comes from the best source that works, chosen anew for every task:
+ * power monitors, else the battery while it discharges, else the estimate by CPU seconds.
+ */
+public final class PhoneMeters implements Meters, AutoCloseable {
+    private final Context context;
+    private final Battery battery;
+    private final Heat heat;
+    private final CpuEnergy estimate;
+    private final LinuxMeters memory = LinuxMeters.areAvailable() ? new LinuxMeters() : null;
+    private final PssMemory memoryElse = new PssMemory();
+    private PowerMonitors monitors;
+    private BatteryEnergy discharge;
+    private Boolean pluggedAtFirst;
+
+    /** The instruments of the phone that the app runs on. */
+    public PhoneMeters(Context context) {
+        this.context = context;
+        this.battery = new Battery(context);
+        this.heat = new Heat(context);
+        this.estimate = new CpuEnergy(new PhoneFacts(context).architecture());
+    }
+
+    @Override
+    public void begin() {
+        close();
+        heat.begin();
+        if (memory != null) {
+            memory.begin();
+        } else {
+            memoryElse.begin();
+        }
+        pluggedAtFirst = battery.isPlugged();
+        monitors = Build.VERSION.SDK_INT >= Build.VERSION_CODES.VANILLA_ICE_CREAM ? PowerMonitors.find(context) : null;
+        if (monitors != null && monitors.begin()) {
+            estimate.begin();
+            return;
+        }
+        monitors = null;
+        if (Boolean.FALSE.equals(pluggedAtFirst)) {
+            discharge = new BatteryEnergy(battery);
+            discharge.begin();
+        }
+        estimate.begin();
+    }
+
+    @Override
+    public Map<String, Object> memory() {
+        return memory == null ? memoryElse.memory() : memory.memory();
+    }
+
+    @Override
+    public Map<String, Object> energy() {
+        Boolean pluggedAtLast = battery.isPlugged();
+        boolean changed = pluggedAtFirst == null || !pluggedAtFirst.equals(pluggedAtLast);
+        Boolean plugged = changed ? null : pluggedAtFirst;
+        Map<String, Object> measured = null;
+        if (monitors != null) {
+            measured = monitors.energy(plugged);
+        } else if (discharge != null) {
+            measured = discharge.energy(System.nanoTime());
+        }
+        close();
+        return measured == null ? estimate.energy(plugged) : measured;
+    }
+
+    @Override
+    public Map<String, Object> thermal() {
+        return heat.thermal();
+    }
+
+    /** Stop sampling: a task that was stopped is never asked for its energy. */
+    @Override
+    public void close() {
+        if (discharge != null) {
+            discharge.close();
+            discharge = null;
+        }
+    }
+}
