@@ -12,6 +12,7 @@ import javax.xml.transform.TransformerFactory;
 import javax.xml.transform.dom.DOMSource;
 import javax.xml.transform.stream.StreamResult;
 import org.w3c.dom.Document;
+import org.w3c.dom.Element;
 import org.xml.sax.SAXException;
 
 /**
@@ -22,6 +23,7 @@ import org.xml.sax.SAXException;
  */
 record AppResources(Path manifest, Path resources, Path output, Path generatedSources) {
     static final String ARCHIVE = "resources.apk";
+    private static final String ANDROID = "http://schemas.android.com/apk/res/android";
 
     /** Where things are in a module. */
     static AppResources of(Path module) {
@@ -53,7 +55,10 @@ record AppResources(Path manifest, Path resources, Path output, Path generatedSo
             reading.setFeature(XMLConstants.FEATURE_SECURE_PROCESSING, true);
             reading.setNamespaceAware(true);
             Document document = reading.newDocumentBuilder().parse(manifest.toFile());
-            document.getDocumentElement().setAttribute("package", name);
+            Element root = document.getDocumentElement();
+            root.setAttribute("package", name);
+            Element application = (Element) root.getElementsByTagName("application").item(0);
+            application.setAttributeNS(ANDROID, "android:extractNativeLibs", "false"); // they are mapped from the APK
             TransformerFactory.newInstance().newTransformer()
                     .transform(new DOMSource(document), new StreamResult(whole.toFile()));
         } catch (ParserConfigurationException | SAXException | TransformerException e) {

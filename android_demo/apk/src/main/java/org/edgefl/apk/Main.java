@@ -7,7 +7,7 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 
-/** The commands: {@code resources} before the app is compiled, {@code tests} before its tests run. */
+/** The commands that {@code app/pom.xml} runs, in their order, and {@code verify} for any APK. */
 public final class Main {
     private Main() {}
 
@@ -17,8 +17,11 @@ public final class Main {
         Options options = new Options(all.subList(Math.min(1, all.size()), all.size()));
         switch (all.isEmpty() ? "" : all.get(0)) {
             case "resources" -> resources(options);
+            case "guards" -> ApiGuards.check(options.path("classes"), options.text("annotation"));
             case "tests" -> tests(options);
-            default -> throw new BuildProblem("commands: resources, tests");
+            case "package" -> new Packager(Pins.read(options.path("pins")), options).write(options.path("apk"));
+            case "verify" -> System.out.print(ApkSignature.verify(options.path("apk"), options.number("min-sdk")));
+            default -> throw new BuildProblem("commands: resources, guards, tests, package, verify");
         }
     }
 
@@ -30,13 +33,12 @@ public final class Main {
         resources.compile(aapt2, platform, options);
     }
 
+    /** Check what tests run on, and unpack the classes of Android libraries among it. */
     private static void tests(Options options) throws IOException {
         Pins pins = Pins.read(options.path("pins"));
-        try (DirectoryStream<Path> files = Files.newDirectoryStream(options.path("folder"), "{android,monitor}*.?ar")) {
+        try (DirectoryStream<Path> files = Files.newDirectoryStream(options.path("folder"), "*[!s].?ar")) {
             for (Path file : files) {
-                if (!file.toString().endsWith("-classes.jar")) {
-                    pins.check(file);
-                }
+                pins.check(file);
                 if (file.toString().endsWith(".aar")) {
                     AndroidArchive.unpackClasses(file, Path.of(file.toString().replace(".aar", "-classes.jar")));
                 }
