@@ -12,6 +12,7 @@ import org.edgefl.agent.Condition;
 import org.edgefl.agent.HoursCondition;
 import org.edgefl.agent.OwnerLimits;
 import org.edgefl.app.samples.SampleStore;
+import org.edgefl.app.telemetry.PhoneClock;
 import org.edgefl.app.telemetry.PhoneConditions;
 import org.edgefl.app.telemetry.PhoneFacts;
 import org.edgefl.data.LocalData;
@@ -63,7 +64,8 @@ final class AgentParts {
         Capabilities capabilities =
             new Capabilities(CLIENT, version(), facts.system(), software[0], software[1]);
         return new AgentSettings(null, capabilities, engine, this::data, new Profiler(engine, facts, MEASURE_SECONDS),
-            null, meters, limits, WAIT_SECONDS, 0, occasion.idleSeconds, CHECKPOINT_SECONDS);
+            null, meters, limits, WAIT_SECONDS, 0, occasion.idleSeconds, CHECKPOINT_SECONDS,
+            new PhoneClock(context));
     }
 
     private LocalData data(SampleSpec spec) {

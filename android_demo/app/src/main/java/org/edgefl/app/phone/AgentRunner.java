@@ -136,9 +136,9 @@ final class AgentRunner {
                 }
                 live();
             } catch (EdgeFLError error) {
-                problem = context.getString(R.string.problem_and_fix, error.getMessage(), error.fix());
+                problem = context.getString(R.string.message_problem_and_fix, error.getMessage(), error.fix());
             } catch (IOException | RuntimeException | LinkageError | OutOfMemoryError error) {
-                problem = context.getString(R.string.problem_unexpected, String.valueOf(error.getMessage()));
+                problem = context.getString(R.string.message_problem_unexpected, String.valueOf(error.getMessage()));
             } catch (InterruptedException nobodyDoes) {
                 Thread.currentThread().interrupt();
             } finally {
@@ -174,14 +174,14 @@ final class AgentRunner {
             Refusal reason = limits.violated();
             boolean inTheWay = reason != null;
             for (double waited = 0; reason != null && waited < PATIENCE_SECONDS; waited += LOOK_AGAIN_SECONDS) {
-                progress.enter(Phase.WAITING, 0, context.getString(R.string.waiting_because, reason.message()));
+                progress.enter(Phase.WAITING, 0, context.getString(R.string.message_waiting_because, reason.message()));
                 if (stopped.sleep(LOOK_AGAIN_SECONDS)) {
                     break;
                 }
                 reason = limits.violated();
             }
             if (inTheWay && reason != null) {
-                progress.enter(Phase.IDLE, 0, context.getString(R.string.stopped_because, reason.message()));
+                progress.enter(Phase.IDLE, 0, context.getString(R.string.message_stopped_because, reason.message()));
             }
             return inTheWay && reason == null && !stopped.isStopped();
         }

@@ -76,7 +76,7 @@ public final class AndroidPhone implements Phone {
     public void join(Invitation invitation) {
         JoinedFederation member = federation;
         if (member != null && !isSame(member, invitation.pairing())) {
-            failed(R.string.leave_first);
+            failed(R.string.message_leave_first);
             return;
         }
         synchronized (this) {
@@ -138,13 +138,13 @@ public final class AndroidPhone implements Phone {
     @Override
     public void trainNow() {
         if (federation == null) {
-            failed(R.string.join_first);
+            failed(R.string.message_join_first);
             return;
         }
         try {
             TrainingService.start(context, TrainingService.TRAIN);
         } catch (IllegalStateException | SecurityException notAllowed) {
-            failed(R.string.foreground_not_allowed);
+            failed(R.string.message_foreground_not_allowed);
         }
     }
 
@@ -216,7 +216,7 @@ public final class AndroidPhone implements Phone {
             return false;
         }
         if (federation == null && pairing == null) {
-            failed(R.string.join_first);
+            failed(R.string.message_join_first);
             return false;
         }
         return runner.start(occasion, pairing, () -> {
@@ -248,6 +248,6 @@ public final class AndroidPhone implements Phone {
         endForeground();
         runner.awaitEnd(LAST_MOMENT_SECONDS);
         planNights();
-        failed(wantsNights() ? R.string.time_is_up_goes_on_at_night : R.string.time_is_up);
+        failed(wantsNights() ? R.string.message_time_is_up_goes_on_at_night : R.string.message_time_is_up);
     }
 }

@@ -40,7 +40,7 @@ final class TrainingEngine {
             Thread.currentThread().interrupt();
             there = false;
         }
-        return there ? null : context.getString(R.string.engine_missing);
+        return there ? null : context.getString(R.string.message_engine_missing);
     }
 
     /** Return an engine; its telemetry is off before any session exists. */

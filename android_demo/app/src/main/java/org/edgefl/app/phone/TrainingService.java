@@ -67,7 +67,7 @@ public final class TrainingService extends Service {
             return START_NOT_STICKY;
         }
         if (!goToForeground()) {
-            phone().failed(R.string.foreground_not_allowed);
+            phone().failed(R.string.message_foreground_not_allowed);
             stopSelf(startId);
             return START_NOT_STICKY;
         }

@@ -3,6 +3,7 @@ package org.edgefl.app.telemetry;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import org.edgefl.telemetry.TelemetrySections;
 
 /**
  * Energy by the battery's current times its voltage, sampled about once a second while it discharges.
@@ -78,7 +79,8 @@ final class BatteryEnergy implements AutoCloseable {
             return null;
         }
         double unit = largest < LEAST_MICROAMPERES ? 1e-3 : 1e-6;
-        return EnergySection.of(sum * unit, SOURCE, "device", "measured", (samples - 1) / seconds, false);
+        return TelemetrySections.energy(
+            sum * unit, SOURCE, "device", TelemetrySections.MEASURED, (samples - 1) / seconds, null, false);
     }
 
     @Override

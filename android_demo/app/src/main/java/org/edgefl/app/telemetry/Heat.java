@@ -3,8 +3,8 @@ package org.edgefl.app.telemetry;
 import android.content.Context;
 import android.os.Build;
 import android.os.PowerManager;
-import java.util.LinkedHashMap;
 import java.util.Map;
+import org.edgefl.telemetry.TelemetrySections;
 
 /** The system's own judgement of the phone's heat: Android 10 (API 29) and later. */
 public final class Heat {
@@ -39,16 +39,6 @@ public final class Heat {
 
     /** Return the section {@code thermal}. Degrees are for processors; the battery's would be taken for theirs. */
     Map<String, Object> thermal() {
-        String ended = name();
-        if (began == null && ended == null) {
-            return null;
-        }
-        Map<String, Object> fields = new LinkedHashMap<>();
-        fields.put("start_celsius", null);
-        fields.put("end_celsius", null);
-        fields.put("throttled", null);
-        fields.put("start_status", began);
-        fields.put("end_status", ended);
-        return fields;
+        return TelemetrySections.thermal(null, null, null, began, name());
     }
 }

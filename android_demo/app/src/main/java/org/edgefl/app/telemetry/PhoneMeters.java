@@ -14,9 +14,8 @@ public final class PhoneMeters implements Meters, AutoCloseable {
     private final Context context;
     private final Battery battery;
     private final Heat heat;
-    private final CpuEnergy estimate;
-    private final LinuxMeters memory = LinuxMeters.areAvailable() ? new LinuxMeters() : null;
-    private final PssMemory memoryElse = new PssMemory();
+    private final LinuxMeters process = new LinuxMeters();
+    private final PssMemory pss = LinuxMeters.areAvailable() ? null : new PssMemory();
     private PowerMonitors monitors;
     private BatteryEnergy discharge;
     private Boolean pluggedAtFirst;
@@ -26,22 +25,19 @@ public final class PhoneMeters implements Meters, AutoCloseable {
         this.context = context;
         this.battery = new Battery(context);
         this.heat = new Heat(context);
-        this.estimate = new CpuEnergy(new PhoneFacts(context).architecture());
     }
 
     @Override
     public void begin() {
         close();
         heat.begin();
-        if (memory != null) {
-            memory.begin();
-        } else {
-            memoryElse.begin();
+        process.begin();
+        if (pss != null) {
+            pss.begin();
         }
         pluggedAtFirst = battery.isPlugged();
         monitors = Build.VERSION.SDK_INT >= Build.VERSION_CODES.VANILLA_ICE_CREAM ? PowerMonitors.find(context) : null;
         if (monitors != null && monitors.begin()) {
-            estimate.begin();
             return;
         }
         monitors = null;
@@ -49,12 +45,11 @@ public final class PhoneMeters implements Meters, AutoCloseable {
             discharge = new BatteryEnergy(battery);
             discharge.begin();
         }
-        estimate.begin();
     }
 
     @Override
     public Map<String, Object> memory() {
-        return memory == null ? memoryElse.memory() : memory.memory();
+        return pss == null ? process.memory() : pss.memory();
     }
 
     @Override
@@ -69,7 +64,16 @@ public final class PhoneMeters implements Meters, AutoCloseable {
             measured = discharge.energy(System.nanoTime());
         }
         close();
-        return measured == null ? estimate.energy(plugged) : measured;
+        return measured == null ? estimate(plugged) : measured;
+    }
+
+    /** CPU seconds of this process, which are exact, times an assumed power. */
+    private Map<String, Object> estimate(Boolean plugged) {
+        Map<String, Object> fields = process.energy();
+        if (fields != null) {
+            fields.put("plugged", plugged);
+        }
+        return fields;
     }
 
     @Override

@@ -14,6 +14,7 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.regex.Pattern;
+import org.edgefl.telemetry.TelemetrySections;
 
 /**
  * Energy by the phone's power monitors: Android 15 and later, where the phone has them.
@@ -135,6 +136,6 @@ final class PowerMonitors {
             }
             joules += (now[i] - began[i]) / 1e6;
         }
-        return EnergySection.of(joules, SOURCE, scope, "measured", null, plugged);
+        return TelemetrySections.energy(joules, SOURCE, scope, TelemetrySections.MEASURED, null, null, plugged);
     }
 }
