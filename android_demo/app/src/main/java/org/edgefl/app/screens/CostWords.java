@@ -43,11 +43,11 @@ final class CostWords {
         if (source.contains("power monitor")) {
             return context.getString(R.string.energy_monitor, joules);
         }
-        if (source.contains("current")) {
-            return context.getString(R.string.energy_current, joules);
+        if (source.contains("battery")) {
+            return Double.isNaN(cost.sampleHertz()) ? context.getString(R.string.energy_counter, joules)
+                : context.getString(R.string.energy_current, joules, Units.hertz(context, cost.sampleHertz()));
         }
-        return source.contains("battery") ? context.getString(R.string.energy_counter, joules)
-            : context.getString(R.string.energy_other, joules, source);
+        return context.getString(R.string.energy_other, joules, source);
     }
 
     String heat() {

@@ -16,6 +16,7 @@ import android.util.AttributeSet;
 import android.view.MotionEvent;
 import android.view.View;
 import org.edgefl.app.R;
+import org.edgefl.app.RequiresApi;
 
 /** Square paper for a finger: white lines on black. */
 public final class DrawView extends View {
@@ -62,11 +63,16 @@ public final class DrawView extends View {
 
     private void describe() {
         setContentDescription(getContext().getString(R.string.drawing));
-        if (Build.VERSION.SDK_INT >= Build.VERSION_CODES.R) {
-            int count = strokes.count();
-            setStateDescription(count == 0 ? getContext().getString(R.string.drawing_empty)
-                : getResources().getQuantityString(R.plurals.drawing_lines, count, count));
+        if (Build.VERSION.SDK_INT >= 30) {
+            describeState();
         }
+    }
+
+    @RequiresApi(30)
+    private void describeState() {
+        int count = strokes.count();
+        setStateDescription(count == 0 ? getContext().getString(R.string.drawing_empty)
+            : getResources().getQuantityString(R.plurals.drawing_lines, count, count));
     }
 
     /** The side of {@link #pixels}. */

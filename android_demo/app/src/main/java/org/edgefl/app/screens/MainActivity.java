@@ -3,12 +3,10 @@ package org.edgefl.app.screens;
 import android.app.Activity;
 import android.content.Intent;
 import android.content.pm.PackageManager;
-import android.graphics.Insets;
 import android.os.Build;
 import android.os.Bundle;
 import android.view.View;
 import android.view.ViewGroup;
-import android.view.WindowInsets;
 import java.util.EnumMap;
 import java.util.Map;
 import org.edgefl.agent.Invitation;
@@ -34,6 +32,7 @@ public final class MainActivity extends Activity {
 
     @Override
     protected void onCreate(Bundle state) {
+        setTheme(R.style.Theme_EdgeFL);
         super.onCreate(state);
         setContentView(R.layout.main);
         content = findViewById(R.id.content);
@@ -167,20 +166,10 @@ public final class MainActivity extends Activity {
         return Destination.values()[request / Destination.REQUESTS];
     }
 
-    /** From Android 15 on, windows lie behind the system's bars. Up to Android 10 the system still keeps them apart. */
+    /** From Android 15 on, windows lie behind the system's bars. Up to Android 10 the system keeps them apart. */
     private void keepClearOfSystemBars() {
-        if (Build.VERSION.SDK_INT < Build.VERSION_CODES.R) {
-            return;
+        if (Build.VERSION.SDK_INT >= 30) {
+            new EdgeToEdge(navigation).apply(getWindow(), findViewById(R.id.root));
         }
-        getWindow().setDecorFitsSystemWindows(false);
-        findViewById(R.id.root).setOnApplyWindowInsetsListener((root, insets) -> {
-            Insets bars = insets.getInsets(WindowInsets.Type.systemBars() | WindowInsets.Type.displayCutout());
-            int keyboard = insets.getInsets(WindowInsets.Type.ime()).bottom;
-            boolean typing = keyboard > bars.bottom;
-            root.setPadding(bars.left, bars.top, bars.right, typing ? keyboard : 0);
-            navigation.setPadding(0, 0, 0, bars.bottom);
-            navigation.setVisibility(typing ? View.GONE : View.VISIBLE);
-            return WindowInsets.CONSUMED;
-        });
     }
 }

@@ -11,6 +11,7 @@ import android.os.Build;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InputStream;
+import org.edgefl.app.RequiresApi;
 
 /**
  * A picture of a file, upright, and small enough for the memory of any phone.
@@ -21,7 +22,7 @@ record PictureFile(int[] pixels, int width, int height) {
     private static final int MOST = 1024;
 
     static PictureFile read(ContentResolver files, Uri file) throws IOException {
-        Bitmap picture = Build.VERSION.SDK_INT >= Build.VERSION_CODES.P ? decoded(files, file) : older(files, file);
+        Bitmap picture = Build.VERSION.SDK_INT >= 28 ? Decoder.decoded(files, file) : older(files, file);
         int width = picture.getWidth();
         int height = picture.getHeight();
         int[] pixels = new int[width * height];
@@ -39,11 +40,15 @@ record PictureFile(int[] pixels, int width, int height) {
         return step;
     }
 
-    private static Bitmap decoded(ContentResolver files, Uri file) throws IOException {
-        return ImageDecoder.decodeBitmap(ImageDecoder.createSource(files, file), (decoder, info, source) -> {
-            decoder.setAllocator(ImageDecoder.ALLOCATOR_SOFTWARE);
-            decoder.setTargetSampleSize(step(info.getSize().getWidth(), info.getSize().getHeight()));
-        });
+    /** From Android 9 on the system's decoder turns pictures upright. */
+    @RequiresApi(28)
+    private static final class Decoder {
+        static Bitmap decoded(ContentResolver files, Uri file) throws IOException {
+            return ImageDecoder.decodeBitmap(ImageDecoder.createSource(files, file), (decoder, info, source) -> {
+                decoder.setAllocator(ImageDecoder.ALLOCATOR_SOFTWARE);
+                decoder.setTargetSampleSize(step(info.getSize().getWidth(), info.getSize().getHeight()));
+            });
+        }
     }
 
     /** Up to Android 8.1: in two passes, and turned by hand. */

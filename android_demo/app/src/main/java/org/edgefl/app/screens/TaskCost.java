@@ -8,10 +8,11 @@ import org.edgefl.json.JsonObject;
  *
  * @param seconds the whole task on the phone, without the network
  * @param energySource who told the joules, or null
+ * @param sampleHertz samples per second of an instrument that does not count by itself
  * @param plugged whether the phone was on external power; null if that is not known
  */
 record TaskCost(
-        double seconds, long peakBytes, String memoryScope, double joules, String energySource, Boolean plugged,
+        double seconds, long peakBytes, String memoryScope, double joules, String energySource, double sampleHertz, Boolean plugged,
         String startStatus, String endStatus, double startCelsius, double endCelsius, long upBytes, long downBytes) {
 
     static TaskCost of(TaskRecord task) {
@@ -22,7 +23,8 @@ record TaskCost(
         JsonObject thermal = section(all, "thermal");
         JsonObject transfer = section(all, "transfer");
         return new TaskCost(number(latency, "round_seconds"), whole(memory, "peak_bytes"), text(memory, "scope"),
-            number(energy, "joules"), text(energy, "source"), flag(energy, "plugged"), text(thermal, "start_status"),
+            number(energy, "joules"), text(energy, "source"), number(energy, "sample_hertz"),
+            flag(energy, "plugged"), text(thermal, "start_status"),
             text(thermal, "end_status"), number(thermal, "start_celsius"), number(thermal, "end_celsius"),
             whole(transfer, "up_bytes"), whole(transfer, "down_bytes"));
     }

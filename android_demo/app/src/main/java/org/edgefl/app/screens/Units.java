@@ -48,6 +48,10 @@ final class Units {
         return measure(context, joules, MeasureUnit.JOULE, decimals(joules));
     }
 
+    static String hertz(Context context, double hertz) {
+        return measure(context, hertz, MeasureUnit.HERTZ, hertz < 0.95 ? 1 : 0);
+    }
+
     static String celsius(Context context, double degrees) {
         return measure(context, degrees, MeasureUnit.CELSIUS, 0);
     }
