@@ -10,6 +10,7 @@ import android.graphics.drawable.Icon;
 import android.os.Build;
 import org.edgefl.agent.Progress.Phase;
 import org.edgefl.app.R;
+import org.edgefl.app.RequiresApi;
 
 /** What the status bar says while the phone works, with a button to stop it. */
 final class TrainingNotification {
@@ -51,10 +52,15 @@ final class TrainingNotification {
             builder.setProgress(0, 0, true);
         }
         if (Build.VERSION.SDK_INT >= Build.VERSION_CODES.S) {
-            // The owner has just asked for this: show it at once, and not ten seconds later.
-            builder.setForegroundServiceBehavior(Notification.FOREGROUND_SERVICE_IMMEDIATE);
+            showAtOnce(builder);
         }
         return builder.build();
+    }
+
+    /** The owner has just asked for this: show it at once, and not ten seconds later. */
+    @RequiresApi(31)
+    private static void showAtOnce(Notification.Builder builder) {
+        builder.setForegroundServiceBehavior(Notification.FOREGROUND_SERVICE_IMMEDIATE);
     }
 
     private String title(PhoneActivity activity) {

@@ -12,7 +12,7 @@ import org.edgefl.telemetry.TelemetrySections;
  * the opposite sign, so the magnitude counts, and the unit follows from the largest value of the task: no phone trains
  * on 10 mA (10,000 microamperes) or less, and none on 10 A (10,000 milliamperes) or more.
  */
-final class BatteryEnergy implements AutoCloseable {
+final class BatteryEnergy implements EnergyMeter {
     static final String SOURCE = "android battery counter";
 
     private static final double LEAST_MICROAMPERES = 10_000;
@@ -34,8 +34,12 @@ final class BatteryEnergy implements AutoCloseable {
     }
 
     /** Begin to sample, on a thread of its own. */
-    void begin() {
+    @Override
+    public boolean begin() {
         sample(System.nanoTime());
+        if (failed) {
+            return false;
+        }
         Thread sampler = new Thread(() -> {
             while (!isClosed(PERIOD_MILLISECONDS)) {
                 sample(System.nanoTime());
@@ -43,6 +47,7 @@ final class BatteryEnergy implements AutoCloseable {
         }, "edgefl-battery");
         sampler.setDaemon(true);
         sampler.start();
+        return true;
     }
 
     private boolean isClosed(long milliseconds) {
@@ -72,7 +77,12 @@ final class BatteryEnergy implements AutoCloseable {
         samples++;
     }
 
-    /** Return the section {@code energy} since the beginning; null if a sample is missing, or the phone was plugged in. */
+    @Override
+    public Map<String, Object> energy(Boolean plugged) {
+        return energy(System.nanoTime());
+    }
+
+    /** Return the section {@code energy} until now; null if a sample is missing, or the phone was plugged in. */
     synchronized Map<String, Object> energy(long nanos) {
         sample(nanos);
         if (failed || samples < LEAST_SAMPLES || seconds <= 0) {

@@ -4,6 +4,7 @@ import android.content.Context;
 import android.os.Build;
 import android.os.PowerManager;
 import java.util.Map;
+import org.edgefl.app.RequiresApi;
 import org.edgefl.telemetry.TelemetrySections;
 
 /** The system's own judgement of the phone's heat: Android 10 (API 29) and later. */
@@ -24,8 +25,13 @@ public final class Heat {
         if (Build.VERSION.SDK_INT < Build.VERSION_CODES.Q) {
             return -1;
         }
-        int found = context.getSystemService(PowerManager.class).getCurrentThermalStatus();
+        int found = current();
         return found >= 0 && found < NAMES.length ? found : -1;
+    }
+
+    @RequiresApi(29)
+    private int current() {
+        return context.getSystemService(PowerManager.class).getCurrentThermalStatus();
     }
 
     private String name() {

@@ -16,8 +16,7 @@ public final class PhoneMeters implements Meters, AutoCloseable {
     private final Heat heat;
     private final LinuxMeters process = new LinuxMeters();
     private final PssMemory pss = LinuxMeters.areAvailable() ? null : new PssMemory();
-    private PowerMonitors monitors;
-    private BatteryEnergy discharge;
+    private EnergyMeter meter;
     private Boolean pluggedAtFirst;
 
     /** The instruments of the phone that the app runs on. */
@@ -36,15 +35,18 @@ public final class PhoneMeters implements Meters, AutoCloseable {
             pss.begin();
         }
         pluggedAtFirst = battery.isPlugged();
-        monitors = Build.VERSION.SDK_INT >= Build.VERSION_CODES.VANILLA_ICE_CREAM ? PowerMonitors.find(context) : null;
-        if (monitors != null && monitors.begin()) {
-            return;
+        meter = begun(monitors());
+        if (meter == null) {
+            meter = begun(new BatteryEnergy(battery));
         }
-        monitors = null;
-        if (Boolean.FALSE.equals(pluggedAtFirst)) {
-            discharge = new BatteryEnergy(battery);
-            discharge.begin();
-        }
+    }
+
+    private static EnergyMeter begun(EnergyMeter meter) {
+        return meter != null && meter.begin() ? meter : null;
+    }
+
+    private EnergyMeter monitors() {
+        return Build.VERSION.SDK_INT >= Build.VERSION_CODES.VANILLA_ICE_CREAM ? PowerMonitors.find(context) : null;
     }
 
     @Override
@@ -57,12 +59,7 @@ public final class PhoneMeters implements Meters, AutoCloseable {
         Boolean pluggedAtLast = battery.isPlugged();
         boolean changed = pluggedAtFirst == null || !pluggedAtFirst.equals(pluggedAtLast);
         Boolean plugged = changed ? null : pluggedAtFirst;
-        Map<String, Object> measured = null;
-        if (monitors != null) {
-            measured = monitors.energy(plugged);
-        } else if (discharge != null) {
-            measured = discharge.energy(System.nanoTime());
-        }
+        Map<String, Object> measured = meter == null ? null : meter.energy(plugged);
         close();
         return measured == null ? estimate(plugged) : measured;
     }
@@ -84,9 +81,9 @@ public final class PhoneMeters implements Meters, AutoCloseable {
     /** Stop sampling: a task that was stopped is never asked for its energy. */
     @Override
     public void close() {
-        if (discharge != null) {
-            discharge.close();
-            discharge = null;
+        if (meter != null) {
+            meter.close();
+            meter = null;
         }
     }
 }
