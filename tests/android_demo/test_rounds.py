@@ -97,8 +97,9 @@ def model_of(served: dict[str, Any], federation: str, folder: Path) -> dict[str,
 
 def check_home(home: Path) -> None:
     """The device's own model and its secret are its owner's alone, and the join key is nowhere."""
-    assert (home / "model" / "infer.onnx").exists()
-    for name in ("model/weights.safetensors", "device.json", "profile.json"):
+    models = json.loads((home / "model" / "models.json").read_text())
+    kept = [f"model/{models[name]}" for name in ("graph", "personal", "shared")]
+    for name in (*kept, "device.json", "profile.json", "history.jsonl"):
         assert (home / name).stat().st_mode & 0o077 == 0, name
         assert b"edgefl-key-" not in (home / name).read_bytes()
 

@@ -1,12 +1,10 @@
 package org.edgefl.agent;
 
 import java.io.IOException;
-import java.nio.file.Files;
 import java.time.LocalDate;
 import java.util.List;
 import org.edgefl.EdgeFLError;
-import org.edgefl.data.LocalData;
-import org.edgefl.http.CoordinatorClient;
+import org.edgefl.agent.Progress.Phase;
 import org.edgefl.http.Meter;
 import org.edgefl.http.Pairing;
 import org.edgefl.http.ProblemAnswer;
@@ -14,85 +12,146 @@ import org.edgefl.http.Transport;
 import org.edgefl.http.Unreachable;
 import org.edgefl.json.InvalidJson;
 import org.edgefl.training.Interrupts;
-import org.edgefl.training.Trained;
 import org.edgefl.values.Assignment;
 import org.edgefl.values.ClientPlan;
 import org.edgefl.values.Receipt;
 import org.edgefl.values.Refusal;
-import org.edgefl.values.Refusal.Reason;
 import org.edgefl.values.TaskRefused;
 
 /**
  * A device that takes part: polls, downloads, trains, sends. It may be cut off anywhere and goes on where it was.
  *
- * <p>Everything runs in the thread that calls {@link #run}; {@link #stop} may come from any other.
+ * <p>Everything runs in the thread that calls {@link #join} or {@link #run}; {@link #stop} may come from any other, and
+ * is final: whoever wants to go on makes another agent.
  */
 public final class Agent {
     private static final double LEAST_PAUSE = 1;
     private static final double AFTER_OWNER = 60;
+    private static final double LOOK_FOR_SAMPLES = 5;
     private static final double DAY_SECONDS = 86_400;
+    private static final int FREE_REFUSALS = 3;
 
     private final AgentHome home;
     private final AgentSettings settings;
-    private final Log log;
     private final Enrolment enrolment;
+    private final OwnSamples samples;
     private final TrafficMeter traffic;
-    private final ArtifactCache cache;
     private final Connection connection;
     private final Patience patience;
+    private final Outbox outbox;
+    private final Work work;
+    private final Status status;
+    private final IdleTime idle;
     private final StopSignal stop = new StopSignal();
     private int done;
     private int refusals;
     private long pinsAt = System.nanoTime();
 
     /** An agent in a home folder; {@code pairing} is null if it has joined before. */
-    public Agent(AgentHome home, AgentSettings settings, Pairing pairing, Connector connector, Log log) {
+    public Agent(AgentHome home, AgentSettings settings, Pairing pairing, Connector connector, Progress progress,
+            Log log) {
         this.home = home;
         this.settings = settings;
-        this.log = log;
+        this.status = new Status(progress, log);
+        this.idle = new IdleTime(settings.idleSeconds());
+        this.samples = new OwnSamples(settings.data());
         this.traffic = new TrafficMeter(home, settings.limits().bytesADay(), LocalDate::now);
-        this.cache = new ArtifactCache(home, settings.limits().cacheBytes());
         this.connection = new Connection(connector, traffic);
-        this.patience = new Patience(connection, stop, log);
-        this.enrolment = new Enrolment(home, settings, pairing, connection, cache, patience, log);
+        this.patience = new Patience(connection, stop, idle, status);
+        ArtifactCache cache = new ArtifactCache(home, settings.limits().cacheBytes());
+        this.enrolment = new Enrolment(home, settings, pairing, connection, cache, patience, idle, stop, status);
+        this.outbox = new Outbox(home, enrolment, patience, status);
+        this.work = new Work(home, settings, enrolment, samples, traffic, cache, patience, outbox, stop, idle, status);
     }
 
-    /** Ask the agent to end soon. Nothing that is finished is lost. */
+    /** Ask the agent to end soon, in the middle of a step too. Nothing that is finished is lost. */
     public void stop() {
         stop.stop();
         connection.abort();
     }
 
-    /** Take part until the federation has ended, the tasks are done, or a stop. */
+    /**
+     * Join the federation, or come back to it, and do nothing else: no samples are needed.
+     *
+     * @return the federation, or null if the agent was stopped before it had joined
+     */
+    public JoinedFederation join() throws IOException {
+        idle.restart();
+        status.enter(Phase.JOINING, 0);
+        return ended(() -> enrolment.join(sample -> { })) ? JoinedFederation.read(home.folder()) : null;
+    }
+
+    /**
+     * Take part until the federation has ended, the tasks are done, there is nothing to do, or a stop. A device that
+     * has not joined does so first, if its samples fit the federation.
+     */
     public void run() throws IOException {
+        idle.restart();
+        status.enter(Phase.JOINING, 0);
+        ended(this::takePart);
+    }
+
+    /** What an agent does until it ends. */
+    private interface Life {
+        void live() throws IOException;
+    }
+
+    /** Live, and end properly however that ends; return false after a stop. */
+    private boolean ended(Life life) throws IOException {
         try {
-            LocalData data = enrolment.join();
-            TaskRunner runner = new TaskRunner(home, settings.engine(), data, settings.meters(), traffic, cache,
-                settings.limits(), settings.checkpointSeconds());
-            while (!stop.isStopped() && (settings.mostTasks() == 0 || done < settings.mostTasks())) {
-                if (!turn(runner)) {
+            life.live();
+            return true;
+        } catch (Interrupts.Stopped stopped) {
+            status.say("stopped");
+            return false;
+        } catch (EdgeFLError error) {
+            status.last(error.getMessage());
+            throw error;
+        } finally {
+            try {
+                traffic.save();
+            } finally {
+                status.enter(Phase.IDLE, 0);
+            }
+        }
+    }
+
+    private void takePart() throws IOException {
+        enrolment.join(samples::check);
+        try {
+            while (settings.mostTasks() == 0 || done < settings.mostTasks()) {
+                if (stop.isStopped()) {
+                    throw new Interrupts.Stopped();
+                }
+                if (!turn()) {
+                    return;
+                }
+                if (idle.isOver()) {
+                    status.say("nothing to do for now");
                     return;
                 }
             }
-        } catch (Interrupts.Stopped stopped) {
-            log.say("stopped");
-        } finally {
-            traffic.save();
+        } catch (Unreachable error) {
+            // Only if it was idle too long. Whatever is on the disk is sent the next time.
+            status.say(error.getMessage());
         }
     }
 
     /** Do the next thing: send what is left, go on with a task, or poll. Return whether there may be more. */
-    private boolean turn(TaskRunner runner) throws IOException {
+    private boolean turn() throws IOException {
         PendingTask pending = pending();
         if (pending == null) {
             return poll();
         }
-        if (Files.exists(home.taskFile("result.safetensors"))) {
+        if (outbox.hasRefusal()) {
+            refuse(pending);
+        } else if (outbox.hasResult()) {
             deliver(pending);
-        } else if (Files.exists(home.taskFile("refusal.json"))) {
-            tellRefusal(pending);
         } else {
-            work(runner, pending);
+            Refusal reason = work.goOn(pending);
+            if (reason != null) {
+                waitFor(reason.message(), pending.plan().round() + 1, AFTER_OWNER);
+            }
         }
         return true;
     }
@@ -110,36 +169,50 @@ public final class Agent {
         }
     }
 
+    private void waitFor(String reason, int round, double seconds) {
+        status.waitFor(reason, round);
+        stop.sleep(idle.atMost(seconds));
+    }
+
     private boolean poll() throws IOException {
-        Refusal violated = violated();
+        Refusal owners = settings.limits().violated();
+        Refusal violated = owners == null ? traffic.violated() : owners;
         if (violated != null) {
-            log.say("waiting: " + violated.message());
-            stop.sleep(AFTER_OWNER);
+            waitFor(violated.message(), 0, AFTER_OWNER);
             return true;
         }
+        if (!samples.areThere()) {
+            waitFor("there are no samples to train with", 0, LOOK_FOR_SAMPLES);
+            return true;
+        }
+        status.enter(Phase.ASKING, 0);
         refreshPins();
         Assignment answer;
         try {
-            answer = patience.until(client -> checked(client.poll(enrolment.token(), settings.waitSeconds())));
+            answer = patience.until(client -> checked(client.poll(enrolment.token(), waitSeconds())));
         } catch (ProblemAnswer problem) {
             if (problem.isDenied()) {
                 throw problem;
             }
-            log.say("the coordinator does not answer polls: " + problem.getMessage());
+            status.note("the coordinator does not answer polls: " + problem.getMessage());
             patience.pause();
             return true;
         }
-        if (answer.plan() == null) {
-            if (answer.finished()) {
-                log.say("the federation has ended");
-                return false;
-            }
-            double pause = settings.waitSeconds() > 0 ? LEAST_PAUSE : Math.max(answer.retrySeconds(), LEAST_PAUSE);
-            stop.sleep(pause);
+        if (answer.plan() != null) {
+            accept(answer);
             return true;
         }
-        accept(answer);
+        if (answer.finished()) {
+            status.say("the federation has ended");
+            return false;
+        }
+        double pause = settings.waitSeconds() > 0 ? LEAST_PAUSE : Math.max(answer.retrySeconds(), LEAST_PAUSE);
+        stop.sleep(idle.atMost(pause));
         return true;
+    }
+
+    private double waitSeconds() {
+        return Math.floor(idle.atMost(settings.waitSeconds()));
     }
 
     private static Assignment checked(Assignment answer) {
@@ -154,107 +227,45 @@ public final class Agent {
     }
 
     private void accept(Assignment answer) throws IOException {
-        ClientPlan plan = ClientPlan.of(answer.plan());
-        new PendingTask(plan, answer.plan(), answer.acceptedCodings(), System.currentTimeMillis()).save(home);
+        PendingTask arrived = PendingTask.arrived(answer, settings.clock());
+        arrived.save(home);
+        ClientPlan plan = arrived.plan();
         traffic.beginTask();
-        log.say("round " + (plan.round() + 1) + ": " + plan.rule() + (plan.isPersonal() ? ", for this device alone" : ""));
-    }
-
-    private Refusal violated() {
-        Refusal owner = settings.limits().violated();
-        return owner == null ? traffic.violated() : owner;
-    }
-
-    private void work(TaskRunner runner, PendingTask pending) throws IOException {
-        ClientPlan plan = pending.plan();
-        Deadline deadline = new Deadline(stop, settings.limits(), plan.deadlineSeconds(), pending.age());
-        try {
-            for (String digest : plan.artifacts()) {
-                patience.until(client -> {
-                    deadline.check(0);
-                    return fetch(client, digest, deadline.secondsLeft());
-                });
-            }
-            cache.trim(plan.artifacts());
-            deadline.begin();
-            Trained trained = runner.run(plan, deadline);
-            refusals = 0;
-            log.say(String.format("  %d steps, loss %.4f%s", trained.steps(), trained.loss(),
-                trained.accuracy() == null ? "" : String.format(", accuracy %.3f", trained.accuracy())));
-        } catch (TaskRefused refused) {
-            home.put("task/refusal.json", refused.refusal().toJson());
-        } catch (ProblemAnswer problem) {
-            if (problem.isDenied()) {
-                throw problem;
-            }
-            home.put("task/refusal.json", new Refusal(Reason.BROKEN, problem.getMessage()).toJson());
-        }
-    }
-
-    private Boolean fetch(CoordinatorClient client, String digest, double seconds) {
-        try {
-            cache.fetch(client, enrolment.token(), ArtifactCache.ARTIFACTS, digest, seconds);
-            return true;
-        } catch (IOException error) {
-            throw new TaskRefused(Reason.STORAGE, "the disk failed: " + error.getMessage());
-        }
+        idle.restart();
+        status.say(
+            "round " + (plan.round() + 1) + ": " + plan.rule() + (plan.isPersonal() ? ", for this device alone" : ""));
     }
 
     private void deliver(PendingTask pending) throws IOException {
-        String taskId = pending.plan().taskId();
         try {
-            Receipt receipt = patience.until(client -> send(client, pending));
-            log.say("  " + receipt.outcome());
-            done++;
-            home.clearTask();
-            pause(receipt);
-        } catch (ProblemAnswer problem) {
-            if (problem.isDenied()) {
-                throw problem;
+            Receipt receipt = outbox.deliver(pending);
+            idle.restart();
+            if (receipt == null) {
+                return;
             }
-            log.say("  not accepted: " + problem.getMessage());
-            Files.deleteIfExists(home.taskFile("result.safetensors"));
-            if (problem.status() == 413 || problem.status() == 422) {
-                home.put("task/refusal.json", new Refusal(Reason.BROKEN, problem.getMessage()).toJson());
-            } else {
-                home.clearTask();
+            done++;
+            refusals = 0;
+            if (settings.waitSeconds() == 0) {
+                stop.sleep(idle.atMost(receipt.retrySeconds()));
             }
         } catch (TaskRefused beyondTheDay) {
-            log.say("  " + taskId + " waits: " + beyondTheDay.getMessage());
-            stop.sleep(AFTER_OWNER);
+            waitFor(beyondTheDay.getMessage(), pending.plan().round() + 1, AFTER_OWNER);
         }
     }
 
-    private Receipt send(CoordinatorClient client, PendingTask pending) {
+    private void refuse(PendingTask pending) throws IOException {
+        Refusal refusal;
         try {
-            return new Delivery(client, enrolment.token())
-                .send(pending.plan().taskId(), home.taskFile("result.safetensors"), pending.codings());
-        } catch (IOException error) {
-            throw new Unreachable("the result cannot be read: " + error.getMessage(), 0, error);
+            refusal = outbox.tellRefusal(pending);
+            idle.restart();
+        } catch (TaskRefused beyondTheDay) {
+            waitFor(beyondTheDay.getMessage(), pending.plan().round() + 1, AFTER_OWNER);
+            return;
         }
-    }
-
-    private void tellRefusal(PendingTask pending) throws IOException {
-        Refusal refusal = Refusal.of(home.document("task/refusal.json"));
-        log.say("  refused: " + refusal.message());
-        try {
-            patience.until(client -> client.refuse(enrolment.token(), pending.plan().taskId(), refusal));
-        } catch (ProblemAnswer problem) {
-            if (problem.isDenied()) {
-                throw problem;
-            }
-        }
-        home.clearTask();
         if (refusal.isOwners()) {
-            stop.sleep(AFTER_OWNER);
-        } else if (++refusals >= 3) {
+            waitFor(refusal.message(), 0, AFTER_OWNER);
+        } else if (++refusals >= FREE_REFUSALS) {
             patience.pause();
-        }
-    }
-
-    private void pause(Receipt receipt) {
-        if (settings.waitSeconds() == 0) {
-            stop.sleep(receipt.retrySeconds());
         }
     }
 

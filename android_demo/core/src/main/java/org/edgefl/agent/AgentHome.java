@@ -1,5 +1,6 @@
 package org.edgefl.agent;
 
+import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.channels.FileChannel;
@@ -7,6 +8,7 @@ import java.nio.channels.FileLock;
 import java.nio.channels.OverlappingFileLockException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.LinkedHashMap;
@@ -17,29 +19,39 @@ import org.edgefl.json.InvalidJson;
 import org.edgefl.json.JsonObject;
 import org.edgefl.json.JsonReader;
 import org.edgefl.json.JsonText;
+import org.edgefl.model.ModelFolder;
 
 /**
  * The folder of a device's files, and its program counter: what is written here decides how it goes on after a restart.
  *
  * <pre>
- * device.json                   where it has joined, and its secret
+ * device.json                   where it has joined, and its secret, sealed by the device's vault
  * profile.json                  what it measured about itself
  * task/plan.json                the task that it has
  * task/checkpoint.safetensors   where its training stands
  * task/result.safetensors       a result that has not been acknowledged
  * task/refusal.json             a refusal that has not been acknowledged
- * model/                        the device's own model, which never leaves it
+ * task/report.json              what the result says of itself, for the owner
+ * model/                        the models of the last task; the device's own never leaves it
+ * history.jsonl                 how tasks ended
  * cache/                        downloads, named by their digests
  * traffic.json                  bytes of the day
  * </pre>
  */
 public final class AgentHome implements AutoCloseable {
     private final Path folder;
+    private final TokenVault vault;
     private final FileChannel lockFile;
 
-    /** Open a folder, which only one agent may use at a time. */
+    /** Open a folder, which only one agent may use at a time, and whose files its user alone can read. */
     public AgentHome(Path folder) throws IOException {
+        this(folder, TokenVault.PLAIN);
+    }
+
+    /** Open a folder whose secret is in a vault. */
+    public AgentHome(Path folder, TokenVault vault) throws IOException {
         this.folder = folder;
+        this.vault = vault;
         for (String name : new String[] {"task", "model", "cache"}) {
             Files.createDirectories(folder.resolve(name));
             AtomicFile.restrict(folder.resolve(name));
@@ -61,6 +73,15 @@ public final class AgentHome implements AutoCloseable {
         }
     }
 
+    /** The folder itself, for those who read it without its lock. */
+    public Path folder() {
+        return folder;
+    }
+
+    TokenVault vault() {
+        return vault;
+    }
+
     /** The folder of downloads. */
     Path cache() {
         return folder.resolve("cache");
@@ -71,9 +92,9 @@ public final class AgentHome implements AutoCloseable {
         return folder.resolve("task").resolve(name);
     }
 
-    /** A file of the device's own model. */
-    public Path modelFile(String name) {
-        return folder.resolve("model").resolve(name);
+    /** The models of the last task. */
+    ModelFolder models() {
+        return new ModelFolder(folder.resolve("model"));
     }
 
     /** The bytes that the disk has left for this folder. */
@@ -83,9 +104,15 @@ public final class AgentHome implements AutoCloseable {
 
     /** Return a document of the home folder, or null if it is not there or damaged. */
     public JsonObject document(String name) {
-        Path file = folder.resolve(name);
+        return document(folder, name);
+    }
+
+    /** Return a document of a home folder, without its lock: files are whole or not there. */
+    static JsonObject document(Path folder, String name) {
         try {
-            return Files.exists(file) ? JsonReader.object(Files.readAllBytes(file)) : null;
+            return JsonReader.object(Files.readAllBytes(folder.resolve(name)));
+        } catch (NoSuchFileException none) {
+            return null;
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         } catch (InvalidJson damaged) {
@@ -102,9 +129,29 @@ public final class AgentHome implements AutoCloseable {
     void clearTask() throws IOException {
         // The plan goes last: as long as it is there, a restart knows that something may be left to do.
         for (String name : new String[] {
-            "checkpoint.safetensors", "result.safetensors", "refusal.json", "checkpoint.safetensors.new",
-            "result.safetensors.new", "plan.json"}) {
+            "checkpoint.safetensors", "result.safetensors", "refusal.json", "report.json", "plan.json"}) {
+            Files.deleteIfExists(taskFile(name + ".new"));
             Files.deleteIfExists(taskFile(name));
+        }
+    }
+
+    /**
+     * Leave the federation: forget it, the token, the task, downloads, models and the history.
+     *
+     * <p>The day's traffic stays, because the owner's limit does, and so does what the device measured about itself.
+     */
+    public void leave() throws IOException {
+        // First the task, so that it can never become one of another federation; then what makes this a member.
+        Files.deleteIfExists(taskFile("plan.json"));
+        Files.deleteIfExists(folder.resolve("device.json"));
+        Files.deleteIfExists(folder.resolve("device.json.new"));
+        clearTask();
+        TaskHistory.delete(folder);
+        for (String name : new String[] {"cache", "model"}) {
+            File[] files = folder.resolve(name).toFile().listFiles();
+            for (File file : files == null ? new File[0] : files) {
+                Files.deleteIfExists(file.toPath());
+            }
         }
     }
 

@@ -8,24 +8,30 @@ import org.edgefl.values.TaskRefused;
 final class Deadline implements Interrupts {
     private static final double LOOK_EVERY = 2;
     private static final double NEARLY_DONE = 0.1;
+    private static final double LONG_SECONDS = 2 * 3600;
+    private static final double LONG_TIMES = 2;
 
     private final StopSignal stop;
     private final OwnerLimits limits;
     private final double planSeconds;
     private final double earlier;
-    private final long began = System.nanoTime();
+    private final DeviceClock clock;
+    private final double began;
     private double lookAt;
+    private Refusal objection;
 
     /** The deadline of a task that arrived {@code earlier} seconds ago. */
-    Deadline(StopSignal stop, OwnerLimits limits, double planSeconds, double earlier) {
+    Deadline(StopSignal stop, OwnerLimits limits, double planSeconds, double earlier, DeviceClock clock) {
         this.stop = stop;
         this.limits = limits;
         this.planSeconds = planSeconds;
         this.earlier = earlier;
+        this.clock = clock;
+        this.began = clock.seconds();
     }
 
     private double elapsed() {
-        return earlier + (System.nanoTime() - began) / 1e9;
+        return earlier + clock.seconds() - began;
     }
 
     /** Seconds that a download may take: until the first of the deadlines. */
@@ -57,10 +63,33 @@ final class Deadline implements Interrupts {
         }
         if (now >= lookAt) {
             lookAt = now + LOOK_EVERY;
-            Refusal refusal = limits.violated();
-            if (refusal != null) {
-                throw new TaskRefused(refusal.reason(), refusal.message());
+            objection = limits.violated();
+            if (objection != null) {
+                throw new Stopped();
             }
         }
+    }
+
+    @Override
+    public void onStop(Runnable cancel) {
+        stop.onStop(cancel);
+    }
+
+    /** Why the owner's limits ended the work, or null if something else did. */
+    Refusal objection() {
+        return objection;
+    }
+
+    /**
+     * Return whether a task waits until a condition of its owner holds again: if hours are left, and twice its time.
+     *
+     * <p>With less time a device refuses at once, so that the others of the round need not wait for it. A day's
+     * traffic or energy, once spent, does not come back before the day is over.
+     */
+    boolean canWaitFor(Refusal refusal, double predictedSeconds) {
+        boolean passing = refusal.isOwners() && refusal.reason() != Refusal.Reason.TRAFFIC
+            && refusal.reason() != Refusal.Reason.ENERGY;
+        double left = Math.min(planSeconds, limits.secondsATask()) - elapsed();
+        return passing && left > Math.max(LONG_SECONDS, LONG_TIMES * predictedSeconds);
     }
 }

@@ -4,8 +4,8 @@ import java.io.IOException;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Consumer;
 import org.edgefl.EdgeFLError;
-import org.edgefl.data.LocalData;
 import org.edgefl.http.CoordinatorClient;
 import org.edgefl.http.Pairing;
 import org.edgefl.http.ProblemAnswer;
@@ -13,6 +13,7 @@ import org.edgefl.http.Unreachable;
 import org.edgefl.http.UntrustedCertificate;
 import org.edgefl.json.JsonObject;
 import org.edgefl.json.JsonText;
+import org.edgefl.training.Interrupts;
 import org.edgefl.values.Enrolled;
 import org.edgefl.values.SampleSpec;
 
@@ -26,34 +27,67 @@ final class Enrolment {
     private final Connection connection;
     private final ArtifactCache cache;
     private final Patience patience;
-    private final Log log;
+    private final IdleTime idle;
+    private final Status status;
+    private final StopSignal stop;
     private Membership member;
+    private String token;
+    private SampleSpec sample;
 
     Enrolment(AgentHome home, AgentSettings settings, Pairing pairing, Connection connection,
-            ArtifactCache cache, Patience patience, Log log) {
+            ArtifactCache cache, Patience patience, IdleTime idle, StopSignal stop, Status status) {
         this.home = home;
         this.settings = settings;
         this.pairing = pairing;
         this.connection = connection;
         this.cache = cache;
         this.patience = patience;
-        this.log = log;
+        this.idle = idle;
+        this.stop = stop;
+        this.status = status;
     }
 
     String token() {
-        return member.token();
+        return token;
     }
 
-    /** Join, or come back, and return the device's data, checked against what the federation says a sample is. */
-    LocalData join() throws IOException {
+    /**
+     * Join, or come back; once in the life of an agent.
+     *
+     * @param check sees what a sample of the federation is before anything is enrolled, and may refuse it
+     */
+    void join(Consumer<SampleSpec> check) throws IOException {
+        if (sample != null) {
+            check.accept(sample);
+            return;
+        }
         member = Membership.load(home);
         if (pairing != null && member != null && !member.url().equals(pairing.url()) && member.isEnrolled()) {
             throw new EdgeFLError("this folder belongs to a device of " + member.url(),
                 "Give another --home for another coordinator.");
         }
-        if (member == null || !member.isEnrolled()) {
-            return enrol();
+        if (member != null && member.isEnrolled() && opened()) {
+            comeBack(check);
+        } else {
+            enrol(check);
         }
+    }
+
+    /** Take the token from the vault. One that is lost for good is replaced, if there is a key to join again. */
+    private boolean opened() {
+        try {
+            token = home.vault().open(member.token());
+            return true;
+        } catch (EdgeFLError lost) {
+            if (pairing == null || pairing.key() == null) {
+                throw lost;
+            }
+            status.say(lost.getMessage() + "; joining again");
+            return false;
+        }
+    }
+
+    private void comeBack(Consumer<SampleSpec> check) throws IOException {
         patience.becomeMember();
         if (pairing != null) {
             member = member.withPairing(pairing);
@@ -61,13 +95,14 @@ final class Enrolment {
         }
         connection.open(member.url(), member.pins());
         refreshPins();
-        LocalData data = settings.data().apply(spec(member.token()));
+        SampleSpec spec = spec(token);
+        check.accept(spec);
         putCapabilities();
-        log.say("back as " + member.deviceId());
-        return data;
+        sample = spec;
+        status.say("back as " + member.deviceId());
     }
 
-    private LocalData enrol() throws IOException {
+    private void enrol(Consumer<SampleSpec> check) throws IOException {
         if (pairing == null || pairing.key() == null) {
             throw new EdgeFLError("this device has not joined yet", "Give the operator's pairing URI, with its key.");
         }
@@ -79,16 +114,17 @@ final class Enrolment {
         connection.open(member.url(), member.pins());
         member.save(home);
         SampleSpec spec = spec(pairing.key());
-        LocalData data = settings.data().apply(spec);
+        check.accept(spec);
         Map<String, Object> profile = profile(spec);
         String capabilities = JsonText.write(settings.capabilities().toJson());
         Map<String, Object> request = request(profile);
         Enrolled enrolled = patience.until(client -> client.enrol(pairing.key(), request));
-        member = member.enrolled(enrolled.deviceId(), enrolled.token(), capabilities);
+        token = enrolled.token();
+        member = member.enrolled(enrolled.deviceId(), home.vault().seal(token), capabilities);
         member.save(home);
+        sample = spec;
         patience.becomeMember();
-        log.say("joined as " + member.deviceId());
-        return data;
+        status.say("joined as " + member.deviceId());
     }
 
     private Map<String, Object> request(Map<String, Object> profile) {
@@ -118,20 +154,29 @@ final class Enrolment {
             throw new EdgeFLError("the coordinator has nothing to measure with: it is older than this client",
                 "Give a profile that `edgefl profile` wrote on an equal device.");
         }
-        log.say("measuring this device");
+        status.note("measuring this device");
         for (JsonObject one : measurement.objects("cases")) {
             for (String name : new String[] {"graph", "weights", "submodel"}) {
                 patience.until(client -> fetch(client, one.text(name)));
             }
         }
-        Map<String, Object> measured = settings.profiler().measure(measurement, cache, spec, home.freeBytes());
+        Map<String, Object> measured =
+            settings.profiler().measure(measurement, cache, spec, home.freeBytes(), this::goOn);
+        idle.restart();
         home.put("profile.json", measured);
         return measured;
+    }
+
+    private void goOn() {
+        if (stop.isStopped()) {
+            throw new Interrupts.Stopped();
+        }
     }
 
     private Boolean fetch(CoordinatorClient client, String digest) {
         try {
             cache.fetch(client, pairing.key(), ArtifactCache.MEASUREMENT, digest, MEASUREMENT_SECONDS);
+            idle.restart();
             return true;
         } catch (IOException error) {
             throw new EdgeFLError("a download cannot be stored: " + error.getMessage(), "Free some disk space.", error);
@@ -147,7 +192,7 @@ final class Enrolment {
             try {
                 answer = connection.client().sample(secret);
             } catch (Unreachable | UntrustedCertificate later) {
-                log.say("no answer about samples yet: " + later.getMessage());
+                status.say("no answer about samples yet: " + later.getMessage());
             }
             answer = answer == null ? member.sample() : answer;
         }
@@ -167,7 +212,7 @@ final class Enrolment {
         }
         try {
             patience.until(client -> {
-                client.putCapabilities(member.token(), settings.capabilities().toJson());
+                client.putCapabilities(token, settings.capabilities().toJson());
                 return true;
             });
         } catch (ProblemAnswer problem) {
@@ -184,7 +229,7 @@ final class Enrolment {
         if (member.pins().isEmpty()) {
             return;
         }
-        List<String> pins = connection.client().refreshedPins(member.token(), member.pins());
+        List<String> pins = connection.client().refreshedPins(token, member.pins());
         if (!pins.equals(member.pins())) {
             member = member.withPins(pins);
             member.save(home);

@@ -2,6 +2,7 @@ package org.edgefl.agent;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -14,7 +15,7 @@ import org.edgefl.wire.Digests;
  * Where a device has joined, or is about to: {@code device.json} of its home. The join key is never stored.
  *
  * @param enrolmentId chosen once at random, so that an enrolment can be repeated
- * @param token the device's secret, or null before it has enrolled
+ * @param token the device's secret as the home's vault sealed it, or null before it has enrolled
  * @param sample what the coordinator said a sample is, or null
  * @param capabilities what the coordinator knows of this software, as text, or null
  * @param code the digest of the pairing URI that the pins began with, or null
@@ -32,7 +33,11 @@ record Membership(String url, List<String> pins, String federation, String enrol
     }
 
     static Membership load(AgentHome home) {
-        JsonObject fields = home.document("device.json");
+        return load(home.folder());
+    }
+
+    static Membership load(Path home) {
+        JsonObject fields = AgentHome.document(home, "device.json");
         if (fields == null || !fields.has("url") || !fields.has("enrolment_id")) {
             return null;
         }
@@ -60,9 +65,9 @@ record Membership(String url, List<String> pins, String federation, String enrol
         return token != null;
     }
 
-    Membership enrolled(String newDeviceId, String newToken, String newCapabilities) {
+    Membership enrolled(String newDeviceId, String sealedToken, String newCapabilities) {
         return new Membership(
-            url, pins, federation, enrolmentId, newDeviceId, newToken, sample, newCapabilities, code);
+            url, pins, federation, enrolmentId, newDeviceId, sealedToken, sample, newCapabilities, code);
     }
 
     Membership withPins(List<String> newPins) {

@@ -7,18 +7,20 @@ import org.edgefl.http.Unreachable;
 import org.edgefl.http.UntrustedCertificate;
 import org.edgefl.training.Interrupts;
 
-/** Repeats a request until there is an answer, with growing pauses. A stop ends it. */
+/** Repeats a request until there is an answer, with growing pauses. A stop ends it, or having been idle too long. */
 final class Patience {
     private final Connection connection;
     private final StopSignal stop;
-    private final Log log;
+    private final IdleTime idle;
+    private final Status status;
     private final Backoff backoff = new Backoff();
     private boolean member;
 
-    Patience(Connection connection, StopSignal stop, Log log) {
+    Patience(Connection connection, StopSignal stop, IdleTime idle, Status status) {
         this.connection = connection;
         this.stop = stop;
-        this.log = log;
+        this.idle = idle;
+        this.status = status;
     }
 
     /** From now on a coordinator that is not the known one is waited for: nothing is sent to it. */
@@ -26,7 +28,7 @@ final class Patience {
         member = true;
     }
 
-    /** Return the answer to a request, however long that takes. */
+    /** Return the answer to a request, however long that takes; the last failure, if the agent was idle too long. */
     <T> T until(Function<CoordinatorClient, T> request) {
         while (true) {
             if (stop.isStopped()) {
@@ -50,15 +52,18 @@ final class Patience {
 
     /** Pause as after a failure. */
     void pause() {
-        stop.sleep(backoff.failed(0));
+        stop.sleep(idle.atMost(backoff.failed(0)));
     }
 
     private void waitAfter(EdgeFLError error, double retryAfter) {
         if (stop.isStopped()) {
             throw new Interrupts.Stopped();
         }
-        double wait = backoff.failed(retryAfter);
-        log.say(error.getMessage() + String.format("; again in %.0f s", wait));
+        if (idle.isOver()) {
+            throw error;
+        }
+        double wait = idle.atMost(backoff.failed(retryAfter));
+        status.note(error.getMessage() + String.format("; again in %.0f s", wait));
         stop.sleep(wait);
     }
 }

@@ -6,10 +6,28 @@ import java.util.concurrent.TimeUnit;
 /** Tells the agent's thread to end soon; from any thread. */
 public final class StopSignal {
     private final CountDownLatch latch = new CountDownLatch(1);
+    private Runnable cancel;
 
-    /** Ask it to end. */
+    /** Ask it to end, and end what can be ended in the middle. */
     public void stop() {
         latch.countDown();
+        Runnable running;
+        synchronized (this) {
+            running = cancel;
+        }
+        if (running != null) {
+            running.run();
+        }
+    }
+
+    /** Set what ends the work under way, or null; called at once if the stop came before. */
+    void onStop(Runnable work) {
+        synchronized (this) {
+            cancel = work;
+        }
+        if (work != null && isStopped()) {
+            work.run();
+        }
     }
 
     /** Return whether it was asked to end. */

@@ -1,11 +1,15 @@
 package org.edgefl.data;
 
-import java.nio.FloatBuffer;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
 import java.util.Arrays;
 import java.util.Map;
+import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import org.edgefl.values.SampleSpec;
 import org.edgefl.wire.DType;
+import org.edgefl.wire.Digests;
 import org.edgefl.wire.Shape;
 import org.edgefl.wire.Tensor;
 
@@ -19,12 +23,21 @@ public final class LocalData {
 
     /** Samples and labels, of which a share is held out for validation. */
     public LocalData(NumpyArray samples, NumpyArray labels, SampleSpec spec, double validationShare, long seed) {
+        this(samples, labels, spec, count -> SampleOrder.heldOut(count, validationShare, seed));
+    }
+
+    /** Samples and labels, of which some are held out for validation: by a flag for each. */
+    public LocalData(NumpyArray samples, NumpyArray labels, SampleSpec spec, boolean[] heldOut) {
+        this(samples, labels, spec, count -> heldOut.clone());
+    }
+
+    private LocalData(NumpyArray samples, NumpyArray labels, SampleSpec spec, IntFunction<boolean[]> heldOut) {
         this.samples = samples;
         this.labels = labels;
         this.spec = spec;
         check();
         int count = (int) samples.shape()[0];
-        boolean[] held = SampleOrder.heldOut(count, validationShare, seed);
+        boolean[] held = heldOut.apply(count);
         this.train = IntStream.range(0, count).filter(i -> !held[i]).toArray();
         this.validation = IntStream.range(0, count).filter(i -> held[i]).toArray();
     }
@@ -109,32 +122,20 @@ public final class LocalData {
     }
 
     private Tensor gather(int[] numbers, int[] part) {
-        long[] shape = new long[spec.shape().length + 1];
-        shape[0] = numbers.length;
-        System.arraycopy(spec.shape(), 0, shape, 1, spec.shape().length);
-        int length = Shape.size(spec.shape());
-        boolean whole = spec.dtype().equals("int64");
-        Tensor made = Tensor.zeros(whole ? DType.I64 : DType.F32, shape);
-        float[] values = new float[length];
-        for (int i = 0; i < numbers.length; i++) {
-            int from = part[numbers[i]] * length;
-            if (whole) {
-                for (int j = 0; j < length; j++) {
-                    made.longs().put(i * length + j, samples.asLong(from + j));
-                }
-                continue;
-            }
-            for (int j = 0; j < length; j++) {
-                values[j] = samples.asFloat(from + j);
-            }
-            if (spec.normalisation() != null) {
-                spec.normalisation().apply(values, 0, length, spec.shape().length == 0 ? 1 : (int) spec.shape()[0]);
-            }
-            FloatBuffer to = made.floats();
-            for (int j = 0; j < length; j++) {
-                to.put(i * length + j, values[j]);
-            }
+        return SampleTensors.of(samples, spec, IntStream.of(numbers).map(number -> part[number]).toArray());
+    }
+
+    /** Return a digest of the training samples and their labels: a training on others has other bits. */
+    public String digest() {
+        MessageDigest sha = Digests.sha256();
+        String head = samples.dtype() + " " + Shape.text(spec.shape(), " x ") + " " + train.length + " ";
+        sha.update(head.getBytes(StandardCharsets.US_ASCII));
+        ByteBuffer label = ByteBuffer.allocate(Long.BYTES);
+        for (int sample : train) {
+            label.putLong(0, labels.asLong(sample));
+            sha.update(label.array());
+            sha.update(samples.row(sample));
         }
-        return made;
+        return "sha256:" + Digests.hex(sha.digest());
     }
 }

@@ -94,6 +94,12 @@ public final class NumpyArray {
         return type.charAt(0) == 'f';
     }
 
+    /** Return the bytes of one sample: an entry of the first axis. */
+    ByteBuffer row(int number) {
+        int length = data.limit() / Math.max(1, (int) shape[0]);
+        return ByteRange.of(data, number * length, (number + 1) * length);
+    }
+
     /** Return entry i rounded to float32. */
     public float asFloat(int i) {
         return switch (type) {

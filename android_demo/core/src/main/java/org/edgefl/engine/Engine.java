@@ -2,6 +2,7 @@ package org.edgefl.engine;
 
 import java.io.Closeable;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.edgefl.rules.StepResult;
@@ -29,8 +30,15 @@ public interface Engine {
 
     /** One forward and backward pass over a batch. It changes nothing but its own result. */
     interface TrainStep extends Closeable {
-        /** Run the graph. The result is valid until the next run. */
+        /**
+         * Run the graph. The result is valid until the next run.
+         *
+         * @throws Cancelled if it was ended by {@link #cancel}
+         */
         StepResult run(Tensor x, Tensor y, long seed);
+
+        /** End a run under way, and every later one; from any thread, also after {@link #close}. */
+        void cancel();
 
         @Override
         void close();
@@ -38,8 +46,28 @@ public interface Engine {
 
     /** The model's output for a batch. */
     interface Inference extends Closeable {
+        /**
+         * Return the outputs of every sample, one per class.
+         *
+         * @throws Cancelled if it was ended by {@link #cancel}
+         */
+        float[][] logits(Tensor x);
+
         /** Return the number of the highest output of every sample; the first of equal ones. */
-        List<Integer> predict(Tensor x);
+        default List<Integer> predict(Tensor x) {
+            List<Integer> found = new ArrayList<>();
+            for (float[] row : logits(x)) {
+                int best = 0;
+                for (int i = 1; i < row.length; i++) {
+                    best = row[i] > row[best] ? i : best;
+                }
+                found.add(best);
+            }
+            return found;
+        }
+
+        /** End a run under way, and every later one; from any thread, also after {@link #close}. */
+        void cancel();
 
         @Override
         void close();

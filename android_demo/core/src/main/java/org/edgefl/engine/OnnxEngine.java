@@ -10,7 +10,6 @@ import ai.onnxruntime.TensorInfo;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -61,7 +60,7 @@ public final class OnnxEngine implements Engine {
     public Inference infer(Path graph, Map<String, Tensor> weights) {
         OrtSession session = load(graph);
         try {
-            return new OnnxInference(session, weights);
+            return new OnnxInference(environment, session, weights);
         } catch (OrtException error) {
             throw new InvalidGraph(error.getMessage(), error);
         }
@@ -146,48 +145,5 @@ public final class OnnxEngine implements Engine {
             found.put(input.getKey(), wrap(environment, tensor));
         }
         return found;
-    }
-
-    /** An inference graph with its weights bound. */
-    private final class OnnxInference implements Inference {
-        private final OrtSession session;
-        private final Map<String, OnnxTensor> bound;
-
-        OnnxInference(OrtSession session, Map<String, Tensor> weights) throws OrtException {
-            this.session = session;
-            this.bound = inputs(environment, session, weights, List.of("x"));
-        }
-
-        @Override
-        public List<Integer> predict(Tensor x) {
-            Map<String, OnnxTensor> feed = new HashMap<>(bound);
-            List<Integer> found = new ArrayList<>();
-            try (OnnxTensor samples = wrap(environment, x)) {
-                feed.put("x", samples);
-                try (OrtSession.Result result = session.run(feed)) {
-                    float[][] logits = (float[][]) result.get("logits").orElseThrow(
-                        () -> new InvalidGraph("it has no output 'logits'")).getValue();
-                    for (float[] row : logits) {
-                        found.add(highest(row));
-                    }
-                }
-            } catch (OrtException | ClassCastException error) {
-                throw new InvalidGraph(error.getMessage(), error);
-            }
-            return found;
-        }
-
-        private int highest(float[] row) {
-            int best = 0;
-            for (int i = 1; i < row.length; i++) {
-                best = row[i] > row[best] ? i : best;
-            }
-            return best;
-        }
-
-        @Override
-        public void close() {
-            OnnxTrainStep.closeAll(session, bound.values());
-        }
     }
 }

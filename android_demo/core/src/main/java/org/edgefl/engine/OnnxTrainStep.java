@@ -7,7 +7,6 @@ import ai.onnxruntime.OrtException;
 import ai.onnxruntime.OrtSession;
 import ai.onnxruntime.TensorInfo;
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -27,6 +26,7 @@ final class OnnxTrainStep implements TrainStep {
 
     private final OrtEnvironment environment;
     private final OrtSession session;
+    private final OnnxRuns runs;
     private final Map<String, OnnxTensor> bound;
     private final Map<String, OnnxTensor> outputs = new LinkedHashMap<>();
     private final Map<String, Tensor> gradients = new HashMap<>();
@@ -50,6 +50,7 @@ final class OnnxTrainStep implements TrainStep {
             bound.put("label_mask", OnnxEngine.wrap(environment, Tensor.ofFloats(labelMask, labelMask.length)));
         }
         bindOutputs(submodel);
+        this.runs = new OnnxRuns(session);
     }
 
     private void bindOutputs(Submodel submodel) throws OrtException {
@@ -75,7 +76,7 @@ final class OnnxTrainStep implements TrainStep {
         try (OnnxTensor samples = OnnxEngine.wrap(environment, x); OnnxTensor labels = OnnxEngine.wrap(environment, y)) {
             feed.put("x", samples);
             feed.put("y", labels);
-            session.run(feed, Set.of(), outputs).close();
+            runs.run(feed, outputs);
         } catch (OrtException error) {
             throw new InvalidGraph(error.getMessage(), error);
         }
@@ -83,18 +84,14 @@ final class OnnxTrainStep implements TrainStep {
     }
 
     @Override
+    public void cancel() {
+        runs.cancel();
+    }
+
+    @Override
     public void close() {
         List<OnnxTensor> all = new ArrayList<>(bound.values());
         all.addAll(outputs.values());
-        closeAll(session, all);
-    }
-
-    static void closeAll(OrtSession session, Collection<OnnxTensor> tensors) {
-        tensors.forEach(OnnxTensor::close);
-        try {
-            session.close();
-        } catch (OrtException alreadyClosed) {
-            // Nothing is left to free.
-        }
+        runs.close(all);
     }
 }

@@ -72,20 +72,34 @@ public final class CoordinatorClient {
 
     /** Return what a sample is, or null if the coordinator is too old to say. */
     public JsonObject sample(String secret) {
+        return sampleAndPin(secret).document();
+    }
+
+    /** Return what a sample is, and who said so. */
+    public Told sampleAndPin(String secret) {
         return optional("/v1/sample", secret, "sample");
     }
 
     /** Return graphs to measure with, or null if the coordinator has none. */
     public JsonObject measurement(String secret) {
-        return optional("/v1/measurement", secret, "measurement");
+        return optional("/v1/measurement", secret, "measurement").document();
     }
 
-    private JsonObject optional(String path, String secret, String schema) {
-        try {
-            return json(Request.get(path, secret), schema, fields -> fields);
+    /**
+     * An answer and who gave it.
+     *
+     * @param document null if the coordinator does not have it
+     * @param pin the pin of the key that it answered with, or null without TLS
+     */
+    public record Told(JsonObject document, String pin) {}
+
+    private Told optional(String path, String secret, String schema) {
+        try (Answer answer = successful(Request.get(path, secret))) {
+            String pin = answer.pin();
+            return new Told(document(answer, schema, fields -> fields), pin);
         } catch (ProblemAnswer problem) {
             if (problem.status() == 404) {
-                return null;
+                return new Told(null, null);
             }
             throw problem;
         }

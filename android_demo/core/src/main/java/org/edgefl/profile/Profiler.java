@@ -43,13 +43,15 @@ public final class Profiler {
      * @param measurement what {@code GET /v1/measurement} answered
      * @param files the downloads that it names
      * @param storageFree free bytes of the disk of the client's files
+     * @param betweenSteps called before every step; may end the measurement by an exception
      */
-    public Map<String, Object> measure(JsonObject measurement, Downloads files, SampleSpec spec, long storageFree) {
+    public Map<String, Object> measure(JsonObject measurement, Downloads files, SampleSpec spec, long storageFree,
+            Runnable betweenSteps) {
         long base = facts.processBytes();
         Map<String, MeasuredCase> graphs = new LinkedHashMap<>();
         try {
-            List<Case> cases = firstSteps(measurement, files, spec, graphs);
-            visit(cases);
+            List<Case> cases = firstSteps(measurement, files, spec, graphs, betweenSteps);
+            visit(cases, betweenSteps);
             List<Measured> times = new ArrayList<>();
             for (Case one : cases) {
                 times.add(new Measured(one.group(), one.work().number("forward_multiply_adds"),
@@ -67,10 +69,11 @@ public final class Profiler {
 
     /** Load every graph and try every case once, from the least work to the most, as long as there is time. */
     private List<Case> firstSteps(JsonObject measurement, Downloads files, SampleSpec spec,
-            Map<String, MeasuredCase> graphs) throws IOException {
+            Map<String, MeasuredCase> graphs, Runnable betweenSteps) throws IOException {
         List<Case> cases = new ArrayList<>();
         long start = System.nanoTime();
         for (JsonObject work : measurement.objects("cases")) {
+            betweenSteps.run();
             String group = work.text("graph") + work.text("weights");
             double need = 5 * (work.number("activation_bytes") + work.number("parameter_bytes"));
             boolean enough = graphs.size() >= 3 || graphs.containsKey(group);
@@ -98,10 +101,11 @@ public final class Profiler {
     }
 
     /** Take turns, so that a slow moment meets all cases and not one. */
-    private void visit(List<Case> cases) {
+    private void visit(List<Case> cases, Runnable betweenSteps) {
         long start = System.nanoTime();
         for (int visit = 0; visit < MOST_VISITS; visit++) {
             for (Case one : cases) {
+                betweenSteps.run();
                 double step = one.graph().step(one.batchSize());
                 int repeat = (int) Math.max(1, Math.min(5, VISIT_SECONDS / Math.max(step, 1e-6)));
                 for (int i = 0; i < repeat; i++) {

@@ -11,6 +11,13 @@ public interface Interrupts {
      */
     void check(double secondsLeft);
 
+    /**
+     * Called with what ends a step under way, from any thread, and with null when there is no step any more.
+     *
+     * <p>A training that is never stopped from outside need not listen.
+     */
+    default void onStop(Runnable cancel) {}
+
     /** Training ends for now; its checkpoint stays. */
     final class Stopped extends RuntimeException {
         /** A stop. */

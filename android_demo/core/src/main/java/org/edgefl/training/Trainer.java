@@ -1,17 +1,18 @@
 package org.edgefl.training;
 
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.SortedMap;
 import org.edgefl.data.Batch;
 import org.edgefl.data.Batches;
 import org.edgefl.data.LocalData;
+import org.edgefl.engine.Cancelled;
 import org.edgefl.engine.Engine;
 import org.edgefl.masks.Mask;
 import org.edgefl.rules.Diverged;
@@ -28,6 +29,7 @@ import org.edgefl.values.ClientPlan;
 import org.edgefl.values.Submodel;
 import org.edgefl.values.Submodel.SubmodelTensor;
 import org.edgefl.wire.BodyReader;
+import org.edgefl.wire.Digests;
 import org.edgefl.wire.InvalidBody;
 import org.edgefl.wire.PackedBits;
 import org.edgefl.wire.Shape;
@@ -35,8 +37,6 @@ import org.edgefl.wire.Tensor;
 
 /** Trains one task: downloads in, a result out; or a checkpoint, if it has to stop. */
 public final class Trainer {
-    private static final int EVALUATION_BATCH = 64;
-
     private final Engine engine;
     private final LocalData data;
     private final Downloads downloads;
@@ -55,7 +55,12 @@ public final class Trainer {
 
     /** Train a task from its checkpoint, if there is one, to its end. */
     public Trained train(ClientPlan plan, Interrupts interrupts) throws IOException {
-        return new Run(plan, interrupts).train();
+        return train(plan, interrupts, (step, steps, secondsLeft) -> { });
+    }
+
+    /** Train a task as above, and tell after every step. */
+    public Trained train(ClientPlan plan, Interrupts interrupts, StepListener listener) throws IOException {
+        return new Run(plan, interrupts, listener).train();
     }
 
     /** Read the mask's held bits and the weights, and check both against the submodel. */
@@ -97,28 +102,11 @@ public final class Trainer {
         return held;
     }
 
-    private Double accuracy(ClientPlan plan, Map<String, Tensor> weights) {
-        int count = data.validationSamples();
-        if (plan.inference() == null || count == 0) {
-            return null;
-        }
-        int right = 0;
-        try (Engine.Inference inference = engine.infer(downloads.file(plan.inference()), weights)) {
-            for (int from = 0; from < count; from += EVALUATION_BATCH) {
-                int to = Math.min(from + EVALUATION_BATCH, count);
-                List<Integer> answers = inference.predict(data.validationX(from, to));
-                for (int i = from; i < to; i++) {
-                    right += answers.get(i - from) == data.validationLabel(i) ? 1 : 0;
-                }
-            }
-        }
-        return (double) right / count;
-    }
-
     /** One training: everything that belongs to one plan. */
     private final class Run {
         private final ClientPlan plan;
         private final Interrupts interrupts;
+        private final StepListener listener;
         private final Submodel submodel;
         private final Batches batches;
         private final LocalRule rule;
@@ -133,9 +121,10 @@ public final class Trainer {
         private int lossCount;
         private Double accuracyBefore;
 
-        Run(ClientPlan plan, Interrupts interrupts) throws IOException {
+        Run(ClientPlan plan, Interrupts interrupts, StepListener listener) throws IOException {
             this.plan = plan;
             this.interrupts = interrupts;
+            this.listener = listener;
             if (plan.tensors() == null || plan.graph() == null || plan.weights() == null || plan.extras() != null) {
                 throw new Unsupported("the plan lacks tensors, graph or weights, or has extras, which this client"
                     + " does not use");
@@ -150,31 +139,59 @@ public final class Trainer {
                 batches.steps());
             this.rule = LocalRule.of(plan.rule(), new Settings(plan.settings()), task);
             this.state = State.of(weights(plan, submodel));
-            this.checkpoint = new Checkpoint(checkpointFile, plan.taskId() + " " + data.trainingSamples());
+            this.checkpoint = new Checkpoint(checkpointFile, plan.taskId() + " " + origin());
+        }
+
+        /** What the bits of the training follow from: its owner may have changed the samples since the last start. */
+        private String origin() {
+            String text = plan.origin() + " " + data.digest();
+            return Digests.of(text.getBytes(StandardCharsets.UTF_8));
         }
 
         Trained train() throws IOException {
             Map<String, Tensor> forward = rule.forward(state);
             begin();
-            long loading = System.nanoTime();
-            try (Engine.TrainStep graph =
-                    engine.train(downloads.file(plan.graph()), submodel, forward, data.labelMask())) {
-                loadSeconds = seconds(loading);
-                steps(graph);
-            } catch (Interrupts.Stopped stop) {
+            try {
+                long loading = System.nanoTime();
+                try (Engine.TrainStep graph =
+                        engine.train(downloads.file(plan.graph()), submodel, forward, data.labelMask())) {
+                    loadSeconds = seconds(loading);
+                    interrupts.onStop(graph::cancel);
+                    steps(graph);
+                }
+                return finish();
+            } catch (Interrupts.Stopped | Cancelled stop) {
                 save();
-                throw stop;
+                throw new Interrupts.Stopped();
+            } finally {
+                interrupts.onStop(null);
             }
+        }
+
+        private Trained finish() {
             RuleResult result = rule.finish(state);
             Map<String, Double> metrics = new HashMap<>(result.metrics());
             if (accuracyBefore != null) {
                 metrics.put("accuracy_before", accuracyBefore);
             }
-            Double accuracy = accuracy(plan, result.own());
+            Double accuracy = accuracy(result.own());
             return new Trained(result, data.trainingSamples(), step, lossSum / Math.max(lossCount, 1), accuracy,
                 metrics, times, loadSeconds, earlierSeconds + seconds(began));
         }
 
+        private Double accuracy(Map<String, Tensor> weights) {
+            if (plan.inference() == null || data.validationSamples() == 0) {
+                return null;
+            }
+            try (Engine.Inference inference = engine.infer(downloads.file(plan.inference()), weights)) {
+                interrupts.onStop(inference::cancel);
+                return Accuracy.of(inference, data, () -> interrupts.check(0));
+            } catch (Cancelled stop) {
+                throw new Interrupts.Stopped();
+            }
+        }
+
+        /** Go on from the checkpoint. What comes before the first step is not worth one. */
         private void begin() {
             Position position = checkpoint.restore(state);
             if (position != null) {
@@ -187,22 +204,27 @@ public final class Trainer {
                     times.add(time);
                 }
             } else if (rule.evaluatesBefore()) {
-                accuracyBefore = accuracy(plan, state.weights());
+                accuracyBefore = accuracy(state.weights());
             }
         }
 
         private void steps(Engine.TrainStep graph) throws IOException {
             long saved = System.nanoTime();
             while (step < batches.steps()) {
-                interrupts.check((batches.steps() - step) * times.median());
+                interrupts.check(secondsLeft());
                 long start = System.nanoTime();
                 one(graph);
                 times.add(seconds(start));
+                listener.step(step, batches.steps(), secondsLeft());
                 if (seconds(saved) >= checkpointSeconds && step < batches.steps()) {
                     save();
                     saved = System.nanoTime();
                 }
             }
+        }
+
+        private double secondsLeft() {
+            return (batches.steps() - step) * times.median();
         }
 
         private void one(Engine.TrainStep graph) {

@@ -49,6 +49,12 @@ public record Submodel(List<SubmodelTensor> tensors, boolean hasPayloads) {
         return new Submodel(tensors, root.has("payloads") && !root.list("payloads").isEmpty());
     }
 
+    /** The number of parameters: entries of all tensors but running statistics. */
+    public long parameters() {
+        return tensors.stream().filter(tensor -> !tensor.isStatistic())
+            .mapToLong(tensor -> Shape.size(tensor.shape())).sum();
+    }
+
     private static SubmodelTensor tensor(JsonObject fields) {
         long[] shape = fields.wholes("shape");
         Shape.size(shape);

@@ -54,16 +54,18 @@ class OwnerLimitsTest {
     @Test
     void aTaskEndsAtItsDeadlinesAndWhenItIsStopped() {
         StopSignal stop = new StopSignal();
-        new Deadline(stop, NONE, 600, 0).begin();
-        assertEquals(Reason.DEADLINE, reason(new Deadline(stop, NONE, 600, 601)));
-        assertEquals(Reason.DEADLINE, reason(new Deadline(stop, NONE, 100_000, 4000)));
+        new Deadline(stop, NONE, 600, 0, DeviceClock.JVM).begin();
+        assertEquals(Reason.DEADLINE, reason(new Deadline(stop, NONE, 600, 601, DeviceClock.JVM)));
+        assertEquals(Reason.DEADLINE, reason(new Deadline(stop, NONE, 100_000, 4000, DeviceClock.JVM)));
         Refusal hot = new Refusal(Reason.THERMAL, "severe");
         OwnerLimits cool = new OwnerLimits(List.of(() -> hot), 3600, 0, 0, 1);
-        assertEquals(Reason.THERMAL, reason(new Deadline(stop, cool, 600, 0)));
-        assertThrows(TaskRefused.class, () -> new Deadline(stop, NONE, 600, 300).check(900));
-        new Deadline(stop, NONE, 600, 599).check(10);
+        Deadline warm = new Deadline(stop, cool, 600, 0, DeviceClock.JVM);
+        assertThrows(Interrupts.Stopped.class, () -> warm.check(0));
+        assertEquals(hot, warm.objection());
+        assertThrows(TaskRefused.class, () -> new Deadline(stop, NONE, 600, 300, DeviceClock.JVM).check(900));
+        new Deadline(stop, NONE, 600, 599, DeviceClock.JVM).check(10);
         stop.stop();
-        assertThrows(Interrupts.Stopped.class, () -> new Deadline(stop, NONE, 600, 0).check(0));
+        assertThrows(Interrupts.Stopped.class, () -> new Deadline(stop, NONE, 600, 0, DeviceClock.JVM).check(0));
     }
 
     private static Reason reason(Deadline deadline) {

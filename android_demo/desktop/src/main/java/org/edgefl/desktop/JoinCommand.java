@@ -21,6 +21,7 @@ import org.edgefl.agent.AgentSettings;
 import org.edgefl.agent.Condition;
 import org.edgefl.agent.HoursCondition;
 import org.edgefl.agent.OwnerLimits;
+import org.edgefl.agent.Progress;
 import org.edgefl.data.InvalidData;
 import org.edgefl.data.LocalData;
 import org.edgefl.data.Npz;
@@ -65,7 +66,7 @@ final class JoinCommand {
                     ? TrustedCertificates.ofFile(Path.of(options.text("--certificate", null)))
                     : TrustedCertificates.pinned(pins);
                 return new UrlTransport(url, trusted, "edgefl-java/" + Main.VERSION, meter);
-            }, line -> {
+            }, Progress.NONE, line -> {
                 if (!options.has("--quiet")) {
                     System.err.println(line);
                 }
@@ -118,6 +119,7 @@ final class JoinCommand {
             new Profiler(engine, facts, options.number("--measure-seconds", 20, 0.1, 3600)), profile(),
             LinuxMeters.areAvailable() ? new LinuxMeters() : new HeapMeters(), limits(),
             options.number("--wait", 20, 0, 30), (int) options.number("--tasks", 0, 1, Integer.MAX_VALUE),
+            options.number("--idle-seconds", 0, 0, 1e9),
             options.number("--checkpoint-seconds", 60, 0, 86_400));
     }
 

@@ -24,6 +24,7 @@ final class JoinOptions {
           --measure-seconds S    how long to measure (default: 20)
           --threads N            engine threads (default: all cores)
           --tasks N              stop after N tasks
+          --idle-seconds S       stop after S seconds without anything to do (default: never)
           --wait S               long-poll for this many seconds; 0 disables it (default: 20)
           --validation F         fraction held out for validation (default: 0.1)
           --seed N               seed of that choice (default: 0)
@@ -42,7 +43,7 @@ final class JoinOptions {
 
     private static final Set<String> FLAGS = Set.of("--insecure", "--quiet", "--help", "-h");
     private static final Set<String> VALUES = Set.of("--data", "--key", "--certificate", "--home", "--name", "--profile",
-        "--measure-seconds", "--threads", "--tasks", "--wait", "--validation", "--seed", "--checkpoint-seconds",
+        "--measure-seconds", "--threads", "--tasks", "--idle-seconds", "--wait", "--validation", "--seed", "--checkpoint-seconds",
         "--hours", "--megabytes-a-day", "--memory", "--minutes-a-task", "--cache");
 
     private final Map<String, String> values = new HashMap<>();

@@ -1,0 +1,245 @@
+package org.edgefl.app.screens;
+
+import android.content.res.Resources;
+import android.os.Bundle;
+import android.view.inputmethod.EditorInfo;
+import android.widget.EditText;
+import java.util.Objects;
+import org.edgefl.EdgeFLError;
+import org.edgefl.agent.Invitation;
+import org.edgefl.agent.JoinedFederation;
+import org.edgefl.agent.Progress.Phase;
+import org.edgefl.app.R;
+import org.edgefl.http.Pairing;
+
+/**
+ * Joins a federation, shows it, leaves it.
+ *
+ * <p>A link has the join key, which is a secret: it is in memory and in the saved state of the activity, and nowhere else.
+ */
+final class FederationScreen extends Screen {
+    private static final String LINK = "link";
+    private static final String JOINING = "joining";
+    /** One more than a link may have: what is longer is refused by the core, and need not be kept whole. */
+    private static final int MOST_CHARACTERS = 2049;
+
+    private final Background.Latest asking = background.new Latest();
+    private final ProblemCard problem = find(R.id.problem);
+    private final EditText link = find(R.id.link);
+    private String uri;
+    private Invitation invitation;
+    private boolean joining;
+
+    FederationScreen(MainActivity activity) {
+        super(activity, R.layout.screen_federation);
+        onClick(R.id.link_open, this::openTyped);
+        onClick(R.id.open_page, this::openPage);
+        onClick(R.id.join, this::join);
+        onClick(R.id.invitation_close, this::forget);
+        onClick(R.id.invitation_leave, this::askToLeave);
+        onClick(R.id.leave, this::askToLeave);
+        onClick(R.id.joined_data, () -> activity.open(Destination.DATA));
+        link.setOnEditorActionListener((view, action, event) -> {
+            if (action == EditorInfo.IME_ACTION_GO) {
+                openTyped();
+            }
+            return action == EditorInfo.IME_ACTION_GO;
+        });
+    }
+
+    /** Look at a link that was opened or typed. */
+    void receive(String received) {
+        uri = received.substring(0, Math.min(received.length(), MOST_CHARACTERS));
+        invitation = null;
+        problem.hide();
+        if (phone.engineProblem() == null) {
+            ask();
+        } else if (pairing() == null) {
+            uri = null;
+        }
+        refresh();
+    }
+
+    private void openTyped() {
+        String typed = link.getText().toString().trim();
+        if (typed.isEmpty()) {
+            problem.show(new Problem(activity.getString(R.string.link_missing), activity.getString(R.string.link_how)));
+            return;
+        }
+        receive(typed);
+    }
+
+    private void ask() {
+        String asked = uri;
+        asking.run(() -> phone.invitation(asked), found -> {
+            invitation = found;
+            refresh();
+        }, failed -> {
+            uri = null;
+            problem.show(failed);
+            refresh();
+        });
+    }
+
+    /** The invitation that is looked at, or null. */
+    Invitation invitation() {
+        return invitation;
+    }
+
+    private void forget() {
+        asking.cancel();
+        uri = null;
+        invitation = null;
+        link.setText("");
+        problem.hide();
+        refresh();
+    }
+
+    private void join() {
+        problem.hide();
+        joining = true;
+        phone.join(invitation);
+        refresh();
+    }
+
+    private void askToLeave() {
+        JoinedFederation joined = phone.federation();
+        if (joined != null) {
+            confirm(R.string.leave_title, activity.getString(R.string.leave_message, name(joined)), R.string.leave,
+                this::leave);
+        }
+    }
+
+    private void leave() {
+        background.run(() -> {
+            phone.leave();
+            return true;
+        }, left -> refresh(), problem::show);
+    }
+
+    private String name(JoinedFederation joined) {
+        return joined.federation() == null ? joined.url() : joined.federation();
+    }
+
+    /** Return what the link says, or null with the problem on the screen; nothing is asked of the network. */
+    private Pairing pairing() {
+        try {
+            return Pairing.parse(uri, false);
+        } catch (EdgeFLError error) {
+            problem.show(Problem.of(activity, error));
+            return null;
+        }
+    }
+
+    private void openPage() {
+        problem.hide();
+        String typed = link.getText().toString().trim();
+        if (uri == null && typed.isEmpty()) {
+            problem.show(new Problem(activity.getString(R.string.link_missing), activity.getString(R.string.link_how)));
+            return;
+        }
+        uri = uri == null ? typed : uri;
+        Pairing pairing = pairing();
+        if (pairing == null) {
+            uri = null;
+        } else if (!JoinPage.open(activity, pairing)) {
+            problem.show(new Problem(activity.getString(R.string.no_browser), activity.getString(R.string.no_browser_fix)));
+        }
+    }
+
+    @Override
+    void refresh() {
+        JoinedFederation joined = phone.federation();
+        boolean measuring = phone.activity().phase() == Phase.JOINING;
+        if (joining && !measuring) {
+            joinEnded(joined);
+        }
+        boolean asked = uri != null && invitation == null && phone.engineProblem() == null;
+        boolean invited = invitation != null && !measuring;
+        showEngine();
+        show(R.id.working_card, measuring || asked);
+        text(R.id.working_text).setText(measuring ? R.string.joining : R.string.asking);
+        text(R.id.working_message).setText(measuring ? activity.getString(R.string.joining_how) : "");
+        show(R.id.working_message, measuring);
+        show(R.id.invitation_card, invited);
+        if (invited) {
+            showInvitation(joined);
+        }
+        show(R.id.joined_card, joined != null && !invited);
+        if (joined != null) {
+            showJoined(joined);
+        }
+        show(R.id.link_card, joined == null && !invited && !measuring && !asked);
+    }
+
+    /** The phone is in, and the key is not needed any more; or it is not, and its last message says why. */
+    private void joinEnded(JoinedFederation joined) {
+        joining = false;
+        if (joined != null) {
+            forget();
+        } else if (!phone.activity().message().isEmpty()) {
+            problem.show(new Problem(phone.activity().message(), activity.getString(R.string.join_again)));
+        }
+    }
+
+    private void showEngine() {
+        String missing = phone.engineProblem();
+        show(R.id.engine_card, missing != null);
+        text(R.id.engine_problem).setText(missing);
+        if (missing != null && uri != null) {
+            text(R.id.engine_browser).setText(
+                activity.getString(R.string.engine_browser_of, Pairing.parse(uri, false).url()));
+        } else {
+            text(R.id.engine_browser).setText(R.string.engine_browser);
+        }
+    }
+
+    private void showInvitation(JoinedFederation joined) {
+        Resources words = activity.getResources();
+        Pairing pairing = invitation.pairing();
+        text(R.id.invitation_name).setText(
+            pairing.federation() == null ? words.getString(R.string.no_name) : pairing.federation());
+        text(R.id.invitation_address).setText(pairing.url());
+        text(R.id.invitation_sample).setText(SampleWords.sample(words, invitation.sample()));
+        text(R.id.invitation_classes).setText(SampleWords.classes(words, invitation.sample()));
+        text(R.id.invitation_trust).setText(Recognition.of(words, invitation));
+        boolean same = joined != null && joined.url().equals(pairing.url())
+            && Objects.equals(joined.federation(), pairing.federation());
+        show(R.id.join, joined == null);
+        show(R.id.invitation_leave, joined != null && !same);
+        show(R.id.invitation_member, joined != null);
+        if (joined != null) {
+            text(R.id.invitation_member).setText(same ? words.getString(R.string.member_already)
+                : words.getString(R.string.member_of_other, name(joined)));
+        }
+    }
+
+    private void showJoined(JoinedFederation joined) {
+        Resources words = activity.getResources();
+        text(R.id.joined_name).setText(
+            joined.federation() == null ? words.getString(R.string.no_name) : joined.federation());
+        text(R.id.joined_address).setText(joined.url());
+        text(R.id.joined_device).setText(joined.deviceId());
+        text(R.id.joined_sample).setText(SampleWords.sample(words, joined.sample()));
+        text(R.id.joined_classes).setText(SampleWords.classes(words, joined.sample()));
+        text(R.id.joined_trust).setText(Recognition.of(words, joined.url(), joined.pins()));
+    }
+
+    @Override
+    void save(Bundle state) {
+        super.save(state);
+        state.putString(LINK, uri);
+        state.putBoolean(JOINING, joining);
+    }
+
+    @Override
+    void restore(Bundle state) {
+        super.restore(state);
+        uri = state.getString(LINK);
+        joining = state.getBoolean(JOINING);
+        invitation = uri == null ? null : activity.retained();
+        if (uri != null && invitation == null && phone.engineProblem() == null) {
+            ask();
+        }
+    }
+}

@@ -1,0 +1,120 @@
+package org.edgefl.agent;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import org.edgefl.agent.Progress.Phase;
+import org.edgefl.http.CoordinatorClient;
+import org.edgefl.http.ProblemAnswer;
+import org.edgefl.http.Unreachable;
+import org.edgefl.json.JsonObject;
+import org.edgefl.values.ClientPlan;
+import org.edgefl.values.Receipt;
+import org.edgefl.values.Refusal;
+import org.edgefl.values.Refusal.Reason;
+import org.edgefl.values.TaskRefused;
+
+/**
+ * Sends the result or the refusal of a task until it is acknowledged, and then ends the task.
+ *
+ * <p>A task ends in this order: acknowledged, in the history, forgotten. Each may be repeated after a restart.
+ */
+final class Outbox {
+    static final String RESULT = "result.safetensors";
+    static final String REFUSAL = "refusal.json";
+
+    private final AgentHome home;
+    private final Enrolment enrolment;
+    private final Patience patience;
+    private final Status status;
+
+    Outbox(AgentHome home, Enrolment enrolment, Patience patience, Status status) {
+        this.home = home;
+        this.enrolment = enrolment;
+        this.patience = patience;
+        this.status = status;
+    }
+
+    boolean hasResult() {
+        return Files.exists(home.taskFile(RESULT));
+    }
+
+    boolean hasRefusal() {
+        return Files.exists(home.taskFile(REFUSAL));
+    }
+
+    /** Keep a refusal until it is acknowledged. */
+    void refuse(Refusal refusal) throws IOException {
+        home.put("task/" + REFUSAL, refusal.toJson());
+    }
+
+    /**
+     * Send the result, and return when to poll again; null if the coordinator does not take it.
+     *
+     * @throws TaskRefused if the day's traffic is used up; the result stays
+     */
+    Receipt deliver(PendingTask pending) throws IOException {
+        ClientPlan plan = pending.plan();
+        status.enter(Phase.SENDING, plan.round() + 1);
+        try {
+            Receipt receipt = patience.until(client -> send(client, pending));
+            status.say("  " + receipt.outcome());
+            end(plan, receipt.outcome(), "");
+            return receipt;
+        } catch (ProblemAnswer problem) {
+            if (problem.isDenied()) {
+                throw problem;
+            }
+            status.say("  not accepted: " + problem.getMessage());
+            record(plan, "rejected", problem.getMessage());
+            if (problem.status() == 413 || problem.status() == 422) {
+                // It is told that nothing will come, so that nobody waits; only then the result goes.
+                refuse(new Refusal(Reason.BROKEN, problem.getMessage()));
+                Files.deleteIfExists(home.taskFile(RESULT));
+            } else {
+                home.clearTask();
+            }
+            return null;
+        }
+    }
+
+    private Receipt send(CoordinatorClient client, PendingTask pending) {
+        try {
+            return new Delivery(client, enrolment.token())
+                .send(pending.plan().taskId(), home.taskFile(RESULT), pending.codings());
+        } catch (IOException error) {
+            throw new Unreachable("the result cannot be read: " + error.getMessage(), 0, error);
+        }
+    }
+
+    /** Send the refusal, and return it. */
+    Refusal tellRefusal(PendingTask pending) throws IOException {
+        ClientPlan plan = pending.plan();
+        status.enter(Phase.SENDING, plan.round() + 1);
+        Refusal refusal = Refusal.of(home.document("task/" + REFUSAL));
+        status.say("  refused: " + refusal.message());
+        try {
+            patience.until(client -> client.refuse(enrolment.token(), plan.taskId(), refusal));
+        } catch (ProblemAnswer problem) {
+            if (problem.isDenied()) {
+                throw problem;
+            }
+        }
+        end(plan, "refused", refusal.message());
+        return refusal;
+    }
+
+    private void end(ClientPlan plan, String outcome, String message) throws IOException {
+        record(plan, outcome, message);
+        home.clearTask();
+    }
+
+    private void record(ClientPlan plan, String outcome, String message) throws IOException {
+        JsonObject report = home.document("task/report.json");
+        boolean trained = report != null && plan.taskId().equals(report.textOrNull("task_id"));
+        TaskHistory.add(home.folder(), new TaskRecord(plan.taskId(), plan.round() + 1, plan.isPersonal(), plan.rule(),
+            outcome, message, System.currentTimeMillis(), trained ? report.count("samples", 0) : 0,
+            trained ? report.count("steps", 0) : 0, trained ? report.number("loss") : Double.NaN,
+            trained && report.has("accuracy") ? (Double) report.number("accuracy") : null,
+            trained ? report.objectOrNull("telemetry") : null));
+    }
+}
