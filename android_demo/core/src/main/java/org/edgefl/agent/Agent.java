@@ -67,7 +67,10 @@ public final class Agent {
     /** Ask the agent to end soon, in the middle of a step too. Nothing that is finished is lost. */
     public void stop() {
         stop.stop();
-        connection.abort();
+        // On another thread: the one that stops may be a phone's main thread, which must not touch the network.
+        Thread abort = new Thread(connection::abort, "edgefl-abort");
+        abort.setDaemon(true);
+        abort.start();
     }
 
     /**

@@ -74,6 +74,8 @@ final class Work {
                 throw problem;
             }
             outbox.refuse(new Refusal(Reason.BROKEN, problem.getMessage()));
+        } finally {
+            samples.forget();
         }
         idle.restart();
         return null;
