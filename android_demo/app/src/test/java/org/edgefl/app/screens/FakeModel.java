@@ -7,10 +7,12 @@ import org.edgefl.model.Predictor;
 final class FakeModel implements Predictor {
     private final int favourite;
     private final long parameters;
+    private final float certainty;
     int asked;
     boolean closed;
 
-    FakeModel(int favourite, long parameters) {
+    FakeModel(int favourite, long parameters, float certainty) {
+        this.certainty = certainty;
         this.favourite = favourite;
         this.parameters = parameters;
     }
@@ -23,9 +25,9 @@ final class FakeModel implements Predictor {
             ink += (value & 255) / 255f / raw.length;
         }
         float[] shares = new float[10];
-        shares[favourite] = 0.95f - ink;
-        shares[1] = 0.03f + ink / 2;
-        shares[9] = 0.02f + ink / 2;
+        shares[favourite] = certainty - ink;
+        shares[1] = 0.6f * (1 - certainty + ink);
+        shares[9] = 0.4f * (1 - certainty + ink);
         return new Prediction(shares, 0.0021);
     }
 

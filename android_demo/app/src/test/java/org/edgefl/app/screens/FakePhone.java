@@ -32,6 +32,8 @@ final class FakePhone implements Phone {
     String engineProblem;
     int trainings;
     int stops;
+    /** Whether background work has to wait. */
+    boolean holdBack;
 
     /** Something has changed. */
     void tell() {

@@ -80,7 +80,7 @@ final class Hand {
     void settle() {
         for (int i = 0; i < 20; i++) {
             shadowOf(Looper.getMainLooper()).idle();
-            if (phone.work.isEmpty()) {
+            if (phone.holdBack || phone.work.isEmpty()) {
                 return;
             }
             phone.work.poll().run();
@@ -152,7 +152,7 @@ final class Hand {
     void rotate() {
         boolean upright = activity().getResources().getConfiguration().screenHeightDp > 500;
         RuntimeEnvironment.setQualifiers(upright ? "+w891dp-h411dp-land" : "+w411dp-h891dp-port");
-        controller.configurationChange();
+        controller.configurationChange().visible();
         settle();
     }
 
