@@ -21,7 +21,8 @@ import java.util.zip.ZipOutputStream;
  */
 final class ApkContents {
     static final String MANIFEST = "AndroidManifest.xml";
-    private static final LocalDateTime EPOCH = LocalDateTime.of(1980, 1, 1, 0, 0);
+    /** Not the first moment of 1980: Java takes that for a time before, and adds one in the machine's time zone. */
+    private static final LocalDateTime FIXED_TIME = LocalDateTime.of(1981, 1, 1, 0, 0);
 
     private final Map<String, byte[]> files =
             new TreeMap<>(Comparator.comparing((String name) -> !name.equals(MANIFEST)).thenComparing(name -> name));
@@ -56,7 +57,7 @@ final class ApkContents {
                 ZipEntry entry = new ZipEntry(file.getKey());
                 entry.setSize(file.getValue().length);
                 entry.setCrc(check.getValue());
-                entry.setTimeLocal(EPOCH);
+                entry.setTimeLocal(FIXED_TIME);
                 zip.putNextEntry(entry);
                 zip.write(file.getValue());
                 zip.closeEntry();

@@ -61,14 +61,16 @@ public final class Agent {
         ArtifactCache cache = new ArtifactCache(home, settings.limits().cacheBytes());
         this.enrolment = new Enrolment(home, settings, pairing, connection, cache, patience, idle, stop, status);
         this.outbox = new Outbox(home, enrolment, patience, status);
-        this.work = new Work(settings, enrolment, samples, cache, new TaskRunner(home, settings, traffic, cache),
-            patience, outbox, stop, idle, status);
+        this.work = new Work(home, settings, enrolment, samples, traffic, cache, patience, outbox, stop, idle, status);
     }
 
     /** Ask the agent to end soon, in the middle of a step too. Nothing that is finished is lost. */
     public void stop() {
         stop.stop();
-        connection.abort();
+        // On another thread: the one that stops may be a phone's main thread, which must not touch the network.
+        Thread abort = new Thread(connection::abort, "edgefl-abort");
+        abort.setDaemon(true);
+        abort.start();
     }
 
     /**
@@ -228,8 +230,9 @@ public final class Agent {
     }
 
     private void accept(Assignment answer) throws IOException {
-        ClientPlan plan = ClientPlan.of(answer.plan());
-        new PendingTask(plan, answer.plan(), answer.acceptedCodings(), System.currentTimeMillis()).save(home);
+        PendingTask arrived = PendingTask.arrived(answer, settings.clock());
+        arrived.save(home);
+        ClientPlan plan = arrived.plan();
         traffic.beginTask();
         idle.restart();
         status.say(

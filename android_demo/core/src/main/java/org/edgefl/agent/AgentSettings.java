@@ -22,8 +22,18 @@ import org.edgefl.values.SampleSpec;
  * @param idleSeconds seconds after which the agent ends if there is nothing to do: no task, no samples, no coordinator,
  *     or a limit of the owner that does not allow work; 0 means never
  * @param checkpointSeconds seconds of training between checkpoints
+ * @param clock the clock of deadlines
  */
 public record AgentSettings(
         String name, Capabilities capabilities, Engine engine, Function<SampleSpec, LocalData> data, Profiler profiler,
         JsonObject profile, Meters meters, OwnerLimits limits, double waitSeconds, int mostTasks, double idleSeconds,
-        double checkpointSeconds) {}
+        double checkpointSeconds, DeviceClock clock) {
+    /** Settings with the clock of the JVM. */
+    public AgentSettings(
+            String name, Capabilities capabilities, Engine engine, Function<SampleSpec, LocalData> data,
+            Profiler profiler, JsonObject profile, Meters meters, OwnerLimits limits, double waitSeconds, int mostTasks,
+            double idleSeconds, double checkpointSeconds) {
+        this(name, capabilities, engine, data, profiler, profile, meters, limits, waitSeconds, mostTasks, idleSeconds,
+            checkpointSeconds, DeviceClock.JVM);
+    }
+}

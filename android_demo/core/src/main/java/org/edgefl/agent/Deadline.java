@@ -15,20 +15,23 @@ final class Deadline implements Interrupts {
     private final OwnerLimits limits;
     private final double planSeconds;
     private final double earlier;
-    private final long began = System.nanoTime();
+    private final DeviceClock clock;
+    private final double began;
     private double lookAt;
     private Refusal objection;
 
     /** The deadline of a task that arrived {@code earlier} seconds ago. */
-    Deadline(StopSignal stop, OwnerLimits limits, double planSeconds, double earlier) {
+    Deadline(StopSignal stop, OwnerLimits limits, double planSeconds, double earlier, DeviceClock clock) {
         this.stop = stop;
         this.limits = limits;
         this.planSeconds = planSeconds;
         this.earlier = earlier;
+        this.clock = clock;
+        this.began = clock.seconds();
     }
 
     private double elapsed() {
-        return earlier + (System.nanoTime() - began) / 1e9;
+        return earlier + clock.seconds() - began;
     }
 
     /** Seconds that a download may take: until the first of the deadlines. */

@@ -64,7 +64,7 @@ final class Enrolment {
         member = Membership.load(home);
         if (pairing != null && member != null && !member.url().equals(pairing.url()) && member.isEnrolled()) {
             throw new EdgeFLError("this folder belongs to a device of " + member.url(),
-                "Give another --home for another coordinator.");
+                "Leave that federation first, or give another folder (--home).");
         }
         if (member != null && member.isEnrolled() && opened()) {
             comeBack(check);

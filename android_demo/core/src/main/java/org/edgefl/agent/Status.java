@@ -46,11 +46,10 @@ final class Status {
 
     /** Begin to wait for a reason, which is said once as long as it stays the same. */
     void waitFor(String reason, int roundFromOne) {
-        String line = "waiting: " + reason;
-        if (!line.equals(last)) {
-            log.say(line);
+        if (phase != Phase.WAITING || !reason.equals(last)) {
+            log.say("waiting: " + reason);
         }
-        last = line;
+        last = reason;
         enter(Phase.WAITING, roundFromOne);
     }
 

@@ -7,12 +7,15 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.function.Supplier;
 import org.edgefl.data.InvalidData;
 import org.edgefl.data.LocalData;
 import org.edgefl.engine.Engine;
 import org.edgefl.files.AtomicFile;
+import org.edgefl.json.JsonText;
 import org.edgefl.rules.Diverged;
 import org.edgefl.rules.Unsupported;
+import org.edgefl.telemetry.HeapMeters;
 import org.edgefl.telemetry.Meters;
 import org.edgefl.training.Interrupts;
 import org.edgefl.training.StepListener;
@@ -58,7 +61,7 @@ final class TaskRunner {
                 && plan.predictedPeakBytes() > limits.memoryBytes()) {
                 throw new TaskRefused(Refusal.Reason.MEMORY, "the task would take more memory than the owner allows");
             }
-            meters.begin();
+            begin();
             Trainer trainer = new Trainer(
                 engine, data, cache, home.taskFile("checkpoint.safetensors"), checkpointSeconds);
             Trained trained = trainer.train(plan, interrupts, listener);
@@ -78,6 +81,15 @@ final class TaskRunner {
             throw new TaskRefused(Refusal.Reason.STORAGE, "the disk failed: " + error.getMessage());
         } catch (RuntimeException error) {
             throw new TaskRefused(Refusal.Reason.BROKEN, String.valueOf(error.getMessage()));
+        }
+    }
+
+    private void begin() {
+        try {
+            meters.begin();
+        } catch (RuntimeException failed) {
+            // Its sections will be missing.
+            return;
         }
     }
 
@@ -112,15 +124,23 @@ final class TaskRunner {
     private Map<String, Object> telemetry(Trained trained) {
         Map<String, Object> fields = new LinkedHashMap<>();
         fields.put("latency", trained.times().latency(trained.loadSeconds(), trained.seconds()));
-        fields.put("memory", meters.memory());
-        Map<String, Object> transfer = new LinkedHashMap<>();
-        transfer.put("down_bytes", traffic.down());
-        transfer.put("up_bytes", traffic.up());
-        transfer.put("provenance", "measured");
-        fields.put("transfer", transfer);
+        Map<String, Object> memory = section(meters::memory);
+        fields.put("memory", memory == null ? new HeapMeters().memory() : memory);
+        fields.put("transfer", traffic.section());
         fields.put("threads", engine.threads());
-        fields.put("energy", meters.energy());
-        fields.put("thermal", meters.thermal());
+        fields.put("energy", section(meters::energy));
+        fields.put("thermal", section(meters::thermal));
         return fields;
+    }
+
+    /** Read an instrument. One that fails, or shows what is not a number, must not cost the training. */
+    private static Map<String, Object> section(Supplier<Map<String, Object>> instrument) {
+        try {
+            Map<String, Object> found = instrument.get();
+            JsonText.write(found);
+            return found;
+        } catch (RuntimeException failed) {
+            return null;
+        }
     }
 }

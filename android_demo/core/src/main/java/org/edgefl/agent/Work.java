@@ -16,6 +16,7 @@ final class Work {
     private final AgentSettings settings;
     private final Enrolment enrolment;
     private final OwnSamples samples;
+    private final TrafficMeter traffic;
     private final ArtifactCache cache;
     private final TaskRunner runner;
     private final Patience patience;
@@ -24,13 +25,14 @@ final class Work {
     private final IdleTime idle;
     private final Status status;
 
-    Work(AgentSettings settings, Enrolment enrolment, OwnSamples samples, ArtifactCache cache, TaskRunner runner,
-            Patience patience, Outbox outbox, StopSignal stop, IdleTime idle, Status status) {
+    Work(AgentHome home, AgentSettings settings, Enrolment enrolment, OwnSamples samples, TrafficMeter traffic,
+            ArtifactCache cache, Patience patience, Outbox outbox, StopSignal stop, IdleTime idle, Status status) {
         this.settings = settings;
         this.enrolment = enrolment;
         this.samples = samples;
+        this.traffic = traffic;
         this.cache = cache;
-        this.runner = runner;
+        this.runner = new TaskRunner(home, settings, traffic, cache);
         this.patience = patience;
         this.outbox = outbox;
         this.stop = stop;
@@ -45,7 +47,8 @@ final class Work {
      */
     Refusal goOn(PendingTask pending) throws IOException {
         ClientPlan plan = pending.plan();
-        Deadline deadline = new Deadline(stop, settings.limits(), plan.deadlineSeconds(), pending.age());
+        Deadline deadline = new Deadline(stop, settings.limits(), plan.deadlineSeconds(),
+            pending.age(settings.clock()), settings.clock());
         try {
             deadline.begin();
             status.enter(Phase.DOWNLOADING, plan.round() + 1);
@@ -71,6 +74,8 @@ final class Work {
                 throw problem;
             }
             outbox.refuse(new Refusal(Reason.BROKEN, problem.getMessage()));
+        } finally {
+            samples.forget();
         }
         idle.restart();
         return null;
@@ -88,11 +93,14 @@ final class Work {
     }
 
     private Boolean fetch(CoordinatorClient client, String digest, double seconds) {
+        traffic.downloading(true);
         try {
             cache.fetch(client, enrolment.token(), ArtifactCache.ARTIFACTS, digest, seconds);
             return true;
         } catch (IOException error) {
             throw new TaskRefused(Reason.STORAGE, "the disk failed: " + error.getMessage());
+        } finally {
+            traffic.downloading(false);
         }
     }
 }

@@ -8,6 +8,7 @@ import java.io.OutputStream;
 import java.net.HttpURLConnection;
 import java.net.Proxy;
 import java.net.URL;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import javax.net.ssl.HttpsURLConnection;
@@ -67,8 +68,7 @@ public final class UrlTransport implements Transport {
         if (aborted) {
             throw new IOException("stopped");
         }
-        meter.sent(headerBytes(request.method() + " " + request.path() + " HTTP/1.1",
-            connection.getRequestProperties()) + request.secret().length() + 24);
+        meter.sent(sentHeaderBytes(request, connection));
         if (request.content() != null) {
             connection.setDoOutput(true);
             connection.setFixedLengthStreamingMode(request.content().length());
@@ -84,7 +84,7 @@ public final class UrlTransport implements Transport {
         if (status < 0) {
             throw new IOException("not HTTP");
         }
-        meter.received(headerBytes("HTTP/1.1 200 OK", connection.getHeaderFields()));
+        meter.received(headerBytes(String.valueOf(connection.getHeaderField(0)), connection.getHeaderFields()));
         double most = request.waitSeconds() + request.wholeSeconds();
         return new Received(connection, status, meter, began + (long) (1e9 * most));
     }
@@ -116,6 +116,9 @@ public final class UrlTransport implements Transport {
         connection.setRequestMethod(request.method());
         connection.setRequestProperty("User-Agent", software);
         connection.setRequestProperty("Accept", "*/*");
+        // The JVM adds both where caches are off; set here, they are counted, and sent by every system.
+        connection.setRequestProperty("Cache-Control", "no-cache");
+        connection.setRequestProperty("Pragma", "no-cache");
         // Without this header, Android's stack unpacks gzip by itself, and bytes could not be counted.
         connection.setRequestProperty("Accept-Encoding", "identity");
         request.headers().forEach(connection::setRequestProperty);
@@ -130,6 +133,19 @@ public final class UrlTransport implements Transport {
         }
         connection.setRequestProperty("Authorization", "Bearer " + request.secret());
         return connection;
+    }
+
+    /** Reckon the bytes of a request's headers: the stack does not show those that it adds, nor the secret. */
+    private static long sentHeaderBytes(Request request, HttpURLConnection connection) throws IOException {
+        URL target = connection.getURL();
+        Map<String, List<String>> headers = new HashMap<>(connection.getRequestProperties());
+        headers.put("Authorization", List.of("Bearer " + request.secret()));
+        headers.put("Host", List.of(target.getHost() + (target.getPort() < 0 ? "" : ":" + target.getPort())));
+        headers.put("Connection", List.of("keep-alive"));
+        if (request.content() != null) {
+            headers.put("Content-Length", List.of(String.valueOf(request.content().length())));
+        }
+        return headerBytes(request.method() + " " + target.getFile() + " HTTP/1.1", headers);
     }
 
     private static long headerBytes(String first, Map<String, List<String>> headers) {

@@ -1,6 +1,7 @@
 package org.edgefl.model;
 
 import java.io.IOException;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import org.edgefl.EdgeFLError;
 import org.edgefl.engine.Engine;
@@ -14,7 +15,8 @@ import org.edgefl.values.SampleSpec;
  * @param shared as it was downloaded for the same task, or null before it
  */
 public record DeviceModels(int round, Predictor personal, Predictor shared) implements AutoCloseable {
-    private static final int TRIES = 5;
+    private static final int TRIES = 20;
+    private static final long PAUSE_MILLISECONDS = 10;
 
     /**
      * Load the models of a home folder. An agent may run in it, and replace them at any moment.
@@ -29,13 +31,29 @@ public record DeviceModels(int round, Predictor personal, Predictor shared) impl
                 return load(folder, models, engine, sample);
             } catch (IOException | EdgeFLError error) {
                 KeptModels now = KeptModels.read(folder);
-                if (models.equals(now) || attempt == TRIES) {
+                boolean replaced = !models.equals(now) || isMissing(error);
+                if (!replaced || attempt == TRIES) {
                     throw error;
                 }
                 models = now;
+                pause();
             }
         }
         return new DeviceModels(0, null, null);
+    }
+
+    /** A file that is not there was replaced, even if its task is the last one again by now. */
+    private static boolean isMissing(Throwable error) {
+        return error instanceof NoSuchFileException
+            || (error.getCause() != null && isMissing(error.getCause()));
+    }
+
+    private static void pause() {
+        try {
+            Thread.sleep(PAUSE_MILLISECONDS);
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+        }
     }
 
     private static DeviceModels load(Path folder, KeptModels models, Engine engine, SampleSpec sample)

@@ -1,6 +1,5 @@
 package org.edgefl.telemetry;
 
-import java.util.LinkedHashMap;
 import java.util.Map;
 
 /** What every JVM can tell: its heap. */
@@ -19,19 +18,7 @@ public final class HeapMeters implements Meters {
 
     @Override
     public Map<String, Object> memory() {
-        return section(baseline, Math.max(baseline, used()), "Java heap at the end", "heap", "estimated");
-    }
-
-    /** Return a section of memory. */
-    public static Map<String, Object> section(
-            long baseline, long peak, String source, String scope, String provenance) {
-        Map<String, Object> fields = new LinkedHashMap<>();
-        fields.put("baseline_bytes", baseline);
-        fields.put("peak_bytes", Math.max(baseline, peak));
-        fields.put("source", source);
-        fields.put("scope", scope);
-        fields.put("provenance", provenance);
-        return fields;
+        return TelemetrySections.memory(baseline, used(), "Java heap at the end", "heap", TelemetrySections.ESTIMATED);
     }
 
     @Override

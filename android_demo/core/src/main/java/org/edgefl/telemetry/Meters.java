@@ -2,7 +2,11 @@ package org.edgefl.telemetry;
 
 import java.util.Map;
 
-/** Instruments of a device, read around every task. A phone app brings its own. */
+/**
+ * Instruments of a device, read around every task. A phone app brings its own.
+ *
+ * <p>{@link TelemetrySections} makes the sections. An instrument that fails costs its section, and never the task.
+ */
 public interface Meters {
     /** Note where every instrument stands before a task. */
     void begin();

@@ -9,7 +9,6 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Arrays;
 import java.util.Base64;
 import java.util.Collections;
 import java.util.Map;
@@ -17,9 +16,6 @@ import java.util.Random;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicInteger;
-import org.edgefl.data.LocalData;
-import org.edgefl.data.Normalisation;
-import org.edgefl.data.NumpyArray;
 import org.edgefl.engine.Engine;
 import org.edgefl.engine.OnnxEngine;
 import org.edgefl.json.JsonObject;
@@ -28,7 +24,6 @@ import org.edgefl.training.Trained;
 import org.edgefl.training.Trainer;
 import org.edgefl.values.ClientPlan;
 import org.edgefl.values.LocalWork;
-import org.edgefl.values.SampleSpec;
 import org.edgefl.wire.Body;
 import org.edgefl.wire.BodyReader;
 import org.edgefl.wire.BodyWriter;
@@ -60,21 +55,8 @@ class TasksTest {
         return folder.resolve(digest.substring(7));
     }
 
-    private LocalData data() {
-        JsonObject data = golden.object("data");
-        NumpyArray raw = GoldenArrays.numpy(data.object("raw"));
-        long[] labels = data.wholes("labels");
-        ByteBuffer bytes = Tensor.ofLongs(labels, labels.length).bytes();
-        JsonObject rule = data.object("normalisation");
-        SampleSpec spec = new SampleSpec(Arrays.copyOfRange(raw.shape(), 1, raw.shape().length), "float32",
-            raw.dtype(), new Normalisation(rule.numbers("mean"), rule.numbers("std"), rule.number("scale")),
-            data.count("classes", 1), null);
-        return new LocalData(raw, new NumpyArray("int64", new long[] {labels.length}, bytes), spec,
-            golden.number("validation_share"), 0);
-    }
-
     private Trainer trainer(String checkpoint, double seconds) {
-        return new Trainer(engine, data(), this::file, folder.resolve(checkpoint), seconds);
+        return new Trainer(engine, GoldenTasks.data(0), this::file, folder.resolve(checkpoint), seconds);
     }
 
     @Test

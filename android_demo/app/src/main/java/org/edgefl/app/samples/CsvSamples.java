@@ -48,7 +48,7 @@ final class CsvSamples {
         int count = 0;
         boolean first = true;
         for (String row = nextLine(); row != null; row = nextLine()) {
-            if (row.isBlank()) {
+            if (row.trim().isEmpty()) {
                 continue;
             }
             if (first) {

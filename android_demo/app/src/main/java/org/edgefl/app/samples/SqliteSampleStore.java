@@ -17,6 +17,7 @@ import org.edgefl.data.LocalData;
 import org.edgefl.data.Npz;
 import org.edgefl.data.NumpyArray;
 import org.edgefl.values.SampleSpec;
+import org.edgefl.wire.ByteRange;
 
 /**
  * Samples in a database of the app's private storage.
@@ -150,14 +151,12 @@ public final class SqliteSampleStore implements SampleStore {
                 raw.put(rows.getBlob(2));
             }
         }
-        raw.flip();
-        labels.flip();
         // Samples may have been deleted since they were counted.
         long[] shape = new long[form.shape().length + 1];
         shape[0] = number;
         System.arraycopy(form.shape(), 0, shape, 1, form.shape().length);
-        return new LocalData(new NumpyArray(form.dtype(), shape, raw),
-            new NumpyArray("int64", new long[] {number}, labels), spec, HeldOut.of(Arrays.copyOf(ids, number)));
+        return new LocalData(new NumpyArray(form.dtype(), shape, ByteRange.written(raw)),
+            new NumpyArray("int64", new long[] {number}, ByteRange.written(labels)), spec, HeldOut.of(Arrays.copyOf(ids, number)));
     }
 
     private static SampleForm checked(SampleSpec spec) {

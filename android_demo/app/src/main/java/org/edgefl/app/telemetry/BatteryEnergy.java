@@ -3,6 +3,7 @@ package org.edgefl.app.telemetry;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import org.edgefl.telemetry.TelemetrySections;
 
 /**
  * Energy by the battery's current times its voltage, sampled about once a second while it discharges.
@@ -11,7 +12,7 @@ import java.util.concurrent.TimeUnit;
  * the opposite sign, so the magnitude counts, and the unit follows from the largest value of the task: no phone trains
  * on 10 mA (10,000 microamperes) or less, and none on 10 A (10,000 milliamperes) or more.
  */
-final class BatteryEnergy implements AutoCloseable {
+final class BatteryEnergy implements EnergyMeter {
     static final String SOURCE = "android battery counter";
 
     private static final double LEAST_MICROAMPERES = 10_000;
@@ -33,8 +34,12 @@ final class BatteryEnergy implements AutoCloseable {
     }
 
     /** Begin to sample, on a thread of its own. */
-    void begin() {
+    @Override
+    public boolean begin() {
         sample(System.nanoTime());
+        if (failed) {
+            return false;
+        }
         Thread sampler = new Thread(() -> {
             while (!isClosed(PERIOD_MILLISECONDS)) {
                 sample(System.nanoTime());
@@ -42,6 +47,7 @@ final class BatteryEnergy implements AutoCloseable {
         }, "edgefl-battery");
         sampler.setDaemon(true);
         sampler.start();
+        return true;
     }
 
     private boolean isClosed(long milliseconds) {
@@ -71,14 +77,20 @@ final class BatteryEnergy implements AutoCloseable {
         samples++;
     }
 
-    /** Return the section {@code energy} since the beginning; null if a sample is missing, or the phone was plugged in. */
+    @Override
+    public Map<String, Object> energy(Boolean plugged) {
+        return energy(System.nanoTime());
+    }
+
+    /** Return the section {@code energy} until now; null if a sample is missing, or the phone was plugged in. */
     synchronized Map<String, Object> energy(long nanos) {
         sample(nanos);
         if (failed || samples < LEAST_SAMPLES || seconds <= 0) {
             return null;
         }
         double unit = largest < LEAST_MICROAMPERES ? 1e-3 : 1e-6;
-        return EnergySection.of(sum * unit, SOURCE, "device", "measured", (samples - 1) / seconds, false);
+        return TelemetrySections.energy(
+            sum * unit, SOURCE, "device", TelemetrySections.MEASURED, (samples - 1) / seconds, null, false);
     }
 
     @Override

@@ -3,8 +3,9 @@ package org.edgefl.app.telemetry;
 import android.content.Context;
 import android.os.Build;
 import android.os.PowerManager;
-import java.util.LinkedHashMap;
 import java.util.Map;
+import org.edgefl.app.RequiresApi;
+import org.edgefl.telemetry.TelemetrySections;
 
 /** The system's own judgement of the phone's heat: Android 10 (API 29) and later. */
 public final class Heat {
@@ -24,8 +25,13 @@ public final class Heat {
         if (Build.VERSION.SDK_INT < Build.VERSION_CODES.Q) {
             return -1;
         }
-        int found = context.getSystemService(PowerManager.class).getCurrentThermalStatus();
+        int found = current();
         return found >= 0 && found < NAMES.length ? found : -1;
+    }
+
+    @RequiresApi(29)
+    private int current() {
+        return context.getSystemService(PowerManager.class).getCurrentThermalStatus();
     }
 
     private String name() {
@@ -39,16 +45,6 @@ public final class Heat {
 
     /** Return the section {@code thermal}. Degrees are for processors; the battery's would be taken for theirs. */
     Map<String, Object> thermal() {
-        String ended = name();
-        if (began == null && ended == null) {
-            return null;
-        }
-        Map<String, Object> fields = new LinkedHashMap<>();
-        fields.put("start_celsius", null);
-        fields.put("end_celsius", null);
-        fields.put("throttled", null);
-        fields.put("start_status", began);
-        fields.put("end_status", ended);
-        return fields;
+        return TelemetrySections.thermal(null, null, null, began, name());
     }
 }

@@ -14,11 +14,9 @@ public final class PhoneMeters implements Meters, AutoCloseable {
     private final Context context;
     private final Battery battery;
     private final Heat heat;
-    private final CpuEnergy estimate;
-    private final LinuxMeters memory = LinuxMeters.areAvailable() ? new LinuxMeters() : null;
-    private final PssMemory memoryElse = new PssMemory();
-    private PowerMonitors monitors;
-    private BatteryEnergy discharge;
+    private final LinuxMeters process = new LinuxMeters();
+    private final PssMemory pss = LinuxMeters.areAvailable() ? null : new PssMemory();
+    private EnergyMeter meter;
     private Boolean pluggedAtFirst;
 
     /** The instruments of the phone that the app runs on. */
@@ -26,35 +24,34 @@ public final class PhoneMeters implements Meters, AutoCloseable {
         this.context = context;
         this.battery = new Battery(context);
         this.heat = new Heat(context);
-        this.estimate = new CpuEnergy(new PhoneFacts(context).architecture());
     }
 
     @Override
     public void begin() {
         close();
         heat.begin();
-        if (memory != null) {
-            memory.begin();
-        } else {
-            memoryElse.begin();
+        process.begin();
+        if (pss != null) {
+            pss.begin();
         }
         pluggedAtFirst = battery.isPlugged();
-        monitors = Build.VERSION.SDK_INT >= Build.VERSION_CODES.VANILLA_ICE_CREAM ? PowerMonitors.find(context) : null;
-        if (monitors != null && monitors.begin()) {
-            estimate.begin();
-            return;
+        meter = begun(monitors());
+        if (meter == null) {
+            meter = begun(new BatteryEnergy(battery));
         }
-        monitors = null;
-        if (Boolean.FALSE.equals(pluggedAtFirst)) {
-            discharge = new BatteryEnergy(battery);
-            discharge.begin();
-        }
-        estimate.begin();
+    }
+
+    private static EnergyMeter begun(EnergyMeter meter) {
+        return meter != null && meter.begin() ? meter : null;
+    }
+
+    private EnergyMeter monitors() {
+        return Build.VERSION.SDK_INT >= Build.VERSION_CODES.VANILLA_ICE_CREAM ? PowerMonitors.find(context) : null;
     }
 
     @Override
     public Map<String, Object> memory() {
-        return memory == null ? memoryElse.memory() : memory.memory();
+        return pss == null ? process.memory() : pss.memory();
     }
 
     @Override
@@ -62,14 +59,18 @@ public final class PhoneMeters implements Meters, AutoCloseable {
         Boolean pluggedAtLast = battery.isPlugged();
         boolean changed = pluggedAtFirst == null || !pluggedAtFirst.equals(pluggedAtLast);
         Boolean plugged = changed ? null : pluggedAtFirst;
-        Map<String, Object> measured = null;
-        if (monitors != null) {
-            measured = monitors.energy(plugged);
-        } else if (discharge != null) {
-            measured = discharge.energy(System.nanoTime());
-        }
+        Map<String, Object> measured = meter == null ? null : meter.energy(plugged);
         close();
-        return measured == null ? estimate.energy(plugged) : measured;
+        return measured == null ? estimate(plugged) : measured;
+    }
+
+    /** CPU seconds of this process, which are exact, times an assumed power. */
+    private Map<String, Object> estimate(Boolean plugged) {
+        Map<String, Object> fields = process.energy();
+        if (fields != null) {
+            fields.put("plugged", plugged);
+        }
+        return fields;
     }
 
     @Override
@@ -80,9 +81,9 @@ public final class PhoneMeters implements Meters, AutoCloseable {
     /** Stop sampling: a task that was stopped is never asked for its energy. */
     @Override
     public void close() {
-        if (discharge != null) {
-            discharge.close();
-            discharge = null;
+        if (meter != null) {
+            meter.close();
+            meter = null;
         }
     }
 }

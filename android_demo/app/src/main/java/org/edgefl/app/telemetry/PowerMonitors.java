@@ -14,14 +14,17 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.regex.Pattern;
+import org.edgefl.app.RequiresApi;
+import org.edgefl.telemetry.TelemetrySections;
 
 /**
  * Energy by the phone's power monitors: Android 15 and later, where the phone has them.
  *
  * <p>Rails are read, not consumers: the two overlap. The processor's rails are what training loads, so they are taken if
- * any can be recognised by name; else all of them. Only reached on API 35 or later.
+ * any can be recognised by name; else all of them.
  */
-final class PowerMonitors {
+@RequiresApi(35)
+final class PowerMonitors implements EnergyMeter {
     static final String SOURCE = "android power monitor";
 
     private static final Pattern PROCESSOR = Pattern.compile("(?i)(.*[^a-z])?cpu.*");
@@ -84,8 +87,8 @@ final class PowerMonitors {
         }
     }
 
-    /** Note where the counters stand; return whether they can be read. */
-    boolean begin() {
+    @Override
+    public boolean begin() {
         began = read();
         return began != null;
     }
@@ -123,7 +126,8 @@ final class PowerMonitors {
     }
 
     /** Return the section {@code energy} since the beginning; null if a counter is missing or began again. */
-    Map<String, Object> energy(Boolean plugged) {
+    @Override
+    public Map<String, Object> energy(Boolean plugged) {
         long[] now = read();
         if (now == null) {
             return null;
@@ -135,6 +139,9 @@ final class PowerMonitors {
             }
             joules += (now[i] - began[i]) / 1e6;
         }
-        return EnergySection.of(joules, SOURCE, scope, "measured", null, plugged);
+        return TelemetrySections.energy(joules, SOURCE, scope, TelemetrySections.MEASURED, null, null, plugged);
     }
+
+    @Override
+    public void close() {}
 }

@@ -2,7 +2,7 @@ package org.edgefl.app.telemetry;
 
 import android.os.Debug;
 import java.util.Map;
-import org.edgefl.telemetry.HeapMeters;
+import org.edgefl.telemetry.TelemetrySections;
 
 /** Memory of this process by {@code Debug.getPss()}, read twice: for systems without {@code VmHWM}. */
 final class PssMemory {
@@ -18,7 +18,7 @@ final class PssMemory {
 
     /** Return the section {@code memory}; two readings do not see the peak between them, so it is an estimate. */
     Map<String, Object> memory() {
-        return HeapMeters.section(
-            began, bytes(), "Debug.getPss at the beginning and the end", "process", "estimated");
+        return TelemetrySections.memory(began, bytes(), "Debug.getPss at the beginning and the end", "process",
+            TelemetrySections.ESTIMATED);
     }
 }

@@ -1,0 +1,77 @@
+package org.edgefl.golden;
+
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.Base64;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.edgefl.data.LocalData;
+import org.edgefl.data.NumpyArray;
+import org.edgefl.json.JsonObject;
+import org.edgefl.json.JsonReader;
+import org.edgefl.json.JsonText;
+import org.edgefl.values.SampleSpec;
+import org.edgefl.wire.Shape;
+import org.edgefl.wire.Tensor;
+
+/** tasks.json as a coordinator and a device have it: plans, artifacts, samples. */
+public final class GoldenTasks {
+    private static final JsonObject GOLDEN = GoldenFiles.json("tasks.json");
+
+    private GoldenTasks() {}
+
+    /** The content of a digest, or null. */
+    public static byte[] artifact(String digest) {
+        JsonObject artifacts = GOLDEN.object("artifacts");
+        return artifacts.has(digest) ? Base64.getDecoder().decode(artifacts.text(digest)) : null;
+    }
+
+    /** The plan of a case, with some fields of its own. */
+    public static Map<String, Object> plan(int number, Map<String, Object> changes) {
+        Map<String, Object> plan =
+            new LinkedHashMap<>(GOLDEN.objects("cases").get(number).object("plan").toJson());
+        plan.putAll(changes);
+        return plan;
+    }
+
+    /** What a coordinator says a sample is. */
+    public static Map<String, Object> sample() {
+        JsonObject data = GOLDEN.object("data");
+        long[] shape = raw().shape();
+        Map<String, Object> fields = new LinkedHashMap<>();
+        fields.put("schema", "edgefl.sample/1");
+        fields.put("shape", Shape.list(Arrays.copyOfRange(shape, 1, shape.length)));
+        fields.put("dtype", "float32");
+        fields.put("raw_dtype", raw().dtype());
+        fields.put("normalisation", data.object("normalisation").toJson());
+        fields.put("classes", data.count("classes", 1));
+        return fields;
+    }
+
+    /** The same as a value. */
+    public static SampleSpec spec() {
+        return SampleSpec.of(JsonReader.object(JsonText.write(sample())));
+    }
+
+    private static NumpyArray raw() {
+        return GoldenArrays.numpy(GOLDEN.object("data").object("raw"));
+    }
+
+    /** The raw bytes of one sample. */
+    public static byte[] rawSample(int number) {
+        byte[] all = Base64.getDecoder().decode(GOLDEN.object("data").object("raw").text("data"));
+        int length = all.length / (int) raw().shape()[0];
+        return Arrays.copyOfRange(all, number * length, (number + 1) * length);
+    }
+
+    /** The device's samples; {@code shift} is added to every label, so that they are others. */
+    public static LocalData data(int shift) {
+        long[] labels = GOLDEN.object("data").wholes("labels");
+        for (int i = 0; i < labels.length; i++) {
+            labels[i] = (labels[i] + shift) % spec().classes();
+        }
+        ByteBuffer bytes = Tensor.ofLongs(labels, labels.length).bytes();
+        return new LocalData(raw(), new NumpyArray("int64", new long[] {labels.length}, bytes), spec(),
+            GOLDEN.number("validation_share"), 0);
+    }
+}
