@@ -15,7 +15,7 @@ import org.edgefl.http.Pairing;
 /**
  * Joins a federation, shows it, leaves it.
  *
- * <p>A link has the join key, which is a secret: it is in memory and in the saved state of the activity, and nowhere else.
+ * <p>A link has the join key, which is a secret: it is in memory and in the activity's saved state, and nowhere else.
  */
 final class FederationScreen extends Screen {
     private static final String LINK = "link";
@@ -148,7 +148,8 @@ final class FederationScreen extends Screen {
         if (pairing == null) {
             uri = null;
         } else if (!JoinPage.open(activity, pairing)) {
-            problem.show(new Problem(activity.getString(R.string.no_browser), activity.getString(R.string.no_browser_fix)));
+            problem.show(new Problem(
+                activity.getString(R.string.no_browser), activity.getString(R.string.no_browser_fix)));
         }
     }
 

@@ -149,7 +149,8 @@ final class TrainScreen extends Screen {
                 R.plurals.steps, now.steps(), now.step(), now.steps()));
         }
         if (known) {
-            text(R.id.status_left).setText(activity.getString(R.string.left, Units.roughly(activity, now.secondsLeft())));
+            text(R.id.status_left).setText(
+                activity.getString(R.string.left, Units.roughly(activity, now.secondsLeft())));
         }
     }
 }
