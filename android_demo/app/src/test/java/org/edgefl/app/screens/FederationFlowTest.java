@@ -41,6 +41,8 @@ public final class FederationFlowTest {
         hand.tap(R.id.join);
         assertTrue(hand.sees(R.id.working_card));
         assertFalse(hand.sees(R.id.join));
+        hand.phone.measures();
+        assertTrue(hand.sees(R.id.working_card));
         hand.phone.joined();
         hand.settle();
         assertEquals("school-digits", hand.text(R.id.joined_name));
@@ -103,9 +105,10 @@ public final class FederationFlowTest {
         hand.phone.offered = Federations.invitation();
         hand.open(Federations.LINK);
         hand.tap(R.id.join);
+        hand.phone.measures();
         hand.phone.be(Phase.IDLE, 0, 0, 0, Double.NaN, "the join key has been used up");
         hand.settle();
-        assertEquals("the join key has been used up", hand.text(R.id.problem_text));
+        assertEquals("The join key has been used up.", hand.text(R.id.problem_text));
         assertTrue(hand.sees(R.id.join));
     }
 
@@ -122,6 +125,19 @@ public final class FederationFlowTest {
     }
 
     @Test
+    public void anEngineFoundMissingLateIsToldAtOnce() {
+        hand.phone.holdBack = true;
+        hand.open("edgefl://join?not-a-link");
+        hand.phone.engineProblem = "This APK was built without the training engine.";
+        hand.phone.tell();
+        assertEquals(hand.phone.engineProblem, hand.text(R.id.engine_problem));
+        hand.phone.holdBack = false;
+        hand.settle();
+        assertTrue(hand.sees(R.id.problem));
+        assertTrue(hand.sees(R.id.open_page));
+    }
+
+    @Test
     public void anInvitationOutlivesRotationAndProcessDeath() {
         hand.phone.offered = Federations.invitation();
         hand.open(Federations.LINK);
@@ -132,13 +148,24 @@ public final class FederationFlowTest {
         assertEquals("school-digits", hand.text(R.id.invitation_name));
         assertEquals(2, hand.phone.asked.size());
         hand.tap(R.id.join);
-        hand.surviveProcessDeath();
+        hand.rotate();
+        hand.phone.measures();
+        assertTrue(hand.sees(R.id.working_card));
         hand.phone.joined();
         hand.settle();
         assertTrue(hand.sees(R.id.joined_card));
         hand.surviveProcessDeath();
         assertEquals("the link is not looked at again", 2, hand.phone.asked.size());
         assertTrue(hand.sees(R.id.joined_card));
+    }
+
+    @Test
+    public void aProcessThatDiedWhileJoiningAsksTheOwnerAgain() {
+        hand.phone.offered = Federations.invitation();
+        hand.open(Federations.LINK);
+        hand.tap(R.id.join);
+        hand.surviveProcessDeath();
+        assertTrue(hand.sees(R.id.join));
     }
 
     @Test
