@@ -76,7 +76,7 @@ MAVEN := mvn --batch-mode --quiet --no-transfer-progress --strict-checksums -Dst
 android:
 	@rm -rf android_demo/app/target/engine
 	@# The first line that Maven prints says why it failed.
-	@$(MAVEN) --update-snapshots --file android_demo/app/pom.xml dependency:copy@engine | head -n 1
+	@$(MAVEN) --update-snapshots --file android_demo/app/pom.xml dependency:copy@engine | sed -n 1p
 	$(MAVEN) --file android_demo/pom.xml --projects app --also-make package -Dmaven.test.skip=true \
 		-Dedgefl.engine.aar="$$(ls "$$PWD"/android_demo/app/target/engine/*.aar 2>/dev/null || echo none)"
 

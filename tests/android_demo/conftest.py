@@ -65,18 +65,15 @@ def apk(built: Path) -> Path:
     return built / "app" / "target" / "edgefl.apk"
 
 
-def build_apk(project: Path, *options: str) -> "subprocess.CompletedProcess[str]":
+def build_app(project: Path, phase: str, *options: str) -> "subprocess.CompletedProcess[str]":
     """Build the app alone, from what Maven has already downloaded, in another zone, locale and umask than usual."""
-    command = [*MAVEN, "--offline", "--projects", "app", "--also-make", "package", "-Dmaven.test.skip=true", *options]
+    command = [*MAVEN, "--offline", "--projects", "app", "--also-make", phase, "-Dmaven.test.skip=true", *options]
     environment = {**os.environ, "TZ": "Pacific/Kiritimati", "LC_ALL": "tr_TR.UTF-8"}
     return subprocess.run(command, cwd=project, env=environment, umask=0o077, capture_output=True, text=True)
 
 
-@pytest.fixture(scope="session")
-def elsewhere(tmp_path_factory: pytest.TempPathFactory, built: Path) -> Path:
-    """Return a copy of the Java project in another folder; its app is not built yet."""
-
-    def copy(project: Path) -> None:
-        shutil.copytree(built, project, ignore=shutil.ignore_patterns("target"))
-
-    return once(tmp_path_factory, "elsewhere", copy)
+@pytest.fixture
+def elsewhere(built: Path, tmp_path: Path) -> Path:
+    """Return a copy of the Java project's sources in another folder."""
+    shutil.copytree(built, tmp_path / "project", ignore=shutil.ignore_patterns("target"))
+    return tmp_path / "project"

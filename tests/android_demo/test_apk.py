@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.android_demo.apk_file import apk_classes, read_apk
-from tests.android_demo.conftest import PROJECT, build_apk
+from tests.android_demo.conftest import PROJECT, build_app
 
 PERMISSIONS = {
     "INTERNET",
@@ -154,12 +154,12 @@ def test_the_same_bytes_elsewhere_and_with_an_engine_its_own_classes_and_librari
 ) -> None:
     """One test, because both build in the same folder: another path, umask, time zone and locale."""
     again = elsewhere / "app" / "target" / "edgefl.apk"
-    done = build_apk(elsewhere)
+    done = build_app(elsewhere, "package")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "THERE IS NO ENGINE IN THIS APK" in done.stderr
     assert again.read_bytes() == apk.read_bytes()
 
-    done = build_apk(elsewhere, f"-Dedgefl.engine.aar={engine}")
+    done = build_app(elsewhere, "package", f"-Dedgefl.engine.aar={engine}")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Engine onnxruntime-android-0.aar for " + ", ".join(ABIS) in done.stderr
     files = read_apk(again)
@@ -172,3 +172,24 @@ def test_the_same_bytes_elsewhere_and_with_an_engine_its_own_classes_and_librari
     assert {"ai.onnxruntime.Mark", "ai.onnxruntime.OrtEnvironment"} <= apk_classes(files)
     assert files["assets/engine.txt"].content.startswith(b"onnxruntime-android-0.aar\nsha256:")
     assert verified(again).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("mark", "calls"),
+    [
+        ("", ["power.getCurrentThermalStatus()", "java.util.stream.Stream.of(1).toList()"]),
+        ("@RequiresApi(29)", ['android.os.SystemProperties.get("a hidden class")']),
+    ],
+    ids=["newer", "hidden"],
+)
+def test_code_for_newer_or_hidden_android_stops_the_build(elsewhere: Path, mark: str, calls: list[str]) -> None:
+    source = elsewhere / "app" / "src" / "main" / "java" / "org" / "edgefl" / "app" / "Mistake.java"
+    lines = [
+        f"{mark} static Object make{i}(android.os.PowerManager power) {{ return {call}; }}"
+        for i, call in enumerate(calls)
+    ]
+    source.write_text("\n".join(["package org.edgefl.app;", "final class Mistake {", *lines, "}"]), encoding="utf-8")
+    done = build_app(elsewhere, "process-classes")
+    assert done.returncode != 0
+    found = re.findall(r"Mistake\.java:(\d+): Undefined reference: ", done.stdout)
+    assert found == [str(3 + i) for i in range(len(calls))]

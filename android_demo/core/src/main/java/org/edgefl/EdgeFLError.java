@@ -9,10 +9,16 @@ package org.edgefl;
  *   wire.InvalidBody            a body that breaks the wire format
  *   data.InvalidData            samples that do not fit the federation
  *   rules.Diverged              training left the finite numbers
- *   agent.TaskRefused           this device does not do a task, with a reason of the protocol
+ *   rules.Unsupported           something that a plan asks for and this client cannot do
+ *   engine.InvalidGraph         a graph that breaks the contract, or that the engine cannot run
+ *   values.TaskRefused          this device does not do a task, with a reason of the protocol
+ *   http.InvalidPairing         a code or link that is not a pairing URI
+ *   http.UntrustedCertificate   the coordinator is not who it should be: nothing was sent
  *   http.Unreachable            no usable response: try again later
  *   http.ProblemAnswer          the coordinator's own no
  * </pre>
+ *
+ * <p>What a stop ends is no error: {@code training.Interrupts.Stopped} and {@code engine.Cancelled} stand apart.
  */
 public class EdgeFLError extends RuntimeException {
     private final String fix;

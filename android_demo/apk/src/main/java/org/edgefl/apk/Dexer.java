@@ -1,11 +1,13 @@
 package org.edgefl.apk;
 
+import com.android.tools.r8.ClassFileResourceProvider;
 import com.android.tools.r8.CompilationFailedException;
 import com.android.tools.r8.CompilationMode;
 import com.android.tools.r8.D8;
 import com.android.tools.r8.D8Command;
 import com.android.tools.r8.Diagnostic;
 import com.android.tools.r8.DiagnosticsHandler;
+import com.android.tools.r8.JdkClassFileProvider;
 import com.android.tools.r8.OutputMode;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -32,6 +34,7 @@ final class Dexer implements DiagnosticsHandler {
         try {
             D8Command.Builder command = D8Command.builder(dexer)
                     .addLibraryFiles(platform)
+                    .addLibraryResourceProvider(javaClasses())
                     .addClasspathFiles(references)
                     .setMinApiLevel(minSdk)
                     .setMode(CompilationMode.RELEASE)
@@ -46,6 +49,11 @@ final class Dexer implements DiagnosticsHandler {
         if (!dexer.said.isEmpty()) {
             throw new BuildProblem("D8 warns:\n" + String.join("\n", dexer.said));
         }
+    }
+
+    /** The platform's jar leaves {@code java.lang.Object} and the like to the Java that runs it; so is it here. */
+    private static ClassFileResourceProvider javaClasses() throws IOException {
+        return JdkClassFileProvider.fromSystemModulesJdk(Path.of(System.getProperty("java.home")));
     }
 
     private static List<Path> classFiles(Path part) throws IOException {

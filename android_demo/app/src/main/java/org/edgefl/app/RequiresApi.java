@@ -11,7 +11,7 @@ import java.lang.annotation.Target;
  *
  * <p>The build fails if code without this mark calls anything that Android 26 does not have, and if marked code is used
  * by a method that neither compares {@code Build.VERSION.SDK_INT} with the number of the mark or a later one, nor is
- * marked itself.
+ * marked itself. Lambdas are methods of their own, which cannot be marked: mark the class that has them.
  */
 @Documented
 @Retention(RetentionPolicy.CLASS)

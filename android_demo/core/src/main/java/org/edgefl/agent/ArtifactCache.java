@@ -27,7 +27,12 @@ import org.edgefl.wire.GzipReader;
 import org.edgefl.wire.Packing;
 import org.edgefl.wire.Planes;
 
-/** Downloads by digest: streamed to the disk, resumed at any byte, checked, and kept for the next round. */
+/**
+ * Downloads by digest: streamed to the disk, resumed at any byte, checked, and kept for the next round.
+ *
+ * <p>Pieces of 64 KiB are in memory, but for the coding {@code edgefl-planes}: its bytes are in the order of their
+ * planes, so the whole body is, of which there are at most {@link Planes#MOST_BYTES}.
+ */
 final class ArtifactCache implements Downloads {
     /** The route of what a plan names. */
     static final String ARTIFACTS = "/v1/artifacts/";
@@ -55,7 +60,8 @@ final class ArtifactCache implements Downloads {
     }
 
     /** Make sure that an artifact is here; after a broken connection or damage, the caller tries again. */
-    void fetch(CoordinatorClient client, String secret, String route, String digest, double seconds) throws IOException {
+    void fetch(CoordinatorClient client, String secret, String route, String digest, double seconds)
+            throws IOException {
         Path target = file(digest);
         if (Files.exists(target)) {
             target.toFile().setLastModified(System.currentTimeMillis());
@@ -76,7 +82,8 @@ final class ArtifactCache implements Downloads {
         throw new Unreachable("a download has another content than its digest says", 0, null);
     }
 
-    private void download(CoordinatorClient client, String secret, String path, Path part, double seconds) throws IOException {
+    private void download(CoordinatorClient client, String secret, String path, Path part, double seconds)
+            throws IOException {
         long have = Files.exists(part) ? Files.size(part) : 0;
         Map<String, String> headers = have > 0 ? Map.of("Range", "bytes=" + have + "-")
             : Map.of("Accept-Encoding", Packing.PLANES);
@@ -126,7 +133,8 @@ final class ArtifactCache implements Downloads {
         StandardOpenOption mode = have > 0 ? StandardOpenOption.APPEND : StandardOpenOption.TRUNCATE_EXISTING;
         byte[] piece = new byte[1 << 16];
         long count = have;
-        try (OutputStream out = Files.newOutputStream(part, StandardOpenOption.CREATE, StandardOpenOption.WRITE, mode)) {
+        try (OutputStream out =
+                Files.newOutputStream(part, StandardOpenOption.CREATE, StandardOpenOption.WRITE, mode)) {
             for (int found = in.read(piece); found >= 0; found = in.read(piece)) {
                 count += found;
                 if (count > most) {

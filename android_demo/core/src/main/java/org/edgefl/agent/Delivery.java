@@ -10,7 +10,12 @@ import org.edgefl.values.Receipt;
 import org.edgefl.wire.Packing;
 import org.edgefl.wire.Planes;
 
-/** A result on its way: compressed if that is accepted and saves a tenth. */
+/**
+ * A result on its way: compressed if that is accepted and saves a tenth.
+ *
+ * <p>What is compressed is in memory, and therefore has at most {@link Planes#MOST_BYTES}. A larger result is sent as
+ * it is, piece by piece from its file.
+ */
 final class Delivery {
     private static final String TYPE = "application/vnd.safetensors";
     private static final double WORTH_IT = 0.9;

@@ -25,6 +25,11 @@ final class OwnSamples {
         return latest != null || anew() != null;
     }
 
+    /** A task has ended: what was read for it says nothing about the next, and need not stay in memory. */
+    void forget() {
+        latest = null;
+    }
+
     /** Read them again; null if there are none. */
     LocalData anew() {
         latest = source.apply(spec);

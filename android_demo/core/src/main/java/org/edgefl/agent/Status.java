@@ -46,12 +46,18 @@ final class Status {
 
     /** Begin to wait for a reason, which is said once as long as it stays the same. */
     void waitFor(String reason, int roundFromOne) {
-        String line = "waiting: " + reason;
-        if (!line.equals(last)) {
-            log.say(line);
+        if (phase != Phase.WAITING || !reason.equals(last)) {
+            log.say("waiting: " + reason);
         }
-        last = line;
+        last = reason;
         enter(Phase.WAITING, roundFromOne);
+    }
+
+    /** End because nothing can be done now: the reason of a wait is worth more than a line that says just that. */
+    void endForNow(String line) {
+        if (phase != Phase.WAITING) {
+            say(line);
+        }
     }
 
     /** A training step has ended. */

@@ -63,8 +63,20 @@ class AgentTest {
         device.data = spec -> null;
         device.run(folder, coordinator);
         assertEquals(0, coordinator.count("POST /v1/tasks/next"));
-        assertTrue(device.messages.contains("waiting: there are no samples to train with"));
+        assertTrue(device.messages.contains("there are no samples to train with"));
         assertEquals(List.of("JOINING 0", "WAITING 0", "IDLE 0"), device.phases);
+        assertFalse(device.messages.contains("nothing to do for now"));
+    }
+
+    @Test
+    void aStopBeforeItHasJoinedJoinsNothing() throws IOException {
+        device.data = spec -> {
+            device.agent.stop();
+            return null;
+        };
+        device.run(folder, coordinator);
+        assertEquals(0, coordinator.enrolments.size());
+        assertNull(JoinedFederation.read(folder));
     }
 
     @Test
@@ -128,6 +140,28 @@ class AgentTest {
     }
 
     @Test
+    void whoDeletesTheirSamplesDuringATaskIsAskedForNoOther() throws IOException {
+        coordinator.plans.add(plan(0, Map.of()));
+        coordinator.plans.add(plan(0, Map.of("task_id", "task-8")));
+        device.mostTasks = 2;
+        device.data = spec -> device.steps.isEmpty() ? GoldenTasks.data(0) : null;
+        device.run(folder, coordinator);
+        assertEquals(1, coordinator.results.size());
+        assertEquals(1, coordinator.count("POST /v1/tasks/next"));
+        assertEquals(0, coordinator.refusals.size());
+    }
+
+    @Test
+    void aTaskThatIsLeftWithoutSamplesIsRefused() throws IOException {
+        coordinator.plans.add(plan(0, Map.of()));
+        device.engine = new StoppingEngine(device.engine, 5, () -> device.agent.stop());
+        device.run(folder, coordinator);
+        device.data = spec -> null;
+        device.run(folder, coordinator);
+        assertEquals("data", coordinator.refusals.get(0).text("reason"));
+    }
+
+    @Test
     void aStopInTheMiddleOfAStepLosesNothingAndChangesNoBit() throws IOException {
         for (int number = 0; number < 3; number++) {
             FakeCoordinator straight = new FakeCoordinator();
@@ -174,7 +208,7 @@ class AgentTest {
         assertEquals(0, coordinator.refusals.size());
         assertEquals(4, device.steps.size());
         assertTrue(Files.exists(folder.resolve("task/checkpoint.safetensors")));
-        assertTrue(device.messages.contains("waiting: the phone is hot"));
+        assertTrue(device.messages.contains("the phone is hot"));
         assertEquals("WAITING 1", device.phases.get(device.phases.size() - 2));
         device.condition = () -> null;
         device.run(folder, coordinator);
@@ -220,7 +254,7 @@ class AgentTest {
         device.condition = () -> new Refusal(Reason.POWER, "not charging");
         device.run(folder, coordinator);
         assertEquals(0, coordinator.count("POST /v1/tasks/next"));
-        assertTrue(device.messages.contains("waiting: not charging"));
+        assertTrue(device.messages.contains("not charging"));
     }
 
     @Test

@@ -1,6 +1,7 @@
 package org.edgefl.agent;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -33,6 +34,7 @@ class OwnerLimitsTest {
         assertNull(new HoursCondition(22, 6, () -> LocalTime.of(5, 59)).violated());
         assertEquals(Reason.HOURS, new HoursCondition(22, 6, () -> LocalTime.of(6, 0)).violated().reason());
         assertNotNull(new HoursCondition(9, 17, () -> LocalTime.of(20, 0)).violated());
+        assertNull(new HoursCondition(7, 7, () -> LocalTime.of(20, 0)).violated());
     }
 
     @Test
@@ -41,7 +43,10 @@ class OwnerLimitsTest {
         try (AgentHome home = new AgentHome(folder)) {
             TrafficMeter meter = new TrafficMeter(home, 1000, () -> today[0]);
             meter.received(600);
-            meter.sent(300);
+            meter.downloading(true);
+            assertThrows(TaskRefused.class, () -> meter.received(290));
+            meter.downloading(false);
+            meter.sent(10);
             TaskRefused refused = assertThrows(TaskRefused.class, () -> meter.received(200));
             assertEquals(Reason.TRAFFIC, refused.refusal().reason());
             assertNotNull(new TrafficMeter(home, 1000, () -> today[0]).violated());
@@ -66,6 +71,23 @@ class OwnerLimitsTest {
         new Deadline(stop, NONE, 600, 599, DeviceClock.JVM).check(10);
         stop.stop();
         assertThrows(Interrupts.Stopped.class, () -> new Deadline(stop, NONE, 600, 0, DeviceClock.JVM).check(0));
+    }
+
+    @Test
+    void onlyAConditionThatMayHoldAgainIsWaitedForAndOnlyWithTime() {
+        OwnerLimits patient = new OwnerLimits(List.of(), 1e6, 0, 0, 1);
+        Deadline day = new Deadline(new StopSignal(), patient, 86_400, 0, DeviceClock.JVM);
+        for (Reason reason : Reason.values()) {
+            boolean passing = switch (reason) {
+                case POWER, TEMPERATURE, THERMAL, BATTERY_SAVER, METERED, HOURS -> true;
+                default -> false;
+            };
+            assertEquals(passing, day.canWaitFor(new Refusal(reason, "no"), 60), reason.text());
+        }
+        Refusal power = new Refusal(Reason.POWER, "not charging");
+        assertFalse(day.canWaitFor(power, 50_000));
+        assertFalse(new Deadline(new StopSignal(), NONE, 86_400, 0, DeviceClock.JVM).canWaitFor(power, 60));
+        assertFalse(new Deadline(new StopSignal(), NONE, 7000, 0, DeviceClock.JVM).canWaitFor(power, 60));
     }
 
     private static Reason reason(Deadline deadline) {

@@ -24,6 +24,7 @@ import org.edgefl.engine.OnnxEngine;
 import org.edgefl.golden.GoldenTasks;
 import org.edgefl.json.JsonReader;
 import org.edgefl.json.JsonText;
+import org.edgefl.training.Trained;
 import org.edgefl.training.Trainer;
 import org.edgefl.values.ClientPlan;
 import org.edgefl.values.SampleSpec;
@@ -77,7 +78,8 @@ class DeviceModelsTest {
     @Test
     void bothModelsAnswerWithTheirOwnWeights() throws IOException {
         ClientPlan plan = plan(3);
-        var trained = new Trainer(engine, data, this::download, home.resolve("checkpoint"), 1e9).train(plan, left -> { });
+        Trained trained =
+            new Trainer(engine, data, this::download, home.resolve("checkpoint"), 1e9).train(plan, left -> { });
         keep(3, trained.result().own());
         try (DeviceModels found = DeviceModels.open(home, engine, spec)) {
             assertEquals(5, found.round());

@@ -2,30 +2,18 @@ package org.edgefl.desktop;
 
 import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.InputStream;
 import java.io.InputStreamReader;
-import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.LocalTime;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import org.edgefl.agent.Agent;
 import org.edgefl.agent.AgentHome;
 import org.edgefl.agent.AgentSettings;
-import org.edgefl.agent.Condition;
-import org.edgefl.agent.HoursCondition;
 import org.edgefl.agent.OwnerLimits;
 import org.edgefl.agent.Progress;
-import org.edgefl.data.InvalidData;
-import org.edgefl.data.LocalData;
-import org.edgefl.data.Npz;
-import org.edgefl.desktop.Main.WrongUsage;
 import org.edgefl.engine.Engine;
 import org.edgefl.engine.OnnxEngine;
 import org.edgefl.http.CoordinatorUrl;
@@ -40,13 +28,11 @@ import org.edgefl.profile.Profiler;
 import org.edgefl.telemetry.HeapMeters;
 import org.edgefl.telemetry.LinuxMeters;
 import org.edgefl.values.Capabilities;
-import org.edgefl.values.SampleSpec;
 
 /** Builds an agent from the command line and runs it until it ends or is stopped. */
 final class JoinCommand {
     private static final double MEGABYTE = 1_000_000;
     private static final double STOP_SECONDS = 4.5;
-    private static final Pattern HOURS = Pattern.compile("([01]?\\d|2[0-3])-([01]?\\d|2[0-3])");
 
     private final JoinOptions options;
     private final CountDownLatch ended = new CountDownLatch(1);
@@ -56,11 +42,10 @@ final class JoinCommand {
     }
 
     void run() throws IOException {
-        Path home = Path.of(options.text("--home", System.getProperty("user.home") + "/.edgefl-java"));
         Pairing pairing = pairing();
         Engine engine = new OnnxEngine(
             (int) options.number("--threads", Runtime.getRuntime().availableProcessors(), 1, 4096));
-        try (AgentHome folder = new AgentHome(home)) {
+        try (AgentHome folder = new AgentHome(options.home())) {
             Agent agent = new Agent(folder, settings(engine), pairing, (url, pins, meter) -> {
                 TrustedCertificates trusted = options.has("--certificate") && pins.isEmpty()
                     ? TrustedCertificates.ofFile(Path.of(options.text("--certificate", null)))
@@ -112,10 +97,12 @@ final class JoinCommand {
 
     private AgentSettings settings(Engine engine) throws IOException {
         DeviceFacts facts = new JvmFacts();
+        SampleFile samples = new SampleFile(Path.of(options.text("--data", null)),
+            options.number("--validation", 0.1, 0, 0.99), (long) options.number("--seed", 0, 0, 1e15));
         String[] software = engine.description().split(" ");
         Capabilities capabilities = new Capabilities("edgefl-java", Main.VERSION,
             facts.system() + ", Java " + System.getProperty("java.version"), software[0], software[1]);
-        return new AgentSettings(options.text("--name", null), capabilities, engine, this::data,
+        return new AgentSettings(options.text("--name", null), capabilities, engine, samples::read,
             new Profiler(engine, facts, options.number("--measure-seconds", 20, 0.1, 3600)), profile(),
             LinuxMeters.areAvailable() ? new LinuxMeters() : new HeapMeters(), limits(),
             options.number("--wait", 20, 0, 30), (int) options.number("--tasks", 0, 1, Integer.MAX_VALUE),
@@ -129,31 +116,9 @@ final class JoinCommand {
     }
 
     private OwnerLimits limits() {
-        List<Condition> conditions = new ArrayList<>();
-        if (options.has("--hours")) {
-            Matcher hours = HOURS.matcher(options.text("--hours", null));
-            if (!hours.matches()) {
-                throw new WrongUsage("--hours must be like 22-6");
-            }
-            conditions.add(new HoursCondition(
-                Integer.parseInt(hours.group(1)), Integer.parseInt(hours.group(2)), LocalTime::now));
-        }
-        return new OwnerLimits(conditions, 60 * options.number("--minutes-a-task", 60, 0.01, 1e6),
+        return new OwnerLimits(SystemConditions.of(options), 60 * options.number("--minutes-a-task", 60, 0.01, 1e6),
             (long) (MEGABYTE * options.number("--megabytes-a-day", 0, 0, 1e9)),
             (long) (MEGABYTE * options.number("--memory", 0, 0, 1e9)),
             (long) (MEGABYTE * options.number("--cache", 2048, 1, 1e9)));
-    }
-
-    private LocalData data(SampleSpec spec) {
-        Path file = Path.of(options.text("--data", null));
-        if (!Files.isReadable(file)) {
-            throw new InvalidData("the file " + file + " cannot be read", "Give an .npz file with --data.");
-        }
-        try (InputStream in = Files.newInputStream(file)) {
-            return LocalData.of(Npz.read(in), spec, options.number("--validation", 0.1, 0, 0.99),
-                (long) options.number("--seed", 0, 0, 1e15));
-        } catch (IOException error) {
-            throw new UncheckedIOException(error);
-        }
     }
 }

@@ -1,5 +1,6 @@
 package org.edgefl.desktop;
 
+import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
@@ -9,6 +10,7 @@ import org.edgefl.desktop.Main.WrongUsage;
 final class JoinOptions {
     static final String HELP = """
         usage: java -jar edgefl-client.jar join URI --data FILE [options]
+               java -jar edgefl-client.jar tasks [--home DIR]
 
         Take part in a federation with this machine, in Java. URI is the operator's pairing URI
         (edgefl://join?... or https://.../join#...), the coordinator's URL with a key, or - to
@@ -29,6 +31,9 @@ final class JoinOptions {
           --validation F         fraction held out for validation (default: 0.1)
           --seed N               seed of that choice (default: 0)
           --checkpoint-seconds S seconds between checkpoints (default: 60)
+          --mains-only           work only on external power
+          --outside-battery-saver  work only while the system does not save battery
+          --below-celsius C      work only while the processor is cooler
           --hours FROM-TO        work only during these hours, such as 22-6
           --megabytes-a-day MB   daily traffic limit
           --memory MB            most memory of a task
@@ -37,14 +42,18 @@ final class JoinOptions {
           --quiet                print errors only
           --help, --version
 
+        `tasks` prints how the device's tasks ended and what they cost, the newest first.
+
         Ctrl-C or SIGTERM stops it within five seconds; started again, it goes on where it was.
         Exit code 0 is success, 1 an error that is explained, 2 wrong usage.
         """;
 
-    private static final Set<String> FLAGS = Set.of("--insecure", "--quiet", "--help", "-h");
-    private static final Set<String> VALUES = Set.of("--data", "--key", "--certificate", "--home", "--name", "--profile",
-        "--measure-seconds", "--threads", "--tasks", "--idle-seconds", "--wait", "--validation", "--seed", "--checkpoint-seconds",
-        "--hours", "--megabytes-a-day", "--memory", "--minutes-a-task", "--cache");
+    private static final Set<String> FLAGS =
+        Set.of("--insecure", "--quiet", "--mains-only", "--outside-battery-saver", "--help", "-h");
+    private static final Set<String> VALUES = Set.of("--data", "--key", "--certificate", "--home", "--name",
+        "--profile", "--measure-seconds", "--threads", "--tasks", "--idle-seconds", "--wait", "--validation", "--seed",
+        "--checkpoint-seconds", "--hours", "--below-celsius", "--megabytes-a-day", "--memory", "--minutes-a-task",
+        "--cache");
 
     private final Map<String, String> values = new HashMap<>();
     private String uri;
@@ -54,10 +63,19 @@ final class JoinOptions {
         for (int i = 1; i < arguments.length; i++) {
             i = options.take(arguments, i);
         }
-        if (!options.help() && (options.uri == null || options.text("--data", null) == null)) {
+        boolean joins = arguments[0].equals("join");
+        if (joins && !options.help() && (options.uri == null || options.text("--data", null) == null)) {
             throw new WrongUsage("join needs a URI and --data");
         }
+        if (!joins && options.uri != null) {
+            throw new WrongUsage("'" + options.uri + "' is not an option");
+        }
         return options;
+    }
+
+    /** The folder of the device's files. */
+    Path home() {
+        return Path.of(text("--home", System.getProperty("user.home") + "/.edgefl-java"));
     }
 
     private int take(String[] arguments, int at) {

@@ -2,6 +2,7 @@ package org.edgefl.desktop;
 
 import java.io.IOException;
 import org.edgefl.EdgeFLError;
+import org.edgefl.agent.TaskHistory;
 
 /** The client as a program: {@code java -jar edgefl-client.jar join URI --data mine.npz}. */
 public final class Main {
@@ -25,15 +26,19 @@ public final class Main {
                 System.out.println("edgefl-java " + VERSION);
                 return 0;
             }
-            if (!arguments[0].equals("join")) {
-                throw new WrongUsage("'" + arguments[0] + "' is not a command; there is 'join'");
+            if (!arguments[0].equals("join") && !arguments[0].equals("tasks")) {
+                throw new WrongUsage("'" + arguments[0] + "' is not a command; there are 'join' and 'tasks'");
             }
             JoinOptions options = JoinOptions.parse(arguments);
             if (options.help()) {
                 System.out.print(JoinOptions.HELP);
                 return 0;
             }
-            new JoinCommand(options).run();
+            if (arguments[0].equals("tasks")) {
+                System.out.print(TaskTable.of(TaskHistory.read(options.home())));
+            } else {
+                new JoinCommand(options).run();
+            }
             return 0;
         } catch (WrongUsage error) {
             System.err.println("edgefl-client: " + error.getMessage() + "\nSee: java -jar edgefl-client.jar --help");

@@ -63,10 +63,15 @@ final class FederationScreen extends Screen {
     private void openTyped() {
         String typed = link.getText().toString().trim();
         if (typed.isEmpty()) {
-            problem.show(new Problem(activity.getString(R.string.link_missing), activity.getString(R.string.link_how)));
+            linkMissing();
             return;
         }
         receive(typed);
+    }
+
+    private void linkMissing() {
+        problem.show(new Problem(
+            activity.getString(R.string.link_missing), activity.getString(R.string.link_missing_fix)));
     }
 
     private void ask() {
@@ -135,7 +140,7 @@ final class FederationScreen extends Screen {
         problem.hide();
         String typed = link.getText().toString().trim();
         if (uri == null && typed.isEmpty()) {
-            problem.show(new Problem(activity.getString(R.string.link_missing), activity.getString(R.string.link_how)));
+            linkMissing();
             return;
         }
         uri = uri == null ? typed : uri;
@@ -177,14 +182,20 @@ final class FederationScreen extends Screen {
         joining = false;
         if (joined != null) {
             forget();
-        } else if (!phone.activity().message().isEmpty()) {
+            return;
+        }
+        if (!phone.activity().message().isEmpty()) {
             problem.show(new Problem(phone.activity().message(), activity.getString(R.string.join_again)));
+        }
+        if (invitation == null && uri != null) {
+            ask();
         }
     }
 
     private void showEngine() {
         String missing = phone.engineProblem();
         show(R.id.engine_card, missing != null);
+        show(R.id.link_open, missing == null);
         text(R.id.engine_problem).setText(missing);
         if (missing != null && uri != null) {
             text(R.id.engine_browser).setText(
@@ -238,7 +249,7 @@ final class FederationScreen extends Screen {
         uri = state.getString(LINK);
         joining = state.getBoolean(JOINING);
         invitation = uri == null ? null : activity.retained();
-        if (uri != null && invitation == null && phone.engineProblem() == null) {
+        if (uri != null && invitation == null && !joining && phone.engineProblem() == null) {
             ask();
         }
     }
