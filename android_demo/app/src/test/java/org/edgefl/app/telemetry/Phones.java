@@ -1,5 +1,6 @@
 package org.edgefl.app.telemetry;
 
+import android.app.ActivityManager;
 import android.content.Context;
 import android.content.Intent;
 import android.os.BatteryManager;
@@ -7,7 +8,7 @@ import org.robolectric.RuntimeEnvironment;
 import org.robolectric.Shadows;
 import org.robolectric.shadows.ShadowBatteryManager;
 
-/** Sets what the tests' phone says about its battery. */
+/** Sets what the tests' phone says about its battery and memory. */
 public final class Phones {
     private Phones() {}
 
@@ -27,5 +28,14 @@ public final class Phones {
         ShadowBatteryManager manager =
             Shadows.shadowOf(RuntimeEnvironment.getApplication().getSystemService(BatteryManager.class));
         manager.setIntProperty(BatteryManager.BATTERY_PROPERTY_CURRENT_NOW, reported);
+    }
+
+    /** Memory of the whole phone, and what is free. */
+    public static void memory(long total, long free) {
+        ActivityManager.MemoryInfo memory = new ActivityManager.MemoryInfo();
+        memory.totalMem = total;
+        memory.availMem = free;
+        Shadows.shadowOf(RuntimeEnvironment.getApplication().getSystemService(ActivityManager.class))
+            .setMemoryInfo(memory);
     }
 }
