@@ -133,7 +133,8 @@ final class ArtifactCache implements Downloads {
         StandardOpenOption mode = have > 0 ? StandardOpenOption.APPEND : StandardOpenOption.TRUNCATE_EXISTING;
         byte[] piece = new byte[1 << 16];
         long count = have;
-        try (OutputStream out = Files.newOutputStream(part, StandardOpenOption.CREATE, StandardOpenOption.WRITE, mode)) {
+        try (OutputStream out =
+                Files.newOutputStream(part, StandardOpenOption.CREATE, StandardOpenOption.WRITE, mode)) {
             for (int found = in.read(piece); found >= 0; found = in.read(piece)) {
                 count += found;
                 if (count > most) {

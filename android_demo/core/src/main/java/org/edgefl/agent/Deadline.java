@@ -58,7 +58,8 @@ final class Deadline implements Interrupts {
                 + (long) (limits.secondsATask() / 60) + " minutes that the owner allows");
         }
         // A result that is a little late still counts while the round is open, so one that is nearly done goes on.
-        if (now + secondsLeft > planSeconds + NEARLY_DONE * Math.max(planSeconds, 10) && now > NEARLY_DONE * planSeconds) {
+        double latest = planSeconds + NEARLY_DONE * Math.max(planSeconds, 10);
+        if (now + secondsLeft > latest && now > NEARLY_DONE * planSeconds) {
             throw new TaskRefused(Refusal.Reason.DEADLINE, "it cannot be done within its deadline");
         }
         if (now >= lookAt) {

@@ -34,17 +34,16 @@ final class Enrolment {
     private String token;
     private SampleSpec sample;
 
-    Enrolment(AgentHome home, AgentSettings settings, Pairing pairing, Connection connection,
-            ArtifactCache cache, Patience patience, IdleTime idle, StopSignal stop, Status status) {
-        this.home = home;
-        this.settings = settings;
+    Enrolment(Parts parts, Pairing pairing) {
+        this.home = parts.home;
+        this.settings = parts.settings;
         this.pairing = pairing;
-        this.connection = connection;
-        this.cache = cache;
-        this.patience = patience;
-        this.idle = idle;
-        this.stop = stop;
-        this.status = status;
+        this.connection = parts.connection;
+        this.cache = parts.cache;
+        this.patience = parts.patience;
+        this.idle = parts.idle;
+        this.stop = parts.stop;
+        this.status = parts.status;
     }
 
     String token() {

@@ -53,6 +53,13 @@ final class Status {
         enter(Phase.WAITING, roundFromOne);
     }
 
+    /** End because nothing can be done now: the reason of a wait is worth more than a line that says just that. */
+    void endForNow(String line) {
+        if (phase != Phase.WAITING) {
+            say(line);
+        }
+    }
+
     /** A training step has ended. */
     void step(int step, int steps, double secondsLeft) {
         progress.step(step, steps, secondsLeft);

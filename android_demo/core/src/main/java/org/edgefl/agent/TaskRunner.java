@@ -40,14 +40,14 @@ final class TaskRunner {
     private final OwnerLimits limits;
     private final double checkpointSeconds;
 
-    TaskRunner(AgentHome home, AgentSettings settings, TrafficMeter traffic, ArtifactCache cache) {
-        this.home = home;
-        this.engine = settings.engine();
-        this.meters = settings.meters();
-        this.traffic = traffic;
-        this.cache = cache;
-        this.limits = settings.limits();
-        this.checkpointSeconds = settings.checkpointSeconds();
+    TaskRunner(Parts parts) {
+        this.home = parts.home;
+        this.engine = parts.settings.engine();
+        this.meters = parts.settings.meters();
+        this.traffic = parts.traffic;
+        this.cache = parts.cache;
+        this.limits = parts.settings.limits();
+        this.checkpointSeconds = parts.settings.checkpointSeconds();
     }
 
     /** Train, and write the result. Whatever goes wrong with the task itself becomes a refusal. */

@@ -99,6 +99,11 @@ final class TrafficMeter implements Meter {
         up = 0;
     }
 
+    /** Bytes received since the task began. */
+    synchronized long down() {
+        return down;
+    }
+
     /**
      * Return the section {@code transfer} of the telemetry.
      *

@@ -65,6 +65,18 @@ class AgentTest {
         assertEquals(0, coordinator.count("POST /v1/tasks/next"));
         assertTrue(device.messages.contains("there are no samples to train with"));
         assertEquals(List.of("JOINING 0", "WAITING 0", "IDLE 0"), device.phases);
+        assertFalse(device.messages.contains("nothing to do for now"));
+    }
+
+    @Test
+    void aStopBeforeItHasJoinedJoinsNothing() throws IOException {
+        device.data = spec -> {
+            device.agent.stop();
+            return null;
+        };
+        device.run(folder, coordinator);
+        assertEquals(0, coordinator.enrolments.size());
+        assertNull(JoinedFederation.read(folder));
     }
 
     @Test

@@ -50,8 +50,8 @@ final class JoinOptions {
 
     private static final Set<String> FLAGS =
         Set.of("--insecure", "--quiet", "--mains-only", "--outside-battery-saver", "--help", "-h");
-    private static final Set<String> VALUES = Set.of("--data", "--key", "--certificate", "--home", "--name", "--profile",
-        "--measure-seconds", "--threads", "--tasks", "--idle-seconds", "--wait", "--validation", "--seed",
+    private static final Set<String> VALUES = Set.of("--data", "--key", "--certificate", "--home", "--name",
+        "--profile", "--measure-seconds", "--threads", "--tasks", "--idle-seconds", "--wait", "--validation", "--seed",
         "--checkpoint-seconds", "--hours", "--below-celsius", "--megabytes-a-day", "--memory", "--minutes-a-task",
         "--cache");
 

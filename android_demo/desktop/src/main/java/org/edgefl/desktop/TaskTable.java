@@ -9,8 +9,8 @@ import org.edgefl.json.JsonObject;
 
 /** How the device's tasks ended and what they cost, as lines of columns that are separated by tabs. */
 final class TaskTable {
-    private static final String HEAD = String.join("\t", "ended", "round", "rule", "outcome", "samples", "steps", "loss",
-        "accuracy", "seconds", "peak_bytes", "joules", "energy", "down_bytes", "message");
+    private static final String HEAD = String.join("\t", "ended", "round", "rule", "outcome", "samples", "steps",
+        "loss", "accuracy", "seconds", "peak_bytes", "joules", "energy", "down_bytes", "message");
 
     private TaskTable() {}
 

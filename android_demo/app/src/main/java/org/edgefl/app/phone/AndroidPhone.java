@@ -36,7 +36,7 @@ public final class AndroidPhone implements Phone {
         return thread;
     });
     private final SettingsStore settings;
-    private final SampleStore samples;
+    private final SqliteSampleStore samples;
     private final TrainingEngine engine;
     private final AgentParts parts;
     private final ActivityBoard board = new ActivityBoard();
@@ -249,5 +249,18 @@ public final class AndroidPhone implements Phone {
         runner.awaitEnd(LAST_MOMENT_SECONDS);
         planNights();
         failed(wantsNights() ? R.string.message_time_is_up_goes_on_at_night : R.string.message_time_is_up);
+    }
+
+    /** Wait until no agent runs; return whether that came within some seconds. */
+    boolean awaitEnd(double seconds) {
+        return runner.awaitEnd(seconds);
+    }
+
+    /** End as the process does, but in order: for those who need a second phone in one process. */
+    void close() {
+        runner.stop(Occasion.values());
+        runner.awaitEnd(STOP_SECONDS);
+        background.shutdown();
+        samples.close();
     }
 }

@@ -1,12 +1,12 @@
 package org.edgefl.app.samples;
 
-import android.content.ContentValues;
 import android.content.Context;
 import android.database.Cursor;
 import android.database.sqlite.SQLiteDatabase;
 import android.database.sqlite.SQLiteException;
 import android.database.sqlite.SQLiteFullException;
 import android.database.sqlite.SQLiteOpenHelper;
+import android.database.sqlite.SQLiteStatement;
 import org.edgefl.EdgeFLError;
 import org.edgefl.data.InvalidData;
 
@@ -52,24 +52,31 @@ final class SampleDatabase extends SQLiteOpenHelper {
     }
 
     /** Adds samples of a form, within a transaction. */
-    final class Rows {
-        private final ContentValues values = new ContentValues();
+    final class Rows implements AutoCloseable {
+        private final SQLiteStatement insert;
         private int left;
 
-        private Rows(String form) {
+        private Rows(SQLiteDatabase writable, String form) {
             left = MOST_SAMPLES - count(form);
-            values.put("form", form);
-            values.put("added", System.currentTimeMillis());
+            insert = writable.compileStatement(
+                "INSERT INTO sample (form, added, label, source, raw) VALUES (?, ?, ?, ?, ?)");
+            insert.bindString(1, form);
+            insert.bindLong(2, System.currentTimeMillis());
         }
 
         long add(int label, String source, byte[] raw) {
             if (left-- <= 0) {
                 throw new InvalidData("there would be more than " + MOST_SAMPLES + " samples", "Delete some of them.");
             }
-            values.put("label", label);
-            values.put("source", source);
-            values.put("raw", raw);
-            return getWritableDatabase().insertOrThrow("sample", null, values);
+            insert.bindLong(3, label);
+            insert.bindString(4, source);
+            insert.bindBlob(5, raw);
+            return insert.executeInsert();
+        }
+
+        @Override
+        public void close() {
+            insert.close();
         }
     }
 
@@ -83,8 +90,8 @@ final class SampleDatabase extends SQLiteOpenHelper {
     <T, E extends Exception> T storing(String form, Storing<T, E> work) throws E {
         SQLiteDatabase writable = getWritableDatabase();
         writable.beginTransaction();
-        try {
-            T result = work.in(new Rows(form));
+        try (Rows rows = new Rows(writable, form)) {
+            T result = work.in(rows);
             writable.setTransactionSuccessful();
             return result;
         } catch (SQLiteFullException full) {

@@ -25,7 +25,7 @@ import org.edgefl.wire.ByteRange;
  * <p>Every sample belongs to a form: type, shape and classes. Those of another form than the current federation's are
  * kept, but neither shown nor used, until a federation asks for that form again. {@link #deleteAll} takes them too.
  */
-public final class SqliteSampleStore implements SampleStore {
+public final class SqliteSampleStore implements SampleStore, AutoCloseable {
     /** A row of SQLite on Android must fit into a cursor's window. */
     private static final int MOST_BYTES = 1 << 20;
 
@@ -157,6 +157,12 @@ public final class SqliteSampleStore implements SampleStore {
         System.arraycopy(form.shape(), 0, shape, 1, form.shape().length);
         return new LocalData(new NumpyArray(form.dtype(), shape, ByteRange.written(raw)),
             new NumpyArray("int64", new long[] {number}, ByteRange.written(labels)), spec, HeldOut.of(Arrays.copyOf(ids, number)));
+    }
+
+    /** Close the file. The system does that too when the process ends. */
+    @Override
+    public void close() {
+        database.close();
     }
 
     private static SampleForm checked(SampleSpec spec) {

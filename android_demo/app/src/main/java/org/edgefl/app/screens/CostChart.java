@@ -30,7 +30,6 @@ public final class CostChart extends View {
         super(context, attributes);
         bar.setColor(context.getColor(R.color.accent));
         bar.setStrokeWidth(1.5f * unit);
-        axis.setColor(context.getColor(R.color.outline));
         axis.setStrokeWidth(unit);
         label.setColor(context.getColor(R.color.text_soft));
         label.setTextSize(getResources().getDimension(R.dimen.chart_text));
@@ -63,6 +62,7 @@ public final class CostChart extends View {
         float bottom = getHeight() - line - gap;
         for (int i = 0; i < ticks.length; i++) {
             float y = top + (bottom - top) * i / (ticks.length - 1);
+            axis.setColor(getContext().getColor(i == ticks.length - 1 ? R.color.outline : R.color.track));
             canvas.drawLine(left, y, right, y, axis);
             float x = mirrored ? getWidth() - label.measureText(ticks[i]) : left - gap - label.measureText(ticks[i]);
             canvas.drawText(ticks[i], x, y + label.getTextSize() / 3, label);

@@ -145,6 +145,10 @@ public final class DrawView extends View {
                 drawing = false;
                 performClick();
             }
+            case MotionEvent.ACTION_POINTER_UP -> {
+                // The first of two fingers is gone: the line must not jump to the other one.
+                drawing &= event.getActionIndex() != 0;
+            }
             case MotionEvent.ACTION_CANCEL -> {
                 drawing = false;
                 undo();

@@ -59,7 +59,7 @@ public final class LabelPicker extends LinearLayout {
 
     private void addButtons() {
         TileGrid grid = new TileGrid(getContext(), null);
-        grid.setTileWidth(R.dimen.label_tile);
+        grid.setTileWidth(getResources().getDimensionPixelSize(R.dimen.label_tile));
         for (int i = 0; i < classes; i++) {
             int label = i;
             RadioButton button = (RadioButton) View.inflate(getContext(), R.layout.item_label, null);

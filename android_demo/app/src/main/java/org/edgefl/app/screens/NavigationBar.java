@@ -1,7 +1,9 @@
 package org.edgefl.app.screens;
 
 import android.content.Context;
+import android.text.TextPaint;
 import android.util.AttributeSet;
+import android.util.TypedValue;
 import android.view.View;
 import android.view.accessibility.AccessibilityNodeInfo;
 import android.widget.Button;
@@ -32,6 +34,25 @@ public final class NavigationBar extends LinearLayout {
             addView(item, new LayoutParams(0, LayoutParams.WRAP_CONTENT, 1));
             items.put(destination, item);
         }
+    }
+
+    /** All labels have one size: as large as the owner's text, unless the longest would not fit. */
+    @Override
+    protected void onMeasure(int width, int height) {
+        float wanted = getResources().getDimension(R.dimen.navigation_text);
+        float gap = getResources().getDimension(R.dimen.gap_tiny);
+        float room = (float) MeasureSpec.getSize(width) / items.size() - 2 * gap;
+        float size = wanted;
+        for (View item : items.values()) {
+            TextView label = item.findViewById(R.id.label);
+            TextPaint paint = new TextPaint(label.getPaint());
+            paint.setTextSize(wanted);
+            size = Math.min(size, wanted * room / paint.measureText(label.getText().toString()));
+        }
+        for (View item : items.values()) {
+            ((TextView) item.findViewById(R.id.label)).setTextSize(TypedValue.COMPLEX_UNIT_PX, size);
+        }
+        super.onMeasure(width, height);
     }
 
     void onChosen(Consumer<Destination> listener) {

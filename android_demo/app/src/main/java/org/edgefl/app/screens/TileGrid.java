@@ -8,19 +8,21 @@ import org.edgefl.app.R;
 
 /** Children in rows of equal columns, as many as fit; rows are as high as their highest child. */
 public final class TileGrid extends ViewGroup {
+    private static final float MOST_GROWTH = 1.5f;
+
     private int tile;
     private int columns = 1;
 
     /** A grid in a layout. */
     public TileGrid(Context context, AttributeSet attributes) {
         super(context, attributes);
-        setTileWidth(R.dimen.tile);
+        float scale = Math.max(1, Math.min(getResources().getConfiguration().fontScale, MOST_GROWTH));
+        setTileWidth(Math.round(getResources().getDimension(R.dimen.tile) * scale));
     }
 
-    /** Set the least width of a tile; it grows with the text. */
-    void setTileWidth(int dimension) {
-        float scale = Math.max(1, getResources().getConfiguration().fontScale);
-        tile = Math.round(getResources().getDimension(dimension) * Math.min(scale, 1.5f));
+    /** Set the least width of a tile, in pixels. */
+    void setTileWidth(int pixels) {
+        tile = pixels;
         requestLayout();
     }
 

@@ -17,6 +17,7 @@ import org.edgefl.app.R;
 final class Units {
     private static final int MINUTE = 60;
     private static final int HOUR = 3600;
+    private static final int FEW_SECONDS = 5;
 
     private Units() {}
 
@@ -79,10 +80,14 @@ final class Units {
         return NumberFormat.getIntegerInstance(locale(context)).format(number);
     }
 
-    /** Return a time that is left, in the one unit that people would use. */
+    /**
+     * Return a time that is left, in the one unit that people would use. It is rounded up, so that TalkBack, which
+     * reads every change, is not talking all the time.
+     */
     static String roughly(Context context, double seconds) {
         if (seconds < 2 * MINUTE) {
-            return plural(context, R.plurals.seconds_words, seconds);
+            double rounded = seconds <= FEW_SECONDS ? seconds : FEW_SECONDS * Math.ceil(seconds / FEW_SECONDS);
+            return plural(context, R.plurals.seconds_words, rounded);
         }
         return seconds < 2 * HOUR ? plural(context, R.plurals.minutes_words, seconds / MINUTE)
             : plural(context, R.plurals.hours_words, seconds / HOUR);

@@ -45,9 +45,10 @@ final class PowerMonitors implements EnergyMeter {
     /** Return the phone's monitors, or null if it has none. */
     static PowerMonitors find(Context context) {
         SystemHealthManager health = context.getSystemService(SystemHealthManager.class);
-        if (health == null) {
-            return null;
-        }
+        return health == null ? null : find(health);
+    }
+
+    static PowerMonitors find(SystemHealthManager health) {
         CompletableFuture<List<PowerMonitor>> answer = new CompletableFuture<>();
         try {
             health.getSupportedPowerMonitors(AT_ONCE, answer::complete);

@@ -16,6 +16,7 @@ import org.edgefl.app.samples.SampleStore.Sample;
 import org.edgefl.data.InvalidData;
 import org.edgefl.data.LocalData;
 import org.edgefl.values.SampleSpec;
+import org.junit.After;
 import org.junit.Test;
 import org.junit.runner.RunWith;
 import org.robolectric.RobolectricTestRunner;
@@ -27,10 +28,16 @@ public final class SqliteSampleStoreTest {
     private static final SampleSpec OTHER = Specs.bytes(1, 3);
 
     private SampleSpec current = SPEC;
-    private final SqliteSampleStore store = open();
+    private SqliteSampleStore store = open();
 
     private SqliteSampleStore open() {
-        return new SqliteSampleStore(RuntimeEnvironment.getApplication(), () -> current);
+        store = new SqliteSampleStore(RuntimeEnvironment.getApplication(), () -> current);
+        return store;
+    }
+
+    @After
+    public void close() {
+        store.close();
     }
 
     private static byte[] sample(int number) {
@@ -44,6 +51,7 @@ public final class SqliteSampleStoreTest {
     @Test
     public void samplesAreThereAfterTheProcessHasEnded() {
         long id = store.add(SPEC, 3, "drawn", sample(7));
+        store.close();
         Sample found = open().page(-1, 0, 10).get(0);
         assertEquals(id, found.id());
         assertEquals(3, found.label());
