@@ -8,7 +8,7 @@ BIN := .venv/bin
 # that the tests start for themselves, and what builds the Java client.
 DEBIAN := dataset-fashion-mnist qemu-user-static mmdebstrap postgresql chromium maven default-jdk-headless
 
-.PHONY: demo test thorough check format docs bench peers clean
+.PHONY: demo test thorough check format docs bench peers android clean
 
 demo: .venv/demo
 	$(BIN)/python -m examples.demo
@@ -69,6 +69,16 @@ peers: .venv/dev
 	$(BIN)/python -m benchmarks.peers.flower_simulation --model cnn4
 	$(BIN)/python -m benchmarks.peers.flower_deployment --model mlp
 	$(BIN)/python -m benchmarks.peers.flower_deployment --model preresnet18
+
+# The phone app, signed with a public debug key: android_demo/app/target/edgefl.apk. JDK 17 and Maven build it. The engine
+# is in it if Maven Central has the engine's Android library; if not, the last lines of the build say so.
+MAVEN := mvn --batch-mode --quiet --no-transfer-progress --strict-checksums -Dstyle.color=never
+android:
+	@rm -rf android_demo/app/target/engine
+	@# The first line that Maven prints says why it failed.
+	@$(MAVEN) --update-snapshots --file android_demo/app/pom.xml dependency:copy@engine | sed -n 1p
+	$(MAVEN) --file android_demo/pom.xml --projects app --also-make package -Dmaven.test.skip=true \
+		-Dedgefl.engine.aar="$$(ls "$$PWD"/android_demo/app/target/engine/*.aar 2>/dev/null || echo none)"
 
 clean:
 	rm -rf .venv node_modules .venv-flower .venv-retired build android_demo/*/target site runs *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -6,6 +6,7 @@ import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.util.Arrays;
 import java.util.Map;
+import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import org.edgefl.values.SampleSpec;
 import org.edgefl.wire.DType;
@@ -23,12 +24,21 @@ public final class LocalData {
 
     /** Samples and labels, of which a share is held out for validation. */
     public LocalData(NumpyArray samples, NumpyArray labels, SampleSpec spec, double validationShare, long seed) {
+        this(samples, labels, spec, count -> SampleOrder.heldOut(count, validationShare, seed));
+    }
+
+    /** Samples and labels, of which some are held out for validation: by a flag for each. */
+    public LocalData(NumpyArray samples, NumpyArray labels, SampleSpec spec, boolean[] heldOut) {
+        this(samples, labels, spec, count -> heldOut.clone());
+    }
+
+    private LocalData(NumpyArray samples, NumpyArray labels, SampleSpec spec, IntFunction<boolean[]> heldOut) {
         this.samples = samples;
         this.labels = labels;
         this.spec = spec;
         check();
         int count = (int) samples.shape()[0];
-        boolean[] held = SampleOrder.heldOut(count, validationShare, seed);
+        boolean[] held = heldOut.apply(count);
         this.train = IntStream.range(0, count).filter(i -> !held[i]).toArray();
         this.validation = IntStream.range(0, count).filter(i -> held[i]).toArray();
     }

@@ -1,0 +1,17 @@
+package org.edgefl.app.screens;
+
+import org.edgefl.data.LocalData;
+import org.edgefl.model.Predictor;
+
+/**
+ * What a model is like on this phone.
+ *
+ * @param accuracy on the owner's held-out samples, or null if there are none
+ */
+record ModelFacts(long parameters, long bytes, double medianSeconds, Double accuracy) {
+    /** Measure a model; null if there is none. Slow: for a background thread. */
+    static ModelFacts of(Predictor model, LocalData held) {
+        return model == null ? null : new ModelFacts(model.parameters(), model.bytes(), model.medianSeconds(),
+            held == null ? null : model.accuracy(held));
+    }
+}

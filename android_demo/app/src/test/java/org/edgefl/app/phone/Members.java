@@ -1,0 +1,64 @@
+package org.edgefl.app.phone;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import org.edgefl.app.EdgeFLApp;
+import org.robolectric.RuntimeEnvironment;
+import org.robolectric.shadows.ShadowLooper;
+import org.robolectric.util.ReflectionHelpers;
+
+/** The tests' app, and ways to put its phone into a state. */
+final class Members {
+    private Members() {}
+
+    static EdgeFLApp app() {
+        return (EdgeFLApp) RuntimeEnvironment.getApplication();
+    }
+
+    static AndroidPhone phone() {
+        return app().phone();
+    }
+
+    static Path home() {
+        return app().getFilesDir().toPath().resolve("federation");
+    }
+
+    /** Make the phone a member of a federation that nobody serves: a port of this machine where nothing listens. */
+    static AndroidPhone join() throws IOException {
+        Files.createDirectories(home());
+        String member = "{\"url\": \"http://127.0.0.1:9\", \"pins\": [], \"federation\": \"digits\","
+            + " \"enrolment_id\": \"e1\", \"device_id\": \"device-1\", \"token\": \"" + new KeystoreVault().seal("secret")
+            + "\", \"sample\": {\"shape\": [1, 8, 8], \"dtype\": \"float32\", \"raw_dtype\": null,"
+            + " \"normalisation\": null, \"classes\": 10, \"example\": null}, \"capabilities\": null, \"code\": null}";
+        Files.write(home().resolve("device.json"), member.getBytes(StandardCharsets.UTF_8));
+        return restart();
+    }
+
+    /** What is left when the process dies: the files, and nothing of the phone in memory. */
+    static AndroidPhone restart() {
+        AndroidPhone old = ReflectionHelpers.getField(app(), "phone");
+        if (old != null) {
+            old.close();
+        }
+        ReflectionHelpers.setField(app(), "phone", null);
+        return app().phone();
+    }
+
+    /** Let the main thread work until something holds, or a number of seconds have passed. */
+    static boolean await(double seconds, BooleanSupplier something) throws InterruptedException {
+        long end = System.nanoTime() + (long) (1e9 * seconds);
+        while (!something.getAsBoolean()) {
+            if (System.nanoTime() > end) {
+                return false;
+            }
+            ShadowLooper.idleMainLooper(100, TimeUnit.MILLISECONDS);
+            Thread.sleep(20);
+        }
+        ShadowLooper.idleMainLooper();
+        return true;
+    }
+}
