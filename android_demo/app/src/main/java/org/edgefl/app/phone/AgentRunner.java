@@ -1,6 +1,7 @@
 package org.edgefl.app.phone;
 
 import android.content.Context;
+import android.util.Log;
 import java.io.IOException;
 import java.nio.file.Path;
 import org.edgefl.EdgeFLError;
@@ -156,7 +157,7 @@ final class AgentRunner {
             try (AgentHome home = new AgentHome(folder, vault); PhoneMeters meters = new PhoneMeters(context)) {
                 do {
                     Agent next = new Agent(home, parts.settings(occasion, opened, meters, limits), pairing,
-                        parts.connector(), progress, line -> { });
+                        parts.connector(), progress, line -> Log.i("EdgeFL", line));
                     if (!begin(next)) {
                         return;
                     }
@@ -174,7 +175,7 @@ final class AgentRunner {
             Refusal reason = limits.violated();
             boolean inTheWay = reason != null;
             for (double waited = 0; reason != null && waited < PATIENCE_SECONDS; waited += LOOK_AGAIN_SECONDS) {
-                progress.enter(Phase.WAITING, 0, context.getString(R.string.message_waiting_because, reason.message()));
+                progress.enter(Phase.WAITING, 0, reason.message());
                 if (stopped.sleep(LOOK_AGAIN_SECONDS)) {
                     break;
                 }

@@ -97,6 +97,7 @@ public final class FederationTest {
         assertSecretsAreSealed(coordinator);
         importDigits(coordinator);
         AndroidPhone phone = Members.phone();
+        assertWaitsWhileItIsWarm(phone);
         phone.trainNow();
         ServiceController<TrainingService> service = runService();
         assertTrue(phone.activity().message(),
@@ -113,6 +114,18 @@ public final class FederationTest {
         assertNull(phone.federation());
         assertTrue(phone.history().isEmpty());
         assertFalse(Files.exists(Members.home().resolve("device.json")));
+    }
+
+    private static void assertWaitsWhileItIsWarm(AndroidPhone phone) throws InterruptedException {
+        Phones.battery(false, 4000, 47);
+        phone.trainNow();
+        ServiceController<TrainingService> service = runService();
+        assertTrue(Members.await(PATIENCE_SECONDS, () -> phone.activity().phase() == Phase.WAITING));
+        assertTrue(phone.activity().message(), phone.activity().message().contains("47 °C"));
+        assertTrue("nothing was asked for", phone.history().isEmpty());
+        service.destroy();
+        assertTrue(phone.awaitEnd(30));
+        Phones.battery(true, 4000, 30);
     }
 
     private static void assertSecretsAreSealed(Coordinator coordinator) throws Exception {
@@ -152,6 +165,7 @@ public final class FederationTest {
     @Test
     public void taskGoesOnFromItsCheckpointAfterTheSystemHasEndedTheProcess() throws Exception {
         coordinator = new Coordinator(folder.getRoot().toPath(), 1, 3000);
+        Members.putProfile();
         join(coordinator);
         importDigits(coordinator);
         AndroidPhone before = Members.phone();
