@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from coordinator.rounds.context import Context
 from coordinator.storage.records import CLOCK_SLACK, Device, Federation
-from edgefl.federation.capability_check import plan_capable
+from edgefl.federation.capability_check import UNSAID, plan_capable
 from edgefl.federation.client_selection import ClientRecord, participants_of, plan_round, selection_order
 from edgefl.federation.participants import participant_of
 from edgefl.federation.seeds import personalisation_context, planning_context
@@ -137,7 +137,7 @@ class RoundPlanner:
             correction=self._correction(device),
             samples=device.samples,
             mask=None if device.mask_body is None else repository.mask(graph, device.mask_body),
-            capabilities=repository.capabilities(device),
+            capabilities=repository.capabilities(device) or UNSAID,
         )
 
     def _correction(self, device: Device) -> Correction | None:

@@ -9,8 +9,10 @@ from coordinator.rounds.stored_updates import update_of_task
 from coordinator.storage.records import Device, Federation, Task, TaskState, Upload, Verdict
 from edgefl.errors import WireFormatError
 from edgefl.federation.cache import LruCache
+from edgefl.federation.updates import mask_after
 from edgefl.local_rules import changes_model
-from edgefl.strategies import ClientUpdate, check_personal, submodel_norm
+from edgefl.masks import Mask
+from edgefl.strategies import ClientUpdate, Strategy, check_personal, submodel_norm
 from edgefl.values import ClientPlan, LocalResult, Prediction, Telemetry, digest_of, dumps
 from edgefl.wire import ResultBody, decode_result, encode_mask
 from edgefl.wire.byte_shuffle import ungroup
@@ -75,10 +77,10 @@ class UploadChecker:
         _check_task(task, plan, report)
         late = task.state is not TaskState.OPEN
         result = _with_arrived(report.result, incoming.arrived)
+        next_mask = None if late else self._check_tensors(federation, task, report)
         if not late:
-            self._check_tensors(federation, task, report)
             context.repository.remember_result(digest, result)
-        mask = None if report.next_mask is None or late else encode_mask(report.next_mask)
+        mask = None if next_mask is None else encode_mask(next_mask)
         upload = Upload(
             task=task.id,
             device=device.id,
@@ -96,17 +98,22 @@ class UploadChecker:
         lesson = (plan.predicted, result.telemetry, settings.memory_seconds)
         return CheckedUpdate(upload, None if late else body, mask, lesson)
 
-    def _check_tensors(self, federation: Federation, task: Task, report: ResultBody) -> None:
+    def _check_tensors(self, federation: Federation, task: Task, report: ResultBody) -> Mask | None:
+        """Check what is aggregated; return the device's mask from now on, or None if it keeps that of the plan."""
         start = self._context.repository.start_of(task.federation, task.round)
         if start is None:
             raise unknown_task(task.id)
         client_update = update_of_task(self._context, federation, task, start, report)
-        if self._context.repository.settings(federation).is_personal(task.round):
+        settings = self._context.repository.settings(federation)
+        if settings.is_personal(task.round):
             check_personal(client_update)
-            return
+            return client_update.next_mask
         strategy = self._context.repository.strategy(federation)
         strategy.check(client_update)
-        most = self._context.repository.settings(federation).limits.most_movement
+        self._check_movement(strategy, client_update, start, settings.limits.most_movement)
+        return mask_after(strategy, settings, client_update)
+
+    def _check_movement(self, strategy: Strategy, client_update: ClientUpdate, start: str, most: float | None) -> None:
         if most is None:
             return
         own = self._norms.get((start, client_update.mask.digest), lambda: _norm(client_update))

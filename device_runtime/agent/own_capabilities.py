@@ -5,7 +5,7 @@ import importlib.metadata
 from device_runtime.engines import ENGINES, installed_engines
 from device_runtime.telemetry import machine
 from edgefl import __version__
-from edgefl.local_rules import RULES
+from edgefl.local_rules import rule_names
 from edgefl.values import Capabilities, ClientSoftware, EngineSoftware, GraphFormat
 from edgefl.wire import Bits, Counts, Dense, Slice, Sparse
 
@@ -22,7 +22,7 @@ def own_capabilities(engine: str | None = None) -> Capabilities:
         client=ClientSoftware(name="edgefl-python", version=__version__),
         platform=f"{here.system} {here.architecture}",
         engines=tuple(_engine(name) for name in names if name in ENGINES),
-        rules=tuple(RULES),
+        rules=rule_names(),
         codecs=tuple(codec.codec for codec in _CODECS),
     )
 

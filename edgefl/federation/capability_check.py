@@ -10,11 +10,35 @@ from dataclasses import dataclass, field
 
 from edgefl.errors import SchemaError
 from edgefl.federation.left_out import LONGEST_REASON, RoundPlan, plan_sound
-from edgefl.local_rules import rule_of
+from edgefl.local_rules import rule_needs, rule_of
 from edgefl.strategies import Participant, PlannedTask
-from edgefl.values import Capabilities, GraphFormat, RuleSettings
+from edgefl.values import Capabilities, ClientSoftware, EngineSoftware, GraphFormat, RuleSettings
 
-__all__ = ["Needs", "plan_capable"]
+__all__ = ["UNSAID", "Needs", "plan_capable"]
+
+UNSAID = Capabilities(
+    client=ClientSoftware(name="edgefl-python", version="of an older version"),
+    platform="not known",
+    engines=(EngineSoftware(name="onnxruntime", version="not known", format=GraphFormat.ONNX),),
+    rules=(
+        "sgd",
+        "fine_tune",
+        "channel_pruning",
+        "prune_regrow",
+        "channel_regrow",
+        "probabilistic_masks",
+        "masked_noise",
+        "pruned_noise",
+        "compressed_sgd",
+        "sampled_masks",
+        "ordered_dropout",
+        "local_training",
+        "ditto",
+    ),
+    codecs=("dense", "slice", "sparse", "bits", "counts"),
+)
+"""What a device can run that said nothing: it has EdgeFL's own client from before capabilities, and what was added to
+the contract since is unknown to it."""
 
 
 def plan_capable(
@@ -43,14 +67,20 @@ def plan_capable(
 class _Need:
     """What a task needs of a device's software."""
 
-    rule: str
+    rules: tuple[str, ...]
+    """Its rule, and the settings of it that older clients lack, as `RULE.SETTING`."""
     codecs: frozenset[str]
     batch_size: int
 
     def lacking(self, capabilities: Capabilities) -> str | None:
         """Return what a device lacks, or None."""
-        if self.rule not in capabilities.rules:
-            return _reason(capabilities, f"lacks the rule {self.rule!r}")
+        rule, *settings = self.rules
+        if rule not in capabilities.rules:
+            return _reason(capabilities, f"lacks the rule {rule!r}")
+        lacked = next((name for name in settings if name not in capabilities.rules), None)
+        if lacked is not None:
+            setting = lacked.removeprefix(f"{rule}.")
+            return _reason(capabilities, f"lacks the setting {setting!r} of the rule {rule!r}")
         if all(engine.format is not GraphFormat.ONNX for engine in capabilities.engines):
             return _reason(capabilities, f"has no engine for graphs of the format {GraphFormat.ONNX.value!r}")
         codecs = sorted(self.codecs - set(capabilities.codecs))
@@ -74,7 +104,7 @@ class Needs:
         """Return why a device cannot do a task; None if it can, or said nothing about its software."""
         if capabilities is None:
             return None
-        need = _Need(planned.rule.name, self._codecs_of(planned), planned.work.batch_size)
+        need = _Need(rule_needs(planned.rule), self._codecs_of(planned), planned.work.batch_size)
         self._seen[need] = None
         return need.lacking(capabilities)
 

@@ -1,12 +1,15 @@
-"""Updates: a device's decoded result, together with its plan, becomes what a strategy checks and aggregates."""
+"""Updates: a device's decoded result, together with its plan, becomes what a strategy checks and aggregates.
+
+After a checked update, the strategy may also decide on the device's next mask.
+"""
 
 from edgefl.federation.settings import FederationSettings
 from edgefl.masks import Mask, Weights
-from edgefl.strategies import ClientUpdate
+from edgefl.strategies import ClientUpdate, Strategy
 from edgefl.values import ClientPlan
 from edgefl.wire import ResultBody
 
-__all__ = ["client_update_of", "staleness_weight"]
+__all__ = ["client_update_of", "mask_after", "staleness_weight"]
 
 
 def client_update_of(plan: ClientPlan, mask: Mask, base: Weights, body: ResultBody, trust: float = 1.0) -> ClientUpdate:
@@ -22,6 +25,19 @@ def client_update_of(plan: ClientPlan, mask: Mask, base: Weights, body: ResultBo
         next_mask=body.next_mask,
         trust=trust,
     )
+
+
+def mask_after(strategy: Strategy, settings: FederationSettings, update: ClientUpdate) -> Mask | None:
+    """Return a device's mask after a checked update that counts; None if it keeps that of the plan.
+
+    A strategy without `next_mask` leaves it to the devices. After the last round nothing is trained any more: what a
+    strategy would take away then could not be made up for.
+    """
+    decide = getattr(strategy, "next_mask", None)
+    if decide is None or update.result.round + 1 >= settings.rounds.count:
+        return update.next_mask
+    found: Mask | None = decide(update)
+    return found
 
 
 def staleness_weight(settings: FederationSettings, staleness: int) -> float:

@@ -12,6 +12,7 @@ channel_pruning.py      Hermes: a device loses channels from round to round
 group_lasso.py          the penalty of Hermes
 channel_removal.py      removes the least valuable channels
 submodel_channels.py    where the channels lie in a submodel
+sensitivity.py          how much a device's loss depends on each channel: reported, and pruned by
 prune_regrow.py         FedSpa: a device exchanges weights or channels for others
 erk.py                  FedSpa's first masks
 probabilistic_masks.py  FedMAP: a device learns the probability that an entry is worth having
@@ -40,7 +41,7 @@ from edgefl.local_rules.ordered_dropout import OrderedDropout
 from edgefl.local_rules.probabilistic_masks import ProbabilisticMasks
 from edgefl.local_rules.prune_regrow import ChannelRegrow, PruneRegrow
 from edgefl.local_rules.pruned_noise import PrunedNoise
-from edgefl.local_rules.registry import RULES, changes_model, rule_of
+from edgefl.local_rules.registry import RULES, changes_model, rule_names, rule_needs, rule_of
 from edgefl.local_rules.rule import (
     Batch,
     LocalRule,
@@ -68,6 +69,8 @@ __all__ = [
     # the rules
     "RULES",
     "changes_model",
+    "rule_names",
+    "rule_needs",
     "rule_of",
     "Descent",
     "Sgd",

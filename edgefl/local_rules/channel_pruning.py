@@ -18,14 +18,14 @@ What the paper leaves open, and what is done here:
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
 import numpy as np
 
-from edgefl.local_rules.channel_removal import removal_order, remove_until, step_of
+from edgefl.local_rules.channel_removal import Scores, removal_order, remove_until, step_of
 from edgefl.local_rules.descent import DescentRule, adopt_statistics, descend, start, weight_tensors
 from edgefl.local_rules.group_lasso import group_lasso, group_lasso_gradient, penalised
 from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update, trained_parameters
@@ -34,7 +34,7 @@ from edgefl.masks import Array, Mask, Weights
 from edgefl.values import Fraction, PositiveCount, Ratio
 from edgefl.wire import Dense
 
-__all__ = ["ChannelPruning", "PruningScope", "magnitudes", "prune_mask", "remember_accuracy"]
+__all__ = ["ChannelPruning", "PruningScope", "magnitudes", "prune_by_scores", "prune_mask", "remember_accuracy"]
 
 _ACCURACY = "accuracy_before_pruning"
 
@@ -157,10 +157,28 @@ def prune_mask(
     Pruning stops at the channel that brings the parameters to a share `target` of the whole model's. A mask that is
     already there is returned unchanged.
     """
+    return prune_by_scores(
+        mask, lambda: magnitudes(mask, weights), rate=rate, target=target, scope=scope, multiple=multiple
+    )
+
+
+def prune_by_scores(
+    mask: Mask,
+    scores_of: Callable[[], Scores],
+    *,
+    rate: float,
+    target: float,
+    scope: PruningScope = PruningScope.GROUP,
+    multiple: int = 1,
+) -> Mask:
+    """Return the mask without a share `rate` of its channels, those of the lowest scores, as `prune_mask` does.
+
+    Groups without scores keep their channels. The scores are asked for only if something is to be removed.
+    """
     bound = target * mask.graph.parameters
     if mask.cost.parameters <= bound or not rate:
         return mask
-    scores = magnitudes(mask, weights)
+    scores = scores_of()
     everything = removal_order(mask, scores, multiple=multiple)
     if scope is PruningScope.MODEL:
         order = _channels_worth(mask, everything, rate * sum(mask.widths[name] for name in scores), multiple)

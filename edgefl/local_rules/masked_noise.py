@@ -24,7 +24,7 @@ high half. The top 24 bits of a half are one number v in [0, 1), which decides b
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
@@ -41,6 +41,7 @@ from edgefl.local_rules.descent import (
     weight_tensors,
 )
 from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update, trained_parameters
+from edgefl.local_rules.sensitivity import observed, report_forms, reported
 from edgefl.local_rules.sent_tensors import bits_and_values
 from edgefl.masks import Array, BoolArray, Mask
 from edgefl.noise import bits, derive, symmetric
@@ -119,6 +120,8 @@ class MaskedNoise(DescentRule):
     bound: Positive | None = None
     """The noise is uniform in [-bound, bound). By default 0.01 with binary masks and 0.005 with signed ones."""
     masking: Masking = Masking.PROGRESSIVE_STOCHASTIC
+    sensitivity: bool = field(default=False, metadata={"added": True})
+    """Whether the update also reports sensitivities, by the weights of the forward pass."""
 
     @property
     def noise_bound(self) -> float:
@@ -126,8 +129,9 @@ class MaskedNoise(DescentRule):
         return _BOUNDS[self.masks] if self.bound is None else self.bound
 
     def sends(self, mask: Mask) -> Mapping[str, Expected]:
-        """Send bits of matrices and kernels, and new values of the rest."""
-        return bits_and_values(mask, weight_tensors(mask))
+        """Send bits of matrices and kernels, new values of the rest, and the report if it is asked for."""
+        bits = bits_and_values(mask, weight_tensors(mask))
+        return bits | report_forms(mask) if self.sensitivity else bits
 
     def begin(self, inputs: TrainingInput) -> State:
         """Generate the noise, and updates of zero (lines 11-13)."""
@@ -145,7 +149,7 @@ class MaskedNoise(DescentRule):
         draws = _Draws(inputs.seed, state, masked)
         for name in masked:
             self._mask(inputs, state, name, draws, share)
-        result = run(state.weights, batch)
+        result = (observed(run, state) if self.sensitivity else run)(state.weights, batch)
         moved = {name: state.weights[name] for name in trained_parameters(state.mask)}
         moved |= {name: state.memory[f"update:{name}"] for name in masked}
         # An update is itself the distance from the global model, so its proximal term pulls to zero.
@@ -171,6 +175,8 @@ class MaskedNoise(DescentRule):
             weights[name] = inputs.weights[name] + noise
             ones += payload.ones()
         size = sum(weights[name].size for name in masked)
+        if self.sensitivity:
+            tensors |= reported(state)
         return Update(tensors, weights, state.mask, {"ones": ones / size} if size else {})
 
     def _mask(self, inputs: TrainingInput, state: State, name: str, draws: "_Draws", share: float) -> None:

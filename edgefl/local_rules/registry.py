@@ -19,9 +19,9 @@ from edgefl.local_rules.pruned_noise import PrunedNoise
 from edgefl.local_rules.rule import LocalRule
 from edgefl.local_rules.sampled_masks import SampledMasks
 from edgefl.local_rules.sgd import Sgd
-from edgefl.values import RuleSettings, chosen
+from edgefl.values import RuleSettings, added_settings, chosen
 
-__all__ = ["RULES", "changes_model", "rule_of"]
+__all__ = ["RULES", "changes_model", "rule_names", "rule_needs", "rule_of"]
 
 _RULES: tuple[type[LocalRule], ...] = (
     Sgd,
@@ -46,6 +46,21 @@ _LEARN_MASKS_ALONE = frozenset({ProbabilisticMasks.name})
 def rule_of(settings: RuleSettings) -> LocalRule:
     """Return the rule that a plan names; a `SchemaError` says what is wrong with its name or settings."""
     return chosen("local rule", RULES, settings.name, settings.settings)
+
+
+def rule_names() -> tuple[str, ...]:
+    """Return what a client names that has every rule: the rules, and `RULE.SETTING` for settings that were added."""
+    return (*RULES, *(f"{name}.{setting}" for name, rule in RULES.items() for setting in added_settings(rule)))
+
+
+def rule_needs(settings: RuleSettings) -> tuple[str, ...]:
+    """Return which names of rules and added settings a client must have to train by these settings, the rule first.
+
+    A setting that a plan does not name is not needed: clients from before it train as they always did.
+    """
+    rule = RULES.get(settings.name)
+    added = () if rule is None else added_settings(rule)
+    return (settings.name, *(f"{settings.name}.{name}" for name in added if name in settings.settings))
 
 
 def changes_model(settings: RuleSettings) -> bool:

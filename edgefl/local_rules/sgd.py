@@ -3,16 +3,18 @@
     w <- w - rate * mask * gradient             PerFedMask, Eq. 1 (frozen layers); FedSpa, Eq. 3 (held weights)
 
 With a proximal term it is FedProx. The upload holds the new values of every trained tensor, including running
-statistics, which are averaged like weights.
+statistics, which are averaged like weights. With `sensitivity` it also holds how much the loss depends on each channel,
+by which Hermes prunes.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
 from edgefl.local_rules.descent import DescentRule
-from edgefl.local_rules.rule import Batch, State, TrainingInput, TrainStep, Update
+from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update
+from edgefl.local_rules.sensitivity import observed, report_forms, reported
 from edgefl.local_rules.sent_tensors import new_values
 from edgefl.masks import Mask
 from edgefl.wire import Dense, Expected, Payload, Sparse
@@ -34,14 +36,23 @@ class Sgd(DescentRule):
 
     name: ClassVar[str] = "sgd"
     codec: Codec = Codec.DENSE
+    sensitivity: bool = field(default=False, metadata={"added": True})
+    """Whether the update also reports sensitivities."""
 
     def sends(self, mask: Mask) -> Mapping[str, Expected]:
-        """Send the new values of everything that is trained."""
-        return new_values(mask, sparse=self.codec is Codec.SPARSE)
+        """Send the new values of everything that is trained, and the report if it is asked for."""
+        values = new_values(mask, sparse=self.codec is Codec.SPARSE)
+        return values | report_forms(mask) if self.sensitivity else values
+
+    def step(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
+        """Move every trained tensor down its gradient."""
+        return DescentRule.step(self, inputs, state, batch, observed(run, state) if self.sensitivity else run)
 
     def finish(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Send the new values."""
         tensors = {name: self._payload(state, name) for name in state.mask.trained_tensors}
+        if self.sensitivity:
+            tensors |= reported(state)
         metrics = {"learning_rate": self.descent.last_rate(inputs, state)}
         return Update(tensors, state.weights, state.mask, metrics)
 

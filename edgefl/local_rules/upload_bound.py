@@ -21,6 +21,8 @@ from edgefl.local_rules.pruned_noise import PrunedNoise
 from edgefl.local_rules.registry import rule_of
 from edgefl.local_rules.rule import LocalRule
 from edgefl.local_rules.sampled_masks import SampledMasks
+from edgefl.local_rules.sensitivity import report_forms
+from edgefl.local_rules.sgd import Sgd
 from edgefl.masks import Mask
 from edgefl.values import RuleSettings
 from edgefl.wire import Bits
@@ -44,7 +46,7 @@ def most_upload_bytes(settings: RuleSettings, mask: Mask) -> int:
     described = sum(_HEADER_OF_TENSOR + _NAMES * len(tensor.name.encode()) for tensor in mask.graph.tensors)
     described += sum(_NAMES * len(layer.name.encode()) for layer in mask.graph.layers)
     new_mask = _mask_bytes(mask) if isinstance(rule, _CHANGES_MASK) else 0
-    return _TEXTS + described + sum(_tensor_bytes(rule, mask).values()) + new_mask
+    return _TEXTS + described + sum(_tensor_bytes(rule, mask).values()) + new_mask + _report_bytes(rule, mask)
 
 
 def _tensor_bytes(rule: LocalRule, mask: Mask) -> dict[str, int]:
@@ -81,6 +83,16 @@ def _compressed_bytes(rule: CompressedSgd, mask: Mask) -> dict[str, int]:
         else np.dtype(form.dtype).itemsize * math.prod(form.shape)
         for name, form in rule.expected(mask).items()
     }
+
+
+def _report_bytes(rule: LocalRule, mask: Mask) -> int:
+    """Return the bytes of a report of sensitivities, with its names."""
+    if not isinstance(rule, Sgd | MaskedNoise) or not rule.sensitivity:
+        return 0
+    return sum(
+        _HEADER_OF_TENSOR + _NAMES * len(name.encode()) + 4 * math.prod(form.shape)
+        for name, form in report_forms(mask).items()
+    )
 
 
 def _mask_bytes(mask: Mask) -> int:

@@ -14,8 +14,13 @@ __all__ = ["device_round", "kept_fraction", "own_accuracy"]
 def device_round(
     device: FleetDevice, dispatched: DispatchedJob, outcome: TrainingOutcome, body: ResultBody | None, models: int
 ) -> DeviceRound:
-    """Return the record of a task; `models` is how many models the device trains at a time."""
-    planned, cost = dispatched.planned, dispatched.planned.works_on.cost
+    """Return the record of a task; `models` is how many models the device trains at a time.
+
+    A device that prunes before it trains is charged for what it trained, which is the mask that it sends.
+    """
+    planned = dispatched.planned
+    worked_on = planned.works_on if body is None or body.next_mask is None else body.next_mask
+    cost = worked_on.cost
     result = None if body is None else body.result
     steps = 0 if result is None else result.steps
     seen = 0 if result is None else min(steps * planned.work.batch_size, planned.work.epochs * result.samples)
@@ -31,7 +36,7 @@ def device_round(
     )
     return DeviceRound(
         device_id=dispatched.device_id,
-        kept_fraction=kept_fraction(planned.works_on if body is None or body.next_mask is None else body.next_mask),
+        kept_fraction=kept_fraction(worked_on),
         trained_fraction=cost.trained_parameters / max(planned.mask.graph.parameters, 1),
         down_bytes=dispatched.job.down_bytes - dispatched.setup_bytes,
         setup_bytes=dispatched.setup_bytes,

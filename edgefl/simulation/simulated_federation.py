@@ -18,7 +18,7 @@ from edgefl.federation.evaluation import Score, score_of, sum_of
 from edgefl.federation.participants import participant_of
 from edgefl.federation.seeds import aggregation_context, extract_seed, personalisation_context, planning_context
 from edgefl.federation.settings import FederationSettings
-from edgefl.federation.updates import client_update_of
+from edgefl.federation.updates import client_update_of, mask_after
 from edgefl.local_rules import changes_model
 from edgefl.masks import Mask, Weights, full_mask, gather
 from edgefl.simulation.availability import Availability, Sessions
@@ -175,7 +175,8 @@ class SimulatedFederation:
         """Note what is known of a device after a task."""
         update = finished.update
         if counts and update is not None:
-            self._note_result(finished.dispatched, finished.outcome, update.result.samples, update.next_mask)
+            next_mask = mask_after(self.strategy, self.settings, update)
+            self._note_result(finished.dispatched, finished.outcome, update.result.samples, next_mask)
         else:
             self._note_failure(finished.dispatched.device_id)
 

@@ -31,6 +31,7 @@ uplink.py                 the interface of uplinks, and the uplink of new values
 one_bit_uplinks.py        the uplinks of FedMRN and FedPM
 compressed_uplink.py      the uplink of compressed updates
 new_mask_uplinks.py       the uplinks of Hermes and FedSpa: a new mask comes with the update
+sensitivity_uplink.py     the uplink of Hermes: a report comes with the update, by which the coordinator prunes
 personalisation.py        fine-tuning of the last model
 round_estimate.py         what a round takes on a device, and which submodel fits
 largest_channels.py       the channels of the largest magnitude that fit
@@ -65,7 +66,7 @@ from edgefl.strategies.fedrolex import FedRolex
 from edgefl.strategies.fedspa import FedSpa, FirstMasks
 from edgefl.strategies.fjord import FjORD
 from edgefl.strategies.freezing import FrozenLayers
-from edgefl.strategies.hermes import Hermes, HermesAggregation
+from edgefl.strategies.hermes import Hermes, HermesAggregation, PruningCriterion
 from edgefl.strategies.heterofl import HeteroFL
 from edgefl.strategies.local_only import LocalOnly
 from edgefl.strategies.perfedmask import PerFedMask
@@ -120,6 +121,7 @@ __all__ = [
     "FedBABU",
     "Hermes",
     "HermesAggregation",
+    "PruningCriterion",
     "FedSpa",
     "FirstMasks",
     "FedMAP",

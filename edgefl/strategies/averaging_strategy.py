@@ -91,6 +91,10 @@ class AveragingStrategy(ABC):
         """Return how far the update moves its submodel."""
         return movement(self.uplink.values(update))
 
+    def next_mask(self, update: ClientUpdate) -> Mask | None:
+        """Return a device's mask after a checked update: the one that it brought; None if it keeps the plan's."""
+        return update.next_mask
+
     def combine(self, model: Model, updates: ClientUpdates, round_context: RoundContext) -> Model:
         """Aggregate the new values."""
         return replace(model, weights=aggregate(self.averaging, model, MappedUpdates(self.uplink.values, updates)))

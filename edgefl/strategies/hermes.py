@@ -1,9 +1,19 @@
 """Strategy `hermes`: every device loses channels from round to round and ends with a small model of its own.
 
 Li et al., "Hermes: An Efficient Federated Learning Framework for Heterogeneous Mobile Clients", MobiCom 2021, Algorithm
-1. A device starts from the whole model, or from the widest submodel that it can train in time, and prunes it by the
-rule `channel_pruning` whenever it is accurate enough, down to a share of the parameters. The coordinator keeps its
-mask, which only shrinks. What several devices have is averaged, and what only one has is its own (section 3.3).
+1. A device starts from the whole model, or from the widest submodel that it can train in time, and loses channels
+whenever it is accurate enough, down to a share of the parameters. The coordinator keeps its mask, which only shrinks.
+What several devices have is averaged, and what only one has is its own (section 3.3).
+
+`prune_by` says who decides which channels go:
+- "sensitivity", the default: the coordinator, after an update, by what the device reported with it: how much its loss
+  depended on each channel while it trained (`edgefl.local_rules.sensitivity`). Devices with different data lose
+  different channels, the next download is already smaller, and a client needs no code to prune: the rule is `sgd`, or
+  `masked_noise`. The accuracy that counts is the reported one, of the device's model after training. There is no
+  penalty: it makes room by magnitude, which nobody looks at here. Nothing is pruned after the last round.
+- "magnitude", the paper's letter: the device, before it trains, by the magnitude of the downloaded weights, if these
+  are accurate enough, with a penalty on groups of weights (rule `channel_pruning`). The downloaded weights are those
+  of the shared model, so devices with different data lose nearly the same channels.
 
 The coordinator keeps one model W, and a device's model is its mask of it (Algorithm 1, line 8). So, coordinate by
 coordinate:
@@ -20,7 +30,8 @@ A device that skips a round finds, when it takes part again, what the others mad
 The paper's rounds are 5 epochs in batches of 16; the federation sets both. lambda of the penalty and the learning rate
 are not given: they are settings, and every device reports what it used. A device that can only train less than the
 target is never pruned. A device whose submodel becomes too large for its budget, because it has more data than assumed,
-gets less of it: again the lowest channels go. Frozen layers (`freezing`) lose their channels with the others.
+gets less of it: the channels of the lowest magnitude go. Frozen layers (`freezing`) lose their channels with the
+others; by sensitivity, a group of channels that has no trained tensor keeps all of them.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -42,11 +53,13 @@ from edgefl.strategies.largest_channels import largest_channels, largest_fractio
 from edgefl.strategies.new_mask_uplinks import PrunedUplink, trained_submodel
 from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.running_mean import Overlap
-from edgefl.strategies.strategy import ClientUpdates, Model, Participant, RoundContext
+from edgefl.strategies.sensitivity_uplink import SensitivityUplink, pruned_by_report
+from edgefl.strategies.strategy import ClientUpdate, ClientUpdates, Model, Participant, RoundContext
+from edgefl.strategies.uplink import Uplink, ValuesUplink
 from edgefl.strategies.uplink_choice import UplinkChoice, UplinkKind
 from edgefl.values import FieldError, Fraction, PositiveCount, Ratio
 
-__all__ = ["HermesAggregation", "Hermes"]
+__all__ = ["HermesAggregation", "Hermes", "PruningCriterion"]
 
 
 class HermesAggregation(StrEnum):
@@ -58,21 +71,31 @@ class HermesAggregation(StrEnum):
     """Only where all participants have them."""
 
 
+class PruningCriterion(StrEnum):
+    """By what channels are pruned, and so by whom."""
+
+    SENSITIVITY = "sensitivity"
+    """By the coordinator, after training, from what devices report of their own data."""
+    MAGNITUDE = "magnitude"
+    """By the device, before training, from the downloaded weights: the paper's letter."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hermes(FineTunedStrategy):
     """Personal submodels by structured pruning; the defaults are the paper's, except those that it does not give."""
 
     name: ClassVar[str] = "hermes"
     accuracy_threshold: Fraction = 0.5
-    """A device prunes when its accuracy on its validation data is above this."""
+    """A device is pruned when its accuracy on its validation data is above this."""
     kept_target: Fraction = 0.3
     """r_target: the share of the model's parameters at which pruning ends."""
     prune_rate: Fraction = 0.2
     """r_p: the share of the remaining channels that is removed in one round."""
+    prune_by: PruningCriterion = PruningCriterion.SENSITIVITY
     lasso: Ratio = 1e-4
-    """lambda of the structured sparsity penalty."""
+    """lambda of the structured sparsity penalty; only with `prune_by` "magnitude"."""
     prune_scope: PruningScope = PruningScope.GROUP
-    """Where the channels of the lowest magnitude are searched for."""
+    """Where the lowest channels are searched for."""
     channel_multiple: PositiveCount = 4
     """Layers of at least four times this many channels keep a multiple of it: the rest is then really faster."""
     aggregation: HermesAggregation = HermesAggregation.HOLDERS
@@ -83,8 +106,7 @@ class Hermes(FineTunedStrategy):
         """Refuse uplinks that cannot send a pruned submodel, and an overlap that contradicts the aggregation."""
         if self.uplinks.sent not in (UplinkKind.VALUES, UplinkKind.MASKED_NOISE):
             raise FieldError(
-                f"is {self.uplinks.sent.value!r}, whose rule compresses the submodel as it was given, but "
-                "Hermes prunes it before training",
+                f"is {self.uplinks.sent.value!r}, whose rule neither prunes nor reports what to prune by",
                 fix="Write sent = 'values' or 'masked_noise', or choose another strategy",
                 path=("sent",),
             )
@@ -102,9 +124,24 @@ class Hermes(FineTunedStrategy):
         return FineTunedStrategy.begin(self, graph, weights)
 
     @property
-    def uplink(self) -> PrunedUplink:
+    def uplink(self) -> Uplink:
         """New values or FedMRN's bits of the remaining channels."""
-        pruning = ChannelPruning(
+        if self.prune_by is PruningCriterion.MAGNITUDE:
+            return self._pruned_uplink()
+        if self.uplinks.sent is UplinkKind.VALUES:
+            return SensitivityUplink(ValuesUplink.by_descent(self.descent, sensitivity=True))
+        return SensitivityUplink(self.uplinks.noise.build(self.descent, sensitivity=True))
+
+    def next_mask(self, update: ClientUpdate) -> Mask | None:
+        """Return what is left of a device's submodel; None if it keeps what it was given."""
+        if self.prune_by is PruningCriterion.MAGNITUDE:
+            return update.next_mask
+        return pruned_by_report(self._pruning, update)
+
+    @property
+    def _pruning(self) -> ChannelPruning:
+        """When channels go, and how many: the same wherever that is decided."""
+        return ChannelPruning(
             descent=self.descent,
             accuracy_threshold=self.accuracy_threshold,
             target=self.kept_target,
@@ -113,7 +150,9 @@ class Hermes(FineTunedStrategy):
             scope=self.prune_scope,
             multiple=self.channel_multiple,
         )
-        inner = self.uplinks.build(self.descent)
+
+    def _pruned_uplink(self) -> PrunedUplink:
+        pruning, inner = self._pruning, self.uplinks.build(self.descent)
         if self.uplinks.sent is UplinkKind.VALUES:
             return PrunedUplink(pruning, inner)
         return PrunedUplink(PrunedNoise.of(pruning, self.uplinks.noise.build(self.descent).local), inner)

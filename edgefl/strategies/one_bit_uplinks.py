@@ -40,9 +40,15 @@ class NoiseSettings:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def build(self, descent: Descent) -> "MaskedNoiseUplink":
-        """Return the uplink of devices that train with this descent."""
-        rule = MaskedNoise(descent=descent, masks=self.noise_masks, bound=self.noise_bound, masking=self.noise_masking)
+    def build(self, descent: Descent, *, sensitivity: bool = False) -> "MaskedNoiseUplink":
+        """Return the uplink of devices that train with this descent, and may report sensitivities."""
+        rule = MaskedNoise(
+            descent=descent,
+            masks=self.noise_masks,
+            bound=self.noise_bound,
+            masking=self.noise_masking,
+            sensitivity=sensitivity,
+        )
         return MaskedNoiseUplink(rule)
 
 

@@ -62,9 +62,9 @@ class ValuesUplink:
     codec: Codec = Codec.DENSE
 
     @classmethod
-    def by_descent(cls, descent: Descent, codec: Codec = Codec.DENSE) -> "ValuesUplink":
-        """Return the uplink of devices that train by gradient descent."""
-        return cls(Sgd(descent=descent, codec=codec), codec)
+    def by_descent(cls, descent: Descent, codec: Codec = Codec.DENSE, *, sensitivity: bool = False) -> "ValuesUplink":
+        """Return the uplink of devices that train by gradient descent, and may report sensitivities."""
+        return cls(Sgd(descent=descent, codec=codec, sensitivity=sensitivity), codec)
 
     @property
     def rule(self) -> RuleSettings:

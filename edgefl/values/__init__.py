@@ -79,7 +79,7 @@ from edgefl.values.sample_spec import (
     SampleSpec,
 )
 from edgefl.values.schema import DocumentKind, document, dumps, from_json, kinds, loads, read, to_json
-from edgefl.values.settings import chosen, settings_from, settings_of
+from edgefl.values.settings import added_settings, chosen, settings_from, settings_of
 from edgefl.values.strings import (
     Digest,
     Identifier,
@@ -153,6 +153,7 @@ __all__ = [
     # values that are chosen by name
     "chosen",
     "settings_of",
+    "added_settings",
     "settings_from",
     # to build further values from
     "check_fields",

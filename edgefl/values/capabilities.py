@@ -73,7 +73,7 @@ class Capabilities:
     """Training engines, the one that it uses first."""
 
     rules: tuple[Identifier, ...]
-    """Local rules that it has, such as 'sgd'."""
+    """Local rules that it has, such as 'sgd', and settings of them that were added later, such as 'sgd.sensitivity'."""
 
     codecs: tuple[Identifier, ...]
     """Codecs of tensors that it can write into an update, such as 'dense'."""

@@ -46,6 +46,11 @@ class Field:
     """Value that is left out of the JSON form. A field that was added to a published document has the metadata
     'added': without it, its text stays as readers from before know it."""
 
+    @property
+    def is_added(self) -> bool:
+        """Whether the field was added to a published document."""
+        return self.unwritten is not _ALWAYS_WRITTEN
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Record:

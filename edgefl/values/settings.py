@@ -16,7 +16,7 @@ from edgefl.values.field_error import FieldError, shown
 from edgefl.values.field_types import FieldType
 from edgefl.values.unknown_fields import unknown_field
 
-__all__ = ["chosen", "settings_from", "settings_of"]
+__all__ = ["added_settings", "chosen", "settings_from", "settings_of"]
 
 T = TypeVar("T")
 
@@ -50,15 +50,29 @@ def settings_of(cls: type) -> dict[str, FieldType]:
 
 
 def settings_from(value: object) -> dict[str, Setting]:
-    """Return all settings of a value as plain scalars; `chosen` makes an equal value from them."""
+    """Return the settings of a value as plain scalars; `chosen` makes an equal value from them.
+
+    A setting that was added later is left out while it has its default: readers from before refuse unknown settings.
+    """
     found: dict[str, Setting] = {}
     for name, field in fields_of(type(value)).items():
         given = getattr(value, name)
         if isinstance(field.shape, Record):
             found |= settings_from(given)
-        elif given is not None:
+        elif given is not None and given != field.unwritten:
             found[name] = field.shape.write(given)
     return found
+
+
+def added_settings(cls: type) -> tuple[str, ...]:
+    """Return the settings of a class that were added after its first version: the metadata 'added' says so."""
+    found: list[str] = []
+    for name, field in fields_of(cls).items():
+        if isinstance(field.shape, Record):
+            found += added_settings(field.shape.cls)
+        elif field.is_added:
+            found.append(name)
+    return tuple(found)
 
 
 def _check_known(given: Mapping[str, Setting], known: Mapping[str, FieldType]) -> None:

@@ -75,5 +75,11 @@ def build_app(project: Path, phase: str, *options: str) -> "subprocess.Completed
 @pytest.fixture
 def elsewhere(built: Path, tmp_path: Path) -> Path:
     """Return a copy of the Java project's sources in another folder."""
-    shutil.copytree(built, tmp_path / "project", ignore=shutil.ignore_patterns("target"))
-    return tmp_path / "project"
+    return Path(shutil.copytree(built, tmp_path / "project", ignore=shutil.ignore_patterns("target")))
+
+
+@pytest.fixture
+def built_elsewhere(built: Path, tmp_path: Path) -> Path:
+    """Return a copy of the Java project in another folder, compiled; without what is large."""
+    large = shutil.ignore_patterns("robolectric", "lib", "surefire-reports", "*.jar", "*.apk")
+    return Path(shutil.copytree(built, tmp_path / "project", ignore=large))

@@ -182,14 +182,14 @@ def test_the_same_bytes_elsewhere_and_with_an_engine_its_own_classes_and_librari
     ],
     ids=["newer", "hidden"],
 )
-def test_code_for_newer_or_hidden_android_stops_the_build(elsewhere: Path, mark: str, calls: list[str]) -> None:
-    source = elsewhere / "app" / "src" / "main" / "java" / "org" / "edgefl" / "app" / "Mistake.java"
+def test_code_for_newer_or_hidden_android_stops_the_build(built_elsewhere: Path, mark: str, calls: list[str]) -> None:
+    source = built_elsewhere / "app" / "src" / "main" / "java" / "org" / "edgefl" / "app" / "Mistake.java"
     lines = [
         f"{mark} static Object make{i}(android.os.PowerManager power) {{ return {call}; }}"
         for i, call in enumerate(calls)
     ]
     source.write_text("\n".join(["package org.edgefl.app;", "final class Mistake {", *lines, "}"]), encoding="utf-8")
-    done = build_app(elsewhere, "process-classes")
+    done = build_app(built_elsewhere, "process-classes")
     assert done.returncode != 0
     found = re.findall(r"Mistake\.java:(\d+): Undefined reference: ", done.stdout)
     assert found == [str(3 + i) for i in range(len(calls))]

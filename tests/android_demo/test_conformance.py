@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from tests.android_demo.coordinator import PROFILE
+from tests.android_demo.java_client import JVM
 
 
 def rows(jar: Path, folder: Path, *options: str) -> dict[str, str]:
     """Run the suite with the jar as its client, and return the verdict of every row."""
     profile, out = folder / "profile.json", folder / "report.json"
     profile.write_text(json.dumps(PROFILE), encoding="utf-8")
-    client = f"java -jar {jar} join {{uri}} --data {{data}} --home {{home}} --profile {profile} --threads 1"
+    client = f"{' '.join(JVM)} -jar {jar} join {{uri}} --data {{data}} --home {{home}} --profile {profile} --threads 1"
     command = [
         sys.executable,
         "-m",

@@ -15,6 +15,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from tests.android_demo.coordinator import PROFILE, fed, pairing_uri, serving, write_digits, write_federation
+from tests.android_demo.java_client import JVM, JavaClient
 
 FINE_TUNED = "fine_tune_epochs = 1\nfine_tune_rate = 0.01"
 METHODS = {
@@ -23,27 +24,13 @@ METHODS = {
 }
 
 
-class Client:
-    """The jar as a user starts it."""
-
-    def __init__(self, jar: Path, home: Path, data: Path) -> None:
-        self.jar, self.home, self.data = jar, home, data
-
-    def command(self, uri: str, *options: str) -> list[str]:
-        where = ["--data", str(self.data), "--home", str(self.home), "--threads", "1"]
-        return ["java", "-jar", str(self.jar), "join", uri, *where, *options]
-
-    def run(self, uri: str, *options: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(self.command(uri, *options), capture_output=True, text=True, timeout=120)
-
-
 @pytest.fixture
-def client(client_jar: Path, tmp_path: Path) -> Client:
-    return Client(client_jar, tmp_path / "phone", write_digits(tmp_path / "mine.npz"))
+def client(client_jar: Path, tmp_path: Path) -> JavaClient:
+    return JavaClient(client_jar, tmp_path / "phone", write_digits(tmp_path / "mine.npz"))
 
 
 @contextmanager
-def finished(java: Client, folder: Path) -> Generator[dict[str, Any]]:
+def finished(java: JavaClient, folder: Path) -> Generator[dict[str, Any]]:
     """Run every method twice to its end, with a device in Java and with the same device in Python."""
     profile = folder / "profile.json"
     profile.write_text(json.dumps(PROFILE), encoding="utf-8")
@@ -55,7 +42,7 @@ def finished(java: Client, folder: Path) -> Generator[dict[str, Any]]:
             java.home = folder / name
             command = java.command(pairing_uri(served, name), "--name", "phone")
             if name.endswith("python"):
-                command = [sys.executable, "-m", "edgefl", *command[3:], "--profile", str(profile)]
+                command = [sys.executable, "-m", "edgefl", *command[command.index("join") :], "--profile", str(profile)]
             else:
                 command += ["--measure-seconds", "1"]
             running.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
@@ -70,7 +57,7 @@ def method_of(name: str) -> tuple[str, str]:
     return method, METHODS[method]
 
 
-def test_its_rounds_are_those_of_a_python_device(client: Client, tmp_path: Path) -> None:
+def test_its_rounds_are_those_of_a_python_device(client: JavaClient, tmp_path: Path) -> None:
     """Two rounds of each method and the personal one: every update is accepted, and the models are the same."""
     with finished(client, tmp_path) as served:
         for method in METHODS:
@@ -116,7 +103,7 @@ def stop(command: list[str], checkpoint: Path, how: signal.Signals) -> int:
         return process.wait(10)
 
 
-def test_a_task_that_was_cut_off_goes_on(client: Client, tmp_path: Path) -> None:
+def test_a_task_that_was_cut_off_goes_on(client: JavaClient, tmp_path: Path) -> None:
     """Killed, it goes on from its last checkpoint; stopped politely, it ends with 0. Its one update counts."""
     file = write_federation(tmp_path, "long", "fedavg", "learning_rate = 0.01", epochs=150, rounds=1)
     with serving(tmp_path, file) as served:
@@ -136,7 +123,7 @@ def test_a_task_that_was_cut_off_goes_on(client: Client, tmp_path: Path) -> None
         assert (row["state"], row["steps"]) == ("done", 150 * 12)
 
 
-def test_another_key_than_the_pinned_one_gets_nothing(client: Client, tmp_path: Path) -> None:
+def test_another_key_than_the_pinned_one_gets_nothing(client: JavaClient, tmp_path: Path) -> None:
     file = write_federation(tmp_path, "one", "fedavg", "")
     with serving(tmp_path, file) as served:
         uri = pairing_uri(served, "one")
@@ -162,7 +149,7 @@ def test_another_key_than_the_pinned_one_gets_nothing(client: Client, tmp_path: 
     ],
 )
 def test_errors_are_explained(client_jar: Path, tmp_path: Path, arguments: list[str], code: int, said: str) -> None:
-    command = ["java", "-jar", str(client_jar), *arguments]
+    command = [*JVM, "-jar", str(client_jar), *arguments]
     done = subprocess.run(
         command, capture_output=True, text=True, cwd=tmp_path, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
     )

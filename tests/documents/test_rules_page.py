@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edgefl.local_rules import RULES, Descent
-from edgefl.values.settings import settings_from, settings_of
+from edgefl.values.settings import added_settings, settings_from, settings_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "rules.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(\w+)` \| ([^|]+) \| (?:`([^`]+)`|none) \|", re.MULTILINE)
@@ -30,6 +30,7 @@ def settings(cls: type) -> dict[str, tuple[str, str | None]]:
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in settings_from(cls()).items()
     }
+    defaults |= dict.fromkeys(added_settings(cls), "false")  # not written while they have their default
     return {name: (getattr(kind, "words", ""), defaults.get(name)) for name, kind in settings_of(cls).items()}
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from edgefl.federation.capability_check import plan_capable
+from edgefl.federation.capability_check import UNSAID, plan_capable
 from edgefl.federation.client_selection import plan_round
-from edgefl.local_rules import RULES
+from edgefl.local_rules import RULES, rule_names
 from edgefl.masks import freeze, full_mask
 from edgefl.strategies import FedAvg, Model, Participant, PerFedMask, PlannedTask, RoundContext, strategy_of
 from edgefl.values import Capabilities, EngineSoftware, GraphFormat
@@ -16,7 +16,9 @@ from tests.federation.test_left_out import CONTEXT, MODEL, TASK, participant
 from tests.strategies import test_perfedmask as papers_fleet
 from tests.values.samples import CAPABILITIES
 
-ALL = replace(CAPABILITIES, rules=tuple(RULES), codecs=("dense", "slice", "sparse", "bits", "counts"))
+ALL = replace(CAPABILITIES, rules=rule_names(), codecs=("dense", "slice", "sparse", "bits", "counts"))
+CONTRACT = ("sgd", "fine_tune", "masked_noise")
+"""The rules that every client has, and no setting that was added to them."""
 EXECUTORCH = EngineSoftware(name="executorch", version="1.1", format=GraphFormat.EXECUTORCH)
 
 
@@ -134,6 +136,34 @@ def test_a_hostile_name_of_a_client_makes_no_long_reason() -> None:
     _, left_out = planned("fedavg", {"a": replace(ALL, rules=(), client=client), "b": None})
     assert len(left_out["a"]) <= 300
     assert left_out["a"].endswith("lacks the rule 'sgd'")
+
+
+@pytest.mark.parametrize(("settings", "rule"), [({}, "sgd"), ({"sent": "masked_noise"}, "masked_noise")])
+def test_hermes_plans_for_clients_that_prune_nothing_if_they_report_sensitivities(
+    settings: dict[str, str], rule: str
+) -> None:
+    reporting = replace(ALL, rules=(*CONTRACT, "sgd.sensitivity", "masked_noise.sensitivity"))
+    older = replace(ALL, rules=CONTRACT)
+    other = replace(ALL, rules=(*CONTRACT, "fine_tune.sensitivity"))
+    tasks, left_out = planned("hermes", {"python": ALL, "java": reporting, "older": older, "other": other}, **settings)
+    assert tasks == {"python", "java"}
+    reason = f"its client edgefl-java 0.1.0 lacks the setting 'sensitivity' of the rule {rule!r}"
+    assert left_out == {"older": reason, "other": reason}
+
+
+def test_by_magnitude_hermes_needs_clients_that_prune() -> None:
+    tasks, left_out = planned("hermes", {"a": ALL, "b": replace(ALL, rules=CONTRACT)}, prune_by="magnitude")
+    assert tasks == {"a"}
+    assert left_out == {"b": "its client edgefl-java 0.1.0 lacks the rule 'channel_pruning'"}
+
+
+def test_who_said_nothing_has_every_rule_of_then_and_nothing_that_was_added() -> None:
+    assert set(UNSAID.rules) <= set(RULES)
+    for name in ("fedavg", "fedmrn", "fedspa", "perfedmask", "ditto"):
+        assert planned(name, {"older": UNSAID}) == ({"older"}, {})
+    assert planned("hermes", {"older": UNSAID}, prune_by="magnitude") == ({"older"}, {})
+    _, left_out = planned("hermes", {"older": UNSAID})
+    assert left_out["older"].endswith("lacks the setting 'sensitivity' of the rule 'sgd'")
 
 
 def test_personalisation_leaves_out_who_cannot_fine_tune() -> None:

@@ -99,6 +99,7 @@ def sgd() -> str:
         Trace(name="frozen layers", settings=momentum, mask="frozen"),
         Trace(name="nothing trained", settings=rate, mask="nothing trained"),
         Trace(name="tiny gradients", settings=everything, bound=2.0**-126),
+        *_reports(momentum, everything),
         *(
             Trace(name=f"{schedule} by {by}", settings={**rate, "schedule": schedule, "schedule_by": by, **more})
             for schedule, more in (
@@ -110,6 +111,24 @@ def sgd() -> str:
         ),
     ]
     return _file("sgd", traces)
+
+
+def _reports(plain: Mapping[str, Any], everything: Mapping[str, Any]) -> list[Trace]:
+    """Return cases with `sensitivity`: every layout of channels, frozen layers, held weights, and sums without end."""
+    asked = {"sensitivity": True}
+    return [
+        Trace(name="sensitivity", settings={**plain, **asked}),
+        Trace(name="sensitivity, the whole model", settings={**everything, **asked}, mask="whole"),
+        Trace(name="sensitivity, frozen layers", settings={**plain, **asked}, mask="frozen"),
+        Trace(
+            name="sensitivity, held weights, sparse",
+            settings={**everything, **asked, "codec": "sparse"},
+            mask="narrow, held",
+        ),
+        Trace(name="sensitivity, nothing trained", settings={**plain, **asked}, mask="nothing trained"),
+        Trace(name="sensitivity, tiny gradients", settings={**plain, **asked}, bound=2.0**-60),
+        Trace(name="sensitivity beyond the largest sum", settings={**plain, **asked, "clip_norm": 1}, bound=2.0**100),
+    ]
 
 
 def fine_tune() -> str:
@@ -157,6 +176,12 @@ def masked_noise() -> str:
         Trace(name="another bound", settings={**rate, "bound": 0.05}),
         Trace(name="frozen layers", settings=rate, mask="frozen"),
         Trace(name="noise of zero", settings=rate, seed=ZERO_NOISE_SEED),
+        Trace(name="sensitivity", settings={**rate, "sensitivity": True}),
+        Trace(
+            name="sensitivity, held weights, signed",
+            settings={**rate, "masks": "signed", "momentum": 0.9, "sensitivity": True},
+            mask="narrow, held",
+        ),
     ]
     return _file("masked_noise", traces)
 

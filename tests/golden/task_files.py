@@ -98,6 +98,12 @@ def _tasks() -> dict[str, dict[str, Any]]:
             "work": two,
             "round": 4,
         },
+        "sgd, three channels, sensitivity": {
+            "mask": narrow,
+            "rule": RuleSettings(name="sgd", settings={"learning_rate": 0.05, "momentum": 0.9, "sensitivity": True}),
+            "work": two,
+            "round": 2,
+        },
     }
 
 

@@ -70,7 +70,9 @@ def test_a_rule_follows_its_trace(rule: str, number: int) -> None:
     body = encode(Body(BodyKind.UPDATE, update.tensors, seed=int(case["seed"]), about=about))
     assert body == from_base64(case["body"])
     read = decode_result(body, graph)
-    sent = {row["name"]: row["sent"] for row in file["submodels"][case["submodel"]]["tensors"]}
+    document = file["submodels"][case["submodel"]]
+    sent = {row["name"]: row["sent"] for row in document["tensors"]}
+    sent |= {row["name"]: row["codec"] for row in document["payloads"]}
     assert {name: payload.codec for name, payload in read.tensors.items()} == {
         name: codec for name, codec in sent.items() if codec is not None
     }
@@ -139,6 +141,30 @@ def test_a_step_of_masked_noise_by_hand() -> None:
     start = np.frombuffer(from_base64(FILES["masked_noise"]["starts"]["narrow"]["weights"][tensor]), "<f4")[4]
     found = np.frombuffer(from_base64(case["trace"][1]["forward"][tensor]), "<f4")[4]
     assert found == start + factor * n
+
+
+def test_a_report_of_sensitivities_by_hand() -> None:
+    """A kernel of 3 of 4 channels: sums over the indices of its first axis, and of the gate's second."""
+    case = case_of("sgd", "sensitivity")
+    body = decode_result(from_base64(case["body"]), loads(ModelGraph, FILES["sgd"]["model"]))
+    start = FILES["sgd"]["starts"]["narrow"]["weights"]
+    for tensor, shape, axis in (("conv.weight", (3, 2, 3, 3), 0), ("\ufb00.weight", (6, 3), 1)):
+        squares, before = np.zeros(shape, np.float32), start[tensor]
+        for step in range(4):
+            w = np.frombuffer(from_base64(before), "<f4").reshape(shape)
+            product = w * recorded(case, step, tensor, w.size).reshape(shape)
+            squares += product * product
+            before = case["trace"][step]["weights"][tensor]
+        sums = [_in_order(np.take(squares, index, axis).ravel().tolist()) for index in range(shape[axis])]
+        payload: Any = body.tensors[f"sensitivity/{axis}/{tensor}"]
+        assert payload.array.tolist() == np.array(sums, np.float32).tolist()
+
+
+def test_a_sum_without_end_is_the_largest() -> None:
+    case = case_of("sgd", "sensitivity beyond the largest sum")
+    body = decode_result(from_base64(case["body"]), loads(ModelGraph, FILES["sgd"]["model"]))
+    report: Any = body.tensors["sensitivity/0/conv.weight"]
+    assert report.array.tolist() == [np.float32(1e18)] * 3
 
 
 def test_noise_of_zero_is_the_least_noise() -> None:

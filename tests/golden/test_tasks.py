@@ -32,6 +32,7 @@ def test_a_task_gives_these_losses_and_this_update(case: dict[str, Any]) -> None
     assert set(report["metrics"]) <= set(result.metrics)
     document = loads(Submodel, ARTIFACTS[str(plan.tensors)])
     sent = {tensor.name: tensor.sent for tensor in document.tensors if tensor.sent is not None}
+    sent |= {payload.name: payload.codec for payload in document.payloads}
     assert {name: payload.codec for name, payload in expected.tensors.items()} == sent
 
 

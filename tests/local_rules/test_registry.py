@@ -87,5 +87,5 @@ def test_no_rule_has_two_settings_of_one_name() -> None:
         known = settings_of(rule)
         assert "learning_rate" in known
         assert "descent" not in known
-    own = {"codec"} | set(settings_of(Descent))
+    own = {"codec", "sensitivity"} | set(settings_of(Descent))
     assert set(settings_of(Sgd)) == own

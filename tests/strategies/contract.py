@@ -14,8 +14,8 @@ from edgefl.artifacts.bundle import pack_bundle
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.federation import FederationSettings, RoundSettings
 from edgefl.federation.seeds import combine_seed, round_seed
-from edgefl.federation.updates import client_update_of
-from edgefl.masks import Array
+from edgefl.federation.updates import client_update_of, mask_after
+from edgefl.masks import Array, Mask
 from edgefl.simulation import FleetDevice, fleet_of
 from edgefl.simulation.job_dispatch import DispatchedJob, JobDispatcher
 from edgefl.simulation.worker import SimulationWorker
@@ -49,6 +49,11 @@ VARIANTS: Mapping[str, tuple[str, Settings]] = {
     "fedspa of channels": ("fedspa", {"granularity": "channel"}),
     "hermes with noise": ("hermes", {"accuracy_threshold": 0.0, "sent": "masked_noise", "frozen": "planned"}),
     "hermes of intersections": ("hermes", {"accuracy_threshold": 0.0, "aggregation": "intersection"}),
+    "hermes by magnitude": ("hermes", {"accuracy_threshold": 0.0, "prune_by": "magnitude"}),
+    "hermes by magnitude with noise": (
+        "hermes",
+        {"accuracy_threshold": 0.0, "prune_by": "magnitude", "sent": "masked_noise", "frozen": "planned"},
+    ),
     "fedpm that counts on": ("fedpm", {"reset_every": 2}),
     "perfedmask of rolling parts": ("perfedmask", {"width": "fit", "placement": "rolling", "sent": "scaled_sign"}),
 }
@@ -106,6 +111,8 @@ class Done:
     body: bytes
     client_update: ClientUpdate
     """The body as the coordinator reads it."""
+    next_mask: Mask | None
+    """The device's mask from now on, if it is another one than the plan's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +153,8 @@ def played(case: str) -> tuple[Played, ...]:
         begun = Played(number, model, model, participants, {})
         planned_tasks = made.plan(model, participants, begun.planning)
         done = {
-            task.device_id: _done(workshop, model, task) for task in dispatcher.dispatch(model, planned_tasks, number)
+            task.device_id: _done(workshop, made, settings, model, task)
+            for task in dispatcher.dispatch(model, planned_tasks, number)
         }
         model = made.combine(model, [one.client_update for one in done.values()], begun.combining)
         rounds.append(replace(begun, after=model, done=done))
@@ -160,18 +168,21 @@ def lasting(model: Model) -> dict[str, Array]:
     return {**model.weights, **drawn}
 
 
-def _done(workshop: SimulationWorker, model: Model, task: DispatchedJob) -> Done:
+def _done(
+    workshop: SimulationWorker, made: Strategy, settings: FederationSettings, model: Model, task: DispatchedJob
+) -> Done:
     with patch.object(trainer, "encode_result", wraps=encode_result) as encoded:
         outcome = workshop.train(task.job)
     assert outcome.body is not None, outcome.refused
     came = decode_result(outcome.body, GRAPH)
     found = client_update_of(task.plan, task.planned.mask, model.weights, came)
-    return Done(task.planned, task.plan, encoded.call_args.args[0], outcome.body, found)
+    next_mask = mask_after(made, settings, found)
+    return Done(task.planned, task.plan, encoded.call_args.args[0], outcome.body, found, next_mask)
 
 
 def _after(participant: Participant, done: Done | None) -> Participant:
     """What is known of a device after a round."""
     if done is None:
         return participant
-    mask = done.report.next_mask or done.planned.mask
+    mask = done.next_mask or done.planned.mask
     return replace(participant, samples=done.report.result.samples, mask=mask)

@@ -22,6 +22,7 @@ from coordinator.rounds.state_machine import RoundStateMachine
 from coordinator.rounds.uploads import UploadQueue
 from coordinator.storage.records import Federation, RoundState
 from coordinator.storage.store import Store
+from device_runtime.agent.own_capabilities import own_capabilities
 from edgefl.federation.settings import BudgetCaps, SelectionSettings, StrategyChoice
 from edgefl.federation.settings import RoundSettings as RoundSettings
 from edgefl.simulation.jobs import TrainingJob
@@ -103,6 +104,7 @@ class Life:
         )
         for device, changes in PROFILES.items():
             enrol(self.context, federation, device, **changes)
+            self.context.store.devices.set_capabilities(device, dumps(own_capabilities()))
 
     def _step(self, work: Callable[[Context], object]) -> None:
         """Do a step. If life is hard, die in the middle of it, and let another process do it, from the files."""
@@ -198,7 +200,9 @@ def _upload(context: Context, plan: ClientPlan, body: bytes) -> None:
         intake.stop()
 
 
-@pytest.mark.parametrize("case", [*STRATEGIES, "fedmap of channels", "fedspa of channels", "fedpm that counts on"])
+@pytest.mark.parametrize(
+    "case", [*STRATEGIES, "fedmap of channels", "fedspa of channels", "fedpm that counts on", "hermes by magnitude"]
+)
 def test_a_crash_in_any_step_loses_nothing(case: str, tmp_path: Path) -> None:
     # Where parts follow from settings alone and nothing is kept, two rounds show everything.
     rounds = 2 if isinstance(strategy(case), ComposableStrategy) else ROUNDS

@@ -1,4 +1,7 @@
-"""Hermes: whose channels are averaged, how masks shrink, what strangers may not send, and its bits."""
+"""Hermes by the paper's letter: whose channels are averaged, how masks shrink, what strangers may not send, its bits.
+
+`test_hermes_sensitivity.py` has the default, where the coordinator prunes.
+"""
 
 import dataclasses
 from typing import Any
@@ -19,6 +22,7 @@ from edgefl.strategies import (
     Hermes,
     HermesAggregation,
     Model,
+    PruningCriterion,
     UpdateWeighting,
     strategy_of,
 )
@@ -31,6 +35,11 @@ from tests.strategies.simulated import a_round, device, round_context, trained
 
 GRAPH = cnn4()
 MODEL = Model(GRAPH, random_weights(GRAPH, 0))
+
+
+def letter(**settings: Any) -> Hermes:
+    """Return the strategy whose devices prune themselves."""
+    return Hermes(prune_by=PruningCriterion.MAGNITUDE, **settings)
 
 
 def right(weights: Any) -> float:
@@ -67,7 +76,7 @@ def test_two_devices_average_what_both_have_and_keep_what_one_has(aggregation: H
     model = Model(graph, units(graph, [1, 1, 1]))
     i = sent(model, [0, 2], [2, 0, 7], given_kept=[0, 1, 2], samples=30)
     j = sent(model, [0, 1], [6, 5, 0], given_kept=[0, 1], samples=10)
-    strategy = Hermes(aggregation=aggregation)
+    strategy = letter(aggregation=aggregation)
     for one in (i, j):
         strategy.check(one)
     found = strategy.combine(model, [i, j], round_context())
@@ -87,9 +96,9 @@ def test_three_devices_share_by_holders_or_only_what_all_have() -> None:
         sent(model, [0, 1], [4, 8, 0, 0], given_kept=every),
         sent(model, [0, 2], [9, 0, 5, 0], given_kept=every),
     ]
-    by_holders = Hermes().combine(model, made, round_context()).weights["head.weight"]
+    by_holders = letter().combine(model, made, round_context()).weights["head.weight"]
     assert by_holders.tolist() == [[5, 6, 5, 1]]
-    strict = Hermes(aggregation=HermesAggregation.INTERSECTION).combine(model, made, round_context()).weights
+    strict = letter(aggregation=HermesAggregation.INTERSECTION).combine(model, made, round_context()).weights
     assert strict["head.weight"].tolist() == [[5, 1, 5, 1]]
     assert strict["hidden.weight"].tolist() == [[5, 5], [1, 1], [5, 5], [1, 1]]
     assert not strict["head.weight"].flags.writeable
@@ -103,7 +112,7 @@ def test_who_has_no_say_is_not_counted_among_those_that_took_part() -> None:
         sent(model, [0], [5, 0], given_kept=[0, 1]),
         sent(model, [1], [0, 9], given_kept=[0, 1], samples=0),
     ]
-    strict = Hermes(aggregation=HermesAggregation.INTERSECTION)
+    strict = letter(aggregation=HermesAggregation.INTERSECTION)
     assert strict.combine(model, made, round_context()).weights["head.weight"].tolist() == [[4, 1]]
     assert strict.combine(model, made[2:], round_context()).weights["head.weight"].tolist() == [[1, 1]]
 
@@ -124,7 +133,7 @@ def test_the_intersection_is_that_of_a_slow_loop(case: tuple[Model, list[ClientU
 
 
 def test_devices_start_with_the_whole_model_or_the_widest_part_that_fits() -> None:
-    planned_tasks = Hermes().plan(
+    planned_tasks = letter().plan(
         MODEL, [device("a"), device("b", round_seconds=4.0), device("c", peak_bytes=2**20)], round_context()
     )
     assert set(planned_tasks) == {"a", "b"}
@@ -139,7 +148,7 @@ def test_devices_start_with_the_whole_model_or_the_widest_part_that_fits() -> No
 
 
 def test_masks_only_shrink_until_every_device_is_at_the_target() -> None:
-    strategy = Hermes(descent=Descent(learning_rate=0.01), kept_target=0.3)
+    strategy = letter(descent=Descent(learning_rate=0.01), kept_target=0.3)
     model, devices = strategy.begin(GRAPH, MODEL.weights), [device("a"), device("b", round_seconds=12.0), device("c")]
     shares, before = [], list(devices)
     for number in range(10):
@@ -161,7 +170,7 @@ def test_masks_only_shrink_until_every_device_is_at_the_target() -> None:
 
 
 def test_a_device_that_is_not_accurate_keeps_its_channels() -> None:
-    _, after, made = a_round(Hermes(), MODEL, [device()], round_context(), accuracy=wrong, steps=1)
+    _, after, made = a_round(letter(), MODEL, [device()], round_context(), accuracy=wrong, steps=1)
     assert made[0].next_mask is None
     assert after[0].mask is not None
     assert after[0].mask.digest == full_mask(GRAPH).digest
@@ -169,7 +178,7 @@ def test_a_device_that_is_not_accurate_keeps_its_channels() -> None:
 
 def test_a_part_that_no_longer_fits_loses_its_lowest_channels() -> None:
     half = Mask.of(GRAPH, kept={"conv2": range(0, 64, 2), "conv3": range(1, 128, 2)})
-    strategy = Hermes()
+    strategy = letter()
     roomy = strategy.plan(MODEL, [device(mask=half)], round_context())["pi-4"]
     assert roomy.mask.digest == half.digest
     assert roomy.predicted is not None
@@ -197,9 +206,9 @@ LEFT = Mask.of(GRAPH, kept={"conv3": range(0, 96, 2), "conv4": range(200)})
 
 
 def test_an_honest_pruned_upload_is_taken() -> None:
-    Hermes().check(honest(GIVEN, LEFT))
-    Hermes().check(honest(GIVEN, GIVEN))
-    Hermes().check(dataclasses.replace(honest(GIVEN, GIVEN), next_mask=None))
+    letter().check(honest(GIVEN, LEFT))
+    letter().check(honest(GIVEN, GIVEN))
+    letter().check(dataclasses.replace(honest(GIVEN, GIVEN), next_mask=None))
 
 
 @pytest.mark.parametrize(
@@ -217,7 +226,7 @@ def test_an_honest_pruned_upload_is_taken() -> None:
 )
 def test_a_mask_that_pruning_cannot_have_made_is_refused(left: Mask, message: str) -> None:
     with pytest.raises(WireFormatError, match=message) as caught:
-        Hermes().check(honest(GIVEN, left))
+        letter().check(honest(GIVEN, left))
     assert caught.value.fix
 
 
@@ -228,37 +237,39 @@ def test_pruning_may_pass_the_target_by_its_last_channel_only() -> None:
     for kept, target, fine in ((3, 0.3, True), (3, 0.31, True), (2, 0.3, False), (3, 0.4, False), (4, 0.3, True)):
         made = sent(model, every[:kept], [1] * 10, given_kept=every)
         if fine:
-            Hermes(kept_target=target).check(made)
+            letter(kept_target=target).check(made)
         else:
             with pytest.raises(WireFormatError, match="pruning stops at a share"):
-                Hermes(kept_target=target).check(made)
+                letter(kept_target=target).check(made)
     # A device that was given less than the target has no reason to prune at all.
     with pytest.raises(WireFormatError, match="keeps 3 of 30 parameters"):
-        Hermes().check(sent(model, [0], [1] * 10, given_kept=[0, 1]))
+        letter().check(sent(model, [0], [1] * 10, given_kept=[0, 1]))
 
 
 def test_tensors_must_have_the_widths_of_the_new_mask() -> None:
     made = honest(GIVEN, LEFT)
     wide = client_update(GIVEN, MODEL.weights, MODEL.weights).tensors
     with pytest.raises(WireFormatError, match=r"shape .* and the plan says"):
-        Hermes().check(dataclasses.replace(made, tensors=wide))
+        letter().check(dataclasses.replace(made, tensors=wide))
     with pytest.raises(WireFormatError, match=r"shape .* and the plan says"):
-        Hermes().check(dataclasses.replace(made, next_mask=None))
+        letter().check(dataclasses.replace(made, next_mask=None))
     huge = Dense(np.full(LEFT.shapes["conv3.weight"], 1e30, np.float32))
     with pytest.raises(WireFormatError, match="holds a number beyond"):
-        Hermes().check(dataclasses.replace(made, tensors={**made.tensors, "conv3.weight": huge}))
+        letter().check(dataclasses.replace(made, tensors={**made.tensors, "conv3.weight": huge}))
 
 
 def test_movement_is_that_of_the_channels_that_are_left() -> None:
     graph = hidden(3)
     model = Model(graph, units(graph, [1, 1, 1]))
     made = sent(model, [0, 2], [3, 50, 1], given_kept=[0, 1, 2])
-    assert Hermes().movement(made) == pytest.approx(np.sqrt(3 * 2.0**2))
+    assert letter().movement(made) == pytest.approx(np.sqrt(3 * 2.0**2))
 
 
 @pytest.mark.parametrize("masks", list(MaskKind))
 def test_bits_of_a_pruned_part_become_the_values_that_the_device_has(masks: MaskKind) -> None:
-    strategy = strategy_of("hermes", {"sent": "masked_noise", "noise_masks": masks.value, "learning_rate": 0.02})
+    strategy = strategy_of(
+        "hermes", {"prune_by": "magnitude", "sent": "masked_noise", "noise_masks": masks.value, "learning_rate": 0.02}
+    )
     assert isinstance(strategy, Hermes)
     planned = strategy.plan(MODEL, [device()], round_context())["pi-4"]
     assert isinstance(rule_of(planned.rule), PrunedNoise)
@@ -285,7 +296,7 @@ def test_bits_of_a_pruned_part_become_the_values_that_the_device_has(masks: Mask
 
 
 def test_bits_at_the_widths_of_the_given_mask_are_refused() -> None:
-    strategy = strategy_of("hermes", {"sent": "masked_noise"})
+    strategy = strategy_of("hermes", {"prune_by": "magnitude", "sent": "masked_noise"})
     planned = strategy.plan(MODEL, [device()], round_context())["pi-4"]
     made, _, _ = trained(MODEL, "pi-4", planned, round_context(), accuracy=right, steps=1)
     wide = Bits.of(np.zeros(GRAPH.tensor["conv4.weight"].shape, np.bool_))
@@ -298,7 +309,9 @@ def test_bits_at_the_widths_of_the_given_mask_are_refused() -> None:
 
 @pytest.mark.parametrize("frozen", ["head", "planned"])
 def test_frozen_layers_own_channels_and_bits_go_together(frozen: str) -> None:
-    strategy = strategy_of("hermes", {"frozen": frozen, "sent": "masked_noise", "learning_rate": 0.02})
+    strategy = strategy_of(
+        "hermes", {"prune_by": "magnitude", "frozen": frozen, "sent": "masked_noise", "learning_rate": 0.02}
+    )
     model, devices = MODEL, [device("a"), device("b", round_seconds=14.5)]
     for number in range(2):
         model, devices, made = a_round(strategy, model, devices, round_context(number), accuracy=right)
@@ -316,8 +329,8 @@ def test_frozen_layers_own_channels_and_bits_go_together(frozen: str) -> None:
 
 
 def test_devices_fine_tune_what_is_left_of_their_part() -> None:
-    assert Hermes().personalise(MODEL, [device(mask=LEFT)], round_context(10)) == {}
-    strategy = strategy_of("hermes", {"fine_tune_epochs": 3})
+    assert letter().personalise(MODEL, [device(mask=LEFT)], round_context(10)) == {}
+    strategy = strategy_of("hermes", {"prune_by": "magnitude", "fine_tune_epochs": 3})
     planned = strategy.personalise(MODEL, [device(mask=LEFT)], round_context(10))["pi-4"]
     assert planned.mask.digest == LEFT.digest
     assert planned.work.epochs == 3
@@ -325,7 +338,7 @@ def test_devices_fine_tune_what_is_left_of_their_part() -> None:
 
 @pytest.mark.parametrize("fraction", [1.0, 0.5, 0.1])
 def test_a_model_of_any_size_has_the_channels_of_the_largest_magnitude(fraction: float) -> None:
-    found = Hermes().extract(MODEL, fraction, seed=1)
+    found = letter().extract(MODEL, fraction, seed=1)
     share = found.cost.parameters / GRAPH.parameters
     assert 0.95 * fraction < share <= fraction
     sizes = magnitudes(full_mask(GRAPH), MODEL.weights)
@@ -337,19 +350,19 @@ def test_a_model_of_any_size_has_the_channels_of_the_largest_magnitude(fraction:
 def test_no_more_channels_go_than_must() -> None:
     graph = hidden(10)  # every unit has 3 of 30 parameters
     model = Model(graph, units(graph, [4, 1, 5, 9, 2, 6, 8, 3, 7, 10]))
-    assert Hermes().extract(model, 0.5, seed=1).kept["hidden"].tolist() == [3, 5, 6, 8, 9]
-    assert Hermes().extract(model, 0.59, seed=1).kept["hidden"].tolist() == [3, 5, 6, 8, 9]
+    assert letter().extract(model, 0.5, seed=1).kept["hidden"].tolist() == [3, 5, 6, 8, 9]
+    assert letter().extract(model, 0.59, seed=1).kept["hidden"].tolist() == [3, 5, 6, 8, 9]
 
 
 def test_a_size_that_no_part_has_is_refused() -> None:
     with pytest.raises(MaskError, match="not even the narrowest submodel of 'cnn4'"):
-        Hermes().extract(MODEL, 1e-6, seed=1)
+        letter().extract(MODEL, 1e-6, seed=1)
 
 
 @pytest.mark.parametrize(
     ("given_settings", "message"),
     [
-        ({"sent": "eden"}, r"'settings.sent' is 'eden', whose rule compresses the submodel as it was given"),
+        ({"sent": "eden"}, r"'settings.sent' is 'eden', whose rule neither prunes nor reports"),
         ({"aggregation": "intersection", "overlap": "participants"}, r"'settings.overlap' is 'participants', but with"),
         ({"kept_target": 1.5}, r"'settings.kept_target' must be a fraction"),
     ],
@@ -361,7 +374,15 @@ def test_what_cannot_be_is_refused(given_settings: dict[str, Any], message: str)
 
 def test_settings_reach_the_rule() -> None:
     found = strategy_of(
-        "hermes", {"prune_rate": 0.1, "kept_target": 0.5, "lasso": 0, "prune_scope": "model", "weighing": "equal"}
+        "hermes",
+        {
+            "prune_by": "magnitude",
+            "prune_rate": 0.1,
+            "kept_target": 0.5,
+            "lasso": 0,
+            "prune_scope": "model",
+            "weighing": "equal",
+        },
     )
     assert isinstance(found, Hermes)
     assert found.averaging == AggregationSettings(weighing=UpdateWeighting.EQUAL)

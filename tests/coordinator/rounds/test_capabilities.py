@@ -56,6 +56,17 @@ def test_if_all_lack_it_the_federation_says_why_it_waits_until_their_software_is
     assert reason_of(stage) is None
 
 
+def test_a_device_that_said_nothing_is_not_asked_for_what_was_added_since(stage: Stage) -> None:
+    one, two = stage.begin(2, strategy=StrategyChoice(name="hermes"), selection=SelectionSettings(devices=2))
+    say(stage, one, replace(CAPABILITIES, rules=("sgd", "sgd.sensitivity")))
+    stage.advance(2)
+    assert stage.has_task(one)
+    assert not stage.has_task(two)
+    assert known(stage, two).left_out == (
+        "its client edgefl-python of an older version lacks the setting 'sensitivity' of the rule 'sgd'"
+    )
+
+
 def test_personalisation_goes_on_without_who_cannot_fine_tune(stage: Stage) -> None:
     choice = StrategyChoice(name="fedavg", settings={"fine_tune_epochs": 1})
     rounds, selection = RoundSettings(count=1), SelectionSettings(devices=2)

@@ -23,7 +23,7 @@ record SigningKey(String alias, PrivateKey key, X509Certificate certificate, boo
     static final String KEY_PASSWORD = "EDGEFL_KEY_PASSWORD";
 
     /** Read the key that the environment names, or the debug key. */
-    static SigningKey read(Map<String, String> environment, Path debugKeystore) throws IOException {
+    static SigningKey read(Map<String, String> environment, Path debugKeystore) {
         String keystore = environment.getOrDefault(KEYSTORE, "");
         if (keystore.isEmpty()) {
             return read(debugKeystore, "android", "", "android", true);
@@ -36,8 +36,7 @@ record SigningKey(String alias, PrivateKey key, X509Certificate certificate, boo
                 environment.getOrDefault(KEY_PASSWORD, password), false);
     }
 
-    private static SigningKey read(Path file, String password, String alias, String keyPassword, boolean isPublic)
-            throws IOException {
+    private static SigningKey read(Path file, String password, String alias, String keyPassword, boolean isPublic) {
         if (!Files.isRegularFile(file)) {
             throw new BuildProblem("there is no keystore at " + file);
         }
@@ -50,7 +49,7 @@ record SigningKey(String alias, PrivateKey key, X509Certificate certificate, boo
             }
             PrivateKey key = (PrivateKey) keys.getKey(name, keyPassword.toCharArray());
             return new SigningKey(name, key, (X509Certificate) keys.getCertificate(name), isPublic);
-        } catch (GeneralSecurityException e) {
+        } catch (IOException | GeneralSecurityException e) {
             throw new BuildProblem(file + " cannot be opened: " + e.getMessage(), e);
         }
     }

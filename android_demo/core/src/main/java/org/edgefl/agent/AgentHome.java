@@ -127,9 +127,9 @@ public final class AgentHome implements AutoCloseable {
 
     /** Forget the task in progress: it has been acknowledged, or it is no longer wanted. */
     void clearTask() throws IOException {
-        // The plan goes last: as long as it is there, a restart knows that something may be left to do.
+        // The plan goes first: with a plan and no result, a restart would train an acknowledged task once more.
         for (String name : new String[] {
-            "checkpoint.safetensors", "result.safetensors", "refusal.json", "report.json", "plan.json"}) {
+            "plan.json", "checkpoint.safetensors", "result.safetensors", "refusal.json", "report.json"}) {
             Files.deleteIfExists(taskFile(name + ".new"));
             Files.deleteIfExists(taskFile(name));
         }

@@ -1,6 +1,7 @@
 package org.edgefl.data;
 
 import java.nio.ByteBuffer;
+import java.nio.LongBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.util.Arrays;
@@ -96,10 +97,21 @@ public final class LocalData {
     /** Return {@code y} of training samples. */
     public Tensor y(int[] numbers) {
         Tensor made = Tensor.zeros(DType.I64, numbers.length);
-        for (int i = 0; i < numbers.length; i++) {
-            made.longs().put(i, labels.asLong(train[numbers[i]]));
-        }
+        putY(numbers, made);
         return made;
+    }
+
+    /** Write training samples over a batch of the same size: memory outside of the heap is freed late, so it is kept. */
+    public void put(int[] numbers, Tensor x, Tensor y) {
+        SampleTensors.put(samples, spec, chosen(numbers, train), x);
+        putY(numbers, y);
+    }
+
+    private void putY(int[] numbers, Tensor y) {
+        LongBuffer to = y.longs();
+        for (int number : numbers) {
+            to.put(labels.asLong(train[number]));
+        }
     }
 
     /** Return {@code x} of validation samples. */
@@ -122,7 +134,15 @@ public final class LocalData {
     }
 
     private Tensor gather(int[] numbers, int[] part) {
-        return SampleTensors.of(samples, spec, IntStream.of(numbers).map(number -> part[number]).toArray());
+        return SampleTensors.of(samples, spec, chosen(numbers, part));
+    }
+
+    private static int[] chosen(int[] numbers, int[] part) {
+        int[] found = new int[numbers.length];
+        for (int i = 0; i < found.length; i++) {
+            found[i] = part[numbers[i]];
+        }
+        return found;
     }
 
     /** Return a digest of the training samples and their labels: a training on others has other bits. */

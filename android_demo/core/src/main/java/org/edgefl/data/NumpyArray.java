@@ -100,6 +100,24 @@ public final class NumpyArray {
         return ByteRange.of(data, number * length, (number + 1) * length);
     }
 
+    /** Read entries from {@code from} on, each rounded to float32; the usual types of images without a choice for each. */
+    void floats(int from, float[] to) {
+        switch (type) {
+            case "f4" -> ByteRange.of(data, 4 * from, 4 * (from + to.length)).order(ByteOrder.LITTLE_ENDIAN)
+                .asFloatBuffer().get(to);
+            case "b1", "u1" -> {
+                for (int i = 0; i < to.length; i++) {
+                    to[i] = data.get(from + i) & 255;
+                }
+            }
+            default -> {
+                for (int i = 0; i < to.length; i++) {
+                    to[i] = asFloat(from + i);
+                }
+            }
+        }
+    }
+
     /** Return entry i rounded to float32. */
     public float asFloat(int i) {
         return switch (type) {

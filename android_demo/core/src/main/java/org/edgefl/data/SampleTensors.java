@@ -15,12 +15,17 @@ public final class SampleTensors {
     /** Return {@code x} of some samples of an array, normalised as the federation says. */
     public static Tensor of(NumpyArray samples, SampleSpec spec, int[] numbers) {
         Tensor made = zeros(spec, numbers.length);
-        if (made.dtype() == DType.I64) {
-            putWholes(samples, Shape.size(spec.shape()), numbers, made.longs());
-        } else {
-            putFloats(samples, spec, numbers, made.floats());
-        }
+        put(samples, spec, numbers, made);
         return made;
+    }
+
+    /** Write {@code x} of as many samples as a tensor has room for. */
+    static void put(NumpyArray samples, SampleSpec spec, int[] numbers, Tensor x) {
+        if (x.dtype() == DType.I64) {
+            putWholes(samples, Shape.size(spec.shape()), numbers, x.longs());
+        } else {
+            putFloats(samples, spec, numbers, x.floats());
+        }
     }
 
     /** Return {@code x} of one sample from its raw bytes, row-major and little-endian. */
@@ -53,9 +58,7 @@ public final class SampleTensors {
         int length = Shape.size(spec.shape());
         float[] values = new float[length];
         for (int number : numbers) {
-            for (int j = 0; j < length; j++) {
-                values[j] = samples.asFloat(number * length + j);
-            }
+            samples.floats(number * length, values);
             if (spec.normalisation() != null) {
                 spec.normalisation().apply(values, 0, length, spec.shape().length == 0 ? 1 : (int) spec.shape()[0]);
             }

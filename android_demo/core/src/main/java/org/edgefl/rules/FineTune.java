@@ -15,6 +15,7 @@ public final class FineTune extends DescentRule {
     /** The rule with its settings. */
     public FineTune(Settings settings, Task task) {
         super(settings, task);
+        Sensitivity.refusePayloads(task);
         settings.choice("head", "train", "freeze", "head_only");
         settings.end();
     }

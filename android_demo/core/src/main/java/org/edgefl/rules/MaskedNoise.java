@@ -25,6 +25,7 @@ public final class MaskedNoise implements LocalRule {
 
     private final Task task;
     private final GradientDescent descent;
+    private final Sensitivity sensitivity;
     private final boolean signed;
     private final boolean stochastic;
     private final boolean progressive;
@@ -38,6 +39,7 @@ public final class MaskedNoise implements LocalRule {
     public MaskedNoise(Settings settings, Task task) {
         this.task = task;
         this.descent = new GradientDescent(settings, task);
+        this.sensitivity = new Sensitivity(settings, task);
         this.signed = settings.choice("masks", "binary", "signed").equals("signed");
         Double given = settings.positiveOrNull("bound");
         this.bound = (float) (given != null ? given : signed ? 0.005 : 0.01);
@@ -78,6 +80,7 @@ public final class MaskedNoise implements LocalRule {
 
     @Override
     public void step(State state, int step, StepResult result) {
+        sensitivity.observe(state, forward, result);
         Map<String, Tensor> updates = new HashMap<>();
         for (SubmodelTensor tensor : masked) {
             updates.put(tensor.name(), state.memory().get("update:" + tensor.name()));
@@ -108,6 +111,7 @@ public final class MaskedNoise implements LocalRule {
                 sent.put(tensor.name(), Sgd.encoded(tensor, weights, task.held().get(tensor.name())));
             }
         }
+        sensitivity.report(state, sent);
         Map<String, Double> metrics = new HashMap<>();
         metrics.put("ones", all == 0 ? 0 : (double) ones / all);
         return new RuleResult(sent, forward, metrics);

@@ -14,13 +14,21 @@ import org.edgefl.wire.Tensor;
 /** Gradient descent on the trained tensors: FedAvg, FedProx, HeteroFL, PerFedMask and others (docs/rules.md). */
 public final class Sgd extends DescentRule {
     private final Task task;
+    private final Sensitivity sensitivity;
 
     /** The rule with its settings. */
     public Sgd(Settings settings, Task task) {
         super(settings, task);
         this.task = task;
+        this.sensitivity = new Sensitivity(settings, task);
         settings.choice("codec", "dense", "sparse");
         settings.end();
+    }
+
+    @Override
+    public void step(State state, int step, StepResult result) {
+        sensitivity.observe(state, state.weights(), result);
+        super.step(state, step, result);
     }
 
     @Override
@@ -32,6 +40,7 @@ public final class Sgd extends DescentRule {
                 sent.put(tensor.name(), encoded(tensor, weights, task.held().get(tensor.name())));
             }
         }
+        sensitivity.report(state, sent);
         Map<String, Double> metrics = new HashMap<>();
         metrics.put("learning_rate", descent.rate(Math.max(task.steps() - 1, 0)));
         return new RuleResult(sent, state.weights(), metrics);

@@ -9,18 +9,15 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.SortedMap;
-import org.edgefl.data.Batch;
 import org.edgefl.data.Batches;
 import org.edgefl.data.LocalData;
 import org.edgefl.engine.Cancelled;
 import org.edgefl.engine.Engine;
 import org.edgefl.masks.Mask;
-import org.edgefl.rules.Diverged;
 import org.edgefl.rules.LocalRule;
 import org.edgefl.rules.RuleResult;
 import org.edgefl.rules.Settings;
 import org.edgefl.rules.State;
-import org.edgefl.rules.StepResult;
 import org.edgefl.rules.Task;
 import org.edgefl.rules.Unsupported;
 import org.edgefl.telemetry.StepTimes;
@@ -111,6 +108,7 @@ public final class Trainer {
         private final Batches batches;
         private final LocalRule rule;
         private final State state;
+        private final TaskSteps taskSteps;
         private final Checkpoint checkpoint;
         private final StepTimes times = new StepTimes();
         private final long began = System.nanoTime();
@@ -132,13 +130,14 @@ public final class Trainer {
             this.submodel = Submodel.parse(Files.readAllBytes(downloads.file(plan.tensors())));
             this.batches = new Batches(data.trainingSamples(), plan.work().epochs(), plan.work().batchSize(),
                 plan.work().mostSteps(), plan.seed());
-            if (batches.areTooMany() || submodel.hasPayloads()) {
-                throw new Unsupported("the plan has more than 1,000,000 steps, or payloads that this client lacks");
+            if (batches.areTooMany()) {
+                throw new Unsupported("the plan has more than 1,000,000 steps");
             }
             Task task = new Task(submodel, held(plan, submodel), plan.seed(), plan.round(), plan.rounds(),
                 batches.steps());
             this.rule = LocalRule.of(plan.rule(), new Settings(plan.settings()), task);
             this.state = State.of(weights(plan, submodel));
+            this.taskSteps = new TaskSteps(data, batches, rule, state);
             this.checkpoint = new Checkpoint(checkpointFile, plan.taskId() + " " + origin());
         }
 
@@ -224,22 +223,15 @@ public final class Trainer {
         }
 
         private double secondsLeft() {
-            return (batches.steps() - step) * times.median();
+            return (batches.steps() - step) * times.recentMedian();
         }
 
         private void one(Engine.TrainStep graph) {
-            Batch batch = batches.at(step);
             if (step % batches.perEpoch() == 0) {
                 lossSum = 0;
                 lossCount = 0;
             }
-            rule.prepare(state, step);
-            StepResult result = graph.run(data.x(batch.samples()), data.y(batch.samples()), batch.seed());
-            if (Float.isNaN(result.loss()) || Float.isInfinite(result.loss())) {
-                throw new Diverged("the loss of step " + (step + 1) + " is " + result.loss());
-            }
-            rule.step(state, step, result);
-            lossSum += result.loss();
+            lossSum += taskSteps.take(graph, step);
             lossCount++;
             step++;
         }

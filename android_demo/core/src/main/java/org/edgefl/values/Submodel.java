@@ -14,9 +14,9 @@ import org.edgefl.wire.Shape;
 /**
  * Every tensor of a task's submodel, in the model's order, and what the update must hold (docs/graphs.md).
  *
- * @param hasPayloads whether the update must have payloads that are not tensors of the submodel
+ * @param payloads what the update must hold beside tensors of the submodel
  */
-public record Submodel(List<SubmodelTensor> tensors, boolean hasPayloads) {
+public record Submodel(List<SubmodelTensor> tensors, List<Payload> payloads) {
     /**
      * One tensor.
      *
@@ -30,6 +30,13 @@ public record Submodel(List<SubmodelTensor> tensors, boolean hasPayloads) {
             return role.equals("statistic");
         }
     }
+
+    /**
+     * A payload of the update that is not a tensor of the submodel in its own shape and type.
+     *
+     * @param dtype the type of its values, or null if its codec has none
+     */
+    public record Payload(String name, long[] shape, String codec, String dtype) {}
 
     /** Read the document from its bytes. */
     public static Submodel parse(byte[] document) {
@@ -46,7 +53,12 @@ public record Submodel(List<SubmodelTensor> tensors, boolean hasPayloads) {
             }
             tensors.add(tensor);
         }
-        return new Submodel(tensors, root.has("payloads") && !root.list("payloads").isEmpty());
+        List<Payload> payloads = new ArrayList<>();
+        for (JsonObject fields : root.has("payloads") ? root.objects("payloads") : List.<JsonObject>of()) {
+            payloads.add(new Payload(
+                fields.text("name"), fields.wholes("shape"), fields.text("codec"), fields.textOrNull("dtype")));
+        }
+        return new Submodel(tensors, payloads);
     }
 
     /** The number of parameters: entries of all tensors but running statistics. */

@@ -12,7 +12,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** A rule or setting that this client does not have is refused, never ignored. */
 class SettingsTest {
-    private static final Task TASK = new Task(new Submodel(List.of(), false), Map.of(), 1, 0, 1, 1);
+    private static final Task TASK = new Task(new Submodel(List.of(), List.of()), Map.of(), 1, 0, 1, 1);
 
     private static LocalRule rule(String name, String settings) {
         return LocalRule.of(name, new Settings(JsonReader.object(settings)), TASK);

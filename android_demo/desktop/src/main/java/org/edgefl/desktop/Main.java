@@ -26,6 +26,10 @@ public final class Main {
                 System.out.println("edgefl-java " + VERSION);
                 return 0;
             }
+            if (arguments[0].equals("bench")) {
+                new BenchCommand(arguments).run();
+                return 0;
+            }
             if (!arguments[0].equals("join") && !arguments[0].equals("tasks")) {
                 throw new WrongUsage("'" + arguments[0] + "' is not a command; there are 'join' and 'tasks'");
             }

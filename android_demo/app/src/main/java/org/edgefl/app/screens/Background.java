@@ -1,9 +1,11 @@
 package org.edgefl.app.screens;
 
 import android.content.Context;
+import android.database.SQLException;
 import android.os.Handler;
 import android.os.Looper;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.util.concurrent.Callable;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
@@ -37,7 +39,7 @@ final class Background {
         try {
             T found = work.call();
             post(() -> done.accept(found), wanted);
-        } catch (EdgeFLError | IOException | SecurityException error) {
+        } catch (EdgeFLError | IOException | UncheckedIOException | SQLException | SecurityException error) {
             Problem problem = Problem.of(context, error);
             post(() -> failed.accept(problem), wanted);
         } catch (RuntimeException mistake) {

@@ -6,7 +6,7 @@ import android.view.Window;
 import android.view.WindowInsets;
 import org.edgefl.app.RequiresApi;
 
-/** Keeps what is shown clear of the system's bars, of notches and of the keyboard, in a window that lies behind them. */
+/** Keeps what a window shows clear of what lies above it: the system's bars, notches and the keyboard. */
 @RequiresApi(30)
 final class EdgeToEdge implements View.OnApplyWindowInsetsListener {
     private final View navigation;

@@ -1,21 +1,20 @@
 package org.edgefl.app.screens;
 
-import android.content.res.Resources;
 import android.os.Bundle;
 import android.view.inputmethod.EditorInfo;
 import android.widget.EditText;
-import java.util.Objects;
 import org.edgefl.EdgeFLError;
 import org.edgefl.agent.Invitation;
 import org.edgefl.agent.JoinedFederation;
 import org.edgefl.agent.Progress.Phase;
 import org.edgefl.app.R;
+import org.edgefl.app.phone.PhoneActivity;
 import org.edgefl.http.Pairing;
 
 /**
  * Joins a federation, shows it, leaves it.
  *
- * <p>A link has the join key, which is a secret: it is in memory and in the saved state of the activity, and nowhere else.
+ * <p>A link has the join key, which is a secret: it is in memory and in the activity's saved state, and nowhere else.
  */
 final class FederationScreen extends Screen {
     private static final String LINK = "link";
@@ -26,9 +25,12 @@ final class FederationScreen extends Screen {
     private final Background.Latest asking = background.new Latest();
     private final ProblemCard problem = find(R.id.problem);
     private final EditText link = find(R.id.link);
+    private final FederationCards cards = new FederationCards(this);
     private String uri;
     private Invitation invitation;
     private boolean joining;
+    /** What the phone did when the owner tapped Join: joining begins a moment later. */
+    private PhoneActivity atTap;
 
     FederationScreen(MainActivity activity) {
         super(activity, R.layout.screen_federation);
@@ -103,6 +105,7 @@ final class FederationScreen extends Screen {
     private void join() {
         problem.hide();
         joining = true;
+        atTap = phone.activity();
         phone.join(invitation);
         refresh();
     }
@@ -110,7 +113,8 @@ final class FederationScreen extends Screen {
     private void askToLeave() {
         JoinedFederation joined = phone.federation();
         if (joined != null) {
-            confirm(R.string.leave_title, activity.getString(R.string.leave_message, name(joined)), R.string.leave,
+            confirm(R.string.leave_title, activity.getString(R.string.leave_message, FederationCards.name(joined)),
+                R.string.leave,
                 this::leave);
         }
     }
@@ -120,10 +124,6 @@ final class FederationScreen extends Screen {
             phone.leave();
             return true;
         }, left -> refresh(), problem::show);
-    }
-
-    private String name(JoinedFederation joined) {
-        return joined.federation() == null ? joined.url() : joined.federation();
     }
 
     /** Return what the link says, or null with the problem on the screen; nothing is asked of the network. */
@@ -148,17 +148,19 @@ final class FederationScreen extends Screen {
         if (pairing == null) {
             uri = null;
         } else if (!JoinPage.open(activity, pairing)) {
-            problem.show(new Problem(activity.getString(R.string.no_browser), activity.getString(R.string.no_browser_fix)));
+            problem.show(new Problem(
+                activity.getString(R.string.no_browser), activity.getString(R.string.no_browser_fix)));
         }
     }
 
     @Override
     void refresh() {
         JoinedFederation joined = phone.federation();
-        boolean measuring = phone.activity().phase() == Phase.JOINING;
-        if (joining && !measuring) {
-            joinEnded(joined);
+        if (joining) {
+            followJoin(joined);
         }
+        PhoneActivity now = phone.activity();
+        boolean measuring = now.phase() == Phase.JOINING || (joining && now == atTap);
         boolean asked = uri != null && invitation == null && phone.engineProblem() == null;
         boolean invited = invitation != null && !measuring;
         showEngine();
@@ -168,27 +170,27 @@ final class FederationScreen extends Screen {
         show(R.id.working_message, measuring);
         show(R.id.invitation_card, invited);
         if (invited) {
-            showInvitation(joined);
+            cards.showInvitation(invitation, joined);
         }
         show(R.id.joined_card, joined != null && !invited);
         if (joined != null) {
-            showJoined(joined);
+            cards.showJoined(joined);
         }
         show(R.id.link_card, joined == null && !invited && !measuring && !asked);
     }
 
-    /** The phone is in, and the key is not needed any more; or it is not, and its last message says why. */
-    private void joinEnded(JoinedFederation joined) {
-        joining = false;
+    /** The phone is in, and the key is not needed any more; or joining has failed, and the last message says why. */
+    private void followJoin(JoinedFederation joined) {
+        PhoneActivity now = phone.activity();
         if (joined != null) {
+            joining = false;
             forget();
-            return;
-        }
-        if (!phone.activity().message().isEmpty()) {
-            problem.show(new Problem(phone.activity().message(), activity.getString(R.string.join_again)));
-        }
-        if (invitation == null && uri != null) {
-            ask();
+        } else if (!now.isBusy() && now != atTap && !now.message().isEmpty()) {
+            joining = false;
+            problem.show(new Problem(Problem.sentence(now.message()), activity.getString(R.string.join_again)));
+            if (invitation == null && uri != null) {
+                ask();
+            }
         }
     }
 
@@ -197,43 +199,18 @@ final class FederationScreen extends Screen {
         show(R.id.engine_card, missing != null);
         show(R.id.link_open, missing == null);
         text(R.id.engine_problem).setText(missing);
-        if (missing != null && uri != null) {
-            text(R.id.engine_browser).setText(
-                activity.getString(R.string.engine_browser_of, Pairing.parse(uri, false).url()));
-        } else {
-            text(R.id.engine_browser).setText(R.string.engine_browser);
-        }
+        String address = missing == null ? null : address();
+        text(R.id.engine_browser).setText(address == null ? activity.getString(R.string.engine_browser)
+            : activity.getString(R.string.engine_browser_of, address));
     }
 
-    private void showInvitation(JoinedFederation joined) {
-        Resources words = activity.getResources();
-        Pairing pairing = invitation.pairing();
-        text(R.id.invitation_name).setText(
-            pairing.federation() == null ? words.getString(R.string.no_name) : pairing.federation());
-        text(R.id.invitation_address).setText(pairing.url());
-        text(R.id.invitation_sample).setText(SampleWords.sample(words, invitation.sample()));
-        text(R.id.invitation_classes).setText(SampleWords.classes(words, invitation.sample()));
-        text(R.id.invitation_trust).setText(Recognition.of(words, invitation));
-        boolean same = joined != null && joined.url().equals(pairing.url())
-            && Objects.equals(joined.federation(), pairing.federation());
-        show(R.id.join, joined == null);
-        show(R.id.invitation_leave, joined != null && !same);
-        show(R.id.invitation_member, joined != null);
-        if (joined != null) {
-            text(R.id.invitation_member).setText(same ? words.getString(R.string.member_already)
-                : words.getString(R.string.member_of_other, name(joined)));
+    /** Return the address that the link names, or null. That there is no engine may turn out after a link has come. */
+    private String address() {
+        try {
+            return uri == null ? null : Pairing.parse(uri, false).url();
+        } catch (EdgeFLError invalid) {
+            return null;
         }
-    }
-
-    private void showJoined(JoinedFederation joined) {
-        Resources words = activity.getResources();
-        text(R.id.joined_name).setText(
-            joined.federation() == null ? words.getString(R.string.no_name) : joined.federation());
-        text(R.id.joined_address).setText(joined.url());
-        text(R.id.joined_device).setText(joined.deviceId());
-        text(R.id.joined_sample).setText(SampleWords.sample(words, joined.sample()));
-        text(R.id.joined_classes).setText(SampleWords.classes(words, joined.sample()));
-        text(R.id.joined_trust).setText(Recognition.of(words, joined.url(), joined.pins()));
     }
 
     @Override
@@ -247,8 +224,10 @@ final class FederationScreen extends Screen {
     void restore(Bundle state) {
         super.restore(state);
         uri = state.getString(LINK);
-        joining = state.getBoolean(JOINING);
         invitation = uri == null ? null : activity.retained();
+        // A new process does not go on with joining: the owner decides again.
+        joining = state.getBoolean(JOINING)
+            && (invitation != null || phone.activity().phase() == Phase.JOINING);
         if (uri != null && invitation == null && !joining && phone.engineProblem() == null) {
             ask();
         }

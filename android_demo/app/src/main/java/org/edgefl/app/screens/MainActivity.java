@@ -32,7 +32,6 @@ public final class MainActivity extends Activity {
 
     @Override
     protected void onCreate(Bundle state) {
-        setTheme(R.style.Theme_EdgeFL);
         super.onCreate(state);
         setContentView(R.layout.main);
         content = findViewById(R.id.content);

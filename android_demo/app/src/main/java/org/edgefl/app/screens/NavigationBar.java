@@ -40,7 +40,8 @@ public final class NavigationBar extends LinearLayout {
     @Override
     protected void onMeasure(int width, int height) {
         float wanted = getResources().getDimension(R.dimen.navigation_text);
-        float room = (float) MeasureSpec.getSize(width) / items.size() - 2 * getResources().getDimension(R.dimen.gap_tiny);
+        float gap = getResources().getDimension(R.dimen.gap_tiny);
+        float room = (float) MeasureSpec.getSize(width) / items.size() - 2 * gap;
         float size = wanted;
         for (View item : items.values()) {
             TextView label = item.findViewById(R.id.label);

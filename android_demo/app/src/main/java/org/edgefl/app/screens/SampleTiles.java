@@ -69,7 +69,8 @@ final class SampleTiles {
         image.setVisibility(picture == null ? View.GONE : View.VISIBLE);
         TextView label = tile.findViewById(R.id.tile_label);
         label.setText(screen.activity.getString(R.string.class_number, sample.label()));
-        tile.setContentDescription(screen.activity.getString(R.string.sample_described, sample.label(), source(sample)));
+        tile.setContentDescription(
+            screen.activity.getString(R.string.sample_described, sample.label(), source(sample)));
         tile.setOnClickListener(clicked -> open(sample, picture));
         return tile;
     }

@@ -28,7 +28,7 @@ abstract class Screen {
         view.setSaveFromParentEnabled(false);
     }
 
-    /** Show what the phone says now. Called after every change, which may be every step of a training: reads no files. */
+    /** Show what the phone says now. Called after every change, as after a step of training: reads no files. */
     abstract void refresh();
 
     /** The owner came to this screen, or back to the app: show everything anew. */

@@ -12,8 +12,9 @@ import org.edgefl.json.JsonObject;
  * @param plugged whether the phone was on external power; null if that is not known
  */
 record TaskCost(
-        double seconds, long peakBytes, String memoryScope, double joules, String energySource, double sampleHertz, Boolean plugged,
-        String startStatus, String endStatus, double startCelsius, double endCelsius, long upBytes, long downBytes) {
+        double seconds, long peakBytes, String memoryScope, double joules, String energySource,
+        double sampleHertz, Boolean plugged, String startStatus, String endStatus, double startCelsius,
+        double endCelsius, long upBytes, long downBytes) {
 
     static TaskCost of(TaskRecord task) {
         JsonObject all = task.telemetry();

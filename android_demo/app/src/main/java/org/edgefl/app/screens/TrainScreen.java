@@ -131,7 +131,7 @@ final class TrainScreen extends Screen {
             case SENDING -> R.string.phase_sending;
         });
         show(R.id.status_message, !now.message().isEmpty());
-        text(R.id.status_message).setText(now.message());
+        text(R.id.status_message).setText(Problem.sentence(now.message()));
         show(R.id.status_round, now.isBusy() && now.round() > 0);
         text(R.id.status_round).setText(activity.getString(R.string.round, now.round()));
     }
@@ -149,7 +149,8 @@ final class TrainScreen extends Screen {
                 R.plurals.steps, now.steps(), now.step(), now.steps()));
         }
         if (known) {
-            text(R.id.status_left).setText(activity.getString(R.string.left, Units.roughly(activity, now.secondsLeft())));
+            text(R.id.status_left).setText(
+                activity.getString(R.string.left, Units.roughly(activity, now.secondsLeft())));
         }
     }
 }

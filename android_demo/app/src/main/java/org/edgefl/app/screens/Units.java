@@ -81,8 +81,8 @@ final class Units {
     }
 
     /**
-     * Return a time that is left, in the one unit that people would use. It is rounded up, so that TalkBack, which reads
-     * every change, is not talking all the time.
+     * Return a time that is left, in the one unit that people would use. It is rounded up, so that TalkBack, which
+     * reads every change, is not talking all the time.
      */
     static String roughly(Context context, double seconds) {
         if (seconds < 2 * MINUTE) {

@@ -39,14 +39,17 @@ public final class CostTest {
             words("{\"joules\": 5, \"source\": \"CPU seconds x 1.2 W a core\", \"plugged\": true}").energy());
         assertEquals("1,234 J, the phone’s power monitors",
             words("{\"joules\": 1234.4, \"source\": \"android power monitor\", \"plugged\": true}").energy());
-        assertEquals("3 J, a meter of the future", words("{\"joules\": 3, \"source\": \"a meter of the future\"}").energy());
+        assertEquals("3 J, a meter of the future",
+            words("{\"joules\": 3, \"source\": \"a meter of the future\"}").energy());
     }
 
     @Test
     public void whatThePhoneDoesNotTellIsSaidToBeMissing() {
         TaskRecord task = Federations.task(1, "accepted", "", "{\"latency\": null}");
         CostWords words = new CostWords(RuntimeEnvironment.getApplication(), TaskCost.of(task));
-        for (String found : List.of(words.seconds(), words.memory(), words.energy(), words.heat(), words.up(), words.down())) {
+        List<String> all = List.of(
+            words.seconds(), words.memory(), words.energy(), words.heat(), words.up(), words.down());
+        for (String found : all) {
             assertEquals("not told by this phone", found);
         }
     }
@@ -78,9 +81,13 @@ public final class CostTest {
         assertTrue(words, words.endsWith("Outlined bars are estimates."));
         list.setSelectionFromTop(4, -20);
         hand.settle();
+        int position = list.getFirstVisiblePosition();
+        int top = list.getChildAt(0).getTop();
+        assertTrue(position > 0);
         hand.surviveProcessDeath();
         ListView again = (ListView) hand.screen();
-        assertEquals(4, again.getFirstVisiblePosition());
+        assertEquals(position, again.getFirstVisiblePosition());
+        assertEquals(top, again.getChildAt(0).getTop());
         again.setSelection(0);
         hand.settle();
         assertEquals(words, hand.text(R.id.chart_words));

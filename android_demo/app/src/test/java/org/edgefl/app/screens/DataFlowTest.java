@@ -180,7 +180,7 @@ public final class DataFlowTest {
         assertEquals("Added 2 samples.", hand.text(R.id.imported));
         assertEquals("2 samples", hand.text(R.id.count_heading));
         importCsv("1,2,3\n");
-        assertEquals("a row has 3 cells", hand.text(R.id.problem_text));
+        assertEquals("A row has 3 cells.", hand.text(R.id.problem_text));
         assertFalse(hand.text(R.id.problem_fix).isEmpty());
     }
 

@@ -68,15 +68,20 @@ final class FakePhone implements Phone {
     @Override
     public void join(Invitation invitation) {
         joining = invitation;
+    }
+
+    /** The service has started: joining takes its time. */
+    void measures() {
         be(Phase.JOINING, 0, 0, 0, Double.NaN, "");
     }
 
     /** Joining has worked. */
     void joined() {
+        be(Phase.IDLE, 0, 0, 0, Double.NaN, "");
         Pairing pairing = joining.pairing();
         federation = new JoinedFederation(pairing.url(), pairing.federation(), "device-76d8abca", joining.sample(),
             pairing.pins());
-        be(Phase.IDLE, 0, 0, 0, Double.NaN, "");
+        tell();
     }
 
     @Override

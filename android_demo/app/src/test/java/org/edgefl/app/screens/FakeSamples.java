@@ -40,7 +40,8 @@ final class FakeSamples implements SampleStore {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
                 String[] cells = line.split(",");
                 if (cells.length != spec.shape()[0] + 1) {
-                    throw new InvalidData("a row has " + cells.length + " cells", "Give every row all numbers and a label.");
+                    throw new InvalidData("a row has " + cells.length + " cells",
+                        "Give every row all numbers and a label.");
                 }
                 ByteBuffer raw = ByteBuffer.allocate(4 * cells.length - 4).order(ByteOrder.LITTLE_ENDIAN);
                 for (int i = 0; i < cells.length - 1; i++) {

@@ -9,7 +9,10 @@ import static org.robolectric.Shadows.shadowOf;
 import android.app.AlertDialog;
 import android.content.Intent;
 import android.net.Uri;
+import android.os.Bundle;
+import android.os.Parcel;
 import android.widget.EditText;
+import java.nio.charset.StandardCharsets;
 import java.util.List;
 import org.edgefl.agent.Invitation;
 import org.edgefl.agent.JoinedFederation;
@@ -20,6 +23,7 @@ import org.junit.runner.RunWith;
 import org.robolectric.RobolectricTestRunner;
 import org.robolectric.annotation.Config;
 import org.robolectric.shadows.ShadowAlertDialog;
+import org.robolectric.shadows.ShadowLog;
 
 /** From an invitation to membership and out again. */
 @RunWith(RobolectricTestRunner.class)
@@ -37,15 +41,33 @@ public final class FederationFlowTest {
         assertEquals("It belongs to one of 10 classes.", hand.text(R.id.invitation_classes));
         assertTrue(hand.text(R.id.invitation_trust).contains("abcdefgh…LMNOPQ"));
         assertNull("nothing is joined before a tap", hand.phone.joining);
+        Bundle looking = new Bundle();
+        hand.controller.saveInstanceState(looking);
+        assertTrue("a link that is looked at is kept", bytes(looking).contains("s3cret"));
 
         hand.tap(R.id.join);
         assertTrue(hand.sees(R.id.working_card));
         assertFalse(hand.sees(R.id.join));
+        hand.phone.measures();
+        assertTrue(hand.sees(R.id.working_card));
         hand.phone.joined();
         hand.settle();
         assertEquals("school-digits", hand.text(R.id.joined_name));
         assertEquals("device-76d8abca", hand.text(R.id.joined_device));
         assertFalse(hand.sees(R.id.link_card));
+        assertTrue("the key is in no log", ShadowLog.getLogs().stream().noneMatch(log -> log.msg.contains("s3cret")));
+        Bundle state = new Bundle();
+        hand.controller.saveInstanceState(state);
+        assertFalse("the key is not kept after joining", bytes(state).contains("s3cret"));
+    }
+
+    /** Saved state as the system keeps it; texts in it are of two bytes a character. */
+    private static String bytes(Bundle state) {
+        Parcel parcel = Parcel.obtain();
+        parcel.writeBundle(state);
+        String kept = new String(parcel.marshall(), StandardCharsets.ISO_8859_1).replace("\0", "");
+        parcel.recycle();
+        return kept;
     }
 
     @Test
@@ -103,9 +125,10 @@ public final class FederationFlowTest {
         hand.phone.offered = Federations.invitation();
         hand.open(Federations.LINK);
         hand.tap(R.id.join);
+        hand.phone.measures();
         hand.phone.be(Phase.IDLE, 0, 0, 0, Double.NaN, "the join key has been used up");
         hand.settle();
-        assertEquals("the join key has been used up", hand.text(R.id.problem_text));
+        assertEquals("The join key has been used up.", hand.text(R.id.problem_text));
         assertTrue(hand.sees(R.id.join));
     }
 
@@ -122,6 +145,19 @@ public final class FederationFlowTest {
     }
 
     @Test
+    public void anEngineFoundMissingLateIsToldAtOnce() {
+        hand.phone.holdBack = true;
+        hand.open("edgefl://join?not-a-link");
+        hand.phone.engineProblem = "This APK was built without the training engine.";
+        hand.phone.tell();
+        assertEquals(hand.phone.engineProblem, hand.text(R.id.engine_problem));
+        hand.phone.holdBack = false;
+        hand.settle();
+        assertTrue(hand.sees(R.id.problem));
+        assertTrue(hand.sees(R.id.open_page));
+    }
+
+    @Test
     public void anInvitationOutlivesRotationAndProcessDeath() {
         hand.phone.offered = Federations.invitation();
         hand.open(Federations.LINK);
@@ -132,13 +168,24 @@ public final class FederationFlowTest {
         assertEquals("school-digits", hand.text(R.id.invitation_name));
         assertEquals(2, hand.phone.asked.size());
         hand.tap(R.id.join);
-        hand.surviveProcessDeath();
+        hand.rotate();
+        hand.phone.measures();
+        assertTrue(hand.sees(R.id.working_card));
         hand.phone.joined();
         hand.settle();
         assertTrue(hand.sees(R.id.joined_card));
         hand.surviveProcessDeath();
         assertEquals("the link is not looked at again", 2, hand.phone.asked.size());
         assertTrue(hand.sees(R.id.joined_card));
+    }
+
+    @Test
+    public void aProcessThatDiedWhileJoiningAsksTheOwnerAgain() {
+        hand.phone.offered = Federations.invitation();
+        hand.open(Federations.LINK);
+        hand.tap(R.id.join);
+        hand.surviveProcessDeath();
+        assertTrue(hand.sees(R.id.join));
     }
 
     @Test

@@ -15,7 +15,8 @@ final class Federations {
     static final String PIN = "sha256:abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQ";
     static final String LINK = "edgefl://join?url=https%3A%2F%2Fdigits.example.org%3A8443&key=edgefl-key-s3cret"
         + "&federation=school-digits&pin=" + PIN;
-    static final String PAGE_LINK = "https://digits.example.org:8443/join#key=edgefl-key-s3cret&federation=school-digits";
+    static final String PAGE_LINK =
+        "https://digits.example.org:8443/join#key=edgefl-key-s3cret&federation=school-digits";
 
     private Federations() {}
 

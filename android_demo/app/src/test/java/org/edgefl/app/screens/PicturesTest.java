@@ -29,6 +29,7 @@ public final class PicturesTest {
         hand.open(Federations.LINK);
         picture("invitation_" + look);
         hand.tap(R.id.join);
+        hand.phone.measures();
         picture("joining_" + look);
         hand.phone.joined();
         hand.phone.history = Federations.history();

@@ -61,7 +61,8 @@ public final class TextsTest {
         Matcher names = NAME.matcher(Files.readString(Paths.get("src/main/res/values/strings.xml")));
         List<String> unused = new ArrayList<>();
         while (names.find()) {
-            if (!Pattern.compile("(R\\.string\\.|R\\.plurals\\.|@string/)" + names.group(1) + "\\b").matcher(users).find()) {
+            String use = "(R\\.string\\.|R\\.plurals\\.|@string/)" + names.group(1) + "\\b";
+            if (!Pattern.compile(use).matcher(users).find()) {
                 unused.add(names.group(1));
             }
         }

@@ -74,7 +74,7 @@ public final class TrainFlowTest {
         hand.phone.be(Phase.WAITING, 0, 0, 0, Double.NaN, "the battery is at 41 °C, and 40 °C is the limit");
         hand.settle();
         assertEquals("Waiting", hand.text(R.id.status));
-        assertEquals("the battery is at 41 °C, and 40 °C is the limit", hand.text(R.id.status_message));
+        assertEquals("The battery is at 41 °C, and 40 °C is the limit.", hand.text(R.id.status_message));
         assertFalse("nothing moves while it waits", hand.sees(R.id.status_bar));
         assertTrue(hand.sees(R.id.train_stop));
     }
