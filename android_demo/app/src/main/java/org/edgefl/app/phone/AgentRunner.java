@@ -33,16 +33,23 @@ final class AgentRunner {
     private final TrainingEngine engine;
     private final AgentParts parts;
     private final Progress progress;
+    private final Runnable lastThing;
     private Run current;
 
+    /**
+     * A runner in a folder.
+     *
+     * @param lastThing called at the end of every run, while it still counts as one
+     */
     AgentRunner(Context context, Path folder, TokenVault vault, TrainingEngine engine, AgentParts parts,
-            Progress progress) {
+            Progress progress, Runnable lastThing) {
         this.context = context;
         this.folder = folder;
         this.vault = vault;
         this.engine = engine;
         this.parts = parts;
         this.progress = progress;
+        this.lastThing = lastThing;
     }
 
     /**
@@ -143,10 +150,11 @@ final class AgentRunner {
             } catch (InterruptedException nobodyDoes) {
                 Thread.currentThread().interrupt();
             } finally {
-                AgentRunner.this.ended(this);
                 if (problem != null) {
                     progress.enter(Phase.IDLE, 0, problem);
                 }
+                lastThing.run();
+                AgentRunner.this.ended(this);
                 ended.run();
             }
         }

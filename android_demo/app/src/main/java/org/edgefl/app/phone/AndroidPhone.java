@@ -60,7 +60,7 @@ public final class AndroidPhone implements Phone {
         this.samples = new SqliteSampleStore(context, () -> federation == null ? null : federation.sample());
         this.engine = new TrainingEngine(context, background, engines);
         this.parts = new AgentParts(context, samples, settings::get);
-        this.runner = new AgentRunner(context, home, vault, engine, parts, board);
+        this.runner = new AgentRunner(context, home, vault, engine, parts, board, this::lookAgain);
         this.federation = JoinedFederation.read(home);
     }
 
@@ -226,12 +226,14 @@ public final class AndroidPhone implements Phone {
             failed(R.string.message_join_first);
             return false;
         }
-        return runner.start(occasion, pairing, () -> {
-            federation = JoinedFederation.read(home);
-            planNights();
-            board.tell();
-            ended.run();
-        });
+        return runner.start(occasion, pairing, ended);
+    }
+
+    /** An agent may have joined, and has written into the history. */
+    private void lookAgain() {
+        federation = JoinedFederation.read(home);
+        planNights();
+        board.tell();
     }
 
     /** Say why nothing was begun. */

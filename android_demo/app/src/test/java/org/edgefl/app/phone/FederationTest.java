@@ -125,7 +125,8 @@ public final class FederationTest {
         assertTrue("nothing was asked for", phone.history().isEmpty());
         service.destroy();
         assertTrue(phone.awaitEnd(30));
-        Phones.battery(true, 4000, 30);
+        Phones.battery(false, 4000, 30);
+        Phones.current(-900_000);
     }
 
     private static void assertSecretsAreSealed(Coordinator coordinator) throws Exception {
@@ -141,7 +142,7 @@ public final class FederationTest {
 
     private static void assertCosts(JsonObject telemetry) {
         assertTrue(telemetry.object("memory").whole("peak_bytes") > 0);
-        assertEquals("estimated", telemetry.object("energy").text("provenance"));
+        assertEquals("android battery counter", telemetry.object("energy").text("source"));
         assertEquals("none", telemetry.object("thermal").text("end_status"));
         assertTrue(telemetry.object("transfer").whole("down_bytes") > 0);
         assertTrue(telemetry.object("latency").number("round_seconds") > 0);
