@@ -91,9 +91,8 @@ final class AgentParts {
             conditions, 60.0 * settings.minutesATask(), MEGABYTE * settings.megabytesADay(), 0, CACHE_BYTES);
     }
 
-    /** The hours of the night; equal ones mean the whole day. */
+    /** The hours of the night. */
     static Condition hours(OwnerSettings settings) {
-        return settings.fromHour() == settings.toHour()
-            ? () -> null : new HoursCondition(settings.fromHour(), settings.toHour(), LocalTime::now);
+        return new HoursCondition(settings.fromHour(), settings.toHour(), LocalTime::now);
     }
 }

@@ -1,6 +1,7 @@
 package org.edgefl.app.phone;
 
 import android.content.Context;
+import android.util.Log;
 import java.io.IOException;
 import java.nio.file.Path;
 import org.edgefl.EdgeFLError;
@@ -32,16 +33,23 @@ final class AgentRunner {
     private final TrainingEngine engine;
     private final AgentParts parts;
     private final Progress progress;
+    private final Runnable lastThing;
     private Run current;
 
+    /**
+     * A runner in a folder.
+     *
+     * @param lastThing called at the end of every run, while it still counts as one
+     */
     AgentRunner(Context context, Path folder, TokenVault vault, TrainingEngine engine, AgentParts parts,
-            Progress progress) {
+            Progress progress, Runnable lastThing) {
         this.context = context;
         this.folder = folder;
         this.vault = vault;
         this.engine = engine;
         this.parts = parts;
         this.progress = progress;
+        this.lastThing = lastThing;
     }
 
     /**
@@ -142,10 +150,11 @@ final class AgentRunner {
             } catch (InterruptedException nobodyDoes) {
                 Thread.currentThread().interrupt();
             } finally {
-                AgentRunner.this.ended(this);
                 if (problem != null) {
                     progress.enter(Phase.IDLE, 0, problem);
                 }
+                lastThing.run();
+                AgentRunner.this.ended(this);
                 ended.run();
             }
         }
@@ -156,7 +165,7 @@ final class AgentRunner {
             try (AgentHome home = new AgentHome(folder, vault); PhoneMeters meters = new PhoneMeters(context)) {
                 do {
                     Agent next = new Agent(home, parts.settings(occasion, opened, meters, limits), pairing,
-                        parts.connector(), progress, line -> { });
+                        parts.connector(), progress, line -> Log.i("EdgeFL", line));
                     if (!begin(next)) {
                         return;
                     }
@@ -174,7 +183,7 @@ final class AgentRunner {
             Refusal reason = limits.violated();
             boolean inTheWay = reason != null;
             for (double waited = 0; reason != null && waited < PATIENCE_SECONDS; waited += LOOK_AGAIN_SECONDS) {
-                progress.enter(Phase.WAITING, 0, context.getString(R.string.message_waiting_because, reason.message()));
+                progress.enter(Phase.WAITING, 0, reason.message());
                 if (stopped.sleep(LOOK_AGAIN_SECONDS)) {
                     break;
                 }

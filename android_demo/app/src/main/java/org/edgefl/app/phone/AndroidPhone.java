@@ -7,6 +7,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.function.IntFunction;
 import org.edgefl.EdgeFLError;
 import org.edgefl.agent.AgentHome;
 import org.edgefl.agent.Invitation;
@@ -16,6 +17,8 @@ import org.edgefl.agent.TaskRecord;
 import org.edgefl.app.R;
 import org.edgefl.app.samples.SampleStore;
 import org.edgefl.app.samples.SqliteSampleStore;
+import org.edgefl.engine.Engine;
+import org.edgefl.engine.OnnxEngine;
 import org.edgefl.http.Pairing;
 import org.edgefl.model.DeviceModels;
 
@@ -47,13 +50,17 @@ public final class AndroidPhone implements Phone {
 
     /** The phone of a process. */
     public AndroidPhone(Context context) {
+        this(context, OnnxEngine::new);
+    }
+
+    AndroidPhone(Context context, IntFunction<Engine> engines) {
         this.context = context;
         this.home = context.getFilesDir().toPath().resolve("federation");
         this.settings = new SettingsStore(context);
         this.samples = new SqliteSampleStore(context, () -> federation == null ? null : federation.sample());
-        this.engine = new TrainingEngine(context, background);
+        this.engine = new TrainingEngine(context, background, engines);
         this.parts = new AgentParts(context, samples, settings::get);
-        this.runner = new AgentRunner(context, home, vault, engine, parts, board);
+        this.runner = new AgentRunner(context, home, vault, engine, parts, board, this::lookAgain);
         this.federation = JoinedFederation.read(home);
     }
 
@@ -219,12 +226,14 @@ public final class AndroidPhone implements Phone {
             failed(R.string.message_join_first);
             return false;
         }
-        return runner.start(occasion, pairing, () -> {
-            federation = JoinedFederation.read(home);
-            planNights();
-            board.tell();
-            ended.run();
-        });
+        return runner.start(occasion, pairing, ended);
+    }
+
+    /** An agent may have joined, and has written into the history. */
+    private void lookAgain() {
+        federation = JoinedFederation.read(home);
+        planNights();
+        board.tell();
     }
 
     /** Say why nothing was begun. */

@@ -4,25 +4,31 @@ import android.content.Context;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
+import java.util.function.IntFunction;
 import org.edgefl.app.R;
 import org.edgefl.app.telemetry.PhoneFacts;
 import org.edgefl.engine.Engine;
-import org.edgefl.engine.OnnxEngine;
 
 /** The engine in this APK, if it has one: an app may be built without the native library, or for another processor. */
 final class TrainingEngine {
     private final Context context;
-    private final FutureTask<Boolean> loading = new FutureTask<>(TrainingEngine::loads);
+    private final IntFunction<Engine> maker;
+    private final FutureTask<Boolean> loading = new FutureTask<>(this::loads);
 
-    /** Begin to look, on another thread: a native library takes a moment to load. */
-    TrainingEngine(Context context, Executor background) {
+    /**
+     * Begin to look, on another thread: a native library takes a moment to load.
+     *
+     * @param maker makes an engine with a number of threads
+     */
+    TrainingEngine(Context context, Executor background, IntFunction<Engine> maker) {
         this.context = context;
+        this.maker = maker;
         background.execute(loading);
     }
 
-    private static boolean loads() {
+    private boolean loads() {
         try {
-            new OnnxEngine(1).description();
+            maker.apply(1).description();
             return true;
         } catch (LinkageError | RuntimeException missing) {
             return false;
@@ -45,6 +51,6 @@ final class TrainingEngine {
 
     /** Return an engine; its telemetry is off before any session exists. */
     Engine open() {
-        return new OnnxEngine(new PhoneFacts(context).engineThreads());
+        return maker.apply(new PhoneFacts(context).engineThreads());
     }
 }

@@ -22,6 +22,8 @@ import org.edgefl.json.JsonReader;
  * {@code edgefl.python}, for a small convolutional network on digits of 8 x 8 pixels.
  */
 public final class Coordinator implements AutoCloseable {
+    private static final String NEEDED = "from importlib.util import find_spec;"
+        + " raise SystemExit(not all(map(find_spec, ['edgefl', 'coordinator', 'uvicorn', 'sklearn'])))";
     private static final String DIGITS = "import sys, numpy as np; from sklearn.datasets import load_digits;"
         + " digits = load_digits(); np.savez(sys.argv[1], x=(digits.images[:120, None] / 16).astype(np.float32),"
         + " y=digits.target[:120].astype(np.int64))";
@@ -59,7 +61,7 @@ public final class Coordinator implements AutoCloseable {
 
     private boolean hasEdgeFL() throws InterruptedException {
         try {
-            return python("-c", "import coordinator, edgefl, sklearn").waitFor() == 0;
+            return python("-c", NEEDED).waitFor() == 0;
         } catch (IOException missing) {
             return false;
         }

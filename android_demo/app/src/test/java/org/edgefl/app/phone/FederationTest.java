@@ -97,6 +97,7 @@ public final class FederationTest {
         assertSecretsAreSealed(coordinator);
         importDigits(coordinator);
         AndroidPhone phone = Members.phone();
+        assertWaitsWhileItIsWarm(phone);
         phone.trainNow();
         ServiceController<TrainingService> service = runService();
         assertTrue(phone.activity().message(),
@@ -115,6 +116,19 @@ public final class FederationTest {
         assertFalse(Files.exists(Members.home().resolve("device.json")));
     }
 
+    private static void assertWaitsWhileItIsWarm(AndroidPhone phone) throws InterruptedException {
+        Phones.battery(false, 4000, 47);
+        phone.trainNow();
+        ServiceController<TrainingService> service = runService();
+        assertTrue(Members.await(PATIENCE_SECONDS, () -> phone.activity().phase() == Phase.WAITING));
+        assertTrue(phone.activity().message(), phone.activity().message().contains("47 °C"));
+        assertTrue("nothing was asked for", phone.history().isEmpty());
+        service.destroy();
+        assertTrue(phone.awaitEnd(30));
+        Phones.battery(false, 4000, 30);
+        Phones.current(-900_000);
+    }
+
     private static void assertSecretsAreSealed(Coordinator coordinator) throws Exception {
         String key = coordinator.pairingUri().replaceAll(".*key=([A-Za-z0-9_-]+).*", "$1");
         try (Stream<Path> files = Files.walk(Members.app().getDataDir().toPath())) {
@@ -128,7 +142,7 @@ public final class FederationTest {
 
     private static void assertCosts(JsonObject telemetry) {
         assertTrue(telemetry.object("memory").whole("peak_bytes") > 0);
-        assertEquals("estimated", telemetry.object("energy").text("provenance"));
+        assertEquals("android battery counter", telemetry.object("energy").text("source"));
         assertEquals("none", telemetry.object("thermal").text("end_status"));
         assertTrue(telemetry.object("transfer").whole("down_bytes") > 0);
         assertTrue(telemetry.object("latency").number("round_seconds") > 0);
@@ -152,6 +166,7 @@ public final class FederationTest {
     @Test
     public void taskGoesOnFromItsCheckpointAfterTheSystemHasEndedTheProcess() throws Exception {
         coordinator = new Coordinator(folder.getRoot().toPath(), 1, 3000);
+        Members.putProfile();
         join(coordinator);
         importDigits(coordinator);
         AndroidPhone before = Members.phone();

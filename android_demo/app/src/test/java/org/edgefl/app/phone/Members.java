@@ -38,6 +38,20 @@ final class Members {
         return restart();
     }
 
+    /** Give the phone a profile of an ordinary machine, so that it need not measure itself to join. */
+    static void putProfile() throws IOException {
+        Files.createDirectories(home());
+        String profile = "{\"schema\": \"edgefl.device_profile/1\", \"device_name\": \"a test\", \"machine\":"
+            + " {\"architecture\": \"x86_64\", \"system\": \"Android 15\", \"cores\": 2}, \"engine\":"
+            + " \"onnxruntime 1.29.0\", \"threads\": 1, \"cost\": {\"overhead_seconds\": 0.0002,"
+            + " \"forward_seconds_per_multiply_add\": 1e-10, \"backward_seconds_per_multiply_add\": 1.5e-10,"
+            + " \"memory_base_bytes\": 120000000, \"memory_bytes_per_activation_byte\": 2.0,"
+            + " \"relative_error\": 0.1, \"measurements\": 12}, \"memory_total_bytes\": 4000000000,"
+            + " \"memory_free_bytes\": 2000000000, \"storage_free_bytes\": 10000000000,"
+            + " \"measured_at\": \"2026-01-01T00:00:00Z\"}";
+        Files.write(home().resolve("profile.json"), profile.getBytes(StandardCharsets.UTF_8));
+    }
+
     /** What is left when the process dies: the files, and nothing of the phone in memory. */
     static AndroidPhone restart() {
         AndroidPhone old = ReflectionHelpers.getField(app(), "phone");

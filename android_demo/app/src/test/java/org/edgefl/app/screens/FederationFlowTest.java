@@ -9,7 +9,10 @@ import static org.robolectric.Shadows.shadowOf;
 import android.app.AlertDialog;
 import android.content.Intent;
 import android.net.Uri;
+import android.os.Bundle;
+import android.os.Parcel;
 import android.widget.EditText;
+import java.nio.charset.StandardCharsets;
 import java.util.List;
 import org.edgefl.agent.Invitation;
 import org.edgefl.agent.JoinedFederation;
@@ -20,6 +23,7 @@ import org.junit.runner.RunWith;
 import org.robolectric.RobolectricTestRunner;
 import org.robolectric.annotation.Config;
 import org.robolectric.shadows.ShadowAlertDialog;
+import org.robolectric.shadows.ShadowLog;
 
 /** From an invitation to membership and out again. */
 @RunWith(RobolectricTestRunner.class)
@@ -37,6 +41,9 @@ public final class FederationFlowTest {
         assertEquals("It belongs to one of 10 classes.", hand.text(R.id.invitation_classes));
         assertTrue(hand.text(R.id.invitation_trust).contains("abcdefgh…LMNOPQ"));
         assertNull("nothing is joined before a tap", hand.phone.joining);
+        Bundle looking = new Bundle();
+        hand.controller.saveInstanceState(looking);
+        assertTrue("a link that is looked at is kept", bytes(looking).contains("s3cret"));
 
         hand.tap(R.id.join);
         assertTrue(hand.sees(R.id.working_card));
@@ -48,6 +55,19 @@ public final class FederationFlowTest {
         assertEquals("school-digits", hand.text(R.id.joined_name));
         assertEquals("device-76d8abca", hand.text(R.id.joined_device));
         assertFalse(hand.sees(R.id.link_card));
+        assertTrue("the key is in no log", ShadowLog.getLogs().stream().noneMatch(log -> log.msg.contains("s3cret")));
+        Bundle state = new Bundle();
+        hand.controller.saveInstanceState(state);
+        assertFalse("the key is not kept after joining", bytes(state).contains("s3cret"));
+    }
+
+    /** Saved state as the system keeps it; texts in it are of two bytes a character. */
+    private static String bytes(Bundle state) {
+        Parcel parcel = Parcel.obtain();
+        parcel.writeBundle(state);
+        String kept = new String(parcel.marshall(), StandardCharsets.ISO_8859_1).replace("\0", "");
+        parcel.recycle();
+        return kept;
     }
 
     @Test
