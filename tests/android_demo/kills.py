@@ -9,7 +9,7 @@ that moments of a millisecond are met too. Then it may finish, and is compared w
 
     every task counts once, in its own round, with the same steps, loss and accuracy
     the global model and the device's own model are equal to the bit
-    nothing is left of any task, and there is one device, however often it enrolled
+    the device has noted each task once; nothing else is left of any, and there is one device, however often it enrolled
 """
 
 import argparse
@@ -70,10 +70,11 @@ MOMENTS = (
     Moment("training", RENAMED, "task/plan.json", 0.4),
     Moment("writing a checkpoint", CREATED, "task/checkpoint.safetensors.new", 0.002),
     Moment("training on", RENAMED, "task/checkpoint.safetensors", 0.2),
-    Moment("writing its model", CREATED, "model/weights.safetensors.new", 0.005),
+    Moment("writing its model", CREATED, "model/trained.safetensors.new", 0.005),
     Moment("writing its result", CREATED, "task/result.safetensors.new", 0.002),
     Moment("sending", RENAMED, "task/result.safetensors", 0.015),
     Moment("waiting for its receipt", RENAMED, "task/result.safetensors", 0.005, "state/coordinator.sqlite-wal"),
+    Moment("noting the receipt", CREATED, "phone/history.jsonl.new", 0.003),
     Moment("cleaning up", DELETED, "task/plan.json", 0.0005),
 )
 
@@ -173,13 +174,14 @@ def _has_joined(home: Path) -> bool:
 
 def _compare(served: dict[str, Any], folder: Path, rounds: int) -> list[str]:
     """Return how the two federations differ."""
-    problems, rows, models = [], {}, {}
+    problems, rows, models, tasks = [], {}, {}, list[str]()
     for name in ("killed", "undisturbed"):
         found = json.loads(fed(served, "telemetry", name, "--format", "json"))["rows"]
         rows[name] = [[row[key] for key in ("round", "device", "state", "steps", "loss", "accuracy")] for row in found]
         path = folder / f"{name}.safetensors"
         fed(served, "export", name, "--format", "weights", "--out", str(path))
-        models[name] = (path.read_bytes(), (folder / name / "phone/model/weights.safetensors").read_bytes())
+        models[name] = (path.read_bytes(), _own_model(folder / name / "phone"))
+        tasks = [row["task"] for row in found] if name == "killed" else tasks
         if [row[:3] for row in rows[name]] != [[number, "phone", "done"] for number in range(rounds + 1)]:
             problems.append(f"the tasks of {name!r} are {[row[:3] for row in rows[name]]}")
     if rows["killed"] != rows["undisturbed"]:
@@ -188,8 +190,17 @@ def _compare(served: dict[str, Any], folder: Path, rounds: int) -> list[str]:
     for which, pair in zip(("global model", "device's own model"), zip(*models.values(), strict=True), strict=True):
         if pair[0] != pair[1]:
             problems.append(f"the {which} is another one")
+    noted = (folder / "killed/phone/history.jsonl").read_text(encoding="utf-8").splitlines()
+    if [json.loads(line)["task_id"] for line in noted] != tasks:
+        problems.append(f"the client has noted {len(noted)} tasks")
     devices = json.loads(fed(served, "devices", "killed", "--json"))["devices"]
     return problems + ([f"there are {len(devices)} devices"] if len(devices) != 1 else [])
+
+
+def _own_model(home: Path) -> bytes:
+    """Return the weights that the device trained last, for itself."""
+    models = json.loads((home / "model/models.json").read_text(encoding="utf-8"))
+    return (home / "model" / str(models["personal"])).read_bytes()
 
 
 def _leftovers(home: Path) -> list[str]:
