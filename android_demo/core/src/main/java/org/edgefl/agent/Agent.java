@@ -154,6 +154,11 @@ public final class Agent {
     }
 
     private void deliver(PendingTask pending) throws IOException {
+        Refusal metered = parts.settings.limits().metered();
+        if (metered != null) {
+            parts.waitFor(metered.message(), pending.plan().round() + 1, AFTER_OWNER);
+            return;
+        }
         try {
             Receipt receipt = outbox.deliver(pending);
             parts.idle.restart();

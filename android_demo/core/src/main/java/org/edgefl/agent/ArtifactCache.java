@@ -59,16 +59,20 @@ final class ArtifactCache implements Downloads {
         return home.cache().resolve(digest.substring("sha256:".length()));
     }
 
-    /** Make sure that an artifact is here; after a broken connection or damage, the caller tries again. */
-    void fetch(CoordinatorClient client, String secret, String route, String digest, double seconds)
-            throws IOException {
+    /**
+     * Make sure that an artifact is here; after a broken connection or damage, the caller tries again.
+     *
+     * @param betweenPieces called while it comes; may end it by an exception, and what has come stays
+     */
+    void fetch(CoordinatorClient client, String secret, String route, String digest, double seconds,
+            Runnable betweenPieces) throws IOException {
         Path target = file(digest);
         if (Files.exists(target)) {
             target.toFile().setLastModified(System.currentTimeMillis());
             return;
         }
         Path part = target.resolveSibling(target.getFileName() + ".part");
-        download(client, secret, route + digest, part, seconds);
+        download(client, secret, route + digest, part, seconds, betweenPieces);
         if (Digests.of(part).equals(digest)) {
             Files.move(part, target, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
             damaged.remove(digest);
@@ -82,8 +86,8 @@ final class ArtifactCache implements Downloads {
         throw new Unreachable("a download has another content than its digest says", 0, null);
     }
 
-    private void download(CoordinatorClient client, String secret, String path, Path part, double seconds)
-            throws IOException {
+    private void download(CoordinatorClient client, String secret, String path, Path part, double seconds,
+            Runnable betweenPieces) throws IOException {
         long have = Files.exists(part) ? Files.size(part) : 0;
         Map<String, String> headers = have > 0 ? Map.of("Range", "bytes=" + have + "-")
             : Map.of("Accept-Encoding", Packing.PLANES);
@@ -93,7 +97,7 @@ final class ArtifactCache implements Downloads {
                 Files.deleteIfExists(part);
                 throw new Unreachable("a download went on at another byte than asked for", 0, null);
             }
-            store(answer, part, rest ? have : 0);
+            store(answer, part, rest ? have : 0, betweenPieces);
         } catch (ProblemAnswer problem) {
             if (problem.status() == 416 && have > 0) {
                 return; // The part is complete or damaged: its digest tells.
@@ -109,7 +113,7 @@ final class ArtifactCache implements Downloads {
         return range != null && range.startsWith("bytes " + have + "-");
     }
 
-    private void store(Answer answer, Path part, long have) throws IOException {
+    private void store(Answer answer, Path part, long have, Runnable betweenPieces) throws IOException {
         String coding = answer.header("Content-Encoding");
         long most = Math.min(mostBytes, home.freeBytes() + have - KEEP_FREE);
         try {
@@ -117,10 +121,10 @@ final class ArtifactCache implements Downloads {
                 Files.write(part, Packing.unpack(answer.body(), coding, Planes.MOST_BYTES));
             } else if (Packing.GZIP.equals(coding)) {
                 try (InputStream in = new GzipReader(answer.body(), Long.MAX_VALUE)) {
-                    copy(in, part, 0, most);
+                    copy(in, part, 0, most, betweenPieces);
                 }
             } else if (coding == null || coding.equals("identity")) {
-                copy(answer.body(), part, have, most);
+                copy(answer.body(), part, have, most, betweenPieces);
             } else {
                 throw new IOException("the coding '" + coding + "' was not asked for");
             }
@@ -129,7 +133,8 @@ final class ArtifactCache implements Downloads {
         }
     }
 
-    private static void copy(InputStream in, Path part, long have, long most) throws IOException {
+    private static void copy(InputStream in, Path part, long have, long most, Runnable betweenPieces)
+            throws IOException {
         StandardOpenOption mode = have > 0 ? StandardOpenOption.APPEND : StandardOpenOption.TRUNCATE_EXISTING;
         byte[] piece = new byte[1 << 16];
         long count = have;
@@ -141,6 +146,7 @@ final class ArtifactCache implements Downloads {
                     throw new TaskRefused(Refusal.Reason.STORAGE, "a download is larger than the owner allows");
                 }
                 out.write(piece, 0, found);
+                betweenPieces.run();
             }
         }
     }

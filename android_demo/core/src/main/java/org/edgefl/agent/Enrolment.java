@@ -174,7 +174,7 @@ final class Enrolment {
 
     private Boolean fetch(CoordinatorClient client, String digest) {
         try {
-            cache.fetch(client, pairing.key(), ArtifactCache.MEASUREMENT, digest, MEASUREMENT_SECONDS);
+            cache.fetch(client, pairing.key(), ArtifactCache.MEASUREMENT, digest, MEASUREMENT_SECONDS, this::goOn);
             idle.restart();
             return true;
         } catch (IOException error) {

@@ -26,6 +26,7 @@ final class Outbox {
     private final Enrolment enrolment;
     private final Patience patience;
     private final Status status;
+    private Refusal unsaved;
 
     Outbox(AgentHome home, Enrolment enrolment, Patience patience, Status status) {
         this.home = home;
@@ -39,12 +40,16 @@ final class Outbox {
     }
 
     boolean hasRefusal() {
-        return Files.exists(home.taskFile(REFUSAL));
+        return unsaved != null || Files.exists(home.taskFile(REFUSAL));
     }
 
-    /** Keep a refusal until it is acknowledged. */
-    void refuse(Refusal refusal) throws IOException {
-        home.put("task/" + REFUSAL, refusal.toJson());
+    /** Keep a refusal until it is acknowledged: on the disk, or in memory if that is full. */
+    void refuse(Refusal refusal) {
+        try {
+            home.put("task/" + REFUSAL, refusal.toJson());
+        } catch (IOException full) {
+            unsaved = refusal;
+        }
     }
 
     /**
@@ -88,9 +93,15 @@ final class Outbox {
 
     /** Send the refusal, and return it. */
     Refusal tellRefusal(PendingTask pending) throws IOException {
-        ClientPlan plan = pending.plan();
+        Refusal refusal = unsaved == null ? Refusal.of(home.document("task/" + REFUSAL)) : unsaved;
+        tell(pending.plan(), refusal);
+        unsaved = null;
+        return refusal;
+    }
+
+    /** Send a refusal of a task that could not even be put on the disk. */
+    void tell(ClientPlan plan, Refusal refusal) throws IOException {
         status.enter(Phase.SENDING, plan.round() + 1);
-        Refusal refusal = Refusal.of(home.document("task/" + REFUSAL));
         status.say("  refused: " + refusal.message());
         try {
             patience.until(client -> client.refuse(enrolment.token(), plan.taskId(), refusal));
@@ -100,7 +111,6 @@ final class Outbox {
             }
         }
         end(plan, "refused", refusal.message());
-        return refusal;
     }
 
     private void end(ClientPlan plan, String outcome, String message) throws IOException {
@@ -108,13 +118,19 @@ final class Outbox {
         home.clearTask();
     }
 
-    private void record(ClientPlan plan, String outcome, String message) throws IOException {
+    /** Put the task into the history. What is only for the owner to read must not keep the task from ending. */
+    private void record(ClientPlan plan, String outcome, String message) {
         JsonObject report = home.document("task/report.json");
         boolean trained = report != null && plan.taskId().equals(report.textOrNull("task_id"));
-        TaskHistory.add(home.folder(), new TaskRecord(plan.taskId(), plan.round() + 1, plan.isPersonal(), plan.rule(),
-            outcome, message, System.currentTimeMillis(), trained ? report.count("samples", 0) : 0,
+        TaskRecord record = new TaskRecord(plan.taskId(), plan.round() + 1, plan.isPersonal(), plan.rule(), outcome,
+            message, System.currentTimeMillis(), trained ? report.count("samples", 0) : 0,
             trained ? report.count("steps", 0) : 0, trained ? report.number("loss") : Double.NaN,
             trained && report.has("accuracy") ? (Double) report.number("accuracy") : null,
-            trained ? report.objectOrNull("telemetry") : null));
+            trained ? report.objectOrNull("telemetry") : null);
+        try {
+            TaskHistory.add(home.folder(), record);
+        } catch (IOException full) {
+            status.say("the history cannot be written: " + full.getMessage());
+        }
     }
 }

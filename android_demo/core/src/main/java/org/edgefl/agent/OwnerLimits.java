@@ -1,6 +1,7 @@
 package org.edgefl.agent;
 
 import java.util.List;
+import java.util.function.Predicate;
 import org.edgefl.values.Refusal;
 
 /**
@@ -17,9 +18,18 @@ public record OwnerLimits(
 
     /** Return why this device must not work now, or null. */
     public Refusal violated() {
+        return first(refusal -> true);
+    }
+
+    /** Return why nothing large may be sent now, or null: a finished result waits for an unmetered network alone. */
+    Refusal metered() {
+        return first(refusal -> refusal.reason() == Refusal.Reason.METERED);
+    }
+
+    private Refusal first(Predicate<Refusal> wanted) {
         for (Condition condition : conditions) {
             Refusal refusal = condition.violated();
-            if (refusal != null) {
+            if (refusal != null && wanted.test(refusal)) {
                 return refusal;
             }
         }

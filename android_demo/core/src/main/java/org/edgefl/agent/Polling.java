@@ -83,10 +83,17 @@ final class Polling {
     }
 
     private void accept(PendingTask arrived) throws IOException {
-        arrived.save(parts.home);
+        ClientPlan plan = arrived.plan();
+        try {
+            arrived.save(parts.home);
+        } catch (IOException full) {
+            // A full disk must not keep the coordinator waiting for a result.
+            parts.outbox.tell(plan, new Refusal(Refusal.Reason.STORAGE, "the disk failed: " + full.getMessage()));
+            parts.patience.pause();
+            return;
+        }
         parts.traffic.beginTask();
         parts.idle.restart();
-        ClientPlan plan = arrived.plan();
         status.say(
             "round " + (plan.round() + 1) + ": " + plan.rule() + (plan.isPersonal() ? ", for this device alone" : ""));
     }

@@ -40,7 +40,7 @@ final class Status {
         String now = next + " " + roundFromOne + " " + last;
         if (!now.equals(told)) {
             told = now;
-            progress.enter(next, roundFromOne, last);
+            tell(() -> progress.enter(next, roundFromOne, last));
         }
     }
 
@@ -62,6 +62,15 @@ final class Status {
 
     /** A training step has ended. */
     void step(int step, int steps, double secondsLeft) {
-        progress.step(step, steps, secondsLeft);
+        tell(() -> progress.step(step, steps, secondsLeft));
+    }
+
+    /** Tell the listener. A screen that fails must not cost a training. */
+    private void tell(Runnable call) {
+        try {
+            call.run();
+        } catch (RuntimeException failed) {
+            log.say("a listener failed: " + failed);
+        }
     }
 }

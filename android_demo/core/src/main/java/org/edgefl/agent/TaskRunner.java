@@ -99,7 +99,7 @@ final class TaskRunner {
         }
         keepModels(plan, trained);
         LocalResult report = new LocalResult(plan, trained.samples(), trained.steps(), trained.loss(),
-            trained.accuracy(), telemetry(trained), trained.metrics());
+            trained.accuracy(), telemetry(trained), metrics(trained));
         SortedMap<String, String> about = new TreeMap<>(Names.UTF8_ORDER);
         about.put("result", report.toJson());
         about.put("model", plan.model());
@@ -119,6 +119,15 @@ final class TaskRunner {
         Submodel submodel = Submodel.parse(Files.readAllBytes(cache.file(plan.tensors())));
         home.models().replace(plan.taskId(), plan.round(), cache.file(plan.inference()), cache.file(plan.weights()),
             trained.result().own(), submodel.parameters());
+    }
+
+    private static Map<String, Double> metrics(Trained trained) {
+        Map<String, Double> metrics = new TreeMap<>(trained.metrics());
+        Double drift = trained.times().drift();
+        if (drift != null) {
+            metrics.put("step_drift", drift);
+        }
+        return metrics;
     }
 
     private Map<String, Object> telemetry(Trained trained) {

@@ -1,7 +1,6 @@
 package org.edgefl.agent;
 
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.time.LocalDate;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -84,13 +83,14 @@ final class TrafficMeter implements Meter {
         return over ? new Refusal(Refusal.Reason.TRAFFIC, "the day's traffic is used up") : null;
     }
 
-    /** Write the count of the day to the disk. */
+    /** Write the count of the day to the disk; if that fails, it is tried again with the next bytes. */
     synchronized void save() {
         try {
             home.putTraffic(day, ofDay);
             saved = ofDay;
-        } catch (IOException error) {
-            throw new UncheckedIOException(error);
+        } catch (IOException full) {
+            // The count in memory still holds, and a full disk must not end the agent.
+            return;
         }
     }
 

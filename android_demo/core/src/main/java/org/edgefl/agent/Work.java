@@ -72,18 +72,19 @@ final class Work {
         for (String digest : plan.artifacts()) {
             parts.patience.until(client -> {
                 deadline.check(0);
-                return fetch(client, digest, deadline.secondsLeft());
+                return fetch(client, digest, deadline);
             });
             parts.idle.restart();
         }
         parts.cache.trim(plan.artifacts());
     }
 
-    private Boolean fetch(CoordinatorClient client, String digest, double seconds) {
+    private Boolean fetch(CoordinatorClient client, String digest, Deadline deadline) {
         long before = parts.traffic.down();
         parts.traffic.downloading(true);
         try {
-            parts.cache.fetch(client, parts.enrolment.token(), ArtifactCache.ARTIFACTS, digest, seconds);
+            parts.cache.fetch(client, parts.enrolment.token(), ArtifactCache.ARTIFACTS, digest, deadline.secondsLeft(),
+                () -> deadline.check(0));
             return true;
         } catch (IOException error) {
             throw new TaskRefused(Reason.STORAGE, "the disk failed: " + error.getMessage());

@@ -102,6 +102,16 @@ class AgentTest {
     }
 
     @Test
+    void aListenerThatFailsDoesNotCostTheTraining() throws IOException {
+        coordinator.plans.add(plan(0, Map.of()));
+        device.afterStep = () -> {
+            throw new IllegalStateException("no such view");
+        };
+        device.run(folder, coordinator);
+        assertEquals(1, coordinator.results.size());
+    }
+
+    @Test
     void itEndsWhenThereIsNothingToDo() throws IOException {
         device.mostTasks = 0;
         device.run(folder, coordinator);
@@ -228,6 +238,19 @@ class AgentTest {
         assertEquals("refused", record.outcome());
         assertEquals("the network is metered", record.message());
         assertFalse(Files.exists(folder.resolve("task/plan.json")));
+    }
+
+    @Test
+    void aFinishedResultWaitsForAnUnmeteredNetworkAndForNothingElse() throws IOException {
+        coordinator.plans.add(plan(0, Map.of()));
+        device.condition = () -> device.steps.size() == 10 ? new Refusal(Reason.METERED, "mobile data") : null;
+        device.run(folder, coordinator);
+        assertEquals(0, coordinator.results.size());
+        assertTrue(Files.exists(folder.resolve("task/result.safetensors")));
+        assertTrue(device.messages.contains("mobile data"));
+        device.condition = () -> new Refusal(Reason.POWER, "not charging");
+        device.run(folder, coordinator);
+        assertEquals(1, coordinator.results.size());
     }
 
     /** A clock that goes on by three seconds whenever it is read: conditions are looked at every two. */

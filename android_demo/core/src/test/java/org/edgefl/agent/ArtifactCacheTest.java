@@ -18,6 +18,7 @@ import org.edgefl.http.CoordinatorClient;
 import org.edgefl.http.Request;
 import org.edgefl.http.Transport;
 import org.edgefl.http.Unreachable;
+import org.edgefl.training.Interrupts;
 import org.edgefl.values.TaskRefused;
 import org.edgefl.wire.Digests;
 import org.edgefl.wire.Packing;
@@ -89,7 +90,12 @@ class ArtifactCacheTest {
     }
 
     private static void fetch(ArtifactCache cache, Transport server, String digest) throws IOException {
-        cache.fetch(new CoordinatorClient(server), "secret", ArtifactCache.ARTIFACTS, digest, 60);
+        fetch(cache, server, digest, () -> { });
+    }
+
+    private static void fetch(ArtifactCache cache, Transport server, String digest, Runnable betweenPieces)
+            throws IOException {
+        cache.fetch(new CoordinatorClient(server), "secret", ArtifactCache.ARTIFACTS, digest, 60, betweenPieces);
     }
 
     @Test
@@ -127,6 +133,26 @@ class ArtifactCacheTest {
             int[] first = {-1};
             fetch(cache, new Server(content, null, soFar -> first[0] = first[0] < 0 ? soFar : first[0]), digest);
             assertTrue(first[0] > SIZE / 3, "the second half alone");
+            assertEquals(digest, Digests.of(cache.file(digest)));
+        }
+    }
+
+    @Test
+    void aConditionThatEndsWhileItComesEndsItAtOnce() throws IOException {
+        byte[] content = content();
+        String digest = Digests.of(content);
+        try (AgentHome home = new AgentHome(folder)) {
+            ArtifactCache cache = new ArtifactCache(home, 1 << 30);
+            int[] pieces = new int[1];
+            int[] read = new int[1];
+            assertThrows(Interrupts.Stopped.class, () -> fetch(cache,
+                new Server(content, null, soFar -> read[0] = soFar), digest, () -> {
+                    if (++pieces[0] == 3) {
+                        throw new Interrupts.Stopped();
+                    }
+                }));
+            assertTrue(read[0] < SIZE / 2);
+            fetch(cache, new Server(content, null, soFar -> { }), digest);
             assertEquals(digest, Digests.of(cache.file(digest)));
         }
     }

@@ -47,6 +47,9 @@ final class FakeCoordinator implements Transport {
     String outcome = "accepted";
     /** The pin that it shows. */
     String pin;
+    /** What happens when it is asked for a task, and when it is told a refusal. */
+    Runnable whenPolled = () -> { };
+    Runnable whenRefused = () -> { };
     private Meter meter = Meter.NONE;
 
     Agent.Connector connector() {
@@ -74,6 +77,7 @@ final class FakeCoordinator implements Transport {
             return receiveResult(request);
         }
         if (path.endsWith("/refusal")) {
+            whenRefused.run();
             refusals.add(JsonReader.object(content(request)));
             return receipt("accepted");
         }
@@ -95,6 +99,7 @@ final class FakeCoordinator implements Transport {
     }
 
     private Answer next() {
+        whenPolled.run();
         Map<String, Object> fields = document("assignment");
         fields.put("plan", plans.peek());
         fields.put("retry_seconds", 0);

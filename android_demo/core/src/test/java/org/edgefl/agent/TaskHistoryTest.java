@@ -80,6 +80,53 @@ class TaskHistoryTest {
         assertEquals("broken", coordinator.refusals.get(0).text("reason"));
     }
 
+    /** Put something in the way of files of the home, so that they cannot be written: as on a full disk. */
+    private void block(String... names) {
+        for (String name : names) {
+            assertTrue(folder.resolve(name + ".new").resolve("in the way").toFile().mkdirs());
+        }
+    }
+
+    /** A disk that fails from the poll until the refusal is told. */
+    private void blockDuringTheTask(String... names) {
+        coordinator.whenPolled = () -> {
+            block(names);
+            coordinator.whenPolled = () -> { };
+        };
+        coordinator.whenRefused = () -> {
+            for (String name : names) {
+                assertTrue(folder.resolve(name + ".new").resolve("in the way").toFile().delete());
+            }
+        };
+    }
+
+    @Test
+    void aHistoryThatCannotBeWrittenDoesNotKeepATaskFromEnding() throws IOException {
+        coordinator.plans.add(GoldenTasks.plan(0, Map.of()));
+        block("history.jsonl");
+        device.run(folder, coordinator);
+        assertEquals(1, coordinator.results.size());
+        assertFalse(Files.exists(folder.resolve("task/plan.json")));
+    }
+
+    @Test
+    void aDiskThatFailsIsToldToTheCoordinator() throws IOException {
+        coordinator.plans.add(GoldenTasks.plan(0, Map.of()));
+        blockDuringTheTask("task/plan.json");
+        device.run(folder, coordinator);
+        assertEquals("storage", coordinator.refusals.get(0).text("reason"));
+        assertEquals("refused", TaskHistory.read(folder).get(0).outcome());
+    }
+
+    @Test
+    void aRefusalThatCannotBeWrittenIsToldAllTheSame() throws IOException {
+        coordinator.plans.add(GoldenTasks.plan(0, Map.of()));
+        blockDuringTheTask("task/refusal.json", "task/result.safetensors");
+        device.run(folder, coordinator);
+        assertEquals("storage", coordinator.refusals.get(0).text("reason"));
+        assertEquals(10, TaskHistory.read(folder).get(0).steps());
+    }
+
     @Test
     void theNewestAreKeptAndADamagedLineCostsOnlyItself() throws IOException {
         for (int i = 0; i < TaskHistory.MOST + 3; i++) {

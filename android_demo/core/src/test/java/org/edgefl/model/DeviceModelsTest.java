@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -106,6 +107,27 @@ class DeviceModelsTest {
                 assertTrue(answers.contains(Arrays.toString(GraphPredictor.softmax(logits))), "sample " + i);
             }
             assertThrows(EdgeFLError.class, () -> found.personal().predict(new byte[3]));
+        }
+    }
+
+    /** Android allows apps no hard links; between two disks nobody can make one. */
+    @Test
+    void whereThereAreNoLinksTheSharedModelIsACopy() throws IOException {
+        Path elsewhere = Path.of("/dev/shm");
+        assumeTrue(Files.isWritable(elsewhere)
+            && !Files.getFileStore(elsewhere).equals(Files.getFileStore(home)), "a second disk");
+        Path other = Files.createTempDirectory(elsewhere, "edgefl");
+        Path weights = other.resolve("weights");
+        try {
+            ClientPlan plan = plan(0);
+            Files.write(weights, GoldenTasks.artifact(plan.weights()));
+            models.replace("task-1", 0, download(plan.inference()), weights, downloaded(0), 42);
+        } finally {
+            Files.deleteIfExists(weights);
+            Files.delete(other);
+        }
+        try (DeviceModels found = DeviceModels.open(home, engine, spec)) {
+            assertEquals(found.personal().bytes(), found.shared().bytes());
         }
     }
 
