@@ -199,9 +199,11 @@ final class Enrolment {
             throw new EdgeFLError("the coordinator cannot say what a sample is: it is older than this client",
                 "Ask the operator to update the coordinator.");
         }
+        // Read before it is kept: whoever opens this folder later relies on what is in it.
+        SampleSpec spec = SampleSpec.of(answer);
         member = member.withSample(answer);
         member.save(home);
-        return SampleSpec.of(answer);
+        return spec;
     }
 
     private void putCapabilities() throws IOException {

@@ -47,6 +47,8 @@ final class FakeCoordinator implements Transport {
     String outcome = "accepted";
     /** The pin that it shows. */
     String pin;
+    /** What it says a sample is. */
+    Map<String, Object> sample = GoldenTasks.sample();
     /** What happens when it is asked for a task, and when it is told a refusal. */
     Runnable whenPolled = () -> { };
     Runnable whenRefused = () -> { };
@@ -82,7 +84,7 @@ final class FakeCoordinator implements Transport {
             return receipt("accepted");
         }
         return switch (path) {
-            case "/v1/sample" -> json(200, GoldenTasks.sample());
+            case "/v1/sample" -> json(200, sample);
             case "/v1/devices" -> enrol(request);
             case "/v1/tasks/next" -> next();
             case "/v1/devices/me/capabilities" -> json(200, Map.of());
