@@ -43,6 +43,8 @@ final class FakeCoordinator implements Transport {
     boolean unreachable;
     /** The status of its response to a result. */
     int resultStatus = 200;
+    /** What it says if that status is not 200. */
+    String resultProblem = "this update is not wanted";
     /** The outcome in that response. */
     String outcome = "accepted";
     /** The pin that it shows. */
@@ -112,7 +114,7 @@ final class FakeCoordinator implements Transport {
         byte[] body = content(request);
         if (resultStatus != 200) {
             plans.poll();
-            return problem(resultStatus, "this update is not wanted");
+            return problem(resultStatus, resultProblem);
         }
         results.add(BodyReader.read(ByteBuffer.wrap(body)));
         return receipt(outcome);
