@@ -123,7 +123,7 @@ public final class PictureSamples {
      * The number that stands for white. For bytes it is 255. For floats it is what the normalisation divides by; without
      * one it is the least of 1, 16 (small digits are often counted so) and 255 that the example's numbers do not exceed.
      */
-    static double white(SampleSpec spec) {
+    public static double white(SampleSpec spec) {
         SampleForm form = SampleForm.of(spec);
         if (!form.isFloat()) {
             return Math.min(form.most(), 255);
