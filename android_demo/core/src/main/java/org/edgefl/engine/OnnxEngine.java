@@ -55,8 +55,8 @@ public final class OnnxEngine implements Engine {
         OrtSession session = load(graph);
         try {
             return new OnnxTrainStep(environment, session, submodel, weights, labelMask);
-        } catch (OrtException error) {
-            throw new InvalidGraph(error.getMessage(), error);
+        } catch (OrtException | RuntimeException | OutOfMemoryError error) {
+            throw closed(session, error);
         }
     }
 
@@ -65,9 +65,26 @@ public final class OnnxEngine implements Engine {
         OrtSession session = load(graph);
         try {
             return new OnnxInference(environment, session, weights);
-        } catch (OrtException error) {
-            throw new InvalidGraph(error.getMessage(), error);
+        } catch (OrtException | RuntimeException | OutOfMemoryError error) {
+            throw closed(session, error);
         }
+    }
+
+    /** Free a session that does not fit its task: an app lives on, and would lose that memory with every such task. */
+    private static RuntimeException closed(OrtSession session, Throwable error) {
+        try {
+            session.close();
+        } catch (OrtException ignored) {
+            error.addSuppressed(ignored);
+        }
+        if (error instanceof OutOfMemoryError full) {
+            throw full;
+        }
+        return problem(error);
+    }
+
+    private static EdgeFLError problem(Throwable cause) {
+        return cause instanceof EdgeFLError known ? known : new InvalidGraph(String.valueOf(cause.getMessage()), cause);
     }
 
     /** Load on a thread that is thrown away: onnxruntime changes the float mode of the thread that loads. */
@@ -119,7 +136,7 @@ public final class OnnxEngine implements Engine {
         if (cause instanceof OrtException error) {
             throw error;
         }
-        return cause instanceof EdgeFLError known ? known : new InvalidGraph(String.valueOf(cause.getMessage()), cause);
+        return problem(cause);
     }
 
     private OrtSession open(Path graph) throws IOException, OrtException {
