@@ -31,7 +31,7 @@ public interface SampleStore {
     /** Samples by class: as many entries as the federation has classes. */
     int[] countByClass(SampleSpec spec);
 
-    /** Return a page of samples, the newest first; {@code label} -1 means all. */
+    /** Return a page of the federation's samples, or of any without one, the newest first; {@code label} -1 means all. */
     List<Sample> page(int label, int from, int most);
 
     /** Delete a sample. */

@@ -11,6 +11,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import org.edgefl.EdgeFLError;
+import org.edgefl.app.R;
 import org.edgefl.app.phone.Phone;
 
 /** A screen's work that reads files or the network: off the main thread, with the answer back on it. */
@@ -41,6 +42,10 @@ final class Background {
             post(() -> done.accept(found), wanted);
         } catch (EdgeFLError | IOException | UncheckedIOException | SQLException | SecurityException error) {
             Problem problem = Problem.of(context, error);
+            post(() -> failed.accept(problem), wanted);
+        } catch (OutOfMemoryError full) {
+            Problem problem = new Problem(
+                context.getString(R.string.problem_memory), context.getString(R.string.problem_memory_fix));
             post(() -> failed.accept(problem), wanted);
         } catch (RuntimeException mistake) {
             throw mistake;

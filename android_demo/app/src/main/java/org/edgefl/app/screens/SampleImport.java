@@ -105,6 +105,10 @@ final class SampleImport {
     }
 
     private int read(int request, SampleSpec form, int chosen, Uri file) throws IOException {
+        if (!ContentResolver.SCHEME_CONTENT.equals(file.getScheme())) {
+            // A path would be opened with this app's own rights: whoever answers may not name the app's private files.
+            throw new FileNotFoundException();
+        }
         SampleStore samples = screen.phone.samples();
         ContentResolver files = screen.activity.getContentResolver();
         if (request == PICTURES) {

@@ -60,10 +60,18 @@ final class BatteryEnergy implements EnergyMeter {
 
     /** Take a sample. The time since the one before counts with the mean of both: the trapezoidal rule. */
     synchronized void sample(long nanos) {
-        double current = battery.rawCurrent();
-        double power = current * battery.volts();
-        if (Double.isNaN(power) || !Boolean.FALSE.equals(battery.isPlugged())) {
+        double current;
+        double power;
+        try {
+            current = battery.rawCurrent();
+            power = current * battery.volts();
+            failed |= Double.isNaN(power) || !Boolean.FALSE.equals(battery.isPlugged());
+        } catch (RuntimeException noAnswer) {
+            // On the sampler's thread, nobody else would catch it: it would end the app.
             failed = true;
+            return;
+        }
+        if (failed) {
             return;
         }
         if (samples > 0) {

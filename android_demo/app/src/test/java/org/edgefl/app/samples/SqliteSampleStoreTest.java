@@ -71,6 +71,17 @@ public final class SqliteSampleStoreTest {
     }
 
     @Test
+    public void afterLeavingTheSamplesAreStillSeenAndCanBeDeleted() {
+        store.add(SPEC, 1, "drawn", sample(1));
+        current = OTHER;
+        assertEquals(0, store.page(-1, 0, 10).size());
+        current = null;
+        assertEquals(1, store.page(-1, 0, 10).size());
+        store.deleteAll();
+        assertEquals(0, store.page(-1, 0, 10).size());
+    }
+
+    @Test
     public void samplesAreCountedByClassAndDeleted() {
         long first = store.add(SPEC, 1, "drawn", sample(1));
         store.add(SPEC, 1, "drawn", sample(2));

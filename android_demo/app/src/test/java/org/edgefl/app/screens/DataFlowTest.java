@@ -178,10 +178,24 @@ public final class DataFlowTest {
         assertFalse(hand.text(R.id.problem_fix).isEmpty());
     }
 
+    @Test
+    public void aPathInsteadOfAContentIsNotOpened() {
+        hand.phone.federation = Federations.joined(Federations.rows());
+        hand.open(null);
+        hand.go(Destination.DATA);
+        importCsv("file:///data/user/0/org.edgefl.app/files/rows.csv", "1,2,3,4,0\n");
+        assertEquals(0, hand.phone.samples.all.size());
+        assertEquals("A file could not be read or written.", hand.text(R.id.problem_text));
+    }
+
     private void importCsv(String content) {
+        importCsv("content://files/" + content.length(), content);
+    }
+
+    private void importCsv(String address, String content) {
         hand.tap(R.id.import_csv);
         IntentForResult picker = shadowOf(hand.activity()).getNextStartedActivityForResult();
-        Uri file = file("content://files/" + content.length(), content.getBytes(StandardCharsets.UTF_8));
+        Uri file = file(address, content.getBytes(StandardCharsets.UTF_8));
         shadowOf(hand.activity()).receiveResult(picker.intent, Activity.RESULT_OK, new Intent().setData(file));
         hand.settle();
     }

@@ -32,6 +32,8 @@ final class FakePhone implements Phone {
     String engineProblem;
     int trainings;
     int stops;
+    /** Whether models are too large for it. */
+    boolean outOfMemory;
     /** Whether background work has to wait. */
     boolean holdBack;
 
@@ -144,6 +146,9 @@ final class FakePhone implements Phone {
 
     @Override
     public ModelPair models() {
+        if (outOfMemory) {
+            throw new OutOfMemoryError("Failed to allocate a 400000000 byte allocation");
+        }
         return models;
     }
 }

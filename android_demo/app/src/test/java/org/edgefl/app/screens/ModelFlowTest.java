@@ -53,6 +53,13 @@ public final class ModelFlowTest {
     }
 
     @Test
+    public void modelsThatAreTooLargeAreAProblemAndNoCrash() {
+        hand.phone.outOfMemory = true;
+        open(true);
+        assertEquals("This phone does not have enough memory for that.", hand.text(R.id.problem_text));
+    }
+
+    @Test
     public void onlyTheNewestQuestionIsAnswered() {
         open(true);
         View paper = hand.find(R.id.drawing);

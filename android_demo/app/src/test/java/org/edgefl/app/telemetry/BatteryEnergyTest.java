@@ -4,6 +4,11 @@ import static org.junit.Assert.assertEquals;
 import static org.junit.Assert.assertFalse;
 import static org.junit.Assert.assertNull;
 
+import android.content.BroadcastReceiver;
+import android.content.Context;
+import android.content.ContextWrapper;
+import android.content.Intent;
+import android.content.IntentFilter;
 import java.util.Map;
 import org.junit.Test;
 import org.junit.runner.RunWith;
@@ -82,5 +87,17 @@ public final class BatteryEnergyTest {
         assertFalse(energy.begin());
         Phones.current(Integer.MIN_VALUE);
         assertFalse(new BatteryEnergy(new Battery(RuntimeEnvironment.getApplication())).begin());
+    }
+
+    @Test
+    public void systemThatDoesNotAnswerIsNoReadingAndNoCrash() {
+        Context deaf = new ContextWrapper(RuntimeEnvironment.getApplication()) {
+            @Override
+            public Intent registerReceiver(BroadcastReceiver receiver, IntentFilter filter) {
+                throw new SecurityException("the system is going down");
+            }
+        };
+        Phones.current(-500_000);
+        assertFalse(new BatteryEnergy(new Battery(deaf)).begin());
     }
 }
