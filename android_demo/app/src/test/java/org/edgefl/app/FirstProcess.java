@@ -49,15 +49,14 @@ public final class FirstProcess {
     @Test
     public void ownerJoinsDrawsAndBeginsToTrain() throws Exception {
         left.begin();
-        Phones.battery(false, 4000, 30);
-        Phones.current(-900_000);
-        Phones.memory(4_000_000_000L, 2_000_000_000L);
+        Phones.ordinary();
         Members.checkpointEvery(CHECKPOINT_SECONDS);
         lookAtInvitations();
         join();
         drawSamples();
+        beginADrawing();
         beginToTrain();
-        leaveWithAnUnfinishedDrawing();
+        left.write("activity", finger.goAway());
         Members.await(PATIENCE_SECONDS, () -> false);
         assertFalse("this process should have been killed", true);
     }
@@ -121,8 +120,9 @@ public final class FirstProcess {
                 await(() -> finger.text(R.id.count_heading).equals(count));
             }
         }
-        finger.screen().scrollTo(0, 0);
-        finger.readablePicture("flow_07_samples");
+        finger.readablePicture("flow_07_added");
+        finger.scrollTo(R.id.count_rows);
+        finger.readablePicture("flow_08_counts");
     }
 
     private void rotateInTheMiddle() {
@@ -137,10 +137,16 @@ public final class FirstProcess {
         assertArrayEquals("the lines are gone", before, finger.drawing());
     }
 
+    /** One that the owner does not add before the process dies. */
+    private void beginADrawing() throws Exception {
+        finger.draw(digits.draw(7)[0]);
+        left.write("drawing", finger.drawing());
+    }
+
     private void beginToTrain() throws Exception {
         finger.go(R.string.train_title);
         await(() -> finger.find(R.id.train_now).isEnabled());
-        finger.readablePicture("flow_08_ready");
+        finger.readablePicture("flow_09_ready");
         finger.tap(R.id.train_now);
         allowNotifications();
         Members.runService();
@@ -149,7 +155,7 @@ public final class FirstProcess {
         assertEquals("Round 1", finger.text(R.id.status_round));
         assertFalse(finger.sees(R.id.train_now));
         assertTrue(finger.sees(R.id.train_stop));
-        finger.readablePicture("flow_09_training");
+        finger.readablePicture("flow_10_training");
     }
 
     /** The system asks the owner, who says yes. */
@@ -161,14 +167,5 @@ public final class FirstProcess {
         finger.activity().onRequestPermissionsResult(asked.requestCode, asked.requestedPermissions,
             new int[] {PackageManager.PERMISSION_GRANTED});
         finger.settle();
-    }
-
-    private void leaveWithAnUnfinishedDrawing() throws Exception {
-        finger.go(R.string.data_title);
-        finger.chooseClass(7);
-        finger.draw(digits.draw(7)[0]);
-        left.write("drawing", finger.drawing());
-        finger.go(R.string.train_title);
-        left.write("activity", finger.goAway());
     }
 }
