@@ -3,9 +3,10 @@ package org.edgefl.app;
 import static org.junit.Assert.assertArrayEquals;
 import static org.junit.Assert.assertEquals;
 import static org.junit.Assert.assertFalse;
-import static org.junit.Assert.assertNotNull;
 import static org.junit.Assert.assertNull;
 import static org.junit.Assert.assertTrue;
+import static org.junit.Assert.fail;
+import static org.junit.Assume.assumeTrue;
 import static org.robolectric.Shadows.shadowOf;
 
 import android.Manifest;
@@ -19,6 +20,7 @@ import org.edgefl.app.phone.TrainingService;
 import org.edgefl.app.screens.Finger;
 import org.edgefl.app.telemetry.Phones;
 import org.edgefl.http.Pairing;
+import org.junit.Before;
 import org.junit.Test;
 import org.junit.runner.RunWith;
 import org.robolectric.RobolectricTestRunner;
@@ -37,10 +39,20 @@ public final class FirstProcess {
     private static final double CHECKPOINT_SECONDS = 1;
     private static final int SAMPLES_A_CLASS = 6;
 
-    private final LeftBehind left = new LeftBehind(Path.of(System.getProperty("app.folder")));
-    private final Pairing pairing = Pairing.parse(System.getProperty("app.link"), false);
+    private LeftBehind left;
+    private Pairing pairing;
     private final Finger finger = new Finger();
     private final Digits digits = new Digits();
+
+    @Before
+    public void begin() throws Exception {
+        assumeTrue("WholeFlowTest starts this", System.getProperty("app.folder") != null);
+        left = new LeftBehind(Path.of(System.getProperty("app.folder")));
+        pairing = Pairing.parse(System.getProperty("app.link"), false);
+        left.begin();
+        Phones.ordinary();
+        Members.checkpointEvery(CHECKPOINT_SECONDS);
+    }
 
     private static void await(BooleanSupplier something) throws InterruptedException {
         Waiting.until(PATIENCE_SECONDS, something);
@@ -48,9 +60,6 @@ public final class FirstProcess {
 
     @Test
     public void ownerJoinsDrawsAndBeginsToTrain() throws Exception {
-        left.begin();
-        Phones.ordinary();
-        Members.checkpointEvery(CHECKPOINT_SECONDS);
         lookAtInvitations();
         join();
         drawSamples();
@@ -58,7 +67,7 @@ public final class FirstProcess {
         beginToTrain();
         left.write("activity", finger.goAway());
         Members.await(PATIENCE_SECONDS, () -> false);
-        assertFalse("this process should have been killed", true);
+        fail("nobody has killed this process");
     }
 
     /** By the app's own link when it starts; by the page's link, which another app opens, while it is open. */
@@ -94,8 +103,7 @@ public final class FirstProcess {
         service.destroy();
         assertEquals("digits", finger.text(R.id.joined_name));
         assertFalse(finger.text(R.id.joined_device).isEmpty());
-        assertNotNull("it was measured", Members.phone().federation());
-        assertTrue(Files.exists(Members.home().resolve("profile.json")));
+        assertTrue("it was measured", Files.exists(Members.home().resolve("profile.json")));
         finger.readablePicture("flow_03_joined");
     }
 

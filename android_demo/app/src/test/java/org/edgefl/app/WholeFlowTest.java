@@ -59,7 +59,9 @@ public final class WholeFlowTest {
 
     @After
     public void close() {
+        // Without a Python there is no coordinator, and no app was started.
         if (coordinator != null) {
+            Members.closePhone();
             coordinator.close();
         }
     }
@@ -179,5 +181,6 @@ public final class WholeFlowTest {
             assertEquals("Round " + (2 - position), said.get(0));
         }
         finger.readablePicture("flow_17_cost_of_both");
+        finger.close();
     }
 }

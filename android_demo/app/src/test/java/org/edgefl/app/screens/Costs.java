@@ -12,7 +12,7 @@ public final class Costs {
     /** Time, peak memory, bytes sent and received. */
     public static List<String> words(JsonObject row) {
         Context context = RuntimeEnvironment.getApplication();
-        return List.of(Units.seconds(context, row.number("round_seconds")), Units.bytes(context, row.whole("peak_bytes")),
-            Units.bytes(context, row.whole("up_bytes")), Units.bytes(context, row.whole("down_bytes")));
+        return List.of(Units.seconds(context, row.number("round_seconds")),
+            Units.bytes(context, row.whole("peak_bytes")), Units.bytes(context, row.whole("up_bytes")), Units.bytes(context, row.whole("down_bytes")));
     }
 }

@@ -61,6 +61,12 @@ public class Finger {
         return bytes;
     }
 
+    /** Close the app, and what its screens have opened. */
+    public final void close() {
+        controller.pause().stop().destroy();
+        settle();
+    }
+
     /** Come back to an app that was opened by a link, or null, and whose process has died since. */
     public final void comeBack(String link, byte[] kept) {
         Parcel parcel = Parcel.obtain();
