@@ -18,7 +18,6 @@ import org.edgefl.app.R;
 import org.edgefl.app.samples.SampleStore;
 import org.edgefl.app.samples.SqliteSampleStore;
 import org.edgefl.engine.Engine;
-import org.edgefl.engine.OnnxEngine;
 import org.edgefl.http.Pairing;
 import org.edgefl.model.DeviceModels;
 
@@ -50,7 +49,7 @@ public final class AndroidPhone implements Phone {
 
     /** The phone of a process. */
     public AndroidPhone(Context context) {
-        this(context, OnnxEngine::new);
+        this(context, TrainingEngine.onnxruntime());
     }
 
     AndroidPhone(Context context, IntFunction<Engine> engines) {

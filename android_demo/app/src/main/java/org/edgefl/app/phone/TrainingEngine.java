@@ -8,12 +8,13 @@ import java.util.function.IntFunction;
 import org.edgefl.app.R;
 import org.edgefl.app.telemetry.PhoneFacts;
 import org.edgefl.engine.Engine;
+import org.edgefl.engine.OnnxEngine;
 
 /** The engine in this APK, if it has one: an app may be built without the native library, or for another processor. */
 final class TrainingEngine {
     private final Context context;
     private final IntFunction<Engine> maker;
-    private final FutureTask<Boolean> loading = new FutureTask<>(this::loads);
+    private final FutureTask<Boolean> loading;
 
     /**
      * Begin to look, on another thread: a native library takes a moment to load.
@@ -23,10 +24,19 @@ final class TrainingEngine {
     TrainingEngine(Context context, Executor background, IntFunction<Engine> maker) {
         this.context = context;
         this.maker = maker;
+        this.loading = new FutureTask<>(() -> loads(maker));
         background.execute(loading);
     }
 
-    private boolean loads() {
+    /**
+     * Makes engines of onnxruntime. A lambda and not a reference to the constructor: a reference would be linked, and fail
+     * without the engine's classes, here and not where it is called.
+     */
+    static IntFunction<Engine> onnxruntime() {
+        return threads -> new OnnxEngine(threads);
+    }
+
+    static boolean loads(IntFunction<Engine> maker) {
         try {
             maker.apply(1).description();
             return true;
