@@ -204,7 +204,8 @@ def _own_model(home: Path) -> bytes:
 
 
 def _leftovers(home: Path) -> list[str]:
-    left = [path.name for path in (*home.glob("task/*"), *home.glob("cache/*.part"))]
+    temporary = home.with_name(home.name + "-tmp")
+    left = [path.name for path in (*home.glob("task/*"), *home.glob("cache/*.part"), *temporary.glob("onnx*/*"))]
     return [f"left on the disk: {', '.join(left)}"] if left else []
 
 
