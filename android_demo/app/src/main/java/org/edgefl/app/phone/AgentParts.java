@@ -29,18 +29,19 @@ final class AgentParts {
     private static final String CLIENT = "edgefl-android";
     private static final double MEASURE_SECONDS = 20;
     private static final double WAIT_SECONDS = 20;
-    private static final double CHECKPOINT_SECONDS = 30;
     private static final long MEGABYTE = 1_000_000;
     private static final long CACHE_BYTES = 512 * MEGABYTE;
 
     private final Context context;
     private final SampleStore samples;
     private final Supplier<OwnerSettings> owner;
+    private final double checkpointSeconds;
 
-    AgentParts(Context context, SampleStore samples, Supplier<OwnerSettings> owner) {
+    AgentParts(Context context, SampleStore samples, Supplier<OwnerSettings> owner, double checkpointSeconds) {
         this.context = context;
         this.samples = samples;
         this.owner = owner;
+        this.checkpointSeconds = checkpointSeconds;
     }
 
     /** Reaches coordinators: by the pins of a code, else by the system's authorities. */
@@ -64,7 +65,7 @@ final class AgentParts {
         Capabilities capabilities =
             new Capabilities(CLIENT, version(), facts.system(), software[0], software[1]);
         return new AgentSettings(null, capabilities, engine, this::data, new Profiler(engine, facts, MEASURE_SECONDS),
-            null, meters, limits, WAIT_SECONDS, 0, occasion.idleSeconds, CHECKPOINT_SECONDS,
+            null, meters, limits, WAIT_SECONDS, 0, occasion.idleSeconds, checkpointSeconds,
             new PhoneClock(context));
     }
 

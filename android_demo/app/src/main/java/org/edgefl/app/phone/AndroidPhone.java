@@ -28,6 +28,7 @@ import org.edgefl.model.DeviceModels;
 public final class AndroidPhone implements Phone {
     private static final double LAST_MOMENT_SECONDS = 3;
     private static final double STOP_SECONDS = 30;
+    private static final double CHECKPOINT_SECONDS = 30;
 
     private final Context context;
     private final Path home;
@@ -49,16 +50,16 @@ public final class AndroidPhone implements Phone {
 
     /** The phone of a process. */
     public AndroidPhone(Context context) {
-        this(context, TrainingEngine.onnxruntime());
+        this(context, TrainingEngine.onnxruntime(), CHECKPOINT_SECONDS);
     }
 
-    AndroidPhone(Context context, IntFunction<Engine> engines) {
+    AndroidPhone(Context context, IntFunction<Engine> engines, double checkpointSeconds) {
         this.context = context;
         this.home = context.getFilesDir().toPath().resolve("federation");
         this.settings = new SettingsStore(context);
         this.samples = new SqliteSampleStore(context, () -> federation == null ? null : federation.sample());
         this.engine = new TrainingEngine(context, background, engines);
-        this.parts = new AgentParts(context, samples, settings::get);
+        this.parts = new AgentParts(context, samples, settings::get, checkpointSeconds);
         this.runner = new AgentRunner(context, home, vault, engine, parts, board, this::lookAgain);
         this.federation = JoinedFederation.read(home);
     }

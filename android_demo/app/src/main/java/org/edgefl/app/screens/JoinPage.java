@@ -6,7 +6,7 @@ import android.content.Intent;
 import android.net.Uri;
 import org.edgefl.http.Pairing;
 
-/** The coordinator's join page in the browser: another way to take part, for a phone whose app cannot train. */
+/** The coordinator's join page in the browser: says how else to take part, if this phone's app cannot train. */
 final class JoinPage {
     private JoinPage() {}
 

@@ -46,7 +46,7 @@ public final class AndroidPhoneTest {
         Members.join();
         AndroidPhone phone = new AndroidPhone(Members.app(), threads -> {
             throw new NoClassDefFoundError("ai/onnxruntime/OrtEnvironment");
-        });
+        }, 30);
         assertEquals(Members.app().getString(R.string.message_engine_missing), phone.engineProblem());
         assertFalse(phone.begin(Occasion.NOW, () -> { }));
         assertEquals(phone.engineProblem(), phone.activity().message());

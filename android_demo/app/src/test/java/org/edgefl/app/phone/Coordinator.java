@@ -80,6 +80,17 @@ public final class Coordinator implements AutoCloseable {
         return served.objects("federations").get(0).text("pairing_uri");
     }
 
+    /** Ask it as its operator does, with the admin token: {@code edgefl fed ACTION digits ...}. */
+    public JsonObject ask(String action, String... options) throws IOException, InterruptedException {
+        List<String> command = new ArrayList<>(List.of("-m", "edgefl", "fed", action, "digits", "--url", pairingUri(),
+            "--token-file", served.text("admin_token_file")));
+        Collections.addAll(command, options);
+        Process asked = python(command.toArray(new String[0]));
+        byte[] answer = asked.getInputStream().readAllBytes();
+        assertEquals("edgefl fed " + action, 0, asked.waitFor());
+        return JsonReader.object(answer);
+    }
+
     /** A file of 120 digits as the federation's samples are. */
     public Path digits() throws IOException, InterruptedException {
         Path file = folder.resolve("digits.npz");

@@ -1,8 +1,14 @@
 package org.edgefl.app.phone;
 
 import android.security.keystore.KeyGenParameterSpec;
+import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
+import java.io.Reader;
+import java.io.UncheckedIOException;
+import java.io.Writer;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.security.GeneralSecurityException;
 import java.security.Key;
 import java.security.KeyStoreException;
@@ -13,31 +19,65 @@ import java.security.SecureRandom;
 import java.security.Security;
 import java.security.cert.Certificate;
 import java.security.spec.AlgorithmParameterSpec;
+import java.util.Base64;
 import java.util.Collections;
 import java.util.Date;
 import java.util.Enumeration;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Properties;
 import javax.crypto.KeyGenerator;
 import javax.crypto.KeyGeneratorSpi;
 import javax.crypto.SecretKey;
+import javax.crypto.spec.SecretKeySpec;
 
 /**
- * The Android Keystore, which the tests' platform lacks: the same names and calls, with keys in memory.
+ * The Android Keystore, which the tests' platform lacks: the same names and calls, with keys in memory or in a file.
  *
  * <p>Ciphers are the JVM's own, so what is sealed with a key is really encrypted.
  */
 public final class FakeKeystore {
     private static final String NAME = "AndroidKeyStore";
     private static final Map<String, Key> KEYS = new HashMap<>();
+    private static Path kept;
 
     private FakeKeystore() {}
 
     /** Begin with a keystore without keys. */
     public static void install() {
+        install(null);
+    }
+
+    /** Begin with the keys that are in a file, and keep new ones there: they outlive the process, as on a phone. */
+    public static void install(Path file) {
+        kept = file;
         KEYS.clear();
+        if (file != null && Files.exists(file)) {
+            read();
+        }
         Security.removeProvider(NAME);
         Security.addProvider(new Keys());
+    }
+
+    private static void read() {
+        try (Reader in = Files.newBufferedReader(kept)) {
+            Properties keys = new Properties();
+            keys.load(in);
+            keys.forEach((alias, key) -> KEYS.put((String) alias,
+                new SecretKeySpec(Base64.getDecoder().decode((String) key), "AES")));
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
+
+    private static void write() {
+        Properties keys = new Properties();
+        KEYS.forEach((alias, key) -> keys.setProperty(alias, Base64.getEncoder().encodeToString(key.getEncoded())));
+        try (Writer out = Files.newBufferedWriter(kept)) {
+            keys.store(out, null);
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
     }
 
     /** Lose all keys, as a phone does whose lock was removed, or that was restored from a copy. */
@@ -89,6 +129,9 @@ public final class FakeKeystore {
                 real.init(wanted.getKeySize());
                 SecretKey key = real.generateKey();
                 KEYS.put(wanted.getKeystoreAlias(), key);
+                if (kept != null) {
+                    write();
+                }
                 return key;
             } catch (GeneralSecurityException impossible) {
                 throw new IllegalStateException(impossible);

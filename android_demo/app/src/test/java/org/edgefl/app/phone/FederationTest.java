@@ -6,7 +6,6 @@ import static org.junit.Assert.assertNotNull;
 import static org.junit.Assert.assertNull;
 import static org.junit.Assert.assertTrue;
 
-import android.content.Intent;
 import android.content.pm.ServiceInfo;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
@@ -29,7 +28,6 @@ import org.junit.Rule;
 import org.junit.Test;
 import org.junit.rules.TemporaryFolder;
 import org.junit.runner.RunWith;
-import org.robolectric.Robolectric;
 import org.robolectric.RobolectricTestRunner;
 import org.robolectric.Shadows;
 import org.robolectric.android.controller.ServiceController;
@@ -59,13 +57,6 @@ public final class FederationTest {
         }
     }
 
-    /** Do what the system does after {@code startForegroundService}. */
-    private static ServiceController<TrainingService> runService() {
-        Intent intent = Shadows.shadowOf(Members.app()).getNextStartedService();
-        assertNotNull("nothing was started", intent);
-        return Robolectric.buildService(TrainingService.class, intent).create().startCommand(0, 1);
-    }
-
     private static void join(Coordinator coordinator) throws InterruptedException {
         AndroidPhone phone = Members.phone();
         Invitation invitation = phone.invitation(coordinator.pairingUri());
@@ -73,7 +64,7 @@ public final class FederationTest {
         assertEquals(10, invitation.sample().classes());
         assertFalse("nothing may be kept before the owner joins", Files.exists(Members.home().resolve("device.json")));
         phone.join(invitation);
-        runService();
+        Members.runService();
         Members.await(PATIENCE_SECONDS, () -> !phone.isRunning());
         assertNotNull(phone.activity().message(), phone.federation());
     }
@@ -99,7 +90,7 @@ public final class FederationTest {
         AndroidPhone phone = Members.phone();
         assertWaitsWhileItIsWarm(phone);
         phone.trainNow();
-        ServiceController<TrainingService> service = runService();
+        ServiceController<TrainingService> service = Members.runService();
         assertTrue(phone.activity().message(),
             Members.await(PATIENCE_SECONDS, () -> Shadows.shadowOf(service.get()).isStoppedBySelf()));
         assertEquals(Phase.IDLE, phone.activity().phase());
@@ -119,7 +110,7 @@ public final class FederationTest {
     private static void assertWaitsWhileItIsWarm(AndroidPhone phone) throws InterruptedException {
         Phones.battery(false, 4000, 47);
         phone.trainNow();
-        ServiceController<TrainingService> service = runService();
+        ServiceController<TrainingService> service = Members.runService();
         assertTrue(Members.await(PATIENCE_SECONDS, () -> phone.activity().phase() == Phase.WAITING));
         assertTrue(phone.activity().message(), phone.activity().message().contains("47 °C"));
         assertTrue("nothing was asked for", phone.history().isEmpty());
@@ -171,7 +162,7 @@ public final class FederationTest {
         importDigits(coordinator);
         AndroidPhone before = Members.phone();
         before.trainNow();
-        ServiceController<TrainingService> service = runService();
+        ServiceController<TrainingService> service = Members.runService();
         assertTrue(Members.await(PATIENCE_SECONDS, () -> before.activity().step() >= 40));
         service.get().onTimeout(1, ServiceInfo.FOREGROUND_SERVICE_TYPE_DATA_SYNC);
         assertFalse(before.isRunning());
@@ -183,7 +174,7 @@ public final class FederationTest {
         after.trainNow();
         int[] first = {0};
         after.addListener(() -> first[0] = first[0] == 0 ? after.activity().step() : first[0]);
-        ServiceController<TrainingService> again = runService();
+        ServiceController<TrainingService> again = Members.runService();
         assertTrue(Members.await(PATIENCE_SECONDS, () -> first[0] > 0));
         assertTrue("it began with step " + first[0], first[0] > 40);
         again.destroy();

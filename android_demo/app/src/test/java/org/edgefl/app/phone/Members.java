@@ -1,5 +1,8 @@
 package org.edgefl.app.phone;
 
+import static org.junit.Assert.assertNotNull;
+
+import android.content.Intent;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -7,23 +10,26 @@ import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import org.edgefl.app.EdgeFLApp;
+import org.robolectric.Robolectric;
 import org.robolectric.RuntimeEnvironment;
+import org.robolectric.Shadows;
+import org.robolectric.android.controller.ServiceController;
 import org.robolectric.shadows.ShadowLooper;
 import org.robolectric.util.ReflectionHelpers;
 
 /** The tests' app, and ways to put its phone into a state. */
-final class Members {
+public final class Members {
     private Members() {}
 
-    static EdgeFLApp app() {
+    public static EdgeFLApp app() {
         return (EdgeFLApp) RuntimeEnvironment.getApplication();
     }
 
-    static AndroidPhone phone() {
+    public static AndroidPhone phone() {
         return app().phone();
     }
 
-    static Path home() {
+    public static Path home() {
         return app().getFilesDir().toPath().resolve("federation");
     }
 
@@ -54,16 +60,39 @@ final class Members {
 
     /** What is left when the process dies: the files, and nothing of the phone in memory. */
     static AndroidPhone restart() {
+        return replace(null);
+    }
+
+    /** Make the app's phone one that writes checkpoints every some seconds of training. */
+    public static AndroidPhone checkpointEvery(double seconds) {
+        return replace(new AndroidPhone(app(), TrainingEngine.onnxruntime(), seconds));
+    }
+
+    private static AndroidPhone replace(AndroidPhone next) {
         AndroidPhone old = ReflectionHelpers.getField(app(), "phone");
         if (old != null) {
             old.close();
         }
-        ReflectionHelpers.setField(app(), "phone", null);
+        ReflectionHelpers.setField(app(), "phone", next);
         return app().phone();
     }
 
+    /** Do what the system does after {@code startForegroundService}. */
+    public static ServiceController<TrainingService> runService() {
+        Intent intent = Shadows.shadowOf(app()).getNextStartedService();
+        assertNotNull("nothing was started", intent);
+        return Robolectric.buildService(TrainingService.class, intent).create().startCommand(0, 1);
+    }
+
+    /** Do what the system does for a sticky service whose process was killed: it gets no intent. */
+    public static ServiceController<TrainingService> bringServiceBack() {
+        ServiceController<TrainingService> service = Robolectric.buildService(TrainingService.class).create();
+        service.get().onStartCommand(null, 0, 1);
+        return service;
+    }
+
     /** Let the main thread work until something holds, or a number of seconds have passed. */
-    static boolean await(double seconds, BooleanSupplier something) throws InterruptedException {
+    public static boolean await(double seconds, BooleanSupplier something) throws InterruptedException {
         long end = System.nanoTime() + (long) (1e9 * seconds);
         while (!something.getAsBoolean()) {
             if (System.nanoTime() > end) {

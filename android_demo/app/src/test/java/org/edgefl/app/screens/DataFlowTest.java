@@ -14,7 +14,6 @@ import android.content.Intent;
 import android.graphics.Bitmap;
 import android.graphics.Color;
 import android.net.Uri;
-import android.view.View;
 import android.view.ViewGroup;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
@@ -40,11 +39,6 @@ public final class DataFlowTest {
         hand.go(Destination.DATA);
     }
 
-    private View label(int label) {
-        LabelPicker picker = hand.find(R.id.label_picker);
-        return ((ViewGroup) picker.getChildAt(0)).getChildAt(label);
-    }
-
     private DrawingPad pad() {
         return hand.find(R.id.pad);
     }
@@ -56,7 +50,7 @@ public final class DataFlowTest {
         assertFalse("nothing to add", hand.find(R.id.add).isEnabled());
         hand.drawSeven();
         assertFalse("without a class", hand.find(R.id.add).isEnabled());
-        hand.tap(label(7));
+        hand.chooseClass(7);
         assertEquals("Add as class 7", hand.text(R.id.add));
         hand.tap(R.id.add);
         assertEquals("1 sample", hand.text(R.id.count_heading));
@@ -95,7 +89,7 @@ public final class DataFlowTest {
     @Test
     public void aDrawingOutlivesRotationAndProcessDeath() {
         openDigits();
-        hand.tap(label(3));
+        hand.chooseClass(3);
         hand.drawSeven();
         byte[] drawn = pad().raw();
         hand.screen().scrollTo(0, 321);
@@ -111,7 +105,7 @@ public final class DataFlowTest {
     @Test
     public void samplesAreDeletedAfterAQuestion() {
         openDigits();
-        hand.tap(label(1));
+        hand.chooseClass(1);
         for (int i = 0; i < 2; i++) {
             hand.drawSeven();
             hand.tap(R.id.add);
@@ -138,7 +132,7 @@ public final class DataFlowTest {
     public void severalPicturesAreImportedAsTheChosenClass() {
         openDigits();
         assertFalse(hand.find(R.id.import_pictures).isEnabled());
-        hand.tap(label(4));
+        hand.chooseClass(4);
         hand.tap(R.id.import_pictures);
         IntentForResult picker = shadowOf(hand.activity()).getNextStartedActivityForResult();
         assertEquals(Intent.ACTION_OPEN_DOCUMENT, picker.intent.getAction());

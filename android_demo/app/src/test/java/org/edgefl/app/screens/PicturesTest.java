@@ -3,7 +3,6 @@ package org.edgefl.app.screens;
 import static org.junit.Assert.assertTrue;
 
 import android.graphics.Bitmap;
-import android.view.ViewGroup;
 import java.util.HashSet;
 import java.util.Set;
 import org.edgefl.agent.Progress.Phase;
@@ -55,8 +54,7 @@ public final class PicturesTest {
         for (int label : new int[] {7, 7, 1, 4, 7, 1, 0, 9}) {
             hand.phone.samples.addPicture(Federations.digits(), label, "drawn", pad.pixels(), pad.side(), pad.side());
         }
-        LabelPicker picker = hand.find(R.id.label_picker);
-        hand.tap(((ViewGroup) picker.getChildAt(0)).getChildAt(7));
+        hand.chooseClass(7);
         hand.screen().scrollTo(0, 0);
         hand.go(Destination.DATA);
     }

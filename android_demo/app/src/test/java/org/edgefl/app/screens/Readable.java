@@ -18,7 +18,7 @@ final class Readable {
 
     private Readable() {}
 
-    static void check(Hand hand, String screen) {
+    static void check(Finger hand, String screen) {
         for (View view : hand.shown()) {
             String name = screen + ": " + name(view);
             checkInside(view, name);
