@@ -24,11 +24,14 @@ class JavaClient:
     def __init__(self, jar: Path, home: Path, data: Path) -> None:
         self.jar, self.home, self.data = jar, home, data
 
+    @property
+    def temporary(self) -> Path:
+        return self.home.with_name(self.home.name + "-tmp")
+
     def command(self, uri: str, *options: str) -> list[str]:
-        # A client that is killed leaves the engine's library in the folder for temporary files.
-        temporary = self.home.with_name(self.home.name + "-tmp")
-        temporary.mkdir(parents=True, exist_ok=True)
-        java = [*JVM, f"-Djava.io.tmpdir={temporary}", "-jar", str(self.jar)]
+        # A folder of its own, so that a test sees what a client leaves there.
+        self.temporary.mkdir(parents=True, exist_ok=True)
+        java = [*JVM, f"-Djava.io.tmpdir={self.temporary}", "-jar", str(self.jar)]
         return [*java, "join", uri, "--data", str(self.data), "--home", str(self.home), "--threads", "1", *options]
 
     def run(self, uri: str, *options: str) -> "subprocess.CompletedProcess[str]":

@@ -118,6 +118,7 @@ def test_a_task_that_was_cut_off_goes_on(client: JavaClient, tmp_path: Path) -> 
         done = subprocess.run(again, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         assert "back as" in done.stderr
+        assert list(client.temporary.glob("onnx*/*")) == []
         assert "accepted" in done.stderr
         row = telemetry(served, "long")[0]
         assert (row["state"], row["steps"]) == ("done", 150 * 12)

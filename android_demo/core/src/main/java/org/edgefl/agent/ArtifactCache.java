@@ -9,10 +9,10 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.edgefl.http.Answer;
@@ -45,6 +45,7 @@ final class ArtifactCache implements Downloads {
     private final AgentHome home;
     private final long mostBytes;
     private final Map<String, Integer> damaged = new HashMap<>();
+    private final Set<Path> needed = new HashSet<>();
 
     ArtifactCache(AgentHome home, long mostBytes) {
         this.home = home;
@@ -59,6 +60,10 @@ final class ArtifactCache implements Downloads {
         return home.cache().resolve(digest.substring("sha256:".length()));
     }
 
+    private static Path part(Path target) {
+        return target.resolveSibling(target.getFileName() + ".part");
+    }
+
     /**
      * Make sure that an artifact is here; after a broken connection or damage, the caller tries again.
      *
@@ -71,7 +76,7 @@ final class ArtifactCache implements Downloads {
             target.toFile().setLastModified(System.currentTimeMillis());
             return;
         }
-        Path part = target.resolveSibling(target.getFileName() + ".part");
+        Path part = part(target);
         download(client, secret, route + digest, part, seconds, betweenPieces);
         if (Digests.of(part).equals(digest)) {
             Files.move(part, target, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
@@ -115,7 +120,7 @@ final class ArtifactCache implements Downloads {
 
     private void store(Answer answer, Path part, long have, Runnable betweenPieces) throws IOException {
         String coding = answer.header("Content-Encoding");
-        long most = Math.min(mostBytes, home.freeBytes() + have - KEEP_FREE);
+        long most = Math.min(mostBytes - bytesOfOthers(part), home.freeBytes() + have - KEEP_FREE);
         try {
             if (Packing.PLANES.equals(coding)) {
                 Files.write(part, Packing.unpack(answer.body(), coding, Planes.MOST_BYTES));
@@ -128,6 +133,10 @@ final class ArtifactCache implements Downloads {
             } else {
                 throw new IOException("the coding '" + coding + "' was not asked for");
             }
+        } catch (TaskRefused tooLarge) {
+            // Nobody will ask for the rest: kept, such parts would fill the disk, whatever the owner allows.
+            Files.deleteIfExists(part);
+            throw tooLarge;
         } catch (IOException broken) {
             throw new Unreachable("a download broke off: " + broken.getMessage(), 0, broken);
         }
@@ -151,12 +160,23 @@ final class ArtifactCache implements Downloads {
         }
     }
 
-    /** Remove what was not used for the longest time until the owner's limit is kept; {@code needed} stays. */
-    void trim(List<String> needed) throws IOException {
-        Set<Path> keep = new HashSet<>();
-        for (String digest : needed) {
-            keep.add(file(digest));
+    /** The bytes of what is needed beside one download: a task's downloads together must fit into the owner's limit. */
+    private long bytesOfOthers(Path part) {
+        return needed.stream().filter(file -> !file.equals(part)).mapToLong(file -> file.toFile().length()).sum();
+    }
+
+    /** Say what is needed from now on, and remove what is not until the owner's limit is kept. */
+    void keep(Collection<String> digests) throws IOException {
+        needed.clear();
+        for (String digest : digests) {
+            needed.add(file(digest));
+            needed.add(part(file(digest)));
         }
+        trim();
+    }
+
+    /** Remove what was not used for the longest time until the owner's limit is kept; what is needed stays. */
+    void trim() throws IOException {
         File[] files = home.cache().toFile().listFiles();
         if (files == null) {
             return;
@@ -164,7 +184,7 @@ final class ArtifactCache implements Downloads {
         Arrays.sort(files, Comparator.comparingLong(File::lastModified));
         long total = Arrays.stream(files).mapToLong(File::length).sum();
         for (File file : files) {
-            if (total > mostBytes && !keep.contains(file.toPath())) {
+            if (total > mostBytes && !needed.contains(file.toPath())) {
                 total -= file.length();
                 Files.delete(file.toPath());
             }

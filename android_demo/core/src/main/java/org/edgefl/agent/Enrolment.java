@@ -2,8 +2,10 @@ package org.edgefl.agent;
 
 import java.io.IOException;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.Consumer;
 import org.edgefl.EdgeFLError;
 import org.edgefl.http.CoordinatorClient;
@@ -11,11 +13,13 @@ import org.edgefl.http.Pairing;
 import org.edgefl.http.ProblemAnswer;
 import org.edgefl.http.Unreachable;
 import org.edgefl.http.UntrustedCertificate;
+import org.edgefl.json.InvalidJson;
 import org.edgefl.json.JsonObject;
 import org.edgefl.json.JsonText;
 import org.edgefl.training.Interrupts;
 import org.edgefl.values.Enrolled;
 import org.edgefl.values.SampleSpec;
+import org.edgefl.wire.Digests;
 
 /** Becomes a member of a federation, or goes on being one: samples checked, profile measured, token kept. */
 final class Enrolment {
@@ -154,16 +158,29 @@ final class Enrolment {
                 "Give a profile that `edgefl profile` wrote on an equal device.");
         }
         status.note("measuring this device");
-        for (JsonObject one : measurement.objects("cases")) {
-            for (String name : new String[] {"graph", "weights", "submodel"}) {
-                patience.until(client -> fetch(client, one.text(name)));
-            }
+        Set<String> artifacts = artifacts(measurement);
+        cache.keep(artifacts);
+        for (String digest : artifacts) {
+            patience.until(client -> fetch(client, digest));
         }
         Map<String, Object> measured =
             settings.profiler().measure(measurement, cache, spec, home.freeBytes(), this::goOn);
         idle.restart();
         home.put("profile.json", measured);
         return measured;
+    }
+
+    private static Set<String> artifacts(JsonObject measurement) {
+        Set<String> found = new LinkedHashSet<>();
+        for (JsonObject one : measurement.objects("cases")) {
+            for (String name : new String[] {"graph", "weights", "submodel"}) {
+                found.add(one.text(name));
+            }
+        }
+        if (!found.stream().allMatch(Digests::isDigest)) {
+            throw new InvalidJson("the measurement names downloads by what is not a digest");
+        }
+        return found;
     }
 
     private void goOn() {
@@ -199,9 +216,11 @@ final class Enrolment {
             throw new EdgeFLError("the coordinator cannot say what a sample is: it is older than this client",
                 "Ask the operator to update the coordinator.");
         }
+        // Read before it is kept: whoever opens this folder later relies on what is in it.
+        SampleSpec spec = SampleSpec.of(answer);
         member = member.withSample(answer);
         member.save(home);
-        return SampleSpec.of(answer);
+        return spec;
     }
 
     private void putCapabilities() throws IOException {

@@ -2,6 +2,7 @@ package org.edgefl.agent;
 
 import java.nio.file.Path;
 import java.util.List;
+import org.edgefl.EdgeFLError;
 import org.edgefl.values.SampleSpec;
 
 /**
@@ -13,13 +14,21 @@ import org.edgefl.values.SampleSpec;
 public record JoinedFederation(
         String url, String federation, String deviceId, SampleSpec sample, List<String> pins) {
 
-    /** Read it from a home folder, also while an agent runs there; null if the device has not joined. */
+    /**
+     * Read it from a home folder, also while an agent runs there.
+     *
+     * @return null if the device has not joined, or if an older version kept what this one does not accept
+     */
     public static JoinedFederation read(Path home) {
         Membership member = Membership.load(home);
         if (member == null || !member.isEnrolled() || member.sample() == null) {
             return null;
         }
-        return new JoinedFederation(member.url(), member.federation(), member.deviceId(),
-            SampleSpec.of(member.sample()), List.of(member.pins().toArray(new String[0])));
+        try {
+            return new JoinedFederation(member.url(), member.federation(), member.deviceId(),
+                SampleSpec.of(member.sample()), List.of(member.pins().toArray(new String[0])));
+        } catch (EdgeFLError invalid) {
+            return null;
+        }
     }
 }

@@ -1,6 +1,7 @@
 package org.edgefl.agent;
 
 import org.edgefl.agent.Progress.Phase;
+import org.edgefl.wire.OneLine;
 
 /** Tells the owner what the agent does: lines to the log, phases and steps to the listener. */
 final class Status {
@@ -19,12 +20,12 @@ final class Status {
     /** Say a line, which stays the last thing worth telling until there is another. */
     void say(String line) {
         log.say(line);
-        last = line.trim();
+        last = OneLine.of(line);
     }
 
     /** Keep the last thing worth telling, which somebody else says. */
     void last(String line) {
-        last = String.valueOf(line);
+        last = OneLine.of(String.valueOf(line));
     }
 
     /** Say a line that belongs to the present phase. */

@@ -69,6 +69,7 @@ final class Work {
     }
 
     private void download(ClientPlan plan, Deadline deadline) throws IOException {
+        parts.cache.keep(plan.artifacts());
         for (String digest : plan.artifacts()) {
             parts.patience.until(client -> {
                 deadline.check(0);
@@ -76,7 +77,7 @@ final class Work {
             });
             parts.idle.restart();
         }
-        parts.cache.trim(plan.artifacts());
+        parts.cache.trim();
     }
 
     private Boolean fetch(CoordinatorClient client, String digest, Deadline deadline) {

@@ -8,11 +8,14 @@ package org.edgefl.data;
  * @param scale what raw values are divided by first
  */
 public record Normalisation(double[] mean, double[] std, double scale) {
-    /** Check that there are as many means as deviations, and none of those is 0. */
+    private static final int MOST_CHANNELS = 256;
+
+    /** Check that there are as many means as deviations, none of those is 0, and float32 can hold the factors. */
     public Normalisation {
-        boolean valid = mean.length == std.length && mean.length > 0 && scale > 0;
-        for (double deviation : std) {
-            valid &= deviation > 0;
+        boolean valid = mean.length == std.length && mean.length > 0 && mean.length <= MOST_CHANNELS && scale > 0;
+        for (int c = 0; valid && c < std.length; c++) {
+            double factor = 1 / (scale * std[c]);
+            valid = std[c] > 0 && factor <= Float.MAX_VALUE && Math.abs(mean[c] / std[c]) <= Float.MAX_VALUE;
         }
         if (!valid) {
             throw new InvalidData("the federation's normalisation is not valid", "Ask the operator to correct it.");

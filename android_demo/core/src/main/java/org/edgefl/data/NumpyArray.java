@@ -70,8 +70,12 @@ public final class NumpyArray {
     }
 
     private static long[] sizes(String text) {
-        return Arrays.stream(text.split(",")).map(String::trim).filter(size -> !size.isEmpty())
-            .mapToLong(Long::parseLong).toArray();
+        try {
+            return Arrays.stream(text.split(",")).map(String::trim).filter(size -> !size.isEmpty())
+                .mapToLong(Long::parseLong).toArray();
+        } catch (NumberFormatException beyond) {
+            throw notAnArray("it has the shape (" + text + ")");
+        }
     }
 
     private static InvalidData notAnArray(String problem) {

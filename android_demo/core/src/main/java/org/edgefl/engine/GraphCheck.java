@@ -14,6 +14,7 @@ import java.util.Set;
 public final class GraphCheck {
     private static final int MOST_NODES = 200_000;
     private static final int MOST_DEPTH = 4;
+    private static final int MOST_FIELDS = 1_000_000;
     private static final Set<String> FORBIDDEN = Set.of("Loop", "If", "SequenceMap");
 
     private int nodes;
@@ -135,6 +136,9 @@ public final class GraphCheck {
             List<Field> found = new ArrayList<>();
             at = from;
             while (at < to) {
+                if (found.size() >= MOST_FIELDS) {
+                    throw new InvalidGraph("a message of it has more than " + MOST_FIELDS + " fields");
+                }
                 long tag = varint();
                 int number = (int) (tag >>> 3);
                 switch ((int) (tag & 7)) {

@@ -13,6 +13,9 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import org.edgefl.EdgeFLError;
 import org.edgefl.rules.Unsupported;
 import org.edgefl.values.Submodel;
 import org.edgefl.wire.DType;
@@ -52,8 +55,8 @@ public final class OnnxEngine implements Engine {
         OrtSession session = load(graph);
         try {
             return new OnnxTrainStep(environment, session, submodel, weights, labelMask);
-        } catch (OrtException error) {
-            throw new InvalidGraph(error.getMessage(), error);
+        } catch (OrtException | RuntimeException | OutOfMemoryError error) {
+            throw closed(session, error);
         }
     }
 
@@ -62,40 +65,78 @@ public final class OnnxEngine implements Engine {
         OrtSession session = load(graph);
         try {
             return new OnnxInference(environment, session, weights);
-        } catch (OrtException error) {
-            throw new InvalidGraph(error.getMessage(), error);
+        } catch (OrtException | RuntimeException | OutOfMemoryError error) {
+            throw closed(session, error);
         }
+    }
+
+    /** Free a session that does not fit its task: an app lives on, and would lose that memory with every such task. */
+    private static RuntimeException closed(OrtSession session, Throwable error) {
+        try {
+            session.close();
+        } catch (OrtException ignored) {
+            error.addSuppressed(ignored);
+        }
+        if (error instanceof OutOfMemoryError full) {
+            throw full;
+        }
+        return problem(error);
+    }
+
+    private static EdgeFLError problem(Throwable cause) {
+        return cause instanceof EdgeFLError known ? known : new InvalidGraph(String.valueOf(cause.getMessage()), cause);
     }
 
     /** Load on a thread that is thrown away: onnxruntime changes the float mode of the thread that loads. */
     private OrtSession load(Path graph) {
-        Object[] loaded = new Object[1];
-        Thread loader = new Thread(() -> {
-            try {
-                loaded[0] = open(graph);
-            } catch (IOException | OrtException | RuntimeException error) {
-                loaded[0] = error;
-            }
-        }, "edgefl-load-graph");
-        loader.start();
+        try {
+            return onThreadOfItsOwn(() -> open(graph));
+        } catch (IOException | OrtException error) {
+            throw new InvalidGraph(String.valueOf(error.getMessage()), error);
+        }
+    }
+
+    /** What can fail while a graph is loaded. */
+    interface Loading<T> {
+        T load() throws IOException, OrtException;
+    }
+
+    /**
+     * Call on a new thread. Whatever it throws is thrown here, errors too: an OutOfMemoryError that nobody catches would
+     * end a phone's whole process, and the task would do so again after every restart.
+     */
+    static <T> T onThreadOfItsOwn(Loading<T> loading) throws IOException, OrtException {
+        FutureTask<T> task = new FutureTask<>(loading::load);
+        new Thread(task, "edgefl-load-graph").start();
         boolean interrupted = false;
-        while (loader.isAlive()) {
-            try {
-                loader.join();
-            } catch (InterruptedException again) {
-                interrupted = true;
+        try {
+            while (true) {
+                try {
+                    return task.get();
+                } catch (InterruptedException again) {
+                    interrupted = true;
+                }
+            }
+        } catch (ExecutionException failed) {
+            throw unwrapped(failed.getCause());
+        } finally {
+            if (interrupted) {
+                Thread.currentThread().interrupt();
             }
         }
-        if (interrupted) {
-            Thread.currentThread().interrupt();
+    }
+
+    private static RuntimeException unwrapped(Throwable cause) throws IOException, OrtException {
+        if (cause instanceof Error error) {
+            throw error;
         }
-        if (loaded[0] instanceof OrtSession session) {
-            return session;
+        if (cause instanceof IOException error) {
+            throw error;
         }
-        if (loaded[0] instanceof InvalidGraph invalid) {
-            throw invalid;
+        if (cause instanceof OrtException error) {
+            throw error;
         }
-        throw new InvalidGraph(String.valueOf(((Exception) loaded[0]).getMessage()), (Exception) loaded[0]);
+        return problem(cause);
     }
 
     private OrtSession open(Path graph) throws IOException, OrtException {

@@ -14,6 +14,7 @@ import org.edgefl.values.Assignment;
 import org.edgefl.values.Enrolled;
 import org.edgefl.values.Receipt;
 import org.edgefl.values.Refusal;
+import org.edgefl.wire.OneLine;
 import org.edgefl.wire.Packing;
 
 /** The device's routes of docs/protocol.md, one method each. Every answer is bounded; nothing is tried twice here. */
@@ -172,10 +173,10 @@ public final class CoordinatorClient {
         JsonObject problem = problem(answer);
         boolean passing = status == 408 || status == 425 || status == 429 || status >= 500 || status < 400;
         if (passing || problem == null) {
-            String text = problem == null ? "not a response of a coordinator" : problem.text("problem");
+            String text = problem == null ? "not a response of a coordinator" : OneLine.of(problem.text("problem"));
             return new Unreachable(request + ": " + status + ", " + text, retryAfter(answer), null);
         }
-        return new ProblemAnswer(status, problem.text("problem"), problem.text("fix"));
+        return new ProblemAnswer(status, OneLine.of(problem.text("problem")), OneLine.of(problem.text("fix")));
     }
 
     private static JsonObject problem(Answer answer) {

@@ -7,6 +7,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;
 import java.security.KeyStore;
+import java.security.cert.CertPathValidatorException;
 import java.security.cert.Certificate;
 import java.security.cert.CertificateException;
 import java.security.cert.CertificateFactory;
@@ -16,6 +17,8 @@ import java.util.Collection;
 import java.util.List;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLEngine;
+import javax.net.ssl.SSLException;
+import javax.net.ssl.SSLPeerUnverifiedException;
 import javax.net.ssl.SSLSocketFactory;
 import javax.net.ssl.TrustManager;
 import javax.net.ssl.TrustManagerFactory;
@@ -74,6 +77,23 @@ public final class TrustedCertificates {
     /** Whether the key alone decides, and names in certificates do not matter. */
     boolean isPinned() {
         return pinned;
+    }
+
+    /** Tell a coordinator that is not the known one from a connection that failed; systems differ in their words. */
+    EdgeFLError failure(SSLException error) {
+        boolean certificate = error instanceof SSLPeerUnverifiedException;
+        for (Throwable cause = error; cause != null && !certificate; cause = cause.getCause()) {
+            certificate = cause instanceof CertificateException || cause instanceof CertPathValidatorException;
+        }
+        if (!certificate) {
+            return new Unreachable("TLS failed: " + error.getMessage(), 0, error);
+        }
+        if (pinned) {
+            return new UntrustedCertificate("the coordinator's key is not one that this device knows",
+                "Somebody may be in between, or the coordinator has a new key: ask the operator for a new code.", error);
+        }
+        return new UntrustedCertificate("the coordinator's certificate is not trusted: " + error.getMessage(),
+            "Join with the operator's pairing URI, which names its key, or pass the certificate.", error);
     }
 
     /** Refuses every chain whose first certificate has a key that is not pinned; looks at nothing else. */

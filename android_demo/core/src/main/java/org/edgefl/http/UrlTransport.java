@@ -40,25 +40,10 @@ public final class UrlTransport implements Transport {
         try {
             return exchange(request);
         } catch (SSLException error) {
-            throw untrusted(error);
+            throw trusted.failure(error);
         } catch (IOException error) {
             throw new Unreachable("no response to " + request + ": " + error.getMessage(), 0, error);
         }
-    }
-
-    private RuntimeException untrusted(SSLException error) {
-        String text = String.valueOf(error.getMessage());
-        if (trusted.isPinned() && text.contains("no pin fits")) {
-            return new UntrustedCertificate("the coordinator's key is not one that this device knows",
-                "Somebody may be in between, or the coordinator has a new key: ask the operator for a new code.", error);
-        }
-        boolean certificate = text.contains("PKIX") || text.contains("certificate") || text.contains("No name matching")
-            || text.contains("No subject alternative");
-        if (certificate) {
-            return new UntrustedCertificate("the coordinator's certificate is not trusted: " + text,
-                "Join with the operator's pairing URI, which names its key, or pass the certificate.", error);
-        }
-        return new Unreachable("TLS failed: " + text, 0, error);
     }
 
     private Answer exchange(Request request) throws IOException {

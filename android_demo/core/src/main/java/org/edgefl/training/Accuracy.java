@@ -3,6 +3,7 @@ package org.edgefl.training;
 import java.util.List;
 import org.edgefl.data.LocalData;
 import org.edgefl.engine.Engine;
+import org.edgefl.engine.InvalidGraph;
 
 /** The share of right answers on the samples that were held out. */
 public final class Accuracy {
@@ -25,6 +26,9 @@ public final class Accuracy {
             betweenBatches.run();
             int to = Math.min(from + BATCH, count);
             List<Integer> answers = inference.predict(data.validationX(from, to));
+            if (answers.size() != to - from) {
+                throw new InvalidGraph("it answers " + answers.size() + " times to " + (to - from) + " samples");
+            }
             for (int i = from; i < to; i++) {
                 right += answers.get(i - from) == data.validationLabel(i) ? 1 : 0;
             }

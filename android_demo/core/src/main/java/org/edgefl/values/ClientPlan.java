@@ -31,8 +31,8 @@ public record ClientPlan(
             Identifiers.name(fields.text("device_id"), "device_id"), fields.count("round", 0),
             fields.has("rounds") ? fields.count("rounds", 1) : 1, digest(fields, "model"), digest(fields, "mask"),
             digest(fields, "mask_body"), digest(fields, "tensors"), digest(fields, "graph"), digest(fields, "weights"),
-            digest(fields, "extras"), digest(fields, "inference"), rule.text("name"), settings,
-            LocalWork.of(fields.objectOrNull("work")), Seeds.parse(fields.text("seed")),
+            digest(fields, "extras"), digest(fields, "inference"), Identifiers.name(rule.text("name"), "rule.name"),
+            settings, LocalWork.of(fields.objectOrNull("work")), Seeds.parse(fields.text("seed")),
             fields.number("deadline_seconds"),
             predicted != null && predicted.has("peak_bytes") ? (Long) predicted.whole("peak_bytes") : null,
             predicted != null && predicted.has("seconds") ? predicted.number("seconds") : 0);

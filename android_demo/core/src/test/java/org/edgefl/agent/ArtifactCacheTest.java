@@ -11,6 +11,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import org.edgefl.http.Answer;
@@ -179,6 +180,52 @@ class ArtifactCacheTest {
             ArtifactCache cache = new ArtifactCache(home, SIZE - 1);
             Server server = new Server(content, null, soFar -> { });
             assertThrows(TaskRefused.class, () -> fetch(cache, server, Digests.of(content)));
+        }
+    }
+
+    @Test
+    void whatWasRefusedTakesNoRoom() throws IOException {
+        byte[] content = content();
+        try (AgentHome home = new AgentHome(folder)) {
+            ArtifactCache cache = new ArtifactCache(home, SIZE - 1);
+            for (String coding : new String[] {null, Packing.GZIP}) {
+                Server server = new Server(coding == null ? content : Packing.pack(content, coding), coding, soFar -> { });
+                assertThrows(TaskRefused.class, () -> fetch(cache, server, Digests.of(content)));
+                assertEquals(0, home.cache().toFile().list().length);
+            }
+        }
+    }
+
+    @Test
+    void theDownloadsOfATaskMustFitTheOwnersRoomTogether() throws IOException {
+        byte[] content = content();
+        byte[] other = new byte[SIZE / 2];
+        try (AgentHome home = new AgentHome(folder)) {
+            ArtifactCache cache = new ArtifactCache(home, SIZE);
+            cache.keep(List.of(Digests.of(content), Digests.of(other)));
+            fetch(cache, new Server(content, null, soFar -> { }), Digests.of(content));
+            Server second = new Server(other, null, soFar -> { });
+            assertThrows(TaskRefused.class, () -> fetch(cache, second, Digests.of(other)));
+            cache.keep(List.of(Digests.of(other)));
+            fetch(cache, second, Digests.of(other));
+            cache.trim();
+            assertEquals(List.of(cache.file(Digests.of(other)).getFileName().toString()),
+                List.of(home.cache().toFile().list()));
+        }
+    }
+
+    @Test
+    void halfADownloadOfAnEarlierTaskMakesRoomAndHalfOneOfThisTaskStays() throws IOException {
+        byte[] content = content();
+        String digest = Digests.of(content);
+        try (AgentHome home = new AgentHome(folder)) {
+            ArtifactCache cache = new ArtifactCache(home, SIZE);
+            Path part = home.cache().resolve(digest.substring("sha256:".length()) + ".part");
+            Files.write(part, new byte[SIZE + 1]);
+            cache.keep(List.of(digest));
+            assertTrue(Files.exists(part));
+            cache.keep(List.of());
+            assertFalse(Files.exists(part));
         }
     }
 }

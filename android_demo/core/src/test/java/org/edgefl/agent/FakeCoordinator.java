@@ -43,10 +43,14 @@ final class FakeCoordinator implements Transport {
     boolean unreachable;
     /** The status of its response to a result. */
     int resultStatus = 200;
+    /** What it says if that status is not 200. */
+    String resultProblem = "this update is not wanted";
     /** The outcome in that response. */
     String outcome = "accepted";
     /** The pin that it shows. */
     String pin;
+    /** What it says a sample is. */
+    Map<String, Object> sample = GoldenTasks.sample();
     /** What happens when it is asked for a task, and when it is told a refusal. */
     Runnable whenPolled = () -> { };
     Runnable whenRefused = () -> { };
@@ -82,7 +86,7 @@ final class FakeCoordinator implements Transport {
             return receipt("accepted");
         }
         return switch (path) {
-            case "/v1/sample" -> json(200, GoldenTasks.sample());
+            case "/v1/sample" -> json(200, sample);
             case "/v1/devices" -> enrol(request);
             case "/v1/tasks/next" -> next();
             case "/v1/devices/me/capabilities" -> json(200, Map.of());
@@ -110,7 +114,7 @@ final class FakeCoordinator implements Transport {
         byte[] body = content(request);
         if (resultStatus != 200) {
             plans.poll();
-            return problem(resultStatus, "this update is not wanted");
+            return problem(resultStatus, resultProblem);
         }
         results.add(BodyReader.read(ByteBuffer.wrap(body)));
         return receipt(outcome);

@@ -11,6 +11,7 @@ import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.edgefl.EdgeFLError;
@@ -83,6 +84,15 @@ class JoiningTest {
             assertEquals("digits", joined.federation());
             assertEquals(3, joined.sample().classes());
         }
+    }
+
+    @Test
+    void aMemberKeepsWhatASampleIsWhenTheCoordinatorNoLongerMakesSense() throws IOException {
+        device.join(folder, coordinator);
+        coordinator.sample = new HashMap<>(GoldenTasks.sample());
+        coordinator.sample.put("shape", "anything");
+        assertThrows(EdgeFLError.class, () -> device.run(folder, coordinator));
+        assertEquals(3, JoinedFederation.read(folder).sample().classes());
     }
 
     @Test

@@ -80,6 +80,25 @@ class TaskHistoryTest {
         assertEquals("broken", coordinator.refusals.get(0).text("reason"));
     }
 
+    @Test
+    void aStrangersTextIsOneLineThatHidesNothingAndDoesNotFillTheHistory() throws IOException {
+        coordinator.plans.add(GoldenTasks.plan(0, Map.of()));
+        coordinator.resultStatus = 409;
+        coordinator.resultProblem = "bad\n\u202eTap here\u001b[2J " + "x".repeat(60_000);
+        device.run(folder, coordinator);
+        String message = TaskHistory.read(folder).get(0).message();
+        assertTrue(message.startsWith("bad  Tap here [2J xxx"), message);
+        assertEquals(501, message.length());
+        assertTrue(device.messages.stream().allMatch(shown -> shown.length() <= 501 && !shown.contains("\n")));
+    }
+
+    @Test
+    void aPlanWhoseRuleIsNotANameIsNotTaken() throws IOException {
+        coordinator.plans.add(GoldenTasks.plan(0, Map.of("rule", Map.of("name", "x".repeat(60_000)))));
+        device.run(folder, coordinator);
+        assertEquals(List.of(), TaskHistory.read(folder));
+    }
+
     /** Put something in the way of files of the home, so that they cannot be written: as on a full disk. */
     private void block(String... names) {
         for (String name : names) {

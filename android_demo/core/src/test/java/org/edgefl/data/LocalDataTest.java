@@ -3,6 +3,7 @@ package org.edgefl.data;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
@@ -52,6 +53,34 @@ class LocalDataTest {
         assertArrayEquals(new float[] {-1.2f, -0.4f, -2, 2}, data.x(new int[] {1, 0}).toFloats(), 1e-6f);
         assertEquals(2, data.y(new int[] {0}).longs().get(0));
         assertArrayEquals(new float[] {0, 1, 1}, data.labelMask());
+    }
+
+    private static byte[] zip(String name, byte[] content) throws IOException {
+        ByteArrayOutputStream file = new ByteArrayOutputStream();
+        try (ZipOutputStream zip = new ZipOutputStream(file, StandardCharsets.ISO_8859_1)) {
+            zip.putNextEntry(new ZipEntry(name));
+            zip.write(content);
+        }
+        return file.toByteArray();
+    }
+
+    @Test
+    void aFileThatUnpacksToMoreThanThereIsRoomForIsRefused() throws IOException {
+        byte[] bomb = zip("x.npy", npy("|u1", "(4000000, 1)", new byte[4_000_000]));
+        assertTrue(bomb.length < 10_000);
+        assertThrows(IOException.class, () -> Npz.read(new ByteArrayInputStream(bomb), 1 << 20));
+        byte[] other = zip("padding.npy", new byte[4_000_000]);
+        assertEquals(Map.of(), Npz.read(new ByteArrayInputStream(other), 1 << 20));
+    }
+
+    @Test
+    void filesThatNumpyNeverWritesAreRefusedWithAReason() throws IOException {
+        byte[] name = zip("\u00e9.npy", new byte[8]);
+        assertThrows(InvalidData.class, () -> Npz.read(new ByteArrayInputStream(name)));
+        byte[] size = zip("x.npy", npy("|u1", "(99999999999999999999, 1)", new byte[8]));
+        assertThrows(InvalidData.class, () -> Npz.read(new ByteArrayInputStream(size)));
+        byte[] half = zip("x.npy", new byte[] {(byte) 0x93, 'N', 'U', 'M', 'P', 'Y', 2, 0, -1, -1, -1, -1, 0});
+        assertThrows(InvalidData.class, () -> Npz.read(new ByteArrayInputStream(half)));
     }
 
     @Test

@@ -21,10 +21,12 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.edgefl.EdgeFLError;
 import org.edgefl.data.LocalData;
 import org.edgefl.engine.Engine;
+import org.edgefl.engine.InvalidGraph;
 import org.edgefl.engine.OnnxEngine;
 import org.edgefl.golden.GoldenTasks;
 import org.edgefl.json.JsonReader;
 import org.edgefl.json.JsonText;
+import org.edgefl.training.Accuracy;
 import org.edgefl.training.Trained;
 import org.edgefl.training.Trainer;
 import org.edgefl.values.ClientPlan;
@@ -91,6 +93,23 @@ class DeviceModelsTest {
             assertEquals(found.shared().bytes(), found.personal().bytes());
             assertTrue(found.personal().medianSeconds() > 0);
         }
+    }
+
+    @Test
+    void aGraphThatDoesNotAnswerToEverySampleIsInvalid() {
+        Engine.Inference silent = new Engine.Inference() {
+            @Override
+            public float[][] logits(Tensor x) {
+                return new float[0][];
+            }
+
+            @Override
+            public void cancel() {}
+
+            @Override
+            public void close() {}
+        };
+        assertThrows(InvalidGraph.class, () -> Accuracy.of(silent, data, () -> { }));
     }
 
     @Test

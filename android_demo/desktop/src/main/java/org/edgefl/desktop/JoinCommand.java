@@ -43,9 +43,10 @@ final class JoinCommand {
 
     void run() throws IOException {
         Pairing pairing = pairing();
-        Engine engine = new OnnxEngine(
-            (int) options.number("--threads", Runtime.getRuntime().availableProcessors(), 1, 4096));
+        int threads = (int) options.number("--threads", Runtime.getRuntime().availableProcessors(), 1, 4096);
         try (AgentHome folder = new AgentHome(options.home())) {
+            EngineLibrary.unpack(options.home());
+            Engine engine = new OnnxEngine(threads);
             Agent agent = new Agent(folder, settings(engine), pairing, (url, pins, meter) -> {
                 TrustedCertificates trusted = options.has("--certificate") && pins.isEmpty()
                     ? TrustedCertificates.ofFile(Path.of(options.text("--certificate", null)))

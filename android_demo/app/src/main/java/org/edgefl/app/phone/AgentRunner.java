@@ -4,6 +4,7 @@ import android.content.Context;
 import android.util.Log;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.Arrays;
 import org.edgefl.EdgeFLError;
 import org.edgefl.agent.Agent;
 import org.edgefl.agent.AgentHome;
@@ -71,8 +72,9 @@ final class AgentRunner {
         return true;
     }
 
-    synchronized boolean isRunning() {
-        return current != null;
+    /** Whether an agent runs, for one of some reasons. */
+    synchronized boolean isRunning(Occasion... occasions) {
+        return current != null && Arrays.asList(occasions).contains(current.occasion);
     }
 
     /** Ask the agent to end soon, if it runs for one of some reasons. */

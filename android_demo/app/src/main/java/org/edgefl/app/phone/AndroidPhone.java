@@ -205,7 +205,12 @@ public final class AndroidPhone implements Phone {
     }
 
     boolean isRunning() {
-        return runner.isRunning();
+        return runner.isRunning(Occasion.values());
+    }
+
+    /** Whether something runs that needs the service: the night's work does not. */
+    boolean isRunningInForeground() {
+        return runner.isRunning(Occasion.JOIN, Occasion.NOW);
     }
 
     /** Begin to work, unless the phone does or cannot; {@code ended} is called on another thread. */

@@ -8,10 +8,10 @@ package org.edgefl.app.phone;
  * @param toHour the hour at which the night ends; equal hours mean the whole day
  * @param megabytesADay most traffic of a day; 0 means no limit
  * @param mostDegrees the battery's temperature in degrees Celsius above which no work is done
- * @param minutesATask the longest time of a task, from its arrival to its result
+ * @param minutesATask the longest time of a task, from its arrival to its result, the day between two nights included
  */
 public record OwnerSettings(
         boolean atNight, int fromHour, int toHour, int megabytesADay, int mostDegrees, int minutesATask) {
     /** What a phone begins with. */
-    public static final OwnerSettings DEFAULT = new OwnerSettings(false, 22, 7, 200, 40, 600);
+    public static final OwnerSettings DEFAULT = new OwnerSettings(false, 22, 7, 200, 40, 2880);
 }

@@ -96,7 +96,7 @@ public final class TrainingService extends Service {
 
     /** End after the agent, unless the owner has begun something new since: then the system keeps the service. */
     private void endIfIdle() {
-        if (!phone().isRunning()) {
+        if (!phone().isRunningInForeground()) {
             stopForeground(STOP_FOREGROUND_REMOVE);
             stopSelf(lastStart);
         }
@@ -108,7 +108,7 @@ public final class TrainingService extends Service {
             notifying = true;
             main.postDelayed(() -> {
                 notifying = false;
-                if (phone().isRunning()) {
+                if (phone().isRunningInForeground()) {
                     notification.update(phone().activity());
                 }
             }, NOTIFY_MILLISECONDS);

@@ -116,7 +116,7 @@ final class CsvSamples {
         if (label != Math.rint(label) || label < 0 || label >= form.classes()) {
             throw wrong("its label is '" + cells[labelColumn] + "', and labels are from 0 to " + (form.classes() - 1));
         }
-        ByteBuffer raw = ByteBuffer.allocate(form.bytes()).order(ByteOrder.LITTLE_ENDIAN);
+        ByteBuffer raw = ByteBuffer.allocate((int) form.bytes()).order(ByteOrder.LITTLE_ENDIAN);
         for (int i = 0; i < cells.length; i++) {
             if (i != labelColumn) {
                 double number = number(cells[i]);

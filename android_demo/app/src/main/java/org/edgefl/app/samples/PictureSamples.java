@@ -26,10 +26,11 @@ public final class PictureSamples {
 
     private PictureSamples() {}
 
-    /** Return whether a sample of the federation is a picture of one channel or three. */
+    /** Return whether a sample of the federation is a picture of one channel or three, and small enough to be kept. */
     public static boolean arePictures(SampleSpec spec) {
         long[] shape = spec.shape();
-        return shape.length == 3 && (shape[0] == 1 || shape[0] == 3);
+        return shape.length == 3 && (shape[0] == 1 || shape[0] == 3)
+            && SampleForm.of(spec).bytes() <= SqliteSampleStore.MOST_BYTES;
     }
 
     /**
@@ -122,7 +123,7 @@ public final class PictureSamples {
      * The number that stands for white. For bytes it is 255. For floats it is what the normalisation divides by; without
      * one it is the least of 1, 16 (small digits are often counted so) and 255 that the example's numbers do not exceed.
      */
-    static double white(SampleSpec spec) {
+    public static double white(SampleSpec spec) {
         SampleForm form = SampleForm.of(spec);
         if (!form.isFloat()) {
             return Math.min(form.most(), 255);
@@ -141,7 +142,7 @@ public final class PictureSamples {
     private static byte[] numbers(SampleSpec spec, Picture picture) {
         SampleForm form = SampleForm.of(spec);
         double white = white(spec);
-        ByteBuffer out = ByteBuffer.allocate(form.bytes()).order(ByteOrder.LITTLE_ENDIAN);
+        ByteBuffer out = ByteBuffer.allocate((int) form.bytes()).order(ByteOrder.LITTLE_ENDIAN);
         for (float value : picture.values()) {
             double number = white * Math.min(Math.max(value, 0), 1);
             form.put(out, form.isFloat() ? number : Math.rint(number));

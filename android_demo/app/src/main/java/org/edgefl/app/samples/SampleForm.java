@@ -29,8 +29,8 @@ record SampleForm(String dtype, long[] shape, int classes) {
     }
 
     /** The bytes of a sample. */
-    int bytes() {
-        return Math.multiplyExact(numbers(), bytesOfNumber());
+    long bytes() {
+        return (long) numbers() * bytesOfNumber();
     }
 
     private int bytesOfNumber() {

@@ -27,7 +27,10 @@ import org.edgefl.wire.ByteRange;
  */
 public final class SqliteSampleStore implements SampleStore, AutoCloseable {
     /** A row of SQLite on Android must fit into a cursor's window. */
-    private static final int MOST_BYTES = 1 << 20;
+    static final int MOST_BYTES = 1 << 20;
+
+    /** A file is in memory about three times while it is read, and other work needs some, too. */
+    private static final int MEMORY_SHARE = 6;
 
     private final SampleDatabase database;
     private final Supplier<SampleSpec> current;
@@ -51,6 +54,7 @@ public final class SqliteSampleStore implements SampleStore, AutoCloseable {
 
     @Override
     public long addPicture(SampleSpec spec, int label, String source, int[] pixels, int width, int height) {
+        checked(spec);
         return add(spec, label, source, PictureSamples.raw(spec, source, pixels, width, height));
     }
 
@@ -66,7 +70,7 @@ public final class SqliteSampleStore implements SampleStore, AutoCloseable {
         SampleForm form = checked(spec);
         Map<String, NumpyArray> arrays;
         try {
-            arrays = Npz.read(file);
+            arrays = Npz.read(file, Runtime.getRuntime().maxMemory() / MEMORY_SHARE);
             LocalData.of(arrays, spec, 0, 0);
         } catch (OutOfMemoryError tooLarge) {
             throw new InvalidData("the file is larger than this phone's memory", "Import it in smaller parts.");
@@ -76,9 +80,15 @@ public final class SqliteSampleStore implements SampleStore, AutoCloseable {
         return database.storing(form.key(), rows -> {
             int count = (int) x.shape()[0];
             for (int sample = 0; sample < count; sample++) {
-                ByteBuffer raw = ByteBuffer.allocate(form.bytes()).order(ByteOrder.LITTLE_ENDIAN);
+                ByteBuffer raw = ByteBuffer.allocate((int) form.bytes()).order(ByteOrder.LITTLE_ENDIAN);
                 for (int i = sample * form.numbers(); i < (sample + 1) * form.numbers(); i++) {
-                    form.put(raw, x.isFloat() ? x.asFloat(i) : x.asLong(i));
+                    double number = x.isFloat() ? x.asFloat(i) : x.asLong(i);
+                    if (!form.holds(number)) {
+                        throw new InvalidData("sample " + (sample + 1) + " has " + number
+                            + ", which is not a number of the type " + form.dtype(), "Correct the file; nothing of it"
+                            + " was added.");
+                    }
+                    form.put(raw, number);
                 }
                 rows.add((int) y.asLong(sample), "npz", raw.array());
             }
@@ -136,10 +146,10 @@ public final class SqliteSampleStore implements SampleStore, AutoCloseable {
         if (count == 0) {
             throw new InvalidData("there are no samples on this phone", "Draw or import some under My data.");
         }
-        if ((long) count * form.bytes() > Runtime.getRuntime().maxMemory() / 2) {
+        if (count * form.bytes() > Runtime.getRuntime().maxMemory() / 2) {
             throw new InvalidData(count + " samples do not fit into this phone's memory", "Delete some of them.");
         }
-        ByteBuffer raw = ByteBuffer.allocate(count * form.bytes()).order(ByteOrder.LITTLE_ENDIAN);
+        ByteBuffer raw = ByteBuffer.allocate((int) (count * form.bytes())).order(ByteOrder.LITTLE_ENDIAN);
         ByteBuffer labels = ByteBuffer.allocate(8 * count).order(ByteOrder.LITTLE_ENDIAN);
         long[] ids = new long[count];
         int number = 0;

@@ -12,9 +12,11 @@ import org.edgefl.app.phone.Phone;
 /** The owner's limits as steppers: every tap is kept at once. */
 final class LimitSteppers {
     private static final int[] HOURS = IntStream.range(0, 24).toArray();
-    private static final int[] MEGABYTES = {0, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000};
+    /** No limit is more than any: whoever taps for less must not end with it. The settings say 0. */
+    private static final int NO_LIMIT = Integer.MAX_VALUE;
+    private static final int[] MEGABYTES = {10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, NO_LIMIT};
     private static final int[] DEGREES = IntStream.rangeClosed(30, 45).toArray();
-    private static final int[] MINUTES = {5, 10, 20, 30, 60, 120, 240, 360, 600, 1200};
+    private static final int[] MINUTES = {5, 10, 20, 30, 60, 120, 240, 360, 600, 1440, 2880, 4320};
 
     private final View view;
     private final Phone phone;
@@ -30,10 +32,10 @@ final class LimitSteppers {
             hour -> change(was -> new OwnerSettings(was.atNight(), was.fromHour(), hour, was.megabytesADay(),
                 was.mostDegrees(), was.minutesATask())));
         IntFunction<String> traffic = most ->
-            most == 0 ? context.getString(R.string.no_limit) : Units.megabytes(context, most);
+            most == NO_LIMIT ? context.getString(R.string.no_limit) : Units.megabytes(context, most);
         stepper(R.id.megabytes).begin(R.string.limit_megabytes, MEGABYTES, false, traffic,
-            most -> change(was -> new OwnerSettings(was.atNight(), was.fromHour(), was.toHour(), most,
-                was.mostDegrees(), was.minutesATask())));
+            most -> change(was -> new OwnerSettings(was.atNight(), was.fromHour(), was.toHour(),
+                most == NO_LIMIT ? 0 : most, was.mostDegrees(), was.minutesATask())));
         stepper(R.id.degrees).begin(R.string.limit_degrees, DEGREES, false, most -> Units.celsius(context, most),
             most -> change(was -> new OwnerSettings(was.atNight(), was.fromHour(), was.toHour(), was.megabytesADay(),
                 most, was.minutesATask())));
@@ -60,7 +62,7 @@ final class LimitSteppers {
     void show(OwnerSettings settings) {
         stepper(R.id.from_hour).set(settings.fromHour());
         stepper(R.id.to_hour).set(settings.toHour());
-        stepper(R.id.megabytes).set(settings.megabytesADay());
+        stepper(R.id.megabytes).set(settings.megabytesADay() == 0 ? NO_LIMIT : settings.megabytesADay());
         stepper(R.id.degrees).set(settings.mostDegrees());
         stepper(R.id.minutes).set(settings.minutesATask());
         boolean always = settings.fromHour() == settings.toHour();

@@ -27,7 +27,7 @@ final class SamplePicture {
             return null;
         }
         int area = height * width;
-        float white = white(spec, numbers);
+        float white = (float) PictureSamples.white(spec);
         int[] pixels = new int[area];
         for (int i = 0; i < area; i++) {
             int red = shade(numbers[i] / white);
@@ -58,18 +58,6 @@ final class SamplePicture {
             numbers[i] = array.asFloat(i);
         }
         return numbers;
-    }
-
-    /** What full light is: the normalisation says it, or else the numbers show it. */
-    private static float white(SampleSpec spec, float[] numbers) {
-        if (spec.normalisation() != null) {
-            return (float) spec.normalisation().scale();
-        }
-        float most = 0;
-        for (float number : numbers) {
-            most = Math.max(most, number);
-        }
-        return most <= 1 ? 1 : most <= 16 ? 16 : Math.max(255, most);
     }
 
     private static int shade(float light) {

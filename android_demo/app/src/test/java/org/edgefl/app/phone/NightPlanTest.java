@@ -91,4 +91,11 @@ public final class NightPlanTest {
         again.onCreate();
         assertNotNull(planned());
     }
+
+    @Test
+    public void taskThatANightDidNotFinishMayTakeTheNextOne() {
+        OwnerSettings owner = OwnerSettings.DEFAULT;
+        int night = (owner.toHour() - owner.fromHour() + 24) % 24;
+        assertTrue(owner.minutesATask() >= 60 * (24 + night));
+    }
 }

@@ -60,6 +60,19 @@ public final class TrainingServiceTest {
     }
 
     @Test
+    public void workOfTheNightThatFollowsAtOnceDoesNotKeepTheService() throws IOException, InterruptedException {
+        AndroidPhone phone = Members.join();
+        TrainingService service = started(TrainingService.TRAIN);
+        phone.stopTraining();
+        assertTrue(phone.awaitEnd(30));
+        assertTrue(phone.begin(Occasion.NIGHT, () -> { }));
+        assertTrue(Members.await(30, () -> Shadows.shadowOf(service).isStoppedBySelf()));
+        assertTrue(phone.isRunning());
+        phone.stopTraining();
+        assertTrue(phone.awaitEnd(30));
+    }
+
+    @Test
     public void serviceThatComesBackWithoutIntentGoesOn() throws IOException {
         Members.join();
         started(null);

@@ -42,6 +42,10 @@ final class Specs {
 
     /** A file as numpy.savez writes it: x of bytes, y of int64. */
     static byte[] npz(byte[] x, String shapeOfX, long... y) throws IOException {
+        return npz("|u1", x, shapeOfX, y);
+    }
+
+    static byte[] npz(String typeOfX, byte[] x, String shapeOfX, long... y) throws IOException {
         ByteArrayOutputStream out = new ByteArrayOutputStream();
         ByteBuffer labels = ByteBuffer.allocate(8 * y.length).order(ByteOrder.LITTLE_ENDIAN);
         for (long label : y) {
@@ -49,7 +53,7 @@ final class Specs {
         }
         try (ZipOutputStream zip = new ZipOutputStream(out)) {
             zip.putNextEntry(new ZipEntry("x.npy"));
-            zip.write(npy("|u1", shapeOfX, x));
+            zip.write(npy(typeOfX, shapeOfX, x));
             zip.putNextEntry(new ZipEntry("y.npy"));
             zip.write(npy("<i8", "(" + y.length + ",)", labels.array()));
         }

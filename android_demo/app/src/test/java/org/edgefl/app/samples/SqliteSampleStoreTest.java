@@ -136,6 +136,26 @@ public final class SqliteSampleStoreTest {
     }
 
     @Test
+    public void npzThatWouldSpoilTrainingOrTheAppIsRefused() throws IOException {
+        SampleSpec floats = Specs.floats("[1]");
+        byte[] nan = Specs.npz("<f4", new byte[] {0, 0, (byte) 0xc0, 0x7f}, "(1, 1)", 4);
+        assertTrue(assertThrows(InvalidData.class, () -> store.importNpz(floats, stream(nan))).getMessage()
+            .contains("NaN"));
+        byte[] huge = Specs.npz(new byte[8], "(99999999999999999999, 1, 2, 2)", 4, 5);
+        assertThrows(InvalidData.class, () -> store.importNpz(SPEC, stream(huge)));
+        assertEquals(0, store.countByClass(floats)[4]);
+    }
+
+    @Test
+    public void picturesThatNoPhoneCanKeepAreNotMade() {
+        for (String shape : new String[] {"[3,9000,9000]", "[1,16384,16384]"}) {
+            SampleSpec large = Specs.of(shape, "\"float64\"", "null", "null");
+            assertFalse(PictureSamples.arePictures(large));
+            assertThrows(InvalidData.class, () -> store.addPicture(large, 1, "drawn", new int[4], 2, 2));
+        }
+    }
+
+    @Test
     public void tenthIsHeldOutAndStaysSoWhenSamplesComeAndGo() {
         for (int i = 0; i < 200; i++) {
             store.add(SPEC, i % 10, "drawn", sample(i));

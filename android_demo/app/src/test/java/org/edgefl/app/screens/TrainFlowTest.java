@@ -10,6 +10,7 @@ import android.content.pm.PackageManager;
 import android.view.View;
 import android.widget.ProgressBar;
 import android.widget.Switch;
+import android.widget.TextView;
 import org.edgefl.agent.Progress.Phase;
 import org.edgefl.app.R;
 import org.edgefl.app.phone.OwnerSettings;
@@ -121,12 +122,15 @@ public final class TrainFlowTest {
         tap(R.id.to_hour, R.id.stepper_less, 6);
         assertEquals(1, hand.phone.settings.toHour());
         assertEquals("Equal hours mean the whole day.", hand.text(R.id.hours_how));
-        tap(R.id.megabytes, R.id.stepper_less, 5);
+        tap(R.id.megabytes, R.id.stepper_less, 4);
+        assertEquals(10, hand.phone.settings.megabytesADay());
+        assertFalse("less never ends without a limit", stepper(R.id.megabytes, R.id.stepper_less).isEnabled());
+        tap(R.id.megabytes, R.id.stepper_more, 10);
         assertEquals(0, hand.phone.settings.megabytesADay());
-        assertFalse("no less than none", stepper(R.id.megabytes, R.id.stepper_less).isEnabled());
+        assertEquals("No limit", ((TextView) stepper(R.id.megabytes, R.id.stepper_value)).getText().toString());
         tap(R.id.degrees, R.id.stepper_less, 1);
         tap(R.id.minutes, R.id.stepper_more, 1);
-        assertEquals(new OwnerSettings(true, 1, 1, 0, 39, 1200), hand.phone.settings);
+        assertEquals(new OwnerSettings(true, 1, 1, 0, 39, 4320), hand.phone.settings);
     }
 
     private View stepper(int id, int part) {
