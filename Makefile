@@ -49,6 +49,7 @@ bench: .venv/dev
 	$(BIN)/edgefl bench infer vgg16 --keep 0.3
 	$(BIN)/python -m benchmarks.rules
 	$(BIN)/python -m benchmarks.device_round
+	$(BIN)/python -m benchmarks.java_client
 	$(BIN)/python -m benchmarks.footprint
 	$(BIN)/python -m benchmarks.profile_error
 	$(BIN)/python -m benchmarks.executorch_training

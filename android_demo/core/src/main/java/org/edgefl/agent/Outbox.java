@@ -2,11 +2,15 @@ package org.edgefl.agent;
 
 import java.io.IOException;
 import java.nio.file.Files;
+import java.util.LinkedHashMap;
+import java.util.Map;
 import org.edgefl.agent.Progress.Phase;
 import org.edgefl.http.CoordinatorClient;
 import org.edgefl.http.ProblemAnswer;
 import org.edgefl.http.Unreachable;
 import org.edgefl.json.JsonObject;
+import org.edgefl.json.JsonReader;
+import org.edgefl.json.JsonText;
 import org.edgefl.values.ClientPlan;
 import org.edgefl.values.Receipt;
 import org.edgefl.values.Refusal;
@@ -26,13 +30,15 @@ final class Outbox {
     private final Enrolment enrolment;
     private final Patience patience;
     private final Status status;
+    private final TrafficMeter traffic;
     private Refusal unsaved;
 
-    Outbox(AgentHome home, Enrolment enrolment, Patience patience, Status status) {
+    Outbox(AgentHome home, Enrolment enrolment, Patience patience, Status status, TrafficMeter traffic) {
         this.home = home;
         this.enrolment = enrolment;
         this.patience = patience;
         this.status = status;
+        this.traffic = traffic;
     }
 
     boolean hasResult() {
@@ -60,17 +66,18 @@ final class Outbox {
     Receipt deliver(PendingTask pending) throws IOException {
         ClientPlan plan = pending.plan();
         status.enter(Phase.SENDING, plan.round() + 1);
+        long before = traffic.up();
         try {
             Receipt receipt = patience.until(client -> send(client, pending));
             status.say("  " + receipt.outcome());
-            end(plan, receipt.outcome(), "");
+            end(plan, receipt.outcome(), "", traffic.up() - before);
             return receipt;
         } catch (ProblemAnswer problem) {
             if (problem.isDenied()) {
                 throw problem;
             }
             status.say("  not accepted: " + problem.getMessage());
-            record(plan, "rejected", problem.getMessage());
+            record(plan, "rejected", problem.getMessage(), traffic.up() - before);
             if (problem.status() == 413 || problem.status() == 422) {
                 // It is told that nothing will come, so that nobody waits; only then the result goes.
                 refuse(new Refusal(Reason.BROKEN, problem.getMessage()));
@@ -110,27 +117,43 @@ final class Outbox {
                 throw problem;
             }
         }
-        end(plan, "refused", refusal.message());
+        end(plan, "refused", refusal.message(), 0);
     }
 
-    private void end(ClientPlan plan, String outcome, String message) throws IOException {
-        record(plan, outcome, message);
+    private void end(ClientPlan plan, String outcome, String message, long upload) throws IOException {
+        record(plan, outcome, message, upload);
         home.clearTask();
     }
 
-    /** Put the task into the history. What is only for the owner to read must not keep the task from ending. */
-    private void record(ClientPlan plan, String outcome, String message) {
+    /**
+     * Put the task into the history. What is only for the owner to read must not keep the task from ending.
+     *
+     * @param upload the bytes that sending the result took, which the result itself could not tell
+     */
+    private void record(ClientPlan plan, String outcome, String message, long upload) {
         JsonObject report = home.document("task/report.json");
         boolean trained = report != null && plan.taskId().equals(report.textOrNull("task_id"));
         TaskRecord record = new TaskRecord(plan.taskId(), plan.round() + 1, plan.isPersonal(), plan.rule(), outcome,
             message, System.currentTimeMillis(), trained ? report.count("samples", 0) : 0,
             trained ? report.count("steps", 0) : 0, trained ? report.number("loss") : Double.NaN,
             trained && report.has("accuracy") ? (Double) report.number("accuracy") : null,
-            trained ? report.objectOrNull("telemetry") : null);
+            trained ? withUpload(report.objectOrNull("telemetry"), upload) : null);
         try {
             TaskHistory.add(home.folder(), record);
         } catch (IOException full) {
             status.say("the history cannot be written: " + full.getMessage());
         }
+    }
+
+    private static JsonObject withUpload(JsonObject telemetry, long upload) {
+        JsonObject told = telemetry == null ? null : telemetry.objectOrNull("transfer");
+        if (told == null) {
+            return telemetry;
+        }
+        Map<String, Object> transfer = new LinkedHashMap<>(told.toJson());
+        transfer.put("up_bytes", told.whole("up_bytes") + upload);
+        Map<String, Object> all = new LinkedHashMap<>(telemetry.toJson());
+        all.put("transfer", transfer);
+        return JsonReader.object(JsonText.write(all));
     }
 }

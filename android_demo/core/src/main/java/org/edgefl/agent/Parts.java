@@ -30,7 +30,7 @@ final class Parts {
         this.cache = new ArtifactCache(home, settings.limits().cacheBytes());
         this.samples = new OwnSamples(settings.data());
         this.enrolment = new Enrolment(this, pairing);
-        this.outbox = new Outbox(home, enrolment, patience, status);
+        this.outbox = new Outbox(home, enrolment, patience, status, traffic);
     }
 
     /** Tell the owner why nothing can be done now, and pause. */

@@ -104,6 +104,11 @@ final class TrafficMeter implements Meter {
         return down;
     }
 
+    /** Bytes sent since the task began. */
+    synchronized long up() {
+        return up;
+    }
+
     /**
      * Return the section {@code transfer} of the telemetry.
      *

@@ -116,6 +116,7 @@ final class AgentRunner {
         private final Runnable ended;
         private final StopSignal stopped = new StopSignal();
         private Agent agent;
+        private String lastWords = "";
 
         Run(Occasion occasion, Pairing pairing, Run before, Runnable ended) {
             super("edgefl-agent");
@@ -139,23 +140,20 @@ final class AgentRunner {
 
         @Override
         public void run() {
-            String problem = null;
             try {
                 if (before != null) {
                     before.join();
                 }
                 live();
             } catch (EdgeFLError error) {
-                problem = context.getString(R.string.message_problem_and_fix, error.getMessage(), error.fix());
+                lastWords = context.getString(R.string.message_problem_and_fix, error.getMessage(), error.fix());
             } catch (IOException | RuntimeException | LinkageError | OutOfMemoryError error) {
-                problem = context.getString(R.string.message_problem_unexpected, String.valueOf(error.getMessage()));
+                lastWords = context.getString(R.string.message_problem_unexpected, String.valueOf(error.getMessage()));
             } catch (InterruptedException nobodyDoes) {
                 Thread.currentThread().interrupt();
             } finally {
-                if (problem != null) {
-                    progress.enter(Phase.IDLE, 0, problem);
-                }
                 lastThing.run();
+                progress.enter(Phase.IDLE, 0, lastWords);
                 AgentRunner.this.ended(this);
                 ended.run();
             }
@@ -167,17 +165,40 @@ final class AgentRunner {
             try (AgentHome home = new AgentHome(folder, vault); PhoneMeters meters = new PhoneMeters(context)) {
                 do {
                     Agent next = new Agent(home, parts.settings(occasion, opened, meters, limits), pairing,
-                        parts.connector(), progress, line -> Log.i("EdgeFL", line));
+                        parts.connector(), untilTheEnd(), line -> Log.i("EdgeFL", line));
                     if (!begin(next)) {
                         return;
                     }
                     if (occasion == Occasion.JOIN) {
-                        next.join();
+                        // That it has joined is shown by the federation itself.
+                        lastWords = next.join() == null ? lastWords : "";
                         return;
                     }
                     next.run();
                 } while (occasion == Occasion.NOW && waited(limits));
             }
+        }
+
+        /**
+         * What an agent tells, but for its end. Nobody may see that a run is over before what came of it is known: a
+         * screen would take a phone that has just joined for one that has failed to.
+         */
+        private Progress untilTheEnd() {
+            return new Progress() {
+                @Override
+                public void enter(Phase phase, int round, String message) {
+                    if (phase == Phase.IDLE) {
+                        lastWords = message;
+                    } else {
+                        progress.enter(phase, round, message);
+                    }
+                }
+
+                @Override
+                public void step(int step, int steps, double secondsLeft) {
+                    progress.step(step, steps, secondsLeft);
+                }
+            };
         }
 
         /** A phone that is too warm cools down: wait for that. Return whether to go on; false if nothing was in the way. */
@@ -192,7 +213,7 @@ final class AgentRunner {
                 reason = limits.violated();
             }
             if (inTheWay && reason != null) {
-                progress.enter(Phase.IDLE, 0, context.getString(R.string.message_stopped_because, reason.message()));
+                lastWords = context.getString(R.string.message_stopped_because, reason.message());
             }
             return inTheWay && reason == null && !stopped.isStopped();
         }

@@ -41,7 +41,8 @@ public final class AnswerCard extends LinearLayout {
             Units.number(context, facts.parameters()), Units.bytes(context, facts.bytes())));
         text(R.id.answer_latency).setText(Units.milliseconds(context, facts.medianSeconds()));
         text(R.id.answer_accuracy).setText(facts.accuracy() == null ? context.getString(R.string.no_accuracy)
-            : Units.percent(context, facts.accuracy(), 1));
+            : context.getString(R.string.accuracy_of, Units.percent(context, facts.accuracy(), 1),
+                Units.number(context, facts.heldOut())));
     }
 
     /** Show an answer; null before there is a question. */

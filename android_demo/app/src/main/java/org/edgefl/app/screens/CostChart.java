@@ -18,6 +18,9 @@ public final class CostChart extends View {
      */
     record Point(int round, double value, boolean filled) {}
 
+    /** A chart has room for this many bars at least, so that a few of them are not as wide as walls. */
+    private static final int LEAST_PLACES = 8;
+
     private final Paint bar = new Paint(Paint.ANTI_ALIAS_FLAG);
     private final Paint axis = new Paint(Paint.ANTI_ALIAS_FLAG);
     private final Paint label = new Paint(Paint.ANTI_ALIAS_FLAG);
@@ -68,11 +71,14 @@ public final class CostChart extends View {
             canvas.drawText(ticks[i], x, y + label.getTextSize() / 3, label);
         }
         drawBars(canvas, new float[] {left, top, right, bottom}, most, mirrored);
-        drawRounds(canvas, left, right, mirrored);
+        // Few bars do not fill the chart: the last label is below the last of them.
+        float filled = (right - left) * Math.min(1, (float) points.size() / LEAST_PLACES);
+        float end = Math.max(filled, 2 * label.measureText(last()) + gap);
+        drawRounds(canvas, mirrored ? right - end : left, mirrored ? right : left + end, mirrored);
     }
 
     private void drawBars(Canvas canvas, float[] box, double most, boolean mirrored) {
-        float each = (box[2] - box[0]) / Math.max(points.size(), 8);
+        float each = (box[2] - box[0]) / Math.max(points.size(), LEAST_PLACES);
         float wide = Math.min(each * 0.7f, 24 * unit);
         for (int i = 0; i < points.size(); i++) {
             float middle = mirrored ? box[2] - (i + 0.5f) * each : box[0] + (i + 0.5f) * each;
@@ -82,9 +88,13 @@ public final class CostChart extends View {
         }
     }
 
+    private String last() {
+        return getContext().getString(R.string.round, points.get(points.size() - 1).round());
+    }
+
     private void drawRounds(Canvas canvas, float left, float right, boolean mirrored) {
         String first = getContext().getString(R.string.round, points.get(0).round());
-        String last = getContext().getString(R.string.round, points.get(points.size() - 1).round());
+        String last = last();
         float y = getHeight() - label.getFontMetrics().descent;
         float lastAt = right - label.measureText(last);
         boolean fits = points.size() > 1 && left + label.measureText(first) < lastAt;

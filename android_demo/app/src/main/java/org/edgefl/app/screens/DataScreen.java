@@ -97,7 +97,6 @@ final class DataScreen extends Screen {
         int side = pad.side();
         problem.hide();
         background.run(() -> phone.samples().addPicture(form, label, PictureSamples.DRAWN, pixels, side, side), id -> {
-            show(R.id.added, true);
             text(R.id.added).setText(activity.getString(R.string.added, label));
             reload();
         }, problem::show);

@@ -6,6 +6,7 @@ import android.graphics.Canvas;
 import android.graphics.Color;
 import android.graphics.Paint;
 import android.graphics.Path;
+import android.graphics.Rect;
 import android.os.Build;
 import android.os.Bundle;
 import android.os.Parcelable;
@@ -21,11 +22,13 @@ import org.edgefl.app.RequiresApi;
 /** Square paper for a finger: white lines on black. */
 public final class DrawView extends View {
     private static final String VIEW = "view";
+    private static final String ORIENTATION = "orientation";
     /** A drawing is handed on at this size; it is scaled to the federation's from there. */
     private static final int SIDE = 224;
 
     private final Strokes strokes = new Strokes();
     private final Path edge = new Path();
+    private final int orientation = getResources().getConfiguration().orientation;
     private Runnable changed = () -> {};
     private boolean drawing;
 
@@ -182,6 +185,7 @@ public final class DrawView extends View {
         Bundle state = new Bundle();
         state.putParcelable(VIEW, super.onSaveInstanceState());
         strokes.save(state);
+        state.putInt(ORIENTATION, orientation);
         return state;
     }
 
@@ -192,5 +196,9 @@ public final class DrawView extends View {
         super.onRestoreInstanceState(state.getParcelable(VIEW));
         strokes.restore(state);
         update();
+        if (!isEmpty() && state.getInt(ORIENTATION) != orientation) {
+            // The phone was turned in the middle of a drawing: what was on the screen is elsewhere now.
+            post(() -> requestRectangleOnScreen(new Rect(0, 0, getWidth(), getHeight()), true));
+        }
     }
 }

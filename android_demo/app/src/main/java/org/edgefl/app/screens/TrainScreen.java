@@ -130,7 +130,8 @@ final class TrainScreen extends Screen {
             case TRAINING -> R.string.phase_training;
             case SENDING -> R.string.phase_sending;
         });
-        show(R.id.status_message, !now.message().isEmpty());
+        // While it trains, the round and the steps say it all, and the last message is an old one.
+        show(R.id.status_message, now.phase() != Phase.TRAINING && !now.message().isEmpty());
         text(R.id.status_message).setText(Problem.sentence(now.message()));
         show(R.id.status_round, now.isBusy() && now.round() > 0);
         text(R.id.status_round).setText(activity.getString(R.string.round, now.round()));

@@ -77,6 +77,11 @@ public final class Members {
         return app().phone();
     }
 
+    /** End what the app's phone does, and close its files. */
+    public static void closePhone() {
+        phone().close();
+    }
+
     /** Do what the system does after {@code startForegroundService}. */
     public static ServiceController<TrainingService> runService() {
         Intent intent = Shadows.shadowOf(app()).getNextStartedService();

@@ -61,6 +61,12 @@ public class Finger {
         return bytes;
     }
 
+    /** Close the app, and what its screens have opened. */
+    public final void close() {
+        controller.pause().stop().destroy();
+        settle();
+    }
+
     /** Come back to an app that was opened by a link, or null, and whose process has died since. */
     public final void comeBack(String link, byte[] kept) {
         Parcel parcel = Parcel.obtain();
@@ -121,6 +127,16 @@ public class Finger {
         shadowOf(Looper.getMainLooper()).idle();
     }
 
+    /** Scroll until a view is seen. */
+    public final void scrollTo(int id) {
+        scrollTo(find(id));
+    }
+
+    private void scrollTo(View view) {
+        view.requestRectangleOnScreen(new Rect(0, 0, view.getWidth(), view.getHeight()), true);
+        settle();
+    }
+
     /** Scroll to a view, and tap its middle. */
     public final void tap(int id) {
         tap(find(id));
@@ -129,8 +145,7 @@ public class Finger {
     /** Scroll to a view, and tap its middle. */
     public final void tap(View view) {
         assertTrue("cannot tap what is not shown", view.isShown());
-        view.requestRectangleOnScreen(new Rect(0, 0, view.getWidth(), view.getHeight()), true);
-        settle();
+        scrollTo(view);
         stroke(view, 0.5f, 0.5f);
     }
 
@@ -155,8 +170,7 @@ public class Finger {
     /** Scroll to the paper, and draw a line on it: pairs of shares of its side. */
     public final void draw(float... points) {
         View paper = find(R.id.drawing);
-        paper.requestRectangleOnScreen(new Rect(0, 0, paper.getWidth(), paper.getHeight()), true);
-        settle();
+        scrollTo(paper);
         stroke(paper, points);
     }
 
@@ -197,10 +211,23 @@ public class Finger {
         return found;
     }
 
-    /** Everything that the open screen says. */
-    public final List<String> texts() {
-        return shown().stream().filter(TextView.class::isInstance).map(view -> ((TextView) view).getText().toString())
+    /** Everything that a part of the open screen says. */
+    public static List<String> texts(View part) {
+        List<View> found = new ArrayList<>();
+        collect(part, found);
+        return found.stream().filter(TextView.class::isInstance).map(view -> ((TextView) view).getText().toString())
             .collect(Collectors.toList());
+    }
+
+    /** The rows of a list that are seen now; not its header and footer. */
+    public final List<View> rows(int id) {
+        List<View> found = new ArrayList<>();
+        for (View view : shown()) {
+            if (view.getId() == id) {
+                found.add(view);
+            }
+        }
+        return found;
     }
 
     private static void collect(View view, List<View> found) {

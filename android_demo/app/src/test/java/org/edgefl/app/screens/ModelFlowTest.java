@@ -39,7 +39,7 @@ public final class ModelFlowTest {
     @Test
     public void aDrawingIsAnsweredByBothModels() {
         open(true);
-        assertEquals("96,214 parameters, 385 kB", text(R.id.answer_personal, R.id.answer_size));
+        assertEquals("96,214 parameters\n385 kB", text(R.id.answer_personal, R.id.answer_size));
         assertEquals("2.13 ms", text(R.id.answer_shared, R.id.answer_latency));
         assertEquals("none held out yet", text(R.id.answer_shared, R.id.answer_accuracy));
         assertEquals("No question yet", text(R.id.answer_shared, R.id.answer_class));

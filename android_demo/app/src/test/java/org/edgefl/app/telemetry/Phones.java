@@ -12,6 +12,13 @@ import org.robolectric.shadows.ShadowBatteryManager;
 public final class Phones {
     private Phones() {}
 
+    /** A phone with 4 GB, half of them free, that runs on its battery and draws 3.6 W. */
+    public static void ordinary() {
+        battery(false, 4000, 30);
+        current(-900_000);
+        memory(4_000_000_000L, 2_000_000_000L);
+    }
+
     /** The broadcast that the system keeps. */
     @SuppressWarnings("deprecation")
     public static void battery(boolean plugged, int millivolts, double celsius) {
