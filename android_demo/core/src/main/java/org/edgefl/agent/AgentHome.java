@@ -97,9 +97,9 @@ public final class AgentHome implements AutoCloseable {
         return new ModelFolder(folder.resolve("model"));
     }
 
-    /** The bytes that the disk has left for this folder. */
-    long freeBytes() throws IOException {
-        return Files.getFileStore(folder).getUsableSpace();
+    /** The bytes that the disk has left for this folder. Android has {@code Files.getFileStore}, but it always throws. */
+    long freeBytes() {
+        return folder.toFile().getUsableSpace();
     }
 
     /** Return a document of the home folder, or null if it is not there or damaged. */

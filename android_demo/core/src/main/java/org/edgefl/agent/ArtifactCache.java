@@ -4,6 +4,7 @@ import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
+import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
@@ -79,6 +80,10 @@ final class ArtifactCache implements Downloads {
         Path part = part(target);
         download(client, secret, route + digest, part, seconds, betweenPieces);
         if (Digests.of(part).equals(digest)) {
+            // On the disk before it has its name: after a power cut, nobody would check it again.
+            try (FileChannel written = FileChannel.open(part, StandardOpenOption.WRITE)) {
+                written.force(true);
+            }
             Files.move(part, target, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
             damaged.remove(digest);
             return;
