@@ -32,6 +32,7 @@ import org.edgefl.model.ModelFolder;
  * task/result.safetensors       a result that has not been acknowledged
  * task/refusal.json             a refusal that has not been acknowledged
  * task/report.json              what the result says of itself, for the owner
+ * task/starts.json              how often its training began at the same place
  * model/                        the models of the last task; the device's own never leaves it
  * history.jsonl                 how tasks ended
  * cache/                        downloads, named by their digests
@@ -129,7 +130,7 @@ public final class AgentHome implements AutoCloseable {
     void clearTask() throws IOException {
         // The plan goes first: with a plan and no result, a restart would train an acknowledged task once more.
         for (String name : new String[] {
-            "plan.json", "checkpoint.safetensors", "result.safetensors", "refusal.json", "report.json"}) {
+            "plan.json", "checkpoint.safetensors", "result.safetensors", "refusal.json", "report.json", TaskStarts.FILE}) {
             Files.deleteIfExists(taskFile(name + ".new"));
             Files.deleteIfExists(taskFile(name));
         }

@@ -59,8 +59,9 @@ final class TaskRunner {
             }
             if (limits.memoryBytes() > 0 && plan.predictedPeakBytes() != null
                 && plan.predictedPeakBytes() > limits.memoryBytes()) {
-                throw new TaskRefused(Refusal.Reason.MEMORY, "the task would take more memory than the owner allows");
+                throw new TaskRefused(Refusal.Reason.MEMORY, "the task would take more memory than it may have here");
             }
+            TaskStarts.note(home);
             begin();
             Trainer trainer = new Trainer(
                 engine, data, cache, home.taskFile("checkpoint.safetensors"), checkpointSeconds);

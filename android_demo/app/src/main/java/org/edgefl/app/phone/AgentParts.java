@@ -88,8 +88,9 @@ final class AgentParts {
             conditions.addAll(phone.now(() -> owner.get().mostDegrees()));
         }
         OwnerSettings settings = owner.get();
-        return new OwnerLimits(
-            conditions, 60.0 * settings.minutesATask(), MEGABYTE * settings.megabytesADay(), 0, CACHE_BYTES);
+        PhoneFacts facts = new PhoneFacts(context);
+        return new OwnerLimits(conditions, 60.0 * settings.minutesATask(), MEGABYTE * settings.megabytesADay(),
+            facts.memoryFreeBytes() + facts.processBytes(), CACHE_BYTES);
     }
 
     /** The hours of the night. */

@@ -33,11 +33,8 @@ public final class AndroidPhone implements Phone {
     private final Context context;
     private final Path home;
     private final KeystoreVault vault = new KeystoreVault();
-    private final ExecutorService background = Executors.newSingleThreadExecutor(work -> {
-        Thread thread = new Thread(work, "edgefl-background");
-        thread.setDaemon(true);
-        return thread;
-    });
+    private final ExecutorService background = oneThread("edgefl-background");
+    private final ExecutorService network = oneThread("edgefl-network");
     private final SettingsStore settings;
     private final SqliteSampleStore samples;
     private final TrainingEngine engine;
@@ -72,6 +69,19 @@ public final class AndroidPhone implements Phone {
     @Override
     public void background(Runnable work) {
         background.execute(work);
+    }
+
+    @Override
+    public void network(Runnable work) {
+        network.execute(work);
+    }
+
+    private static ExecutorService oneThread(String name) {
+        return Executors.newSingleThreadExecutor(work -> {
+            Thread thread = new Thread(work, name);
+            thread.setDaemon(true);
+            return thread;
+        });
     }
 
     @Override
@@ -275,6 +285,7 @@ public final class AndroidPhone implements Phone {
         runner.stop(Occasion.values());
         runner.awaitEnd(STOP_SECONDS);
         background.shutdown();
+        network.shutdownNow();
         samples.close();
     }
 }

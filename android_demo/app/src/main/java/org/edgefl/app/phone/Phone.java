@@ -20,6 +20,9 @@ public interface Phone {
     /** Run something on the one background thread for short work of the screens. */
     void background(Runnable work);
 
+    /** Run something that waits for the network, on a thread that nothing else waits for. */
+    void network(Runnable work);
+
     /**
      * Ask a coordinator what it wants, before anything is joined or kept. Uses the network.
      *

@@ -64,12 +64,23 @@ final class Background {
 
     /** Questions of which only the newest one's answer counts: older ones are skipped, or their answers dropped. */
     final class Latest {
+        private final Consumer<Runnable> thread;
         private final AtomicInteger newest = new AtomicInteger();
+
+        /** Questions to files. */
+        Latest() {
+            this(phone::background);
+        }
+
+        /** Questions that a thread answers. */
+        Latest(Consumer<Runnable> thread) {
+            this.thread = thread;
+        }
 
         /** Ask, and forget what was asked before. */
         <T> void run(Callable<T> work, Consumer<T> done, Consumer<Problem> failed) {
             int mine = newest.incrementAndGet();
-            phone.background(() -> {
+            thread.accept(() -> {
                 if (newest.get() == mine) {
                     answer(work, done, failed, () -> newest.get() == mine);
                 }

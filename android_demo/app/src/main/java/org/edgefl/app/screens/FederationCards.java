@@ -1,6 +1,7 @@
 package org.edgefl.app.screens;
 
 import android.content.res.Resources;
+import java.util.Collections;
 import java.util.Objects;
 import org.edgefl.agent.Invitation;
 import org.edgefl.agent.JoinedFederation;
@@ -32,11 +33,14 @@ final class FederationCards {
         set(R.id.invitation_trust, Recognition.of(words, invitation));
         boolean same = joined != null && joined.url().equals(pairing.url())
             && Objects.equals(joined.federation(), pairing.federation());
-        screen.show(R.id.join, joined == null);
+        boolean newKey = same && !pairing.pins().isEmpty() && Collections.disjoint(joined.pins(), pairing.pins());
+        screen.show(R.id.join, joined == null || newKey);
+        set(R.id.join, words.getString(newKey ? R.string.join_new_key : R.string.join));
         screen.show(R.id.invitation_leave, joined != null && !same);
         screen.show(R.id.invitation_member, joined != null);
         if (joined != null) {
-            set(R.id.invitation_member, same ? words.getString(R.string.member_already)
+            set(R.id.invitation_member, newKey ? words.getString(R.string.member_new_key)
+                : same ? words.getString(R.string.member_already)
                 : words.getString(R.string.member_of_other, name(joined)));
         }
     }

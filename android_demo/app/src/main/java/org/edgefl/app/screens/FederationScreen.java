@@ -22,7 +22,7 @@ final class FederationScreen extends Screen {
     /** One more than a link may have: what is longer is refused by the core, and need not be kept whole. */
     private static final int MOST_CHARACTERS = 2049;
 
-    private final Background.Latest asking = background.new Latest();
+    private final Background.Latest asking = background.new Latest(phone::network);
     private final ProblemCard problem = find(R.id.problem);
     private final EditText link = find(R.id.link);
     private final FederationCards cards = new FederationCards(this);

@@ -58,6 +58,11 @@ final class FakePhone implements Phone {
     }
 
     @Override
+    public void network(Runnable task) {
+        work.add(task);
+    }
+
+    @Override
     public Invitation invitation(String uri) {
         asked.add(uri);
         Pairing pairing = Pairing.parse(uri, false);

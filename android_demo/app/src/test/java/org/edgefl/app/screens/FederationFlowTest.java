@@ -121,6 +121,25 @@ public final class FederationFlowTest {
     }
 
     @Test
+    public void aMemberTakesANewKeyOfItsCoordinatorOnlyByATap() {
+        hand.phone.offered = Federations.invitation();
+        JoinedFederation member = Federations.joined(Federations.digits());
+        hand.phone.federation = member;
+        hand.open(null);
+        hand.controller.newIntent(new Intent(Intent.ACTION_VIEW, Uri.parse(Federations.LINK)));
+        hand.settle();
+        assertFalse("the key is the known one", hand.sees(R.id.join));
+        hand.tap(R.id.invitation_close);
+
+        hand.phone.federation = new JoinedFederation(member.url(), member.federation(), member.deviceId(),
+            member.sample(), List.of("sha256:" + "A".repeat(43)));
+        hand.controller.newIntent(new Intent(Intent.ACTION_VIEW, Uri.parse(Federations.LINK)));
+        hand.settle();
+        assertTrue(hand.text(R.id.invitation_member).contains("another key"));
+        assertEquals("Use the new key", hand.text(R.id.join));
+    }
+
+    @Test
     public void aJoinThatFailsSaysWhyAndCanBeTriedAgain() {
         hand.phone.offered = Federations.invitation();
         hand.open(Federations.LINK);
