@@ -15,6 +15,9 @@ import org.edgefl.values.SampleSpec;
  * @param shared as it was downloaded for the same task, or null before it
  */
 public record DeviceModels(int round, Predictor personal, Predictor shared) implements AutoCloseable {
+    /** The models of a device that has not finished a task. */
+    public static final DeviceModels NONE = new DeviceModels(0, null, null);
+
     private static final int TRIES = 20;
     private static final long PAUSE_MILLISECONDS = 10;
 
@@ -39,7 +42,7 @@ public record DeviceModels(int round, Predictor personal, Predictor shared) impl
                 pause();
             }
         }
-        return new DeviceModels(0, null, null);
+        return NONE;
     }
 
     /** A file that is not there was replaced, even if its task is the last one again by now. */

@@ -191,14 +191,13 @@ public final class AndroidPhone implements Phone {
     }
 
     @Override
-    public ModelPair models() {
+    public DeviceModels models() {
         JoinedFederation member = federation;
         if (member == null || engineProblem() != null) {
-            return new ModelPair(null, null);
+            return DeviceModels.NONE;
         }
         try {
-            DeviceModels found = DeviceModels.open(home, engine.open(), member.sample());
-            return new ModelPair(found.personal(), found.shared());
+            return DeviceModels.open(home, engine.open(), member.sample());
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }

@@ -6,6 +6,7 @@ import org.edgefl.agent.Invitation;
 import org.edgefl.agent.JoinedFederation;
 import org.edgefl.agent.TaskRecord;
 import org.edgefl.app.samples.SampleStore;
+import org.edgefl.model.DeviceModels;
 
 /**
  * This phone's part in a federation: one for the process.
@@ -68,5 +69,5 @@ public interface Phone {
     List<TaskRecord> history();
 
     /** The personal and the shared model; each may be missing. Reads files, loads graphs: for a background thread. */
-    ModelPair models();
+    DeviceModels models();
 }

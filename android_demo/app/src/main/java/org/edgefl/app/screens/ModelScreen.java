@@ -7,11 +7,11 @@ import org.edgefl.agent.JoinedFederation;
 import org.edgefl.agent.Progress.Phase;
 import org.edgefl.agent.TaskRecord;
 import org.edgefl.app.R;
-import org.edgefl.app.phone.ModelPair;
 import org.edgefl.app.samples.PictureSamples;
 import org.edgefl.app.samples.SampleStore.Sample;
 import org.edgefl.data.InvalidData;
 import org.edgefl.data.LocalData;
+import org.edgefl.model.DeviceModels;
 import org.edgefl.model.Predictor.Prediction;
 import org.edgefl.values.SampleSpec;
 
@@ -32,7 +32,7 @@ final class ModelScreen extends Screen {
     private final AnswerCard personal = find(R.id.answer_personal);
     private final AnswerCard shared = find(R.id.answer_shared);
     /** Touched by the background thread alone: models are not for several threads. */
-    private ModelPair models;
+    private DeviceModels models;
     private String modelsOf;
     private SampleSpec spec;
     private Phase phase;

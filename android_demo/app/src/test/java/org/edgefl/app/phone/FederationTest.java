@@ -21,6 +21,7 @@ import org.edgefl.app.samples.SampleStore.Sample;
 import org.edgefl.app.telemetry.Phones;
 import org.edgefl.data.LocalData;
 import org.edgefl.json.JsonObject;
+import org.edgefl.model.DeviceModels;
 import org.edgefl.model.Predictor.Prediction;
 import org.junit.After;
 import org.junit.Before;
@@ -143,7 +144,7 @@ public final class FederationTest {
         LocalData data = phone.samples().data(phone.federation().sample());
         assertEquals(12, data.validationSamples());
         Sample digit = phone.samples().page(3, 0, 1).get(0);
-        try (ModelPair models = phone.models()) {
+        try (DeviceModels models = phone.models()) {
             Prediction own = models.personal().predict(digit.raw());
             Prediction shared = models.shared().predict(digit.raw());
             assertEquals(10, own.probabilities().length);

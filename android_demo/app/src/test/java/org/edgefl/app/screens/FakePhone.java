@@ -9,12 +9,12 @@ import org.edgefl.agent.Invitation;
 import org.edgefl.agent.JoinedFederation;
 import org.edgefl.agent.Progress.Phase;
 import org.edgefl.agent.TaskRecord;
-import org.edgefl.app.phone.ModelPair;
 import org.edgefl.app.phone.OwnerSettings;
 import org.edgefl.app.phone.Phone;
 import org.edgefl.app.phone.PhoneActivity;
 import org.edgefl.app.samples.SampleStore;
 import org.edgefl.http.Pairing;
+import org.edgefl.model.DeviceModels;
 
 /** A phone in memory: every state can be shown, and background work runs when the test says so. */
 final class FakePhone implements Phone {
@@ -23,7 +23,7 @@ final class FakePhone implements Phone {
     final List<Runnable> listeners = new ArrayList<>();
     final List<String> asked = new ArrayList<>();
     List<TaskRecord> history = List.of();
-    ModelPair models = new ModelPair(null, null);
+    DeviceModels models = DeviceModels.NONE;
     JoinedFederation federation;
     PhoneActivity activity = PhoneActivity.IDLE;
     OwnerSettings settings = OwnerSettings.DEFAULT;
@@ -150,7 +150,7 @@ final class FakePhone implements Phone {
     }
 
     @Override
-    public ModelPair models() {
+    public DeviceModels models() {
         if (outOfMemory) {
             throw new OutOfMemoryError("Failed to allocate a 400000000 byte allocation");
         }

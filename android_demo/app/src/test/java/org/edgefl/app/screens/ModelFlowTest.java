@@ -9,7 +9,7 @@ import android.widget.TextView;
 import java.util.List;
 import org.edgefl.agent.Progress.Phase;
 import org.edgefl.app.R;
-import org.edgefl.app.phone.ModelPair;
+import org.edgefl.model.DeviceModels;
 import org.junit.Test;
 import org.junit.runner.RunWith;
 import org.robolectric.RobolectricTestRunner;
@@ -25,7 +25,7 @@ public final class ModelFlowTest {
 
     private void open(boolean withModels) {
         hand.phone.federation = Federations.joined(Federations.digits());
-        hand.phone.models = withModels ? new ModelPair(personal, shared) : new ModelPair(null, null);
+        hand.phone.models = withModels ? new DeviceModels(1, personal, shared) : DeviceModels.NONE;
         hand.open(null);
         hand.go(Destination.MODEL);
     }
@@ -94,7 +94,7 @@ public final class ModelFlowTest {
         open(false);
         assertFalse(text(R.id.answer_personal, R.id.answer_missing).isEmpty());
         hand.drawSeven();
-        hand.phone.models = new ModelPair(personal, shared);
+        hand.phone.models = new DeviceModels(1, personal, shared);
         hand.phone.history = List.of(Federations.task(1, "accepted", "", null));
         hand.phone.be(Phase.ASKING, 0, 0, 0, Double.NaN, "");
         hand.settle();

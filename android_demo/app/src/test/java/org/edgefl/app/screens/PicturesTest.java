@@ -7,7 +7,7 @@ import java.util.HashSet;
 import java.util.Set;
 import org.edgefl.agent.Progress.Phase;
 import org.edgefl.app.R;
-import org.edgefl.app.phone.ModelPair;
+import org.edgefl.model.DeviceModels;
 import org.junit.Test;
 import org.junit.runner.RunWith;
 import org.robolectric.RobolectricTestRunner;
@@ -32,7 +32,7 @@ public final class PicturesTest {
         picture("joining_" + look);
         hand.phone.joined();
         hand.phone.history = Federations.history();
-        hand.phone.models = new ModelPair(new FakeModel(7, 96_214, 0.98f), new FakeModel(7, 391_841, 0.81f));
+        hand.phone.models = new DeviceModels(1, new FakeModel(7, 96_214, 0.98f), new FakeModel(7, 391_841, 0.81f));
         picture("federation_" + look);
         hand.go(Destination.DATA);
         addSamples();
