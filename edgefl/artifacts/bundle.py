@@ -6,6 +6,8 @@
     infer.onnx            the inference graph, weights as inputs
     weights.safetensors   the weights, a body of kind `weights`
     sample.json           what a sample is; bundles of older versions have none
+    train.KEY.pte,        ExecuTorch programs for a ladder of widths, cuts and batch sizes, if they were compiled: the
+    infer.KEY.pte         manifest says what each is for
 
 The coordinator and the command line read bundles; the exporter writes them. Reading checks every digest, and that the
 graphs can only compute.
@@ -14,7 +16,7 @@ graphs can only compute.
 import io
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from edgefl.artifacts.artifact_store import write_atomically
@@ -27,6 +29,9 @@ from edgefl.values import (
     Digest,
     Name,
     PositiveCount,
+    Program,
+    ProgramRole,
+    ProgramSpec,
     SampleDtype,
     SampleSpec,
     check_fields,
@@ -46,8 +51,10 @@ __all__ = [
     "Bundle",
     "Manifest",
     "pack_bundle",
+    "program_file",
     "read_bundle",
     "unpack_bundle",
+    "with_programs",
     "with_sample",
     "write_bundle",
 ]
@@ -83,6 +90,8 @@ class Manifest:
     """The digest of every other file."""
     made_with: Mapping[str, str]
     """Versions of the software that made it."""
+    programs: tuple[Program, ...] = field(default=(), metadata={"added": True})
+    """ExecuTorch programs, each in the file `program_file` names."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -111,6 +120,24 @@ def with_sample(bundle: Bundle, sample: SampleSpec) -> Bundle:
     described = Bundle(manifest, bundle.graph, {**bundle.files, SAMPLE: text})
     _check_sample(described, "the bundle")
     return described
+
+
+def program_file(spec: ProgramSpec) -> str:
+    """Return the name of the file of a program."""
+    return f"{spec.role.value}.{spec.key.removeprefix('sha256:')[:16]}.pte"
+
+
+def with_programs(bundle: Bundle, programs: Mapping[Program, bytes]) -> Bundle:
+    """Return a bundle with further programs; of those with the same specification, the new one stays."""
+    known = {program.spec.key: program for program in (*bundle.manifest.programs, *programs)}
+    files = {program_file(program.spec): data for program, data in programs.items()}
+    digests = {name: digest_of(data) for name, data in files.items()}
+    manifest = replace(
+        bundle.manifest, files={**bundle.manifest.files, **digests}, programs=tuple(known[key] for key in sorted(known))
+    )
+    larger = Bundle(manifest, bundle.graph, {**bundle.files, **files})
+    _check_programs(larger, "the bundle")
+    return larger
 
 
 def write_bundle(bundle: Bundle, path: Path) -> None:
@@ -164,7 +191,24 @@ def _checked(read: Callable[[list[str]], Mapping[str, bytes]], origin: str) -> B
         raise SchemaError(f"the manifest of {origin} describes another model graph", fix="Export the bundle again.")
     bundle = Bundle(manifest, graph, files)
     _check_sample(bundle, origin)
+    _check_programs(bundle, origin)
     return bundle
+
+
+def _check_programs(bundle: Bundle, origin: str) -> None:
+    manifest = bundle.manifest
+    sources = {ProgramRole.TRAIN: manifest.files.get(TRAIN), ProgramRole.INFER: manifest.files.get(INFER)}
+    for program in manifest.programs:
+        spec, name = program.spec, program_file(program.spec)
+        if manifest.files.get(name) != program.pte or len(bundle.files[name]) != program.size:
+            problem = f"{origin} has no file {name} that matches its manifest"
+        elif spec.model != manifest.graph or spec.graph != sources[spec.role]:
+            problem = f"the program {name} of {origin} is for another model"
+        elif set(spec.widths) != set(bundle.graph.group) or not set(spec.trained) <= set(bundle.graph.layer):
+            problem = f"the program {name} of {origin} names groups or layers that the model does not have"
+        else:
+            continue
+        raise SchemaError(problem, fix="Export the bundle again, with --programs.")
 
 
 def _check_sample(bundle: Bundle, origin: str) -> None:

@@ -6,6 +6,7 @@ cost_model.py      predicts what training a submodel takes on a device
 correction.py      what slow, hot and refused rounds teach about a device
 budgets.py         what a device may spend on a round
 uniform_width.py   the widest uniform submodel that fits
+rungs.py           the ladder of ExecuTorch programs: widths, cuts and batch sizes
 freezing/          which layers each device of a fleet trains
 """
 
@@ -23,6 +24,7 @@ from edgefl.planning.freezing import (
 )
 from edgefl.planning.plausible import check_plausible
 from edgefl.planning.profile_bounds import bounded
+from edgefl.planning.rungs import DEFAULT_WIDTHS, Ladder, covering_cut, cuts_of, rung_widths
 from edgefl.planning.uniform_width import widest
 
 __all__ = [
@@ -42,4 +44,9 @@ __all__ = [
     "PlanningMethod",
     "Block",
     "freezing_blocks",
+    "DEFAULT_WIDTHS",
+    "Ladder",
+    "covering_cut",
+    "cuts_of",
+    "rung_widths",
 ]

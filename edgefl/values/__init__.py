@@ -22,6 +22,7 @@ budget.py            what a device may spend on one round
 client_plan.py       one device's task in one round
 submodel.py          the tensors of a task's submodel, and what its update must hold
 capabilities.py      what a device's software can run
+program.py           a compiled ExecuTorch program, and what to compile
 sample_spec.py       what one sample of a federation is
 telemetry.py         what a round cost the device
 local_result.py      a device's report of its task
@@ -50,6 +51,7 @@ from edgefl.values.formatting import (
 from edgefl.values.frozen_mapping import FrozenMapping
 from edgefl.values.local_result import LocalResult
 from edgefl.values.measurement import Measurement, MeasurementCase
+from edgefl.values.program import Program, ProgramRole, ProgramSpec
 from edgefl.values.protocol import Assignment, Enrolled, Enrolment, Outcome, Pins, Reason, Receipt, Refusal
 from edgefl.values.provenance import Provenance, Scope
 from edgefl.values.quantities import (
@@ -132,6 +134,9 @@ __all__ = [
     "ClientSoftware",
     "EngineSoftware",
     "GraphFormat",
+    "Program",
+    "ProgramRole",
+    "ProgramSpec",
     "Enrolment",
     "Enrolled",
     "Assignment",

@@ -130,6 +130,15 @@ class ClientPlan:
     predicted: Prediction | None = field(default=None, metadata=_NOT_PREDICTED)
     """The planner's prediction, or None."""
 
+    program: Digest | None = field(default=None, metadata={"absent": "the device runs the graph", "added": True})
+    """Digest of the `Program` that computes what `graph` does, for a device whose engine runs programs; else None. It
+    may return gradients of more layers than the rule trains."""
+
+    inference_program: Digest | None = field(
+        default=None, metadata={"absent": "the device runs the inference graph", "added": True}
+    )
+    """Digest of the `Program` that computes what `inference` does, for such a device; else None."""
+
     def __post_init__(self) -> None:
         check_fields(self)
 

@@ -35,6 +35,7 @@ MESSAGES = {
     "assignment": "`POST /v1/tasks/next` answers it.",
     "client_plan": "In an assignment.",
     "submodel": "An artifact, named by `tensors` of a plan.",
+    "program": "An artifact, named by `program` or `inference_program` of a plan; the program file is another.",
     "local_result": "In `about` of an update, which is the body of `PUT /v1/tasks/{task_id}/result`.",
     "telemetry": "In a local result. [telemetry.md](telemetry.md) says how to measure it.",
     "refusal": "The body of `PUT /v1/tasks/{task_id}/refusal`.",

@@ -26,6 +26,9 @@ from edgefl.values import (
     Pins,
     PowerSource,
     Prediction,
+    Program,
+    ProgramRole,
+    ProgramSpec,
     Provenance,
     RawDtype,
     Reason,
@@ -208,6 +211,23 @@ MEASUREMENT = Measurement(
     ),
 )
 
+PROGRAM = Program(
+    spec=ProgramSpec(
+        role=ProgramRole.TRAIN,
+        model=digest_of(b"model"),
+        graph=digest_of(b"graph"),
+        widths={"block1": 16, "block2": 32},
+        trained=("block2.conv", "head"),
+        batch_size=32,
+    ),
+    inputs=("x", "y", "sample_weights", "block1.conv.weight", "block2.conv.weight", "head.weight"),
+    outputs=("loss", "correct", "grad:block2.conv.weight", "grad:head.weight"),
+    pte=digest_of(b"program"),
+    size=114_984,
+    peak_bytes=5_212_160,
+    made_with="executorch 1.4.1",
+)
+
 SAMPLES: dict[str, Any] = {
     "device_profile": PROFILE,
     "budget": BUDGET,
@@ -224,4 +244,5 @@ SAMPLES: dict[str, Any] = {
     "refusal": REFUSAL,
     "receipt": RECEIPT,
     "measurement": MEASUREMENT,
+    "program": PROGRAM,
 }
