@@ -1,11 +1,12 @@
 """The training program of one mask: batch and weights in, loss, correctness and gradients out.
 
-    inputs    x, y, label_mask (masked cross-entropy only), then every tensor of the model in the model's order, in the
-              shape that the mask gives it
+    inputs    x, y, sample_weights, label_mask (masked cross-entropy only), then every tensor of the model in the
+              model's order, in the shape that the mask gives it
     outputs   loss; correct, one flag per sample (cross-entropy only); grad:<tensor> for the trained tensors, in the
-              model's order; new:<statistic> for the running statistics that a step updates
+              model's order; new:<statistic> for the running statistics of trained layers that a step updates
 
-The names are those of the ONNX training graph. Shapes and the batch size are static: a program serves one mask.
+The names are those of the ONNX training graph, but for sample_weights: 1/r for each of the r samples of a batch, and 0
+for those that fill it up, which then do not count. Shapes and the batch size are static: a program serves one mask.
 """
 
 from dataclasses import dataclass
@@ -46,10 +47,8 @@ def training_program(model: nn.Module, example: Tensor, mask: Mask, loss: Loss =
     """
     small = submodel(model, mask).train()
     refuse_random(small)
-    parameters = dict(small.named_parameters())
-    trained = {name for name in mask.trained_tensors if name in parameters and parameters[name].is_floating_point()}
     with quiet():
-        step = trace_step(small, example, list(mask.graph.tensor), trained, loss)
+        step = trace_step(small, example, list(mask.graph.tensor), set(mask.trained_tensors), loss)
     random = next((str(node.target) for node in step.graph.graph.nodes if is_random(node.target)), None)
     if random is not None:
         raise ExportError(
