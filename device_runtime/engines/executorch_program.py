@@ -85,12 +85,13 @@ def unlike(problem: str) -> ExportError:
 
 
 def import_runtime() -> Any:
-    """Import the runtime's binding."""
+    """Import the runtime's binding: the extension itself, since its Python module imports the whole compiler."""
     with quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its packages use deprecated features of Python, torch and each other
-        from executorch.extension.pybindings import portable_lib  # noqa: TID251
+        import torch  # noqa: F401, TID251  the extension finds its libraries there
+        from executorch.extension.pybindings import _portable_lib  # noqa: TID251
 
-        return portable_lib
+        return _portable_lib
 
 
 @contextlib.contextmanager

@@ -157,7 +157,7 @@ def test_a_description_that_lies_about_its_file_is_refused() -> None:
     gradients = [name for name in document.outputs if name.startswith("grad:")]
     turned = {gradients[0]: gradients[-1], gradients[-1]: gradients[0]}
     lies = {
-        "takes 40 samples, and not 41": replace(document, spec=replace(spec, batch_size=41)),
+        r"\(40,\), and not float32 \(41,\)": replace(document, spec=replace(spec, batch_size=41)),
         "bytes, and not 5": replace(document, size=5),
         "inputs, and not": replace(document, inputs=(*document.inputs, "seed")),
         "outputs, and not": replace(document, outputs=tuple(name for name in document.outputs if name != "correct")),
