@@ -24,7 +24,7 @@ from export.executorch.optimise_step import eliminate_copies
 from export.executorch.source_modules import first_line
 from export.losses import LABEL_MASK, Loss
 
-__all__ = ["SAMPLE_WEIGHTS", "TracedStep", "trace_step"]
+__all__ = ["SAMPLE_WEIGHTS", "TracedStep", "trace_prediction", "trace_step"]
 
 SAMPLE_WEIGHTS = "sample_weights"
 """The input that says how much each sample counts."""
@@ -47,11 +47,28 @@ def trace_step(model: nn.Module, example: Tensor, names: Sequence[str], trained:
     statistics."""
     stored = dict(model.named_parameters()) | dict(model.named_buffers())
     inputs = {"x": example.contiguous()} | _targets(model, example, loss) | {n: stored[n].detach() for n in names}
+    return _traced(model, inputs, lambda given: _results(model, given, names, trained, loss))
+
+
+def trace_prediction(model: nn.Module, example: Tensor, names: Sequence[str], output: str) -> TracedStep:
+    """Trace the forward pass of a model whose tensors, called `names`, are inputs; its result is called `output`."""
+    stored = dict(model.named_parameters()) | dict(model.named_buffers())
+    inputs = {"x": example.contiguous()} | {name: stored[name].detach() for name in names}
+    _output_shape(model, example)
+
+    def predict(given: Results) -> Results:
+        tensors = {name: given[name] for name in names}
+        return {output: torch.func.functional_call(model, tensors, (given["x"],)).detach()}
+
+    return _traced(model, inputs, predict)
+
+
+def _traced(model: nn.Module, inputs: Results, compute: Callable[[Results], Results]) -> TracedStep:
+    """Trace a function of tensors by name."""
     outputs: list[str] = []
 
     def step(*tensors: Tensor) -> tuple[Tensor, ...]:
-        given = dict(zip(inputs, tensors, strict=True))
-        results = _results(model, given, names, trained, loss)
+        results = compute(dict(zip(inputs, tensors, strict=True)))
         outputs[:] = results
         return tuple(results.values())
 
@@ -65,7 +82,7 @@ def trace_step(model: nn.Module, example: Tensor, names: Sequence[str], trained:
         raise
     except Exception as error:
         raise ExportError(
-            f"torch cannot trace a training step of {type(model).__name__}: {first_line(error)}",
+            f"torch cannot trace {type(model).__name__}: {first_line(error)}",
             fix="Remove control flow that depends on data from its forward method, and take widths from shapes.",
         ) from error
     kept = _changed(graph, outputs)
