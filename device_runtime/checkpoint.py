@@ -122,9 +122,10 @@ class CheckpointFile:
 def origin_of(plan: ClientPlan, samples: int) -> str:
     """Return a digest of what the bits of training follow from: the plan, and the device's number of samples.
 
-    An owner may change the data between two starts. Then the task begins again: its batches are others.
+    An owner may change the data between two starts. Then the task begins again: its batches are others. The engine may
+    change, too: a program computes what the graph does, so the other engine goes on where this one stopped.
     """
-    same = replace(plan, deadline_seconds=0.0, predicted=None, tensors=None)
+    same = replace(plan, deadline_seconds=0.0, predicted=None, tensors=None, program=None, inference_program=None)
     return digest_of(f"{dumps(same)} {samples}".encode())
 
 

@@ -1,4 +1,4 @@
-"""The model that stays on the device: its own weights, at its own widths, with the graph for prediction, in one file.
+"""The model that stays on the device: its own weights, at its own widths, and what predicts with them, in one file.
 
 The trainer's result is stored after every task. `edgefl predict` reads it, and so do local rules that continue from it
 in the next task (`own_weights`). It is never sent.
@@ -17,7 +17,7 @@ from edgefl.artifacts.artifact_store import PRIVATE, write_atomically
 from edgefl.errors import EdgeFLError
 from edgefl.masks import Array, Mask, Weights, gather, scatter
 from edgefl.model_graph import ModelGraph
-from edgefl.values import ClientPlan, dumps, loads
+from edgefl.values import ClientPlan, GraphFormat, Program, dumps, loads
 from edgefl.wire import Body, BodyKind, Dense, decode, decode_mask, encode, encode_mask
 
 __all__ = ["SavedPersonalModel", "PersonalModel", "load_personal", "own_submodel", "own_weights", "save_personal"]
@@ -34,7 +34,7 @@ class PersonalModel:
     mask: Mask
     weights: Weights
     inference: bytes
-    """The inference graph, which takes the weights as inputs."""
+    """The inference graph or program, which takes the weights as inputs."""
     round: int
     """The round in which it was last trained."""
     device_id: str = ""
@@ -43,6 +43,13 @@ class PersonalModel:
     """The task that produced it."""
     is_personal: bool = False
     """Whether that task personalised the final model."""
+    program: Program | None = None
+    """The description of `inference`, if that is an ExecuTorch program."""
+
+    @property
+    def format(self) -> GraphFormat:
+        """What an engine must run to predict."""
+        return GraphFormat.ONNX if self.program is None else GraphFormat.EXECUTORCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,8 @@ def save_personal(folder: Path, model: PersonalModel, before: SavedPersonalModel
     tensors["mask"] = _bytes(encode_mask(model.mask))
     tensors["graph"] = _bytes(dumps(model.mask.graph).encode())
     tensors["inference"] = _bytes(model.inference)
+    if model.program is not None:
+        tensors["program"] = _bytes(dumps(model.program).encode())
     about = {"round": str(model.round), "device": model.device_id, "task": model.task_id}
     about |= {"personal": "yes"} if model.is_personal else {}
     path = folder / FILE
@@ -126,7 +135,8 @@ def _read(path: Path) -> PersonalModel:
         weights = {name.removeprefix(_TENSOR): array for name, array in arrays.items() if name.startswith(_TENSOR)}
         inference, number = arrays["inference"].tobytes(), int(about.get("round", "0"))
         device, task = about.get("device", ""), about.get("task", "")
-        return PersonalModel(mask, weights, inference, number, device, task, about.get("personal") == "yes")
+        program = loads(Program, arrays["program"].tobytes()) if "program" in arrays else None
+        return PersonalModel(mask, weights, inference, number, device, task, about.get("personal") == "yes", program)
     except (KeyError, ValueError):
         raise EdgeFLError(f"{path} is not a personal model", fix="Let the device train again.") from None
 

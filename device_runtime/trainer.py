@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from device_runtime.checkpoint import CHECKPOINT_SECONDS, CheckpointFile, TrainingProgress, origin_of
-from device_runtime.engines import Cancellation, Engine, EngineStep, Predictor
+from device_runtime.engines import Cancellation, Engine, EngineStep, Predictor, ThreadSettings, open_engine
+from device_runtime.engines.program_check import check_inference_program
 from device_runtime.local_data import LocalData
 from device_runtime.refusal import RefusalError
 from device_runtime.telemetry import Recorder
@@ -21,7 +22,7 @@ from device_runtime.training_loop import StoppedError, TrainingLoop, diverged
 from edgefl.errors import EdgeFLError, SchemaError, WireFormatError
 from edgefl.local_rules import LocalRule, TrainingInput, Update, rule_of
 from edgefl.masks import Mask, Weights
-from edgefl.values import ClientPlan, LocalResult, Reason
+from edgefl.values import ClientPlan, GraphFormat, LocalResult, Program, Reason
 from edgefl.wire import ResultBody, encode_result
 
 __all__ = ["FinishedTask", "StoppedError", "TrainingTask", "Trainer"]
@@ -41,12 +42,16 @@ class TrainingTask:
     graph: bytes
     """The training graph or program."""
     inference: bytes | None = None
-    """The inference graph, if the device must evaluate."""
+    """The inference graph or program, if the device must evaluate."""
     extras: Weights = field(default_factory=dict)
     down_bytes: int = 0
     """Bytes downloaded for it."""
     own: Callable[[], Weights | None] = lambda: None
     """Returns the device's own model from before the task, every tensor at the widths of the mask."""
+    program: Program | None = None
+    """The description of `graph`, if that is a program."""
+    inference_program: Program | None = None
+    """The description of `inference`, if that is a program."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +117,7 @@ class Trainer:
         plan = task.plan
         with recorder:
             step = self._load(task, rule)
-            predictor = None if task.inference is None else self._engine.predictor(task.inference)
+            predictor = None if task.inference is None else self._predictor(task, task.inference)
             cancellation.watch(step, predictor)
             recorder.loaded()
             part = self._training_input(task, predictor, self._steps(plan, step))
@@ -167,9 +172,22 @@ class Trainer:
         classes = task.mask.graph.classes or self._data.dataset.classes
         try:
             trained = rule.trains(task.mask)
-            return self._engine.train_step(task.graph, trained, labels=self._data.label_flags(max(classes, 1)))
+            labels = self._data.label_flags(max(classes, 1))
+            return self._engine_for(task.program).train_step(task.graph, trained, labels=labels, program=task.program)
         except EdgeFLError as error:
             raise RefusalError(Reason.UNSUPPORTED, error.problem, fix=error.fix) from None
+
+    def _predictor(self, task: TrainingTask, model: bytes) -> Predictor:
+        program = task.inference_program
+        if program is not None:
+            check_inference_program(program, task.mask)
+        return self._engine_for(program).predictor(model, program=program)
+
+    def _engine_for(self, program: Program | None) -> Engine:
+        """Return this device's engine, or onnxruntime for a graph: a task may be from before the engine changed."""
+        if program is None and self._engine.format is GraphFormat.EXECUTORCH:
+            return open_engine("onnx", ThreadSettings(self._threads))
+        return self._engine
 
     def _training_input(self, task: TrainingTask, predictor: Predictor | None, steps: int) -> TrainingInput:
         plan = task.plan
@@ -189,20 +207,14 @@ class Trainer:
 
     def _steps(self, plan: ClientPlan, step: EngineStep) -> int:
         """Return the number of steps of the task."""
-        size = plan.work.batch_size
-        if step.batch_size not in (None, size):
+        size = min(plan.work.batch_size, self._data.samples)
+        if step.batch_size is not None and size > step.batch_size:
             raise RefusalError(
                 Reason.UNSUPPORTED,
-                f"the program takes batches of {step.batch_size}, but the plan asks for {size}",
+                f"the program takes batches of at most {step.batch_size}, but the plan asks for {size}",
                 fix="Compile a program for the plan's batch size.",
             )
-        steps = plan.work.epochs * self._data.steps(size, equal=step.batch_size is not None)
-        if not steps:
-            raise RefusalError(
-                Reason.DATA,
-                f"{self._data.samples} samples are fewer than the program's batch of {size}",
-                fix="Compile a program for a smaller batch.",
-            )
+        steps = plan.work.epochs * self._data.steps(plan.work.batch_size)
         steps = min(steps, plan.work.most_steps or steps)
         if steps > _MOST_STEPS:
             raise RefusalError(

@@ -70,11 +70,7 @@ class TrainingLoop:
     def _pass(self, progress: TrainingProgress, state: State) -> TrainingProgress:
         """Take the rest of an epoch's steps, or what is left of all steps."""
         for batch in self.data.epoch(
-            self.plan.seed,
-            progress.epochs,
-            self.plan.work.batch_size,
-            equal=self.step.batch_size is not None,
-            skip=progress.pass_steps,
+            self.plan.seed, progress.epochs, self.plan.work.batch_size, skip=progress.pass_steps
         ):
             if state.steps >= self.inputs.steps:
                 return progress

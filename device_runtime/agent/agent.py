@@ -151,7 +151,9 @@ class Agent:
             self._say(f"back at {coordinator} as {identity.device_id}")
         self._client.token = identity.token
         self._runner.profile = profile
-        self._tell_capabilities(capabilities)
+        if capabilities is not None and capabilities.engines:
+            self._runner.engine = capabilities.engines[0].format
+        self._tell_capabilities(capabilities, profile)
         return identity
 
     def _ask_to_join(self, asked: Enrolment, key: str) -> Enrolled:
@@ -166,13 +168,19 @@ class Agent:
         self._home.save_told_capabilities(asked.capabilities)
         return answer
 
-    def _tell_capabilities(self, capabilities: Capabilities | None) -> None:
-        """Tell the coordinator what this software can run, if that has changed; if it fails, at the next start."""
-        if capabilities is None or capabilities == self._home.told_capabilities():
+    def _tell_capabilities(self, capabilities: Capabilities | None, profile: DeviceProfile) -> None:
+        """Tell the coordinator what this software can run, if that has changed; if it fails, at the next start.
+
+        A device whose engine changed sends its profile first: the coordinator must not plan by that of the other one.
+        """
+        told = self._home.told_capabilities()
+        if capabilities is None or capabilities == told:
             return
         if self._limits.allow_traffic() is not None:
             return
-        with contextlib.suppress(UnreachableError, UnknownDeviceError, TrafficSpentError):
+        with contextlib.suppress(UnreachableError, UnknownDeviceError, TrafficSpentError, RejectedError):
+            if told is not None and _engine_name(told) != _engine_name(capabilities):
+                self._client.update_profile(profile)
             if self._client.update_capabilities(capabilities):
                 self._home.save_told_capabilities(capabilities)
 
@@ -383,3 +391,7 @@ class Agent:
 
 def _refusal(reason: Reason, problem: str) -> Refusal:
     return Refusal(reason=reason, message=printable(problem).strip()[:200].strip() or reason.value)
+
+
+def _engine_name(capabilities: Capabilities) -> str | None:
+    return capabilities.engines[0].name if capabilities.engines else None

@@ -59,9 +59,14 @@ class ArtifactCache:
         """The folder of the artifacts, for an `ArtifactStore` in another process."""
         return self._store.folder
 
-    def need(self, digests: Collection[str]) -> None:
-        """Keep these artifacts until others are needed; give up incomplete downloads of any others."""
+    def need(self, digests: Collection[str], *, keep_parts: bool = False) -> None:
+        """Keep these artifacts until others are needed; give up incomplete downloads of any others.
+
+        `keep_parts` keeps those, too, while it is not known yet what else is needed.
+        """
         self._needed = frozenset(check_digest(digest) for digest in digests)
+        if keep_parts:
+            return
         for part in self._parts.glob("*"):
             if f"sha256:{part.name}" not in self._needed:
                 part.unlink(missing_ok=True)

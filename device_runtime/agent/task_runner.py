@@ -20,12 +20,14 @@ from device_runtime.agent.traffic import TrafficSpentError
 from device_runtime.agent.transport import UnreachableError
 from device_runtime.refusal import RefusalError, refusal_for
 from device_runtime.trainer import StoppedError
-from edgefl.values import DeviceProfile, Reason, Refusal
+from edgefl.values import DeviceProfile, GraphFormat, Reason, Refusal
 
 __all__ = ["Owner", "TaskRunner"]
 
 _DAMAGED_DOWNLOADS = 4
 _LOOK_AGAIN_SECONDS = 2.0
+_MOST_PROGRAMS = 2
+"""Program files of a task: to train and to predict."""
 
 
 class Owner(Protocol):
@@ -60,6 +62,8 @@ class TaskRunner:
     owner: Owner
     profile: DeviceProfile | None = None
     """What this device measured about itself, once it has joined."""
+    engine: GraphFormat = GraphFormat.ONNX
+    """What this device's engine runs."""
     _damaged: dict[str, int] = field(default_factory=dict, init=False)
 
     def do(self, task: OpenTask, stop: threading.Event) -> bytes:
@@ -86,12 +90,14 @@ class TaskRunner:
         plan, before = task.plan, self.client.traffic.down
         predicted = None if plan.predicted is None else plan.predicted.peak_bytes
         self._check(task, predicted)
-        digests = task_digests(plan)
-        self.cache.need(digests)
-        self._download(task, description_digests(plan), watch)
+        digests = task_digests(plan, self.engine)
+        self.cache.need(digests, keep_parts=self.engine is GraphFormat.EXECUTORCH)
+        self._download(task, description_digests(plan, self.engine), watch)
         memory = self.owner.memory_bytes()
-        own = self.worker.size(plan, watch, memory_bytes=memory).peak_bytes(self.profile)
-        self._check(task, max(own, predicted or 0))
+        size = self.worker.size(plan, watch, memory_bytes=memory)
+        self._check(task, max(size.peak_bytes(self.profile), predicted or 0))
+        digests = (*digests, *size.programs[:_MOST_PROGRAMS])
+        self.cache.need(digests)
         self._download(task, digests, watch)
         watch.is_training = True
         try:

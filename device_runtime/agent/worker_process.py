@@ -99,7 +99,12 @@ class WorkerProcess:
         """Return the size of a task."""
         request = {"do": "size", "plan": dumps(plan), "memory_bytes": memory_bytes}
         found = self._answer(request, stop)["size"]
-        return TaskSize(*(int(found[name]) for name in ("activation_bytes", "parameter_bytes", "trained_parameters")))
+        return TaskSize(
+            int(found["activation_bytes"]),
+            int(found["parameter_bytes"]),
+            int(found["trained_parameters"]),
+            tuple(map(str, found["programs"])),
+        )
 
     def train(self, plan: ClientPlan, stop: threading.Event, *, memory_bytes: int | None, down_bytes: int) -> bytes:
         """Train a task."""

@@ -14,6 +14,7 @@ from typing import Protocol
 from edgefl.errors import EdgeFLError, MissingDependencyError
 from edgefl.local_rules import TrainStep
 from edgefl.masks import Array, Mask, Weights
+from edgefl.values import GraphFormat, Program
 
 __all__ = ["ENGINES", "Engine", "Predictor", "EngineStep", "ThreadSettings", "installed_engines", "open_engine"]
 
@@ -37,7 +38,7 @@ class EngineStep(TrainStep, Protocol):
 
     @property
     def batch_size(self) -> int | None:
-        """The only batch size that it accepts, or None if it accepts any."""
+        """The largest batch that it accepts, or None if it accepts any."""
         ...
 
     def cancel(self) -> None:
@@ -74,19 +75,26 @@ class Engine(Protocol):
     """Loads training steps and predictors from exported files."""
 
     @property
+    def format(self) -> GraphFormat:
+        """What it runs."""
+        ...
+
+    @property
     def name(self) -> str:
         """The engine and its version, such as 'onnxruntime 1.31.1'."""
         ...
 
-    def train_step(self, graph: bytes, mask: Mask, *, labels: Array | None = None) -> EngineStep:
-        """Load a training graph or program. Gradients of frozen layers are cut away where possible.
+    def train_step(
+        self, graph: bytes, mask: Mask, *, labels: Array | None = None, program: Program | None = None
+    ) -> EngineStep:
+        """Load a training graph, or a program with its description. It may compute more than the mask trains.
 
         `labels` flags the classes that the device has, for a graph that masks the others out of the loss.
         """
         ...
 
-    def predictor(self, model: bytes) -> Predictor:
-        """Load a model for prediction."""
+    def predictor(self, model: bytes, *, program: Program | None = None) -> Predictor:
+        """Load a model for prediction; a program whose weights are inputs comes with its description."""
         ...
 
 

@@ -17,8 +17,9 @@ from edgefl.artifacts.onnx_session import first_line, open_onnx_session
 from edgefl.errors import ExportError, MaskError
 from edgefl.local_rules import Batch, StepResult, trained_parameters
 from edgefl.masks import Array, Mask, Weights
+from edgefl.values import GraphFormat, Program
 
-__all__ = ["OnnxEngine", "OnnxPredictor", "OnnxStep", "open_engine", "open_session"]
+__all__ = ["OnnxEngine", "OnnxPredictor", "OnnxStep", "check_graph_alone", "open_engine", "open_session"]
 
 _NUMPY = {
     "tensor(float)": np.float32,
@@ -36,6 +37,8 @@ def open_engine(threads: ThreadSettings) -> "OnnxEngine":
 class OnnxEngine:
     """onnxruntime on the CPU."""
 
+    format = GraphFormat.ONNX
+
     def __init__(self, threads: ThreadSettings) -> None:
         self.threads = threads
 
@@ -44,12 +47,16 @@ class OnnxEngine:
         """The engine and its version."""
         return f"onnxruntime {onnxruntime.__version__}"
 
-    def train_step(self, graph: bytes, mask: Mask, *, labels: Array | None = None) -> "OnnxStep":
+    def train_step(
+        self, graph: bytes, mask: Mask, *, labels: Array | None = None, program: Program | None = None
+    ) -> "OnnxStep":
         """Load a training graph that is cut for what the mask trains."""
+        check_graph_alone(program)
         return OnnxStep(open_session(graph, self.threads), trained_parameters(mask), labels)
 
-    def predictor(self, model: bytes) -> "OnnxPredictor":
+    def predictor(self, model: bytes, *, program: Program | None = None) -> "OnnxPredictor":
         """Load a model, with its weights inside or as inputs."""
+        check_graph_alone(program)
         return OnnxPredictor(open_session(model, self.threads))
 
 
@@ -221,6 +228,12 @@ def open_session(model: bytes, threads: ThreadSettings) -> Any:
     }
     with preserved_float_environment():
         return open_onnx_session(model, threads=threads.count, settings=settings)
+
+
+def check_graph_alone(program: Program | None) -> None:
+    """Raise if a program is given instead of a graph."""
+    if program is not None:
+        raise ExportError("onnxruntime does not run ExecuTorch programs", fix="Use the engine 'executorch' for it.")
 
 
 def _check_memory(error: Exception) -> None:

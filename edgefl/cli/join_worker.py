@@ -53,7 +53,7 @@ def main(words: list[str]) -> int:
             checkpoint_seconds=options["checkpoint_seconds"],
         )
 
-    worker = TrainerInProcess(trainer, home / "cache", home / "personal", samples=data.samples)
+    worker = TrainerInProcess(trainer, home / "cache", home / "personal", samples=data.samples, engine=engine.format)
     connection.send_bytes(json.dumps({"ready": True}).encode())
     serve(connection, worker, threads=threads.count + _OTHER_THREADS)
     return 0

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgefl.cli.join_home import only_home
-from edgefl.errors import DataError
+from edgefl.errors import DataError, EdgeFLError
 
 if TYPE_CHECKING:
+    from device_runtime.engines import Predictor, ThreadSettings
+    from device_runtime.personal_model import PersonalModel
     from edgefl.data import Dataset
     from edgefl.masks import Array
 
@@ -39,7 +41,9 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--home", metavar="DIR", help="folder of the device's files (default: that of its federation, below ~/.edgefl)"
     )
-    parser.add_argument("--engine", metavar="NAME", help="onnx or executorch (default: the first installed)")
+    parser.add_argument(
+        "--engine", metavar="NAME", help="onnx or executorch (default: the one that it was trained with)"
+    )
     parser.add_argument("--threads", type=int, metavar="N", help="engine threads (default: all usable cores)")
     parser.add_argument("--json", action="store_true", help="print JSON on stdout, with one answer per sample")
     parser.set_defaults(run=run)
@@ -49,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     """Predict, and print the accuracy."""
     import numpy as np
 
-    from device_runtime.engines import ThreadSettings, open_engine
+    from device_runtime.engines import ThreadSettings
     from device_runtime.personal_model import load_personal
     from edgefl.data import load
 
@@ -57,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     model = load_personal(home / "personal")
     dataset = _as_trained(load(args.data, args.folder), home)
     threads = ThreadSettings.default() if args.threads is None else ThreadSettings(args.threads)
-    predictor = open_engine(args.engine, threads).predictor(model.inference)
+    predictor = _predictor(model, args.engine, threads)
     chosen, labels = _chosen(dataset, args.part, args.first)
     answers: list[int] = []
     for start in range(0, len(chosen), _AT_ONCE):
@@ -77,6 +81,21 @@ def run(args: argparse.Namespace) -> int:
     which = "after personalisation" if model.is_personal else f"of round {model.round + 1}"
     print(f"{said}, by a model {which} with {share:.1%} of the parameters")
     return 0
+
+
+def _predictor(model: "PersonalModel", engine: str | None, threads: "ThreadSettings") -> "Predictor":
+    """Load the model with the engine that it was stored for."""
+    from device_runtime.engines import ENGINES, open_engine
+    from device_runtime.engines.program_check import check_inference_program
+
+    if engine in ENGINES and engine != model.format:
+        raise EdgeFLError(
+            f"the model is stored for the engine {model.format.value!r}, and {engine!r} cannot run it",
+            fix=f"Give --engine {model.format.value}, or train a task with the other engine first.",
+        )
+    if model.program is not None:
+        check_inference_program(model.program, model.mask)
+    return open_engine(engine or model.format, threads).predictor(model.inference, program=model.program)
 
 
 def _as_trained(dataset: "Dataset", home: Path) -> "Dataset":

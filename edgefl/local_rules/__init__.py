@@ -41,7 +41,7 @@ from edgefl.local_rules.ordered_dropout import OrderedDropout
 from edgefl.local_rules.probabilistic_masks import ProbabilisticMasks
 from edgefl.local_rules.prune_regrow import ChannelRegrow, PruneRegrow
 from edgefl.local_rules.pruned_noise import PrunedNoise
-from edgefl.local_rules.registry import RULES, changes_model, rule_names, rule_needs, rule_of
+from edgefl.local_rules.registry import RULES, changes_model, changes_widths, rule_names, rule_needs, rule_of
 from edgefl.local_rules.rule import (
     Batch,
     LocalRule,
@@ -69,6 +69,7 @@ __all__ = [
     # the rules
     "RULES",
     "changes_model",
+    "changes_widths",
     "rule_names",
     "rule_needs",
     "rule_of",

@@ -21,7 +21,7 @@ from edgefl.local_rules.sampled_masks import SampledMasks
 from edgefl.local_rules.sgd import Sgd
 from edgefl.values import RuleSettings, added_settings, chosen
 
-__all__ = ["RULES", "changes_model", "rule_names", "rule_needs", "rule_of"]
+__all__ = ["RULES", "changes_model", "changes_widths", "rule_names", "rule_needs", "rule_of"]
 
 _RULES: tuple[type[LocalRule], ...] = (
     Sgd,
@@ -40,6 +40,9 @@ _RULES: tuple[type[LocalRule], ...] = (
 )
 RULES: Mapping[str, type[LocalRule]] = {rule.name: rule for rule in _RULES}
 """The rules that a plan may name."""
+_CHANGE_WIDTHS = frozenset(
+    rule.name for rule in (ChannelPruning, ChannelRegrow, ProbabilisticMasks, PrunedNoise, OrderedDropout)
+)
 _LEARN_MASKS_ALONE = frozenset({ProbabilisticMasks.name})
 
 
@@ -70,3 +73,8 @@ def changes_model(settings: RuleSettings) -> bool:
     that it predicts with stays the same.
     """
     return settings.name not in _LEARN_MASKS_ALONE
+
+
+def changes_widths(name: str) -> bool:
+    """Return whether a rule runs steps at other widths than the plan's, which a compiled program cannot."""
+    return name in _CHANGE_WIDTHS

@@ -17,6 +17,7 @@ from edgefl.values import (
     Assignment,
     Capabilities,
     ClientPlan,
+    DeviceProfile,
     Enrolled,
     Enrolment,
     Outcome,
@@ -54,6 +55,8 @@ class Coordinator:
     """Whether it is from before capabilities."""
     capabilities: list[Capabilities] = field(default_factory=list)
     """What it was told after the enrolment."""
+    profiles: list[DeviceProfile] = field(default_factory=list)
+    """Profiles that came after the enrolment."""
 
     def offer(self, mask: Mask, **changes: Any) -> ClientPlan:
         """Prepare a plan and everything that it names."""
@@ -96,6 +99,9 @@ class Coordinator:
             return self._next()
         if path == "/v1/devices/me/capabilities" and not self.is_old:
             self.capabilities.append(loads(Capabilities, request.body))
+            return Reply(204)
+        if path == "/v1/devices/me/profile":
+            self.profiles.append(loads(DeviceProfile, request.body))
             return Reply(204)
         found = re.fullmatch(r"/v1/(artifacts|tasks)/([^/]+)(?:/(result|refusal))?", path)
         if found is None:

@@ -20,7 +20,7 @@ from device_runtime.engines import ThreadSettings, open_engine
 from device_runtime.local_data import LocalData
 from device_runtime.trainer import FinishedTask, StoppedError, Trainer, TrainingTask
 from edgefl.data import Dataset
-from edgefl.values import LocalWork, RuleSettings
+from edgefl.values import GraphFormat, LocalWork, RuleSettings
 from edgefl.wire import BodyKind, Dense, decode, encode
 from tests.device_runtime.federation import bundle, local_data, task_of, trainer
 from tests.device_runtime.test_trainer import RULES, CrashError, crashing, noting
@@ -95,16 +95,16 @@ def test_a_task_that_crashes_at_ten_random_steps_ends_with_the_same_bits(rule: s
 class _Engine:
     """An engine whose run number `at` is stopped from outside, and ends only when it is cancelled."""
 
-    name = "stopped"
+    name, format = "stopped", GraphFormat.ONNX
 
     def __init__(self, at: int, stop: threading.Event) -> None:
         self._engine, self._left, self._stop = open_engine("onnx", ThreadSettings(1)), at, stop
         self._cancelled = threading.Event()
 
-    def predictor(self, model: bytes) -> Any:
+    def predictor(self, model: bytes, *, program: Any = None) -> Any:
         return self._engine.predictor(model)
 
-    def train_step(self, graph: bytes, mask: Any, *, labels: Any = None) -> Any:
+    def train_step(self, graph: bytes, mask: Any, *, labels: Any = None, program: Any = None) -> Any:
         self._step = self._engine.train_step(graph, mask, labels=labels)
         return self
 
@@ -141,7 +141,7 @@ class _Evaluating(_Engine):
 
     armed = False
 
-    def predictor(self, model: bytes) -> Any:
+    def predictor(self, model: bytes, *, program: Any = None) -> Any:
         predict = self._engine.predictor(model)
 
         def predictor(weights: Any, x: Any) -> Any:
