@@ -9,6 +9,7 @@ task_store.py        tasks
 upload_store.py      updates and refusals that devices send
 device_store.py      devices, their enrolment with a join key, and their revocation
 join_key_store.py    join keys
+program_store.py     ExecuTorch programs: compiled, wanted, and leased to those who compile them
 artifact_index.py    what devices may download, and what is no longer needed
 worker_store.py      leases of workers
 token_store.py       the operators' tokens
