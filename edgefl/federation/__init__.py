@@ -6,6 +6,9 @@ sample.py              what a sample of the federation is: from its settings, it
 participants.py        a device's profile, correction and limits become what a strategy is told about it
 client_selection.py    which devices are selected (reliable ones more often), and the plan for them
 capability_check.py    leaves out devices whose software cannot do what was planned, and plans again for the others
+programs.py            the programs of devices whose engine runs compiled ones: which exist, and what a task runs
+program_planning.py    plans such devices on rungs: as if all programs existed, and then with those that do
+budget_reasons.py      why nothing fits a device: what the least would take, beside its budget
 left_out.py            leaves out devices whose claims make planning or aggregation fail
 dispatch.py            planned tasks become client plans, and the bodies that they name
 submodel_document.py   the document that names a task's tensors

@@ -9,10 +9,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from edgefl.federation.budget_reasons import reasons_by_budget
 from edgefl.federation.capability_check import Needs, plan_capable
 from edgefl.federation.left_out import RoundPlan, reason_of
+from edgefl.federation.program_planning import MOST_WANTED
+from edgefl.federation.programs import ProgramCatalogue
 from edgefl.noise import derive
 from edgefl.strategies import Model, Participant, RoundContext, Strategy
+from edgefl.values import ProgramSpec
 
 __all__ = ["ClientRecord", "participants_of", "plan_round", "selection_order"]
 
@@ -54,32 +58,37 @@ def plan_round(
     round_context: RoundContext,
     participant: Callable[[Device], Participant],
     name: Callable[[Device], str],
+    programs: ProgramCatalogue | None = None,
 ) -> RoundPlan:
     """Plan for up to `count` devices: the first in the queue for which the strategy has a task.
 
     `participant` looks a device up by what is known of it; it is called only for devices that may be selected. A device
-    for which that or the planning fails, or whose software cannot do its task, is left out, and others take its place;
-    if planning fails for all, this fails.
+    for which that or the planning fails, whose software cannot do its task, or that nothing fits, is left out with the
+    reason, and others take its place; if planning fails for all, this fails. `programs` are those of the federation.
     """
     chosen, waiting = list(queue[: max(0, count)]), deque(queue[max(0, count) :])
     left_out: dict[str, str] = {}
-    needs = Needs()
+    needs, wanted = Needs(has_programs=programs is not None), dict[ProgramSpec, None]()
+    why = reasons_by_budget(strategy, model, round_context)
     failure: Exception | None = None
     while chosen:
         try:
             known, faults = participants_of(chosen, participant, name)
-            planned = plan_capable(lambda some: strategy.plan(model, some, round_context), known, needs)
+            planned = plan_capable(
+                lambda some: strategy.plan(model, some, round_context), known, needs, programs=programs, why=why
+            )
             failure = None
         except Exception as error:  # for every chosen one, but the next in the queue may be sound
             failure, faults, planned = error, {name(device): reason_of(error) for device in chosen}, RoundPlan()
         left_out |= faults | dict(planned.left_out)
+        wanted |= dict.fromkeys(planned.wanted)
         fit = [device for device in chosen if name(device) in planned.tasks]
         further, skipped = _next(waiting, len(chosen) - len(fit), needs, participant, name)
         left_out |= skipped
         if not further:
             if failure is not None and not planned.tasks:
                 raise failure
-            return RoundPlan(planned.tasks, left_out)
+            return RoundPlan(planned.tasks, left_out, tuple(wanted)[:MOST_WANTED])
         chosen = fit + further
     return RoundPlan()
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from edgefl.artifacts.bundle import GRAPH, INFER, Bundle
+from edgefl.federation.programs import ProgramCatalogue
 from edgefl.federation.seeds import task_seed
 from edgefl.federation.settings import FederationSettings
 from edgefl.federation.submodel_document import submodel_document
@@ -33,6 +34,10 @@ class BodyRole(StrEnum):
     GRAPH = "graph"
     EXTRAS = "extras"
     TENSORS = "tensors"
+    PROGRAM = "program"
+    """The document that describes a program."""
+    PROGRAM_FILE = "program_file"
+    """The program itself, a .pte file: it is stored already, and is only reused."""
 
 
 class BodySink(Protocol):
@@ -75,6 +80,8 @@ class Dispatcher:
     """Cuts the training graph for what a mask trains."""
     task_id: Callable[[int, int, str], str]
     """Names a task by round, serial and device."""
+    programs: ProgramCatalogue | None = None
+    """The programs that exist, if devices run any."""
 
     def dispatch(
         self,

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from edgefl.errors import EdgeFLError, MaskError, SchemaError, WireFormatError
 from edgefl.strategies import Participant, PlannedTask
+from edgefl.values import ProgramSpec
 
 __all__ = ["LONGEST_REASON", "RoundPlan", "plan_sound", "reason_of", "run_sound"]
 
@@ -28,6 +29,8 @@ class RoundPlan:
 
     tasks: Mapping[str, PlannedTask] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
+    wanted: tuple[ProgramSpec, ...] = ()
+    """Programs that do not exist yet and that devices would run, those of most devices first."""
 
 
 def plan_sound(

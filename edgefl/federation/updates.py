@@ -5,6 +5,7 @@ After a checked update, the strategy may also decide on the device's next mask.
 
 from edgefl.federation.settings import FederationSettings
 from edgefl.masks import Mask, Weights
+from edgefl.planning import Rungs
 from edgefl.strategies import ClientUpdate, Strategy
 from edgefl.values import ClientPlan
 from edgefl.wire import ResultBody
@@ -12,8 +13,19 @@ from edgefl.wire import ResultBody
 __all__ = ["client_update_of", "mask_after", "staleness_weight"]
 
 
-def client_update_of(plan: ClientPlan, mask: Mask, base: Weights, body: ResultBody, trust: float = 1.0) -> ClientUpdate:
-    """Return a result as an update. `mask` is the plan's mask, `base` the model whose submodel the device was given."""
+def client_update_of(
+    plan: ClientPlan,
+    mask: Mask,
+    base: Weights,
+    body: ResultBody,
+    trust: float = 1.0,
+    *,
+    rungs: Rungs | None = None,
+) -> ClientUpdate:
+    """Return a result as an update. `mask` is the plan's mask, `base` the model whose submodel the device was given.
+
+    `rungs` are those of a device whose engine runs programs: a mask that a strategy decides on is then one of them.
+    """
     return ClientUpdate(
         device_id=plan.device_id,
         mask=mask,
@@ -24,6 +36,7 @@ def client_update_of(plan: ClientPlan, mask: Mask, base: Weights, body: ResultBo
         tensors=body.tensors,
         next_mask=body.next_mask,
         trust=trust,
+        rungs=rungs,
     )
 
 

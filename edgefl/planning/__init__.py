@@ -7,6 +7,7 @@ correction.py      what slow, hot and refused rounds teach about a device
 budgets.py         what a device may spend on a round
 uniform_width.py   the widest uniform submodel that fits
 rungs.py           the ladder of ExecuTorch programs: widths, cuts and batch sizes
+program_rungs.py   the rungs of one device: which submodels its engine has training programs for
 freezing/          which layers each device of a fleet trains
 """
 
@@ -24,13 +25,15 @@ from edgefl.planning.freezing import (
 )
 from edgefl.planning.plausible import check_plausible
 from edgefl.planning.profile_bounds import bounded
+from edgefl.planning.program_rungs import Rung, Rungs
 from edgefl.planning.rungs import DEFAULT_WIDTHS, Ladder, covering_cut, cuts_of, rung_widths
-from edgefl.planning.uniform_width import widest
+from edgefl.planning.uniform_width import narrowest_widths, widest
 
 __all__ = [
     "bounded",
     "check_plausible",
     "predict",
+    "narrowest_widths",
     "widest",
     "Correction",
     "corrected",
@@ -46,6 +49,8 @@ __all__ = [
     "freezing_blocks",
     "DEFAULT_WIDTHS",
     "Ladder",
+    "Rung",
+    "Rungs",
     "covering_cut",
     "cuts_of",
     "rung_widths",

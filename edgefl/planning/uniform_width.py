@@ -10,7 +10,7 @@ from edgefl.errors import MaskError
 from edgefl.masks import Mask, kept_width
 from edgefl.model_graph import Cost, ModelGraph, cost_of
 
-__all__ = ["widest"]
+__all__ = ["narrowest_widths", "widest"]
 
 _STEPS = 512
 """The number of steps in which fractions are tried."""
@@ -32,12 +32,9 @@ def widest(
     """
     costs = {} if known is None else known
 
-    def widths(step: int) -> dict[str, int]:
-        return {group.name: kept_width(group, step / _STEPS, multiple=multiple) for group in graph.groups}
-
     def fitting(step: int) -> bool:
         if step not in costs:
-            costs[step] = cost_of(graph, widths(step), trained)
+            costs[step] = cost_of(graph, _widths(graph, step, multiple), trained)
         return fits(costs[step])
 
     if not fitting(1):
@@ -49,4 +46,14 @@ def widest(
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fitting(middle) else (low, middle)
-    return Mask.of(graph, trained=trained, kept={name: range(width) for name, width in widths(low).items()})
+    kept = {name: range(width) for name, width in _widths(graph, low, multiple).items()}
+    return Mask.of(graph, trained=trained, kept=kept)
+
+
+def narrowest_widths(graph: ModelGraph, *, multiple: int = 8) -> dict[str, int]:
+    """Return the widths of the narrowest submodel that `widest` tries."""
+    return _widths(graph, 1, multiple)
+
+
+def _widths(graph: ModelGraph, step: int, multiple: int) -> dict[str, int]:
+    return {group.name: kept_width(group, step / _STEPS, multiple=multiple) for group in graph.groups}

@@ -66,9 +66,9 @@ class CapacitySubmodels:
     def fits(self, estimate: RoundEstimate, mask: Mask, capacity: float) -> bool:
         """Return whether a device can train a submodel of a capacity, and may have others of that capacity."""
         if self.granularity is Granularity.WEIGHT:
-            return estimate.fits(estimate.cost(mask), capacity)
+            return estimate.can_train(mask, capacity)
         most = estimate.participant.budget.kept_fraction
-        return (most is None or capacity <= most) and estimate.fits(mask.cost)
+        return (most is None or capacity <= most) and estimate.can_train(mask)
 
     def largest(self, estimate: RoundEstimate, capacities: tuple[float, ...]) -> float | None:
         """Return the largest capacity whose most probable submodel a device can train."""

@@ -40,7 +40,7 @@ from edgefl.noise import derive
 from edgefl.strategies.aggregation import AggregationSettings, UpdateWeighting
 from edgefl.strategies.averaging_strategy import FineTunedStrategy
 from edgefl.strategies.initial_masks import filled_widths, random_channel_mask, random_weight_mask
-from edgefl.strategies.largest_channels import largest_channels, largest_fraction
+from edgefl.strategies.largest_channels import largest_fraction, largest_trainable
 from edgefl.strategies.new_mask_uplinks import DifferenceUplink
 from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.running_mean import Overlap
@@ -118,9 +118,7 @@ class FedSpa(FineTunedStrategy):
         if estimate.participant.mask is None:
             return None
         density = self._density(estimate) if self.granularity is Granularity.WEIGHT else 1.0
-        return largest_channels(
-            estimate.participant.mask, weights, lambda mask: estimate.fits(estimate.cost(mask), density)
-        )
+        return largest_trainable(estimate.participant.mask, weights, estimate, density)
 
     def _initial(self, graph: ModelGraph, estimates: Mapping[str, RoundEstimate]) -> dict[str, Mask | None]:
         """Return the first masks of some devices."""

@@ -9,7 +9,9 @@
 Freezing comes on top of channels. With `width = "full"` every device has the whole model, as in PerFedMask. With
 another width a device gets the widest submodel of which it can train the last blocks, `least_trained` of its
 parameters, and freezes what is too much. The planner counts in the whole model's blocks: a device with fewer channels
-takes part as one whose budget of parameters is that of the blocks that it can train, counted from the head.
+takes part as one whose budget of parameters is that of the blocks that it can train, counted from the head. So does a
+device whose engine runs compiled programs: a program trains all layers from a block on, whichever of them are wanted,
+and of a planned choice that costs too much for that reason, the device trains the part that fits.
 
 Whatever the planner says, no device gets a submodel beyond its budget. If the devices of a round cannot train all
 blocks between them, those that could train an untrained block take turns with it, from round to round. A block that no
@@ -178,7 +180,8 @@ class _Fleet:
         """Return a device as the planner sees it: with all channels, or as one that can train the same blocks."""
         estimate, budget = self.estimates[device], self.estimates[device].participant.budget
         samples, weight = max(estimate.samples, 1), self._counted(device)
-        if any(width < self.graph.group[name].width for name, width in self.channels[device].widths.items()):
+        narrow = any(width < self.graph.group[name].width for name, width in self.channels[device].widths.items())
+        if narrow or estimate.on_rungs:
             able = sum(self.blocks[number].size for number in self._filled(device, self._from_head))
             return FreezingDevice(device_id=device, samples=weight, budget=Budget(trainable_parameters=able))
         return FreezingDevice(
@@ -233,7 +236,10 @@ class _Fleet:
         return chosen
 
     def _fits(self, device: str, chosen: _Chosen) -> bool:
-        return self.estimates[device].fits(self._cost(device, chosen))
+        estimate = self.estimates[device]
+        if estimate.on_rungs:
+            return estimate.fits_at(self.channels[device].widths, self._layers(chosen))
+        return estimate.fits(self._cost(device, chosen))
 
     def _cost(self, device: str, chosen: _Chosen) -> Cost:
         widths = self.channels[device].widths

@@ -32,6 +32,10 @@ are not given: they are settings, and every device reports what it used. A devic
 target is never pruned. A device whose submodel becomes too large for its budget, because it has more data than assumed,
 gets less of it: the channels of the lowest magnitude go. Frozen layers (`freezing`) lose their channels with the
 others; by sensitivity, a group of channels that has no trained tensor keeps all of them.
+
+A device whose engine runs compiled programs is pruned to the next rung: the largest one within what pruning would have
+left, so that it may end below the target. Until it was pruned, its first submodel becomes wider as soon as a program of
+a wider rung is compiled. It is not pruned in a round in which it could not evaluate its model.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -41,15 +45,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from edgefl.errors import MaskError
 from edgefl.local_rules import ChannelPruning, PrunedNoise
 from edgefl.local_rules.channel_pruning import PruningScope
 from edgefl.masks import Mask, Weights, holders
-from edgefl.model_graph import Cost, ModelGraph
-from edgefl.planning import widest
+from edgefl.model_graph import ModelGraph
 from edgefl.strategies.averaging_strategy import FineTunedStrategy
 from edgefl.strategies.freezing import Freezing, FrozenLayers, body_of
-from edgefl.strategies.largest_channels import largest_channels, largest_fraction
+from edgefl.strategies.largest_channels import largest_fraction, largest_trainable
 from edgefl.strategies.new_mask_uplinks import PrunedUplink, trained_submodel
 from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.running_mean import Overlap
@@ -195,19 +197,19 @@ class _OwnChannels:
         trained: Collection[str] | None = None,
     ) -> dict[str, Mask]:
         """Return the channels of each device, with these layers trained; a device that none fit is left out."""
-        costs: dict[int, Cost] = {}
-        found = {device: self._of(estimate, trained, costs) for device, estimate in estimates.items()}
+        found = {device: self._of(estimate, trained) for device, estimate in estimates.items()}
         return {device: mask for device, mask in found.items() if mask is not None}
 
-    def _of(self, estimate: RoundEstimate, trained: Collection[str] | None, costs: dict[int, Cost]) -> Mask | None:
+    def _of(self, estimate: RoundEstimate, trained: Collection[str] | None) -> Mask | None:
         own = estimate.participant.mask
-        if own is not None:
-            submodel = Mask.of(own.graph, trained=trained, kept=own.kept)
-            return largest_channels(submodel, self.weights, lambda mask: estimate.fits(mask.cost))
-        try:
-            return widest(estimate.graph, estimate.fits, trained=trained, known=costs)
-        except MaskError:
-            return None
+        if own is None or (estimate.on_rungs and _is_first(own)):
+            return estimate.widest(trained)
+        return largest_trainable(Mask.of(own.graph, trained=trained, kept=own.kept), self.weights, estimate)
+
+
+def _is_first(mask: Mask) -> bool:
+    """Return whether a mask has leading channels only, as first masks do: nothing was pruned yet."""
+    return all(kept[-1] + 1 == kept.size for kept in mask.kept.values())
 
 
 def _undisputed(model: Model, averaged: Weights, updates: ClientUpdates) -> Weights:

@@ -3,7 +3,7 @@
 Single weights are chosen by ERK (`edgefl.local_rules.erk`) within the widest submodel of leading channels that fits.
 Whole channels are chosen at widths that are about the same share of every group: the largest such share whose
 parameters are within the density, then a step more of the narrowest groups as long as that fits. The same seed gives
-the same mask.
+the same mask. On rungs (`round_estimate.py`) both are of the widths of a rung.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,10 +21,10 @@ __all__ = ["filled_widths", "random_channel_mask", "random_weight_mask"]
 
 def random_weight_mask(estimate: RoundEstimate, density: float, seed: int) -> Mask | None:
     """Return a mask of single weights, or None if the device can have none."""
+    submodel = estimate.widest(density=density)
     try:
-        submodel = widest(estimate.graph, lambda cost: estimate.fits(cost, density), known=estimate.costs)
-        return erk_mask(submodel, density, seed)
-    except MaskError:  # no submodel fits, or one so narrow that its norms and biases alone are too many
+        return None if submodel is None else erk_mask(submodel, density, seed)
+    except MaskError:  # one so narrow that its norms and biases alone are too many
         return None
 
 
@@ -36,12 +36,17 @@ def random_channel_mask(
     `enough` tells which submodels are sparse enough, and `widths` are those of the largest.
     """
     graph = estimate.graph
-    if not estimate.fits(cost_of(graph, widths)):
+    found: Mapping[str, int] | None = widths
+    if estimate.on_rungs:
+        found = estimate.largest_rung(accept=lambda rung: enough(cost_of(graph, rung)))
+    elif not estimate.fits(cost_of(graph, widths)):
         try:
-            widths = filled_widths(graph, lambda cost: enough(cost) and estimate.fits(cost))
+            found = filled_widths(graph, lambda cost: enough(cost) and estimate.fits(cost))
         except MaskError:
-            return None
-    return Mask.of(graph, kept={group.name: draw_channels(group, widths[group.name], seed) for group in _cut(graph)})
+            found = None
+    if found is None:
+        return None
+    return Mask.of(graph, kept={group.name: draw_channels(group, found[group.name], seed) for group in _cut(graph)})
 
 
 def filled_widths(graph: ModelGraph, fits: Callable[[Cost], bool]) -> Mapping[str, int]:

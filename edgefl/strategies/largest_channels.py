@@ -5,15 +5,43 @@ has become too large for it, and for a submodel of any size.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+
+import numpy as np
 
 from edgefl.errors import MaskError
 from edgefl.local_rules.channel_pruning import magnitudes
-from edgefl.local_rules.channel_removal import removal_order, remove_channels
+from edgefl.local_rules.channel_removal import Scores, removal_order, remove_channels
+from edgefl.local_rules.submodel_channels import without_channels
 from edgefl.masks import Mask, Weights, full_mask, gather
+from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.strategy import Model
 
-__all__ = ["largest_channels", "largest_fraction"]
+__all__ = ["largest_channels", "largest_fraction", "largest_trainable", "narrowed"]
+
+
+def largest_trainable(mask: Mask, weights: Weights, estimate: RoundEstimate, density: float = 1.0) -> Mask | None:
+    """Return as much of a mask as a device can train: all of it, or its channels of the largest magnitude.
+
+    On rungs it is cut to the largest rung within it. None if nothing of it can be trained.
+    """
+    if not estimate.on_rungs:
+        return largest_channels(mask, weights, lambda smaller: estimate.can_train(smaller, density))
+    if estimate.can_train(mask, density):
+        return mask
+    widths = estimate.largest_rung(mask.trained, within=mask.widths, density=density)
+    return None if widths is None else narrowed(mask, magnitudes(mask, gather(mask, weights)), widths)
+
+
+def narrowed(mask: Mask, scores: Scores, widths: Mapping[str, int]) -> Mask:
+    """Return the mask with these widths, of every group the channels of the highest scores."""
+    kept = {}
+    for name, width in widths.items():
+        lost = mask.widths[name] - width
+        if lost:
+            ranked = np.argsort(scores[name], kind="stable")
+            kept[name] = np.sort(mask.kept[name][ranked[lost:]])
+    return without_channels(mask, kept)
 
 
 def largest_channels(mask: Mask, weights: Weights, fits: Callable[[Mask], bool]) -> Mask | None:

@@ -79,4 +79,4 @@ class LocalOnly:
 def _current_masks(estimates: Mapping[str, RoundEstimate]) -> dict[str, Mask]:
     """Return the submodels that devices have and can still train in time."""
     had = {device: estimate.participant.mask for device, estimate in estimates.items()}
-    return {device: mask for device, mask in had.items() if mask is not None and estimates[device].fits(mask.cost)}
+    return {device: mask for device, mask in had.items() if mask is not None and estimates[device].can_train(mask)}

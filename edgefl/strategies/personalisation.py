@@ -5,7 +5,7 @@ strategy that averages. The result stays on the device; the coordinator receives
 
 Fine-tuning may take longer than a round of training, but not more memory than a device has: if all layers are too many,
 those nearest to the input stay frozen, as many as necessary, and a device that cannot even fine-tune the last one is
-left out.
+left out. On an engine that runs compiled programs, what is fine-tuned is what one of its programs trains.
 """
 
 from collections.abc import Iterator, Mapping
@@ -57,12 +57,11 @@ def fine_tuning_tasks(
     if not settings.fine_tune_epochs:
         return {}
     rate = settings.fine_tune_rate or descent.learning_rate
-    rule = rule_settings(
-        FineTune(
-            descent=replace(descent, learning_rate=rate, schedule=Schedule.CONSTANT, proximal=0.0),
-            head=settings.fine_tune_head,
-        )
+    local = FineTune(
+        descent=replace(descent, learning_rate=rate, schedule=Schedule.CONSTANT, proximal=0.0),
+        head=settings.fine_tune_head,
     )
+    rule = rule_settings(local)
     work = replace(round_context.work, epochs=settings.fine_tune_epochs, most_steps=None)
     planned_tasks = {}
     made: dict[tuple[int, int], Mask] = {}  # equal masks are one object, before and after
@@ -71,7 +70,11 @@ def fine_tuning_tasks(
         for trained in _from_all_to_few(mask.graph, settings.fine_tune_head):
             key = id(mask), len(trained)
             tuned = made[key] = made.get(key) or Mask(mask.graph, trained, mask.kept, mask.held)
-            predicted = replace(estimates[device], work=work).prediction(tuned)
+            estimate = replace(estimates[device], work=work)
+            counted = local.trains(tuned) if estimate.on_rungs else tuned
+            predicted = estimate.prediction(counted) if estimate.runs(counted) else None
+            if predicted is None:
+                continue
             if limit is None or predicted.peak_bytes is None or predicted.peak_bytes <= limit:
                 planned_tasks[device] = PlannedTask(tuned, rule, work, predicted=predicted)
                 break

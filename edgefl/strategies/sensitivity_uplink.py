@@ -7,9 +7,12 @@ it.
 
 from dataclasses import dataclass, replace
 
-from edgefl.local_rules.channel_pruning import ChannelPruning, prune_by_scores
+from edgefl.local_rules.channel_pruning import ChannelPruning, magnitudes, prune_by_scores
+from edgefl.local_rules.channel_removal import Scores
 from edgefl.local_rules.sensitivity import channel_sensitivities, check_reported, is_report
-from edgefl.masks import Mask
+from edgefl.masks import Mask, gather
+from edgefl.planning import Rungs
+from edgefl.strategies.largest_channels import narrowed
 from edgefl.strategies.new_mask_uplinks import trained_submodel
 from edgefl.strategies.strategy import ClientUpdate
 from edgefl.strategies.uplink import Uplink
@@ -48,7 +51,8 @@ class SensitivityUplink:
 def pruned_by_report(pruning: ChannelPruning, update: ClientUpdate) -> Mask | None:
     """Return a device's mask without its least sensitive channels; None if it keeps the mask of the plan.
 
-    It keeps it below the accuracy, at the target size, and if its report is all zeros, which says nothing.
+    It keeps it below the accuracy, at the target size, and if its report is all zeros, which says nothing. On rungs the
+    same scores take it to the largest rung within what would have been left; if there is none, it keeps it too.
     """
     mask, accuracy = update.mask, update.result.accuracy
     if accuracy is None or accuracy <= pruning.accuracy_threshold:
@@ -58,4 +62,17 @@ def pruned_by_report(pruning: ChannelPruning, update: ClientUpdate) -> Mask | No
         return None
     how = {"rate": pruning.rate, "target": pruning.target}
     left = prune_by_scores(mask, lambda: scores, **how, scope=pruning.scope, multiple=pruning.multiple)
-    return None if left.widths == mask.widths else left
+    if left.widths == mask.widths:
+        return None
+    return left if update.rungs is None else _on_rung(update, update.rungs, left, scores)
+
+
+def _on_rung(update: ClientUpdate, rungs: Rungs, left: Mask, scores: Scores) -> Mask | None:
+    """Return the mask of the plan at the largest rung that is within `left` in every group; None if there is none."""
+    mask = update.mask
+    trainable = (widths for widths in rungs.below(left.widths, 1) if rungs.cover(widths, mask.trained, 1) is not None)
+    widths = next(trainable, None)
+    if widths is None:
+        return None
+    # A group without a report has no trained tensor. A rung cuts it with the others, by magnitude.
+    return narrowed(mask, magnitudes(mask, gather(mask, update.base)) | dict(scores), widths)

@@ -11,7 +11,17 @@ from typing import ClassVar, Protocol
 
 from edgefl.masks import Mask, Weights
 from edgefl.model_graph import ModelGraph
-from edgefl.values import Budget, Capabilities, DeviceProfile, LocalResult, LocalWork, Prediction, RuleSettings
+from edgefl.planning import Rungs
+from edgefl.values import (
+    Budget,
+    Capabilities,
+    DeviceProfile,
+    LocalResult,
+    LocalWork,
+    Prediction,
+    ProgramSpec,
+    RuleSettings,
+)
 from edgefl.wire import Payload
 
 __all__ = ["ClientUpdate", "ClientUpdates", "Model", "RoundContext", "PlannedTask", "Participant", "Strategy"]
@@ -55,6 +65,9 @@ class Participant:
     capabilities: Capabilities | None = None
     """What its software can run; None means every rule and codec. A device that lacks what is planned for it is left
     out afterwards, so a strategy need not look at it."""
+    rungs: Rungs | None = None
+    """The submodels that its engine can train, if it runs compiled programs; None means any. Round estimates look at
+    it, so a strategy that asks them need not."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +83,11 @@ class PlannedTask:
     step_mask: Mask | None = None
     """What its steps work on, if that is less than `mask`: a device that learns which entries are worth having gets
     them all, and tries submodels of its capacity."""
+    program: ProgramSpec | None = None
+    """The program that trains it, on a device whose engine runs programs. Strategies leave this and the next one alone:
+    the federation sets them."""
+    inference_program: ProgramSpec | None = None
+    """The program that evaluates it on such a device; None if it cannot be evaluated there."""
 
     @property
     def works_on(self) -> Mask:
@@ -96,6 +114,8 @@ class ClientUpdate:
     """Its mask from now on, if the rule changed it."""
     trust: float = 1.0
     """A factor on its weight in an average, 0 to 1: less than 1 if it started from an old model."""
+    rungs: Rungs | None = None
+    """The submodels that the device's engine can train, if it runs compiled programs; None means any."""
 
 
 class ClientUpdates(Protocol):

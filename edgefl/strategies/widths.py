@@ -10,6 +10,9 @@ from round to round:
 
 K is a group's width in the whole model, w that of the submodel: `kept_width`, which rounds to what norms allow. The
 papers round fractions down or up; theirs are powers of two, and nothing is rounded.
+
+A device whose engine runs compiled programs gets widths of its rungs (`round_estimate.py`): with `fit` the widest that
+it can train, with `full` the whole model or nothing, and a level that is no rung goes down to the next one.
 """
 
 from collections.abc import Collection, Mapping, MutableMapping
@@ -18,12 +21,10 @@ from enum import StrEnum
 
 import numpy as np
 
-from edgefl.errors import MaskError
 from edgefl.local_rules.ordered_dropout import parse_levels
 from edgefl.masks import IndexArray, Mask, kept_width
-from edgefl.model_graph import ChannelGroup, Cost, ModelGraph
+from edgefl.model_graph import ChannelGroup, ModelGraph
 from edgefl.noise import bits, derive
-from edgefl.planning import widest
 from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.strategy import RoundContext
 from edgefl.values import check_fields
@@ -76,7 +77,7 @@ class Widths:
 
         `trained` are the layers that the masks train and that must fit the budget; None is every layer.
         """
-        sizes = _Sizes(self, trained, {}, {})
+        sizes = _Sizes(self, trained, {})
         found = {device: sizes.of(estimate) for device, estimate in estimates.items()}
         return {device: self._placed(mask, device, round_context) for device, mask in found.items() if mask is not None}
 
@@ -102,19 +103,18 @@ class _Sizes:
 
     widths: Widths
     trained: Collection[str] | None
-    costs: MutableMapping[int, Cost]
     leading: MutableMapping[float, Mask]
 
     def of(self, estimate: RoundEstimate) -> Mask | None:
         """Return the widest mask of leading channels that fits."""
         if self.widths.width is Width.FIT:
-            try:
-                return widest(estimate.graph, estimate.fits, trained=self.trained, known=self.costs)
-            except MaskError:
-                return None
-        levels = (1.0,) if self.widths.width is Width.FULL else parse_levels(self.widths.levels)
-        masks = (self._mask(estimate.graph, level) for level in levels)
-        return next((mask for mask in masks if estimate.fits(mask.cost)), None)
+            return estimate.widest(self.trained)
+        if self.widths.width is Width.FULL:
+            whole = self._mask(estimate.graph, 1.0)
+            return whole if estimate.can_train(whole) else None
+        levels = (self._mask(estimate.graph, level) for level in parse_levels(self.widths.levels))
+        fitting = (estimate.widest_within(mask) for mask in levels)
+        return next((mask for mask in fitting if mask is not None), None)
 
     def _mask(self, graph: ModelGraph, level: float) -> Mask:
         if level not in self.leading:
