@@ -16,7 +16,7 @@ token_store.py       the operators' tokens
 audit_log.py         who did what, and when
 audit_chain.py       the hashes that chain the entries of the audit log
 task_endings.py      tasks that end without an update
-plan_json.py         the digests that a stored plan names
+plan_json.py         the digests that a stored plan names, and the engine in capabilities
 row_mapping.py       between records and table rows
 tables.py            the tables
 database.py          transactions on SQLite and PostgreSQL

@@ -58,6 +58,14 @@ class ProgramStore:
         statement = select(programs.c.program).where(_is(federation), programs.c.state == ProgramState.READY)
         return [row[0] for row in self._database.read(statement.order_by(programs.c.key))]
 
+    def stamp(self, federation: str) -> tuple[int, float | None]:
+        """Return how many programs are ready, and since when the last one is: it changes whenever one becomes ready."""
+        statement = select(func.count(), func.max(programs.c.changed_at)).where(
+            _is(federation), programs.c.state == ProgramState.READY
+        )
+        ((count, last),) = self._database.read(statement)
+        return count, last
+
     def want(self, federation: str, specs: Mapping[str, str], *, at: float) -> bool:
         """Note that plans could have used these programs, by key; return whether one was found ready elsewhere.
 
@@ -213,7 +221,7 @@ def program_artifacts(made: ProgramRecord) -> list[Artifact]:
     text, document = (made.program or "").encode(), _document(made)
     return [
         Artifact(federation=made.federation, digest=digest_of(text), kind="program", size=len(text)),
-        Artifact(federation=made.federation, digest=document["pte"], kind="pte", size=document["size"]),
+        Artifact(federation=made.federation, digest=document["pte"], kind="program_file", size=document["size"]),
     ]
 
 

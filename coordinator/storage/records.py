@@ -306,6 +306,8 @@ class Device:
     """Why the last plan that considered it failed for it, until it gets a task."""
     capabilities: str | None = None
     """JSON of its `Capabilities`; None if its software sent none."""
+    engine: str | None = None
+    """The training engine that it uses first, such as 'executorch 1.4.1': from its capabilities, for tables."""
 
     @property
     def name(self) -> str:
@@ -333,6 +335,8 @@ class Pulse:
     """The newest task whose update counted, which therefore has measurements."""
     left_out: str | None = None
     """Why planning failed for it."""
+    engine: str | None = None
+    """The training engine that it uses first."""
 
     @property
     def name(self) -> str:
@@ -370,7 +374,7 @@ class Artifact:
     federation: str
     digest: str
     kind: str
-    """"graph", "model_graph", "mask", "weights", "inference", "extras", "tensors", "program" or "pte"."""
+    """"graph", "model_graph", "mask", "weights", "inference", "extras", "tensors", "program" or "program_file"."""
     size: int
     round: int | None = None
     """The round that needs it; None if every round does."""

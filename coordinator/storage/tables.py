@@ -162,6 +162,7 @@ devices = Table(
     Column("last_result", Word),
     Column("left_out", Text),
     Column("capabilities", Text),
+    Column("engine", Text),
     Index("devices_of_federation", "federation", "id"),
     Index("one_device_an_enrolment", "federation", "enrolment_id", unique=True),
 )

@@ -86,7 +86,11 @@ def test_the_steps_make_the_tables_that_the_code_knows(new_url: str) -> None:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
 
-_WITHOUT_PROGRAMS = ("DROP TABLE programs", "ALTER TABLE tasks DROP COLUMN rung")
+_WITHOUT_PROGRAMS = (
+    "DROP TABLE programs",
+    "ALTER TABLE tasks DROP COLUMN rung",
+    "ALTER TABLE devices DROP COLUMN engine",
+)
 _WITHOUT_CAPABILITIES = "ALTER TABLE devices DROP COLUMN capabilities"
 
 
@@ -124,7 +128,9 @@ def test_the_devices_of_an_older_database_have_no_capabilities_until_they_send_t
 
 def test_the_tasks_of_an_older_database_have_no_rung_and_its_federations_no_programs(new_url: str) -> None:
     with contextlib.closing(open_store(new_url)) as store:
-        (task,) = open_round(store, running(store, devices=1))
+        devices = running(store, devices=2)
+        store.devices.set_capabilities(devices[0], '{"engines": [{"name": "onnxruntime", "version": "1.31.1"}]}')
+        task, _ = open_round(store, devices)
     with connected(new_url) as connection:  # as it was before
         for statement in _WITHOUT_PROGRAMS:
             connection.execute(text(statement))
@@ -133,6 +139,7 @@ def test_the_tasks_of_an_older_database_have_no_rung_and_its_federations_no_prog
         found = store.tasks.get(task)
         assert found is not None
         assert found.rung is None
+        assert [device.engine for device in store.devices.of("fed")] == ["onnxruntime 1.31.1", None]
         assert store.programs.of("fed") == []
         store.programs.want("fed", {"key": "{}"}, at=1.0)
         assert [one.key for one in store.programs.of("fed")] == ["key"]

@@ -1,4 +1,6 @@
-"""Adds the programs of federations, compiled or wanted, and the rung of a task."""
+"""Adds the programs of federations, compiled or wanted, the rung of a task, and the engine of a device."""
+
+import json
 
 import sqlalchemy as sa
 from alembic import op
@@ -14,8 +16,13 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Create the table and the column. Tasks so far ran ONNX graphs."""
+    """Create the table and the columns. Tasks so far ran ONNX graphs; devices told their engines already."""
     op.add_column("tasks", sa.Column("rung", sa.Text))
+    op.add_column("devices", sa.Column("engine", sa.Text))
+    devices = sa.table("devices", *(sa.column(name) for name in ("id", "capabilities", "engine")))
+    told = sa.select(devices.c.id, devices.c.capabilities).where(devices.c.capabilities.is_not(None))
+    for device, text in op.get_bind().execute(told).all():
+        op.execute(sa.update(devices).where(devices.c.id == device).values(engine=_engine(text)))
     op.create_table(
         "programs",
         sa.Column("federation", Word, sa.ForeignKey("federations.id"), primary_key=True),
@@ -38,4 +45,13 @@ def upgrade() -> None:
 def downgrade() -> None:
     """Drop them. The bodies of programs stay, as artifacts of their federations."""
     op.drop_table("programs")
+    op.drop_column("devices", "engine")
     op.drop_column("tasks", "rung")
+
+
+def _engine(capabilities: str) -> str | None:
+    try:
+        engine = json.loads(capabilities)["engines"][0]
+        return f"{engine['name']} {engine['version']}"
+    except (ValueError, LookupError, TypeError):
+        return None
