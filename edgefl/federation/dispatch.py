@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from edgefl.artifacts.bundle import GRAPH, INFER, Bundle
+from edgefl.errors import SchemaError
 from edgefl.federation.programs import ProgramCatalogue
 from edgefl.federation.seeds import task_seed
 from edgefl.federation.settings import FederationSettings
@@ -17,7 +18,7 @@ from edgefl.federation.submodel_document import submodel_document
 from edgefl.local_rules import rule_of
 from edgefl.masks import Mask, gather
 from edgefl.strategies import Model, PlannedTask
-from edgefl.values import ClientPlan, Digest, RuleSettings, dumps
+from edgefl.values import ClientPlan, Digest, Program, ProgramSpec, RuleSettings, dumps
 from edgefl.wire import Expected, encode_mask, encode_weights
 
 __all__ = ["BodyRole", "BodySink", "DispatchedTask", "Dispatcher", "StoredModel"]
@@ -97,13 +98,14 @@ class Dispatcher:
 
         `serial` tells tasks apart that one device gets in the same round.
         """
-        bodies = _Bodies(model, self.training_graph, sink, stored_model)
+        programs = {} if self.programs is None else self.programs.programs
+        bodies = _Bodies(model, self.training_graph, sink, stored_model, programs)
         forms = _forms(planned_tasks.values(), is_personal=number >= self.settings.rounds.count)
         for planned in planned_tasks.values():
             bodies.add(planned, forms[_form_key(planned)])
-        digests = bodies.digests()
+        bodies.finish()
         return [
-            DispatchedTask(planned, self._plan(device, planned, forms[_form_key(planned)], digests, number, serial))
+            DispatchedTask(planned, self._plan(device, planned, forms[_form_key(planned)], bodies, number, serial))
             for device, planned in sorted(planned_tasks.items())
         ]
 
@@ -112,11 +114,11 @@ class Dispatcher:
         device: str,
         planned: PlannedTask,
         form: "_Form",
-        digests: Mapping["_Key", Digest],
+        bodies: "_Bodies",
         number: int,
         serial: int,
     ) -> ClientPlan:
-        settings, files, mask = self.settings, self.bundle.manifest.files, planned.mask.digest
+        settings, files, mask, digests = self.settings, self.bundle.manifest.files, planned.mask.digest, bodies.digests
         # In buffered mode a device may get two tasks of one round, which must not draw the same random numbers.
         again = [serial] if settings.buffered else []
         return ClientPlan(
@@ -137,6 +139,8 @@ class Dispatcher:
             tensors=digests[BodyRole.TENSORS, form.tensors_key],
             model=files[GRAPH],
             inference=files[INFER],
+            program=bodies.program(planned.program),
+            inference_program=bodies.program(planned.inference_program),
         )
 
 
@@ -177,11 +181,18 @@ class _Bodies:
     """Makes each body of a round once, and passes them on in groups; only digests are kept."""
 
     def __init__(
-        self, model: Model, training_graph: Callable[[Mask], bytes], sink: BodySink, stored: StoredModel | None
+        self,
+        model: Model,
+        training_graph: Callable[[Mask], bytes],
+        sink: BodySink,
+        stored: StoredModel | None,
+        programs: Mapping[Digest, Program],
     ) -> None:
         self._model, self._training_graph, self._sink, self._stored_model = model, training_graph, sink, stored
+        self._programs = programs
+        self._program_keys: dict[ProgramSpec, Digest | None] = {}
         self._waiting: dict[_Key, bytes] = {}
-        self._digests: dict[_Key, Digest] = {}
+        self.digests: dict[_Key, Digest] = {}
 
     def add(self, planned: PlannedTask, form: _Form) -> None:
         """Make the bodies of a planned task, unless they exist."""
@@ -193,14 +204,36 @@ class _Bodies:
         self._make(BodyRole.TENSORS, form.tensors_key, form.document)
         if planned.extras:
             self._make(BodyRole.EXTRAS, _extras_key(planned), lambda: encode_weights(planned.extras, about))
+        if planned.program is not None and not self._add_program(planned.program):
+            raise SchemaError(
+                "the program that it would train with is no longer there",
+                fix="Compile it again with `edgefl compile`; the next round is planned without it.",
+            )
+        if planned.inference_program is not None:
+            self._add_program(planned.inference_program)
 
-    def digests(self) -> Mapping[_Key, Digest]:
-        """Store what is left, and return all digests."""
+    def finish(self) -> None:
+        """Store what is left; `digests` is then complete."""
         self._store()
-        return self._digests
+
+    def program(self, spec: ProgramSpec | None) -> Digest | None:
+        """Return the digest of the document of a program; None if there is none, or it is no longer there."""
+        key = None if spec is None else self._program_keys.get(spec)
+        return None if key is None else self.digests[BodyRole.PROGRAM, key]
+
+    def _add_program(self, spec: ProgramSpec) -> bool:
+        """Store the document of a program, and let devices download its file; return whether both are there."""
+        if spec not in self._program_keys:
+            program = self._programs.get(spec.key)
+            if program is None or not self._sink.reuse(BodyRole.PROGRAM_FILE, program.pte):
+                self._program_keys[spec] = None
+            else:
+                self._program_keys[spec] = spec.key
+                self._make(BodyRole.PROGRAM, spec.key, lambda: dumps(program).encode())
+        return self._program_keys[spec] is not None
 
     def _make(self, role: BodyRole, name: str, make: Callable[[], bytes]) -> None:
-        if (role, name) in self._digests or (role, name) in self._waiting:
+        if (role, name) in self.digests or (role, name) in self._waiting:
             return
         self._waiting[role, name] = make()
         if sum(map(len, self._waiting.values())) > _GROUP_BYTES:
@@ -208,14 +241,14 @@ class _Bodies:
 
     def _reuse_stored_model(self, mask: Mask) -> None:
         key, stored = (BodyRole.WEIGHTS, mask.digest), self._stored_model
-        if stored is None or stored.mask != mask.digest or key in self._digests:
+        if stored is None or stored.mask != mask.digest or key in self.digests:
             return
         if self._sink.reuse(BodyRole.WEIGHTS, stored.body):
-            self._digests[key] = stored.body
+            self.digests[key] = stored.body
 
     def _store(self) -> None:
         digests = self._sink.store([(role, body) for (role, _), body in self._waiting.items()])
-        self._digests.update(zip(self._waiting, digests, strict=True))
+        self.digests.update(zip(self._waiting, digests, strict=True))
         self._waiting.clear()
 
 

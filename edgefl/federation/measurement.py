@@ -3,23 +3,28 @@
 Widths and batch sizes separate the fixed cost of a step from what grows with the model and with the samples; cuts
 separate the forward from the backward pass. Everything is made from the bundle and the batch size alone, so that every
 worker of a coordinator makes the same.
+
+A client whose engine runs compiled programs measures itself with programs that exist: their widths, cuts and batches.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from edgefl.artifacts.bundle import Bundle
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.federation.submodel_document import submodel_document
-from edgefl.masks import Mask, gather, kept_width
-from edgefl.model_graph import ModelGraph
-from edgefl.values import Digest, Measurement, MeasurementCase, digest_of, dumps
+from edgefl.masks import Mask, Weights, gather, kept_width
+from edgefl.model_graph import ModelGraph, cost_of
+from edgefl.values import Digest, Measurement, MeasurementCase, Program, ProgramRole, digest_of, dumps
 from edgefl.wire import encode_weights
 
-__all__ = ["MeasurementBodies", "make_measurement"]
+__all__ = ["MeasurementBodies", "make_measurement", "make_program_measurement"]
 
 _FRACTIONS = (1.0, 0.6, 0.3)
 _BATCH_RATIO = 4
+_MOST_PROGRAMS = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,25 +37,70 @@ class MeasurementBodies:
 
 def make_measurement(bundle: Bundle, batch_size: int, training_graph: Callable[[Mask], bytes]) -> MeasurementBodies:
     """Return the cases of a bundle; `training_graph` cuts the graph for what a mask trains."""
-    weights, bodies = bundle_weights(bundle), dict[Digest, tuple[str, bytes]]()
+    maker = _CaseMaker(bundle, bundle_weights(bundle), training_graph)
+    sizes = tuple(dict.fromkeys((max(1, batch_size // _BATCH_RATIO), batch_size)))
+    return maker.measurement(
+        case for fraction, mask in _masks(bundle.graph) for case in maker.cases(fraction, mask, sizes)
+    )
 
-    def keep(kind: str, body: bytes) -> Digest:
-        digest = digest_of(body)
-        bodies[digest] = (kind, body)
-        return digest
 
-    cases = []
-    for fraction, mask in _masks(bundle.graph):
+def make_program_measurement(
+    bundle: Bundle, programs: Iterable[Program], training_graph: Callable[[Mask], bytes]
+) -> MeasurementBodies:
+    """Return cases for clients whose engine runs programs, one for each of some training programs of a bundle.
+
+    A few of many are taken, from the least work to the most. The files of programs are not among the bodies: a
+    `Program` names its own.
+    """
+    maker = _CaseMaker(bundle, bundle_weights(bundle), training_graph)
+    training = [one for one in programs if one.spec.role is ProgramRole.TRAIN]
+    training.sort(key=lambda one: (_work(bundle.graph, one), one.spec.key))
+    places = np.linspace(0, len(training) - 1, min(len(training), _MOST_PROGRAMS)).round().astype(int)
+    return maker.measurement(case for place in places for case in maker.program_case(training[place]))
+
+
+def _work(graph: ModelGraph, program: Program) -> int:
+    cost = cost_of(graph, program.spec.widths, program.spec.trained)
+    return program.spec.batch_size * (cost.forward_multiply_adds + cost.backward_multiply_adds)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _CaseMaker:
+    """Makes cases, and keeps the bodies that they name."""
+
+    bundle: Bundle
+    weights: Weights
+    training_graph: Callable[[Mask], bytes]
+    bodies: dict[Digest, tuple[str, bytes]] = field(default_factory=dict)
+
+    def cases(self, fraction: float, mask: Mask, sizes: tuple[int, ...]) -> Iterator[MeasurementCase]:
+        """Yield the cases of a mask, one for each batch size."""
         # Masks that differ only in what they train share the weights: the body must not name the mask.
-        shared = keep("weights", encode_weights(gather(mask, weights), {"model": bundle.graph.digest}))
-        graph = keep("graph", training_graph(mask))
-        submodel = keep("tensors", dumps(submodel_document(mask, {})).encode())
-        cases += [
-            _case(fraction, mask, size, graph=graph, weights=shared, submodel=submodel)
-            for size in dict.fromkeys((max(1, batch_size // _BATCH_RATIO), batch_size))
-        ]
-    cases.sort(key=lambda case: (case.forward_multiply_adds + case.backward_multiply_adds, case.batch_size))
-    return MeasurementBodies(Measurement(model=bundle.manifest.model, cases=tuple(cases)), bodies)
+        shared = self._keep("weights", encode_weights(gather(mask, self.weights), {"model": self.bundle.graph.digest}))
+        graph = self._keep("graph", self.training_graph(mask))
+        submodel = self._keep("tensors", dumps(submodel_document(mask, {})).encode())
+        for size in sizes:
+            yield _case(fraction, mask, size, graph=graph, weights=shared, submodel=submodel)
+
+    def program_case(self, program: Program) -> Iterator[MeasurementCase]:
+        """Yield the case of a program."""
+        spec, groups = program.spec, self.bundle.graph.groups
+        kept = {name: range(width) for name, width in spec.widths.items()}
+        mask = Mask.of(self.bundle.graph, trained=spec.trained, kept=kept)
+        share = sum(spec.widths.values()) / max(sum(group.width for group in groups), 1)
+        described = self._keep("program", dumps(program).encode())
+        for case in self.cases(min(share, 1.0), mask, (spec.batch_size,)):
+            yield replace(case, program=described)
+
+    def measurement(self, cases: Iterable[MeasurementCase]) -> MeasurementBodies:
+        """Return the cases from the least work to the most, with their bodies."""
+        work = sorted(cases, key=lambda c: (c.forward_multiply_adds + c.backward_multiply_adds, c.batch_size))
+        return MeasurementBodies(Measurement(model=self.bundle.manifest.model, cases=tuple(work)), self.bodies)
+
+    def _keep(self, kind: str, body: bytes) -> Digest:
+        digest = digest_of(body)
+        self.bodies[digest] = (kind, body)
+        return digest
 
 
 def _masks(graph: ModelGraph) -> Iterator[tuple[float, Mask]]:

@@ -4,7 +4,7 @@ The coordinator makes it (`GET /v1/measurement`). A client times each case and f
 docs/profile.md says; it needs to know neither the model graph nor how work is counted.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from edgefl.values.dataclass_fields import check_fields
 from edgefl.values.quantities import Bytes, Count, Fraction, PositiveCount
@@ -47,6 +47,10 @@ class MeasurementCase:
 
     trained_parameters: Count
     """Parameters that the step updates."""
+
+    program: Digest | None = field(default=None, metadata={"absent": "the client times the graph", "added": True})
+    """The `Program` that computes what `graph` does, for a client whose engine runs programs; else None. It takes
+    `batch_size` samples, and may return gradients of more layers than `submodel` trains."""
 
     def __post_init__(self) -> None:
         check_fields(self)
