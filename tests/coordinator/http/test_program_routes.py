@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from coordinator.federations.lifecycle import new_key
 from coordinator.federations.tokens import OperatorRole
 from coordinator.http.server_settings import ServerLimits
 from edgefl.artifacts.bundle import unpack_bundle
@@ -212,3 +213,18 @@ def test_programs_are_listed_by_their_rungs(site: Site) -> None:
         ("train", "1 all layers, batch 32"),
         ("infer", "0.5 to predict, batch 32"),
     ]
+
+
+def test_a_joiner_measures_itself_with_programs_as_far_as_there_are_any(site: Site) -> None:
+    joiner = site.client(new_key(site.context, "digits")[1])
+    assert joiner.get("/v1/measurement?format=executorch").status_code == 404
+    for spec in (FULL, HALF):
+        send(site, program_of(spec), file_of(spec))
+    cases = joiner.get("/v1/measurement?format=executorch").json()["cases"]
+    documents = {dumps(program_of(spec)).encode() for spec in (FULL, HALF)}
+    assert {joiner.get(f"/v1/measurement/{case['program']}").content for case in cases} == documents
+    assert joiner.get(f"/v1/measurement/{digest_of(file_of(FULL))}").content == file_of(FULL)
+    assert "program" not in {
+        name for case in joiner.get("/v1/measurement").json()["cases"] for name in case if case[name]
+    }
+    assert joiner.get(f"/v1/measurement/{digest_of(b'other')}").status_code == 404
