@@ -93,7 +93,7 @@ def eager(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Callable[[], ob
 def ours(program: TrainingProgram, model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Callable[[], object]:
     """EdgeFL's step, checked against PyTorch first."""
     runner = Runner(program.pte)
-    inputs = [x, y, *(parameter.detach() for parameter in model.parameters())]
+    inputs = [x, y, torch.full((len(x),), 1 / len(x)), *(parameter.detach() for parameter in model.parameters())]
     eager(model, x, y)()
     gradients = [parameter.grad for parameter in model.parameters()]
     for name, found, expected in zip(program.outputs[2:], runner.run(inputs)[2:], gradients, strict=True):

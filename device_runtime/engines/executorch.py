@@ -1,8 +1,8 @@
 """The ExecuTorch engine: training programs compiled for one mask and one batch size.
 
-A program takes and returns its tensors by position (see `export.executorch.training`): x, y, then every tensor of the
-model in its order; loss, correctness, the gradients of what the mask trains, new statistics. Its Python binding needs
-torch, which is imported with it and only here.
+A program takes and returns its tensors by position (see `export.executorch.training`): x, y, sample_weights, then every
+tensor of the model in its order; loss, correctness, the gradients and new statistics of what the mask trains. Its
+Python binding needs torch, which is imported with it and only here.
 """
 
 import contextlib
@@ -67,11 +67,14 @@ class ExecuTorchStep:
         self._program = program
         self._tensors = tuple(mask.graph.tensor)
         # A program whose loss leaves out classes that the device does not have takes one more input.
-        self._labels = [labels] if labels is not None and program.inputs == len(self._tensors) + 3 else []
+        self._labels = [labels] if labels is not None and program.inputs == len(self._tensors) + 4 else []
         self._shapes = mask.shapes
         self._gradients = trained_parameters(mask)
         self.batch_size: int | None = program.batch_size
-        self._statistics = tuple(t.name for t in mask.graph.tensors if t.role is TensorRole.STATISTIC)
+        kept = set(mask.trained_tensors)
+        self._statistics = tuple(
+            t.name for t in mask.graph.tensors if t.role is TensorRole.STATISTIC and t.name in kept
+        )
 
     def __call__(self, weights: Weights, batch: Batch) -> StepResult:
         """Run forward and backward."""
@@ -82,7 +85,8 @@ class ExecuTorchStep:
                 f"{self._shapes[changed[0]]}",
                 fix="Train with onnxruntime where widths change, or ask for a program of this mask.",
             )
-        found = self._program.run([batch.x, batch.y, *self._labels, *(weights[name] for name in self._tensors)])
+        alike = np.full(len(batch.x), 1 / len(batch.x), np.float32)
+        found = self._program.run([batch.x, batch.y, alike, *self._labels, *(weights[name] for name in self._tensors)])
         rest = found[len(found) - len(self._gradients) - self._statistic_count(found) :]
         first = found[1] if len(found) - len(rest) > 1 else np.zeros(0, np.bool_)
         gradients = dict(zip(self._gradients, rest, strict=False))

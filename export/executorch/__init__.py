@@ -1,5 +1,6 @@
-"""ExecuTorch: a fast training program per mask, and inference programs delegated to XNNPACK.
+"""ExecuTorch: fast training programs for a ladder of widths and cuts, and inference programs delegated to XNNPACK.
 
+program.py           programs by their specification: a training step or a prediction, weights as inputs
 training.py          the training program of a mask
 inference.py         the inference program of a mask
 submodel.py          the model at a mask's widths
@@ -21,12 +22,15 @@ The name is that of the library, whose own package is always imported as `execut
 """
 
 from export.executorch.inference import InferenceProgram, inference_program
+from export.executorch.program import ProgramCompiler, compile_program
 from export.executorch.runner import Runner, run_step
 from export.executorch.submodel import submodel
 from export.executorch.training import TrainingProgram, training_program
 
 __all__ = [
+    "ProgramCompiler",
     "TrainingProgram",
+    "compile_program",
     "training_program",
     "InferenceProgram",
     "inference_program",

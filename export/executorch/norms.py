@@ -7,14 +7,47 @@ c = x - m over n entries that share their statistics, the gradient of the input 
 
 (Ioffe & Szegedy, "Batch Normalization", ICML 2015, section 3). Every full-sized operation is a sum along rows or a
 product with a column; the rest is small. Layer norm and instance norm reach these, or torch's own decomposition.
+
+Samples that fill up a batch must not count. So a batch norm's means are weighted by the step's `sample_weights`: 1/r
+for each of the r real samples, 0 for the others. The weights replace the ones in sums over samples and cost nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import torch
 from torch import Tensor
 
-__all__ = ["batch_norm", "batch_norm_backward", "group_norm", "group_norm_backward"]
+from edgefl.errors import ExportError
+
+__all__ = ["batch_norm", "batch_norm_backward", "group_norm", "group_norm_backward", "weighted_samples"]
+
+_SAMPLE_WEIGHTS: ContextVar[Tensor] = ContextVar("sample weights")
+
+
+@contextmanager
+def weighted_samples(weights: Tensor) -> Iterator[None]:
+    """Weight the samples of every batch norm that is lowered meanwhile."""
+    token = _SAMPLE_WEIGHTS.set(weights)
+    try:
+        yield
+    finally:
+        _SAMPLE_WEIGHTS.reset(token)
+
+
+def _weights_of(x: Tensor, *, has_statistics: bool) -> Tensor:
+    """Return the weight of each of the samples along the first axis of x, a row that adds up to 1."""
+    given = _SAMPLE_WEIGHTS.get(None)
+    count = x.shape[0]
+    if given is None or (count == 1 and not has_statistics):  # an instance norm: no statistics are shared by samples
+        return x.new_full((1, count), 1 / count)
+    if len(given) != count:
+        raise ExportError(
+            f"a batch norm sees {count} samples in a batch of {len(given)}",
+            fix="Keep samples along the first axis of what batch norm gets, or use a layer norm or group norm.",
+        )
+    return given.reshape(1, -1)
 
 
 def _rows(x: Tensor) -> Tensor:
@@ -32,6 +65,16 @@ def _over_channels(column: Tensor, channels: int) -> Tensor:
     return column.reshape(-1, channels).sum(0)
 
 
+def _averaged(column: Tensor, weights: Tensor) -> Tensor:
+    """Average a column with one value for each sample and channel to one value per channel."""
+    return torch.mm(weights, column.reshape(weights.shape[1], -1)).reshape(-1)
+
+
+def _spread(weights: Tensor, values: Tensor) -> Tensor:
+    """Multiply samples' weights by one value per channel, to a column with a value for each sample and channel."""
+    return torch.mm(weights.reshape(-1, 1), values.reshape(1, -1)).reshape(-1, 1)
+
+
 def batch_norm(
     x: Tensor,
     weight: Tensor | None,
@@ -43,16 +86,18 @@ def batch_norm(
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Lower `aten.native_batch_norm`; running statistics are updated in place, as in torch."""
-    count, channels = x.shape[:2]
+    count = x.shape[0]
     rows = _rows(x)
-    size = x.numel() // channels
     if training:
-        average = _over_channels(rows.sum(1, keepdim=True), channels) / size
+        area = rows.shape[1]
+        samples = _weights_of(x, has_statistics=running_mean is not None)
+        weights = samples / area
+        average = _averaged(rows.sum(1, keepdim=True), weights)
         centred = rows - _of_channels(average, count)
-        variance = _over_channels((centred * centred).sum(1, keepdim=True), channels) / size
+        variance = _averaged((centred * centred).sum(1, keepdim=True), weights)
         if running_mean is not None and running_var is not None:
             running_mean.copy_(running_mean * (1 - momentum) + average * momentum)
-            running_var.copy_(running_var * (1 - momentum) + variance * (momentum * size / max(size - 1, 1)))
+            running_var.copy_(running_var * (1 - momentum) + variance * (_unbiased(samples, area) * momentum))
     else:
         assert running_mean is not None  # torch refuses such a call
         assert running_var is not None
@@ -64,6 +109,12 @@ def batch_norm(
         out = out + _of_channels(bias, count)
     empty = average.new_zeros((0,))
     return out.reshape(x.shape), average if training else empty, deviation if training else empty
+
+
+def _unbiased(samples: Tensor, area: int) -> Tensor:
+    """Return n / (n - 1) for the n = area / sum(weights^2) entries of a channel that count; at most 2."""
+    share = torch.mm(samples, samples.reshape(-1, 1)).reshape(1) / area
+    return torch.reciprocal(torch.clamp(1 - share, min=0.5))
 
 
 def batch_norm_backward(
@@ -80,7 +131,6 @@ def batch_norm_backward(
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """Lower `aten.native_batch_norm_backward`: gradients of the input, the weight and the bias, as wanted."""
     count, channels = x.shape[:2]
-    size = x.numel() // channels
     if training:
         assert saved_mean is not None  # the forward pass saved them
         assert saved_deviation is not None
@@ -98,8 +148,9 @@ def batch_norm_backward(
         scale = deviation if weight is None else deviation * weight
         of_x = g_rows * _of_channels(scale, count)
         if training:
-            slope = scale * deviation * aligned / size
-            of_x = of_x - centred * _of_channels(slope, count) - _of_channels(scale * g_sum / size, count)
+            weights = _weights_of(x, has_statistics=running_mean is not None) / (x.numel() // (count * channels))
+            slope = scale * deviation * aligned
+            of_x = of_x - centred * _spread(weights, slope) - _spread(weights, scale * g_sum)
         of_x = of_x.reshape(x.shape)
     return of_x, aligned if wanted[1] else None, g_sum if wanted[2] else None
 

@@ -9,6 +9,7 @@ import torch
 
 from edgefl.errors import ExportError
 from export.executorch.quiet_output import quiet
+from export.executorch.step import SAMPLE_WEIGHTS
 from export.executorch.training import TrainingProgram
 
 __all__ = ["Runner", "run_step"]
@@ -46,6 +47,7 @@ class Runner:
 
 
 def run_step(program: TrainingProgram, runner: Runner, given: Arrays) -> dict[str, npt.NDArray[Any]]:
-    """Run one step with inputs by name, and return its outputs by name."""
-    found = runner(*(given[name] for name in program.inputs))
+    """Run one step with inputs by name, and return its outputs by name. Without weights all samples count alike."""
+    alike = np.full(program.batch, 1 / program.batch, np.float32)
+    found = runner(*({SAMPLE_WEIGHTS: alike, **given}[name] for name in program.inputs))
     return dict(zip(program.outputs, found, strict=True))

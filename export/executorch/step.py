@@ -2,6 +2,9 @@
 
 Torch differentiates; the table of `export.executorch.lowering` says what each operation becomes. A frozen tensor
 requires no gradient, so torch computes nothing that only its gradient would need.
+
+Shapes are fixed, but batches are not always full. The input `sample_weights` is 1/r for each of the r real samples and
+0 for those that fill the batch up. Losses and batch norms average with it, so the others contribute exactly nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,11 +19,15 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC
 from edgefl.errors import EdgeFLError, ExportError
 from export.executorch.lowering import decompositions
+from export.executorch.norms import weighted_samples
 from export.executorch.optimise_step import eliminate_copies
 from export.executorch.source_modules import first_line
 from export.losses import LABEL_MASK, Loss
 
-__all__ = ["TracedStep", "trace_step"]
+__all__ = ["SAMPLE_WEIGHTS", "TracedStep", "trace_prediction", "trace_step"]
+
+SAMPLE_WEIGHTS = "sample_weights"
+"""The input that says how much each sample counts."""
 
 Results = dict[str, Tensor]
 
@@ -36,14 +43,32 @@ class TracedStep:
 
 
 def trace_step(model: nn.Module, example: Tensor, names: Sequence[str], trained: set[str], loss: Loss) -> TracedStep:
-    """Trace a training step of a model whose tensors, called `names`, are inputs; `trained` ones get gradients."""
+    """Trace a training step of a model whose tensors, called `names`, are inputs; `trained` ones get gradients and new
+    statistics."""
     stored = dict(model.named_parameters()) | dict(model.named_buffers())
     inputs = {"x": example.contiguous()} | _targets(model, example, loss) | {n: stored[n].detach() for n in names}
+    return _traced(model, inputs, lambda given: _results(model, given, names, trained, loss))
+
+
+def trace_prediction(model: nn.Module, example: Tensor, names: Sequence[str], output: str) -> TracedStep:
+    """Trace the forward pass of a model whose tensors, called `names`, are inputs; its result is called `output`."""
+    stored = dict(model.named_parameters()) | dict(model.named_buffers())
+    inputs = {"x": example.contiguous()} | {name: stored[name].detach() for name in names}
+    _output_shape(model, example)
+
+    def predict(given: Results) -> Results:
+        tensors = {name: given[name] for name in names}
+        return {output: torch.func.functional_call(model, tensors, (given["x"],)).detach()}
+
+    return _traced(model, inputs, predict)
+
+
+def _traced(model: nn.Module, inputs: Results, compute: Callable[[Results], Results]) -> TracedStep:
+    """Trace a function of tensors by name."""
     outputs: list[str] = []
 
     def step(*tensors: Tensor) -> tuple[Tensor, ...]:
-        given = dict(zip(inputs, tensors, strict=True))
-        results = _results(model, given, names, trained, loss)
+        results = compute(dict(zip(inputs, tensors, strict=True)))
         outputs[:] = results
         return tuple(results.values())
 
@@ -57,7 +82,7 @@ def trace_step(model: nn.Module, example: Tensor, names: Sequence[str], trained:
         raise
     except Exception as error:
         raise ExportError(
-            f"torch cannot trace a training step of {type(model).__name__}: {first_line(error)}",
+            f"torch cannot trace {type(model).__name__}: {first_line(error)}",
             fix="Remove control flow that depends on data from its forward method, and take widths from shapes.",
         ) from error
     kept = _changed(graph, outputs)
@@ -67,12 +92,13 @@ def trace_step(model: nn.Module, example: Tensor, names: Sequence[str], trained:
 def _results(model: nn.Module, given: Results, names: Sequence[str], trained: set[str], loss: Loss) -> Results:
     """Compute a step: what a training program returns, by name."""
     tensors = {name: given[name].detach() for name in names}
-    leaves = {name: tensor.requires_grad_() for name, tensor in tensors.items() if name in trained}
     # A module updates its running statistics in place, so let it write into copies.
     buffers = {name: tensor.clone() for name, tensor in tensors.items() if name in dict(model.named_buffers())}
-    prediction = torch.func.functional_call(model, tensors | buffers, (given["x"],))
-    value, correct = _LOSSES[loss](prediction, given)
-    found = torch.autograd.grad(value, list(leaves.values()), allow_unused=True) if leaves else ()
+    leaves = {n: tensor.requires_grad_() for n, tensor in tensors.items() if n in trained and n not in buffers}
+    with weighted_samples(given[SAMPLE_WEIGHTS]):
+        prediction = torch.func.functional_call(model, tensors | buffers, (given["x"],))
+        value, correct = _LOSSES[loss](prediction, given)
+        found = torch.autograd.grad(value, list(leaves.values()), allow_unused=True) if leaves else ()
     gradients = {
         GRADIENT + name: gradient for name, gradient in zip(leaves, found, strict=True) if gradient is not None
     }
@@ -80,7 +106,7 @@ def _results(model: nn.Module, given: Results, names: Sequence[str], trained: se
         {"loss": value.detach()}
         | correct
         | gradients
-        | {NEW_STATISTIC + name: tensor for name, tensor in buffers.items()}
+        | {NEW_STATISTIC + name: tensor for name, tensor in buffers.items() if name in trained}
     )
 
 
@@ -88,12 +114,15 @@ def _cross_entropy(prediction: Tensor, given: Results) -> tuple[Tensor, Results]
     logits = prediction * given[LABEL_MASK] if LABEL_MASK in given else prediction
     # torch's own cross-entropy handles ignored labels, with comparisons that cost more than the rest of it.
     hit = torch.zeros_like(logits).scatter(1, given["y"].unsqueeze(1), 1.0)
-    value = -(nn.functional.log_softmax(logits, 1) * hit).sum() / len(logits)
+    likelihood = torch.mm(nn.functional.log_softmax(logits, 1) * hit, logits.new_ones((logits.shape[1], 1)))
+    value = -torch.mm(given[SAMPLE_WEIGHTS].reshape(1, -1), likelihood).reshape(())
     return value, {"correct": logits.detach().argmax(1) == given["y"]}
 
 
 def _mean_squared_error(prediction: Tensor, given: Results) -> tuple[Tensor, Results]:
-    return nn.functional.mse_loss(prediction, given["y"]), {}
+    error = (prediction - given["y"]).reshape(len(prediction), -1)
+    squared = torch.mm(error * error, error.new_full((error.shape[1], 1), 1 / error.shape[1]))
+    return torch.mm(given[SAMPLE_WEIGHTS].reshape(1, -1), squared).reshape(()), {}
 
 
 _LOSSES: dict[Loss, Callable[[Tensor, Results], tuple[Tensor, Results]]] = {
@@ -106,14 +135,15 @@ _LOSSES: dict[Loss, Callable[[Tensor, Results], tuple[Tensor, Results]]] = {
 def _targets(model: nn.Module, example: Tensor, loss: Loss) -> Results:
     """Return examples of what the loss needs besides the prediction."""
     shape = _output_shape(model, example)
+    weights = {SAMPLE_WEIGHTS: torch.full(shape[:1], 1 / shape[0])}
     if loss is Loss.MEAN_SQUARED_ERROR:
-        return {"y": torch.zeros(shape)}
+        return {"y": torch.zeros(shape)} | weights
     if len(shape) != 2:
         raise ExportError(
             f"cross-entropy needs logits of shape (batch, classes), but the model returns {tuple(shape)}",
             fix="Flatten what the model returns, or choose the mean squared error.",
         )
-    targets: Results = {"y": torch.zeros(shape[0], dtype=torch.int64)}
+    targets: Results = {"y": torch.zeros(shape[0], dtype=torch.int64)} | weights
     return targets | ({LABEL_MASK: torch.ones(shape[1])} if loss is Loss.MASKED_CROSS_ENTROPY else {})
 
 

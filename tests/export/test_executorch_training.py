@@ -22,7 +22,7 @@ from export.describe_graph import describe
 from export.executorch import Runner, TrainingProgram, run_step, submodel, training_program
 from export.executorch.quiet_output import quiet
 from export.executorch.source_modules import is_random, refuse_random
-from export.executorch.step import trace_step
+from export.executorch.step import SAMPLE_WEIGHTS, trace_step
 from export.losses import Loss
 from export.trace_model import trace_model
 from export.zoo.cnn import cnn4
@@ -116,7 +116,8 @@ def torch_step(given: Case, mask: Mask, weights: dict[str, Any]) -> dict[str, An
     for name, parameter in model.named_parameters():
         if name in mask.trained_tensors and parameter.grad is not None:
             found[GRADIENT + name] = parameter.grad.numpy()
-    return found | {NEW_STATISTIC + name: buffer.numpy() for name, buffer in model.named_buffers()}
+    statistics = {name: buffer.numpy() for name, buffer in model.named_buffers() if name in mask.trained_tensors}
+    return found | {NEW_STATISTIC + name: array for name, array in statistics.items()}
 
 
 def our_step(given: Case, program: TrainingProgram, runner: Runner, part: dict[str, Any]) -> dict[str, Any]:
@@ -162,11 +163,11 @@ def test_the_traced_step_of_a_submodel_is_torchs(name: str, seed: int) -> None:
     """Larger networks: the step that would be compiled, run by torch, because compiling takes ten times as long."""
     given = case(name)
     mask = random_submodel(given, seed)
-    parameters = set(dict(given.model.named_parameters())) & set(mask.trained_tensors)
     small = submodel(given.model, mask).train()
     with quiet():
-        step = trace_step(small, given.x, list(given.graph.tensor), parameters, Loss.CROSS_ENTROPY)
-    inputs = {"x": given.x.numpy(), "y": given.y, **gather(mask, given.weights)}
+        step = trace_step(small, given.x, list(given.graph.tensor), set(mask.trained_tensors), Loss.CROSS_ENTROPY)
+    alike = np.full(BATCH, 1 / BATCH, np.float32)
+    inputs = {"x": given.x.numpy(), "y": given.y, SAMPLE_WEIGHTS: alike, **gather(mask, given.weights)}
     found = step.graph(*(torch.from_numpy(inputs[name]) for name in step.inputs))
     ours = {name: tensor.numpy() for name, tensor in zip(step.outputs, found, strict=True)}
     theirs = torch_step(given, mask, given.weights)
@@ -223,7 +224,7 @@ def test_masks_of_the_same_widths_share_a_program() -> None:
 
 def test_the_manifest_names_inputs_and_outputs_in_order() -> None:
     program, given = full_program("group norm"), case("group norm")
-    assert program.inputs == ("x", "y", *given.graph.tensor)
+    assert program.inputs == ("x", "y", SAMPLE_WEIGHTS, *given.graph.tensor)
     assert program.outputs == ("loss", "correct", *(GRADIENT + tensor for tensor in given.graph.tensor))
     assert program.batch == BATCH
     assert program.mask == Mask.of(given.graph).digest
