@@ -1,6 +1,7 @@
 """Federations: their life cycle, the TOML file that describes one, and what can be downloaded from them.
 
 lifecycle.py               create, start, pause, resume, abort; deadlines and join keys
+programs.py                compiled programs: what is wanted, who compiles it, and what is delivered
 overview.py                a federation in a few numbers
 federation_file.py         reads the TOML file of a federation
 federation_file_layout.py  which tables and keys that file has

@@ -13,6 +13,7 @@ from coordinator.federations.tokens import hash_of, new_token
 from coordinator.rounds.context import Context
 from coordinator.rounds.dispatch import shared_artifacts
 from coordinator.rounds.evaluation import check_data
+from coordinator.rounds.program_catalogue import bundled_programs
 from coordinator.storage.records import (
     COORDINATOR,
     OVER,
@@ -24,7 +25,8 @@ from coordinator.storage.records import (
     Round,
     RoundState,
 )
-from edgefl.artifacts.bundle import Bundle, pack_bundle, unpack_bundle
+from edgefl.artifacts.bundle import Bundle, pack_bundle, program_file, unpack_bundle
+from edgefl.artifacts.program_check import check_program_file, check_programs
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.federation.sample import sample_of
 from edgefl.federation.settings import FederationSettings
@@ -80,6 +82,8 @@ def create(
     known = existing(context, settings.name)
     # Also for a known one: the process may have been killed before it added them.
     context.store.artifacts.add(shared_artifacts(context, known))
+    if known.bundle == federation.bundle:
+        _add_programs(context, known, bundle)
     if new:
         return known, True
     # As values: a version that has new settings writes them differently.
@@ -95,6 +99,14 @@ def create(
             fix="Give the new one another name, or use the same settings and bundle.",
         )
     return known, False
+
+
+def _add_programs(context: Context, federation: Federation, bundle: Bundle) -> None:
+    """Let devices use the programs that come with the bundle."""
+    made, bodies = bundled_programs(federation, bundle, context.now())
+    if made:
+        context.blobs.put_all(bodies)
+        context.store.programs.deliver_all(made, audited=False)
 
 
 def existing(context: Context, name: str) -> Federation:
@@ -212,6 +224,9 @@ def new_key(
 
 def _check(settings: FederationSettings, bundle: Bundle) -> None:
     """Reject now what would fail in the first round."""
+    check_programs(bundle.manifest.programs, bundle)
+    for program in bundle.manifest.programs:
+        check_program_file(bundle.files[program_file(program.spec)])
     strategy = strategy_of(settings.strategy.name, settings.strategy.settings)
     strategy.begin(bundle.graph, bundle_weights(bundle))
     data = None if settings.evaluation is None else check_data(bundle, settings.evaluation)

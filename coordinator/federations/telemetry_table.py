@@ -31,6 +31,7 @@ COLUMNS: dict[str, Type] = {
     "refusal_reason": "text",
     "kept_fraction": "number",
     "trained_fraction": "number",
+    "rung": "text",
     "samples": "integer",
     "steps": "integer",
     "loss": "number",
@@ -118,6 +119,7 @@ def _row(task: Task) -> dict[str, Any]:
         "ended_at": task.ended_at,
         "kept_fraction": task.kept_fraction,
         "trained_fraction": task.trained_fraction,
+        "rung": task.rung,
     }
     if task.refusal is not None:
         row["refusal_reason"] = str(loads(Refusal, task.refusal).reason)

@@ -34,6 +34,7 @@ from coordinator.http.routes import (
     network_speed,
     page,
     pairing,
+    programs,
     sample,
     tasks,
     tokens,
@@ -93,6 +94,7 @@ def make_app(
     measurement.add_routes(app)
     network_speed.add_routes(app, limits)
     bundles.add_routes(app, limits)
+    programs.add_routes(app, limits)
     federations.add_routes(app, limits)
     devices_and_keys.add_routes(app, limits)
     tokens.add_routes(app, limits)

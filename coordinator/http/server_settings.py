@@ -33,6 +33,8 @@ class ServerLimits:
     """Size of an update. A federation may set less, and no upload may be larger than its task's plan can need."""
     bundle_bytes: int = 4096 * _MIB
     """Size of a bundle."""
+    program_bytes: int = 256 * _MIB
+    """Size of a compiled program, which holds no weights."""
     header_bytes: int = 16 * _KIB
     """Size of all headers of a request, including its first line."""
     header_count: int = 100

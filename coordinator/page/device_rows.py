@@ -24,6 +24,7 @@ __all__ = ["COLUMNS", "DeviceRows", "Row", "row_of"]
 COLUMNS = (
     "id",
     "class",
+    "engine",
     "state",
     "why",
     "seen_at",
@@ -54,7 +55,8 @@ class DeviceRows:
     rows: dict[str, Row] = field(default_factory=dict)
     """By the name of the device, ordered by id."""
     pulses: Sequence[Pulse] = ()
-    _classes: dict[str, str] = field(default_factory=dict)
+    _classes: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+    """The kind of every device, and the engine that it was measured with."""
     _tasks: dict[str, tuple[TaskState, dict[str, Any], str | None]] = field(default_factory=dict)
     """The last task of each device, and the last that it completed: state, facts, and why it was refused."""
 
@@ -98,9 +100,11 @@ class DeviceRows:
         _, planned, refused = self._tasks.get(pulse.task or "", (None, _NOTHING, None))
         _, measured, _ = self._tasks.get(pulse.result or "", (None, _NOTHING, None))
         state, why, since = _state(pulse, refused, away, uploading)
+        kind, engine = self._classes.get(pulse.device, ("", None))
         return (
             pulse.name,
-            self._classes.get(pulse.device, ""),
+            kind,
+            pulse.engine or engine,
             state,
             why,
             round(pulse.seen_at, 1),
@@ -117,10 +121,10 @@ class DeviceRows:
 _NOTHING: Mapping[str, Any] = dict.fromkeys((*PLANNED, *MEASURED))
 
 
-def _class_of(profile: str) -> str:
-    """Return the kind of device of a profile, in words."""
+def _class_of(profile: str) -> tuple[str, str | None]:
+    """Return the kind of device of a profile, in words, and the engine that it was measured with."""
     document = json.loads(profile)
-    return f"{document['device_name']} ({document['machine']['architecture']})"
+    return f"{document['device_name']} ({document['machine']['architecture']})", document.get("engine")
 
 
 def row_of(task: Task) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from coordinator.storage.records import Task
 
 __all__ = ["MEASURED", "PLANNED", "facts_of", "refusal_of"]
 
-PLANNED = ("kept", "trained")
+PLANNED = ("kept", "trained", "rung")
 """What a task is."""
 MEASURED = (
     "step_seconds",
@@ -40,6 +40,7 @@ def facts_of(task: Task) -> dict[str, Any]:
     facts |= {
         "kept": task.kept_fraction,
         "trained": task.trained_fraction,
+        "rung": task.rung,
         "predicted_peak_bytes": predicted.get("peak_bytes"),
         "predicted_joules": predicted.get("joules"),
     }

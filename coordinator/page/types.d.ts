@@ -86,6 +86,8 @@ interface LiveData {
 interface TaskFacts {
   kept: number | null;
   trained: number | null;
+  /** The rung of its program for people; null if it ran the ONNX graph. */
+  rung: string | null;
   step_seconds: number | null;
   predicted_step_seconds: number | null;
   round_seconds: number | null;
@@ -105,6 +107,8 @@ interface TaskFacts {
 interface DeviceRow extends TaskFacts, LongTableRow {
   id: string;
   class: string;
+  /** The training engine that it uses first. */
+  engine: string | null;
   state: string;
   why: string | null;
   seen_at: number;

@@ -5,6 +5,7 @@ driver.py              the thread that advances every federation
 context.py             what one worker works with
 deadlines.py           deadlines and ages that survive a clock that is set back
 planner.py             available devices, the plan for them, and who can personalise in time
+program_catalogue.py   which compiled programs federations have, and which ones plans could have used
 dispatch.py            planned tasks become client plans and their bodies
 uploads.py             the queue that stores updates and acknowledges them
 upload_sizes.py        how large an update may be, before it is read

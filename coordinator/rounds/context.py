@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from coordinator.rounds.corrections import Corrections
+from coordinator.rounds.program_catalogue import ProgramCatalogues
 from coordinator.storage.blobs import Blobs
 from coordinator.storage.repository import Repository
 from coordinator.storage.store import Store
@@ -37,12 +38,15 @@ class Context:
     """Called, from any thread, with the devices that have a new task or whose federation is over."""
     repository: Repository = field(init=False)
     corrections: Corrections = field(init=False)
+    programs: ProgramCatalogues = field(init=False)
+    """Which compiled programs federations have."""
     _handed: dict[str, float] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self.repository = Repository(self.store, self.blobs, self.now)
         self.corrections = Corrections(self.store.devices.get, self.now)
+        self.programs = ProgramCatalogues(self.store, self.repository, self.now)
         self.started = self.now()
 
     def note_handed(self, task: str, at: float) -> None:

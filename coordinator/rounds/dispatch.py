@@ -12,6 +12,7 @@ from edgefl.artifacts.bundle import GRAPH, INFER
 from edgefl.federation.dispatch import BodyRole, DispatchedTask, Dispatcher, StoredModel
 from edgefl.federation.left_out import run_sound
 from edgefl.noise import derive
+from edgefl.planning import Ladder
 from edgefl.strategies import Model, PlannedTask
 from edgefl.values import Digest, dumps
 
@@ -42,12 +43,13 @@ def dispatch_round(
 
     `model_body` is the digest of the whole model's weights in the blob store.
     """
-    repository, now = context.repository, context.now()
+    repository, now, programs = context.repository, context.now(), context.programs.of(federation)
     dispatcher = Dispatcher(
         settings=repository.settings(federation),
         bundle=repository.bundle(federation),
         training_graph=lambda mask: repository.training_graph(federation, mask),
         task_id=lambda *names: _task_id(federation, *names),
+        programs=programs,
     )
     whole = StoredModel(repository.mask(model.graph, None).digest, model_body)
     devices = list(planned_tasks)
@@ -59,7 +61,7 @@ def dispatch_round(
 
     (made, artifacts), faults = run_sound(dispatch, len(devices))
     ids = {name_of(device): device for device in devices}
-    tasks = [_task_record(federation, dispatched, ids, now) for dispatched in made]
+    tasks = [_task_record(federation, dispatched, ids, now, programs.ladder) for dispatched in made]
     for task, dispatched in zip(tasks, made, strict=True):
         repository.remember_plan(task, dispatched.plan)
     return DispatchedRound(tasks, artifacts, {devices[place]: reason for place, reason in faults.items()})
@@ -82,8 +84,10 @@ def _task_id(federation: Federation, number: int, serial: int, device: str) -> s
     return f"{number}-{serial}-{unique:016x}"
 
 
-def _task_record(federation: Federation, dispatched: DispatchedTask, ids: Mapping[str, str], at: float) -> Task:
-    plan, mask = dispatched.plan, dispatched.planned.mask
+def _task_record(
+    federation: Federation, dispatched: DispatchedTask, ids: Mapping[str, str], at: float, ladder: Ladder
+) -> Task:
+    plan, mask, program = dispatched.plan, dispatched.planned.mask, dispatched.planned.program
     parameters = max(mask.graph.parameters, 1)
     return Task(
         id=plan.task_id,
@@ -94,6 +98,7 @@ def _task_record(federation: Federation, dispatched: DispatchedTask, ids: Mappin
         created_at=at,
         kept_fraction=mask.cost.parameters / parameters,
         trained_fraction=mask.cost.trained_parameters / parameters,
+        rung=None if program is None else ladder.rung_of(program),
     )
 
 

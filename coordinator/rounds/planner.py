@@ -1,6 +1,7 @@
 """The planner of one federation: which devices are available, and what its strategy plans for them.
 
-Called by the round state machine. It changes no round: it notes why a device is left out, and corrects times.
+Called by the round state machine. It changes no round: it notes why a device is left out and which programs
+are wanted, and corrects times.
 """
 
 import logging
@@ -15,6 +16,7 @@ from coordinator.storage.records import CLOCK_SLACK, Device, Federation
 from edgefl.federation.capability_check import UNSAID, plan_capable
 from edgefl.federation.client_selection import ClientRecord, participants_of, plan_round, selection_order
 from edgefl.federation.participants import participant_of
+from edgefl.federation.programs import ProgramCatalogue
 from edgefl.federation.seeds import personalisation_context, planning_context
 from edgefl.federation.settings import FederationSettings
 from edgefl.planning import Correction
@@ -40,6 +42,10 @@ class RoundPlanner:
         """What the federation is configured with."""
         return self.context.repository.settings(self.federation)
 
+    @property
+    def _programs(self) -> ProgramCatalogue:
+        return self.context.programs.of(self.federation)
+
     def available(self) -> list[Device]:
         """Return the devices that were heard from lately and have no task."""
         now, store = self.context.now(), self.context.store.devices
@@ -63,7 +69,8 @@ class RoundPlanner:
         round_context = planning_context(self.settings, number, serial)
         strategy = self.context.repository.strategy(self.federation)
         queue = selection_order(available, round_context.seed, _record)
-        plan = plan_round(strategy, model, queue, count, round_context, self._participant, _name)
+        plan = plan_round(strategy, model, queue, count, round_context, self._participant, _name, self._programs)
+        self.context.programs.want(self.federation, plan.wanted)
         self.note_left_out(_by_id(plan.left_out, available), available)
         return _by_id(plan.tasks, available)
 
@@ -74,13 +81,17 @@ class RoundPlanner:
             return {}
         chosen = [device for device in self.members() if device.id in devices]
         members, _ = participants_of(chosen, self._participant, _name)
-        return dict(explain(model, members, planning_context(self.settings, number)))
+        on_rungs = [self._programs.on_rungs(one) for one in members]
+        return dict(explain(model, on_rungs, planning_context(self.settings, number)))
 
     def plan_personalisation(self, model: Model, devices: Sequence[Device]) -> dict[str, PlannedTask]:
         """Return how devices personalise the final model, without those that cannot do so in time."""
         strategy, context = self.context.repository.strategy(self.federation), personalisation_context(self.settings)
         participants, faults = participants_of(devices, self._participant, _name)
-        plan = plan_capable(lambda some: strategy.personalise(model, some, context), participants)
+        plan = plan_capable(
+            lambda some: strategy.personalise(model, some, context), participants, programs=self._programs
+        )
+        self.context.programs.want(self.federation, plan.wanted)
         known = {one.device_id: one for one in participants}
         self.note_left_out(_by_id(faults | dict(plan.left_out), devices), devices)
         tasks = _by_id(plan.tasks, devices)

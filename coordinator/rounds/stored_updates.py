@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from coordinator.rounds.context import Context
 from coordinator.storage.records import Federation, Task
 from edgefl.federation.updates import client_update_of, staleness_weight
+from edgefl.planning import Rungs
 from edgefl.strategies import ClientUpdate
 from edgefl.wire import ResultBody, decode_result
 
@@ -17,12 +18,22 @@ __all__ = ["StoredUpdates", "update_of_task"]
 
 
 def update_of_task(
-    context: Context, federation: Federation, task: Task, base: str, body: ResultBody, trust: float = 1.0
+    context: Context,
+    federation: Federation,
+    task: Task,
+    base: str,
+    body: ResultBody,
+    trust: float = 1.0,
+    *,
+    rungs: Rungs | None = None,
 ) -> ClientUpdate:
-    """Return a decoded result as the update of its task. `base` is the digest of the model of the task's round."""
+    """Return a decoded result as the update of its task. `base` is the digest of the model of the task's round.
+
+    `rungs` are those of a device whose engine runs programs, if a mask is to be decided on.
+    """
     repository, plan = context.repository, context.repository.plan(task)
     mask = repository.mask(repository.bundle(federation).graph, plan.mask_body)
-    return client_update_of(plan, mask, repository.arrays(base), body, trust)
+    return client_update_of(plan, mask, repository.arrays(base), body, trust, rungs=rungs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from coordinator.rounds.stored_updates import update_of_task
 from coordinator.storage.records import Device, Federation, Task, TaskState, Upload, Verdict
 from edgefl.errors import WireFormatError
 from edgefl.federation.cache import LruCache
+from edgefl.federation.programs import ProgramCatalogue
 from edgefl.federation.updates import mask_after
 from edgefl.local_rules import changes_model
 from edgefl.masks import Mask
@@ -77,7 +78,7 @@ class UploadChecker:
         _check_task(task, plan, report)
         late = task.state is not TaskState.OPEN
         result = _with_arrived(report.result, incoming.arrived)
-        next_mask = None if late else self._check_tensors(federation, task, report)
+        next_mask = None if late else self._check_tensors(federation, device, task, report)
         if not late:
             context.repository.remember_result(digest, result)
         mask = None if next_mask is None else encode_mask(next_mask)
@@ -98,12 +99,14 @@ class UploadChecker:
         lesson = (plan.predicted, result.telemetry, settings.memory_seconds)
         return CheckedUpdate(upload, None if late else body, mask, lesson)
 
-    def _check_tensors(self, federation: Federation, task: Task, report: ResultBody) -> Mask | None:
+    def _check_tensors(self, federation: Federation, device: Device, task: Task, report: ResultBody) -> Mask | None:
         """Check what is aggregated; return the device's mask from now on, or None if it keeps that of the plan."""
         start = self._context.repository.start_of(task.federation, task.round)
         if start is None:
             raise unknown_task(task.id)
-        client_update = update_of_task(self._context, federation, task, start, report)
+        programs, capabilities = self._context.programs.of(federation), self._context.repository.capabilities(device)
+        rungs = programs.rungs_of(capabilities)
+        client_update = update_of_task(self._context, federation, task, start, report, rungs=rungs)
         settings = self._context.repository.settings(federation)
         if settings.is_personal(task.round):
             check_personal(client_update)
@@ -111,7 +114,20 @@ class UploadChecker:
         strategy = self._context.repository.strategy(federation)
         strategy.check(client_update)
         self._check_movement(strategy, client_update, start, settings.limits.most_movement)
-        return mask_after(strategy, settings, client_update)
+        found = mask_after(strategy, settings, client_update)
+        if rungs is not None:  # the rung that it would go down to may not be compiled yet
+            whole = programs.rungs_of(capabilities, whole_ladder=True)
+            ideal = mask_after(strategy, settings, replace(client_update, rungs=whole))
+            if ideal is not None and (found is None or ideal.widths != found.widths):
+                self._want(federation, programs, ideal, self._context.repository.plan(task).work.batch_size)
+        return found
+
+    def _want(self, federation: Federation, programs: ProgramCatalogue, mask: Mask, batch_size: int) -> None:
+        """Note the programs that a strategy would have moved a device to."""
+        ladder = programs.ladder
+        training = ladder.training_spec(mask.widths, mask.trained, batch_size)
+        specs = (training, ladder.inference_spec(mask.widths, batch_size))
+        self._context.programs.want(federation, [spec for spec in specs if spec.key not in programs.programs])
 
     def _check_movement(self, strategy: Strategy, client_update: ClientUpdate, start: str, most: float | None) -> None:
         if most is None:

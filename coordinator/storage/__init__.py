@@ -9,13 +9,14 @@ task_store.py        tasks
 upload_store.py      updates and refusals that devices send
 device_store.py      devices, their enrolment with a join key, and their revocation
 join_key_store.py    join keys
+program_store.py     ExecuTorch programs: compiled, wanted, and leased to those who compile them
 artifact_index.py    what devices may download, and what is no longer needed
 worker_store.py      leases of workers
 token_store.py       the operators' tokens
 audit_log.py         who did what, and when
 audit_chain.py       the hashes that chain the entries of the audit log
 task_endings.py      tasks that end without an update
-plan_json.py         the digests that a stored plan names
+plan_json.py         the digests that a stored plan names, and the engine in capabilities
 row_mapping.py       between records and table rows
 tables.py            the tables
 database.py          transactions on SQLite and PostgreSQL

@@ -7,7 +7,8 @@ if the database rolled it back in favour of another one.
 SQLite      WAL, and a writer's lock from the first statement on (BEGIN IMMEDIATE). The writers of a process queue for
             one connection, in order; those of several processes wait for each other's lock.
 PostgreSQL  READ COMMITTED. A transaction locks what it relies on, always in this order, so that no two deadlock:
-            federation, round, tasks by id, join key, devices by id, operators' tokens by id, the audit log.
+            federation, round, tasks by id, join key, devices by id, programs by key, operators' tokens by id, the
+            audit log.
 """
 
 import random

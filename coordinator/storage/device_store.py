@@ -9,6 +9,7 @@ from sqlalchemy import Connection, bindparam, exists, func, insert, or_, select,
 from coordinator.storage.audit_log import record as record_audit
 from coordinator.storage.database import Database
 from coordinator.storage.join_key_store import KEY_BY_HASH
+from coordinator.storage.plan_json import first_engine
 from coordinator.storage.records import (
     CLOCK_SLACK,
     COORDINATOR,
@@ -55,6 +56,7 @@ _PULSES = (
         tasks.c.ended_at,
         devices.c.last_result,
         devices.c.left_out,
+        devices.c.engine,
     )
     .join(tasks, tasks.c.id == devices.c.last_task, isouter=True)
     .where(devices.c.federation == bindparam("federation"), devices.c.revoked_at.is_(None))
@@ -112,7 +114,8 @@ class DeviceStore:
                 return Admission.SPENT_KEY, None
             # The key's row has been locked since it was read: nobody else uses it up in between.
             connection.execute(update(keys).where(keys.c.id == key.id).values(uses=keys.c.uses + 1))
-            admitted = replace(device, id=device_id, federation=key.federation, key=key.id)
+            engine = first_engine(device.capabilities)
+            admitted = replace(device, id=device_id, federation=key.federation, key=key.id, engine=engine)
             connection.execute(insert(devices), fields_of(admitted))
             by = Actor("key", key.id, address)
             record_audit(connection, device.enrolled_at, by, "device.enrol", device_id, federation=key.federation)
@@ -168,7 +171,8 @@ class DeviceStore:
 
     def set_capabilities(self, device: str, capabilities: str) -> None:
         """Note what the software of a device can run now. Why it was left out may no longer hold."""
-        change = update(devices).where(devices.c.id == device).values(capabilities=capabilities, left_out=None)
+        news = {"capabilities": capabilities, "engine": first_engine(capabilities), "left_out": None}
+        change = update(devices).where(devices.c.id == device).values(news)
         self._database.write(lambda connection: connection.execute(change) and None)
 
     def set_corrections(self, corrections: Mapping[str, str]) -> None:
@@ -236,6 +240,7 @@ def _enrol_again(connection: Connection, known: Device, device: Device) -> tuple
         "profile": device.profile,
         "software": device.software,
         "capabilities": device.capabilities,
+        "engine": first_engine(device.capabilities),
         "seen_at": device.seen_at,
     }
     connection.execute(update(devices).where(devices.c.id == known.id).values(news))

@@ -1,10 +1,11 @@
-"""The digests that a stored plan names. The database otherwise treats plans as text."""
+"""What the database itself reads in stored documents, which it otherwise treats as text: digests in plans, and the
+engine in capabilities."""
 
 import json
 import re
 from collections.abc import Iterable
 
-__all__ = ["digests_in", "mask_given"]
+__all__ = ["digests_in", "first_engine", "mask_given"]
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
@@ -25,3 +26,12 @@ def mask_given(plan: str) -> str | None:
         return None
     mask = document.get("mask_body") if isinstance(document, dict) else None
     return mask if isinstance(mask, str) else None
+
+
+def first_engine(capabilities: str | None) -> str | None:
+    """Return the engine that a device uses first, such as 'executorch 1.4.1'; None if it did not say."""
+    try:
+        engine = json.loads(capabilities or "{}")["engines"][0]
+        return f"{engine['name']} {engine['version']}"
+    except (ValueError, LookupError, TypeError):
+        return None

@@ -1,4 +1,4 @@
-"""The records of the database as plain values: federations, rounds, tasks, devices, join keys, tokens, audit entries.
+"""The records of the database as plain values: federations, rounds, tasks, devices, programs, tokens, audit entries.
 
 Times are seconds since 1970 as floats. Documents (plans, results, profiles, settings) are stored as the JSON text that
 was received or sent. Nothing here knows SQL or HTTP.
@@ -24,6 +24,8 @@ __all__ = [
     "OperatorRole",
     "OperatorToken",
     "AuditOutcome",
+    "ProgramRecord",
+    "ProgramState",
     "Pulse",
     "Round",
     "RoundState",
@@ -175,6 +177,49 @@ class Task:
     """Share of the model's parameters in the device's submodel; None for tasks stored before this was recorded."""
     trained_fraction: float | None = None
     """Share of the model's parameters that the device trains."""
+    rung: str | None = None
+    """The rung of its program for people, such as '0.5 from block2'; None if it runs the ONNX graph."""
+
+
+class ProgramState(StrEnum):
+    """The state of a program. See `coordinator.storage.program_store`."""
+
+    WANTED = "wanted"
+    """A plan could have used it, and nobody compiles it."""
+    COMPILING = "compiling"
+    """A worker compiles it, until its lease ends."""
+    READY = "ready"
+    FAILED = "failed"
+    """Compiling it failed so often that nobody tries it again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramRecord:
+    """A program of a federation, compiled or wanted."""
+
+    federation: str
+    key: str
+    """The key of its specification."""
+    spec: str
+    """JSON of the `ProgramSpec`."""
+    state: ProgramState
+    wanted_at: float
+    """When a plan wanted it last, or when it came."""
+    changed_at: float
+    """When its state changed last."""
+    demand: int = 0
+    """How often plans wanted it."""
+    takes: int = 0
+    """How often a worker began to compile it."""
+    tries: int = 0
+    """How often compiling failed."""
+    worker: str | None = None
+    """Who compiles it, or compiled it last."""
+    lease_until: float | None = None
+    reason: str | None = None
+    """Why compiling failed the last time."""
+    program: str | None = None
+    """JSON of the `Program`, whose digest plans name; None unless it is ready."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +306,8 @@ class Device:
     """Why the last plan that considered it failed for it, until it gets a task."""
     capabilities: str | None = None
     """JSON of its `Capabilities`; None if its software sent none."""
+    engine: str | None = None
+    """The training engine that it uses first, such as 'executorch 1.4.1': from its capabilities, for tables."""
 
     @property
     def name(self) -> str:
@@ -288,6 +335,8 @@ class Pulse:
     """The newest task whose update counted, which therefore has measurements."""
     left_out: str | None = None
     """Why planning failed for it."""
+    engine: str | None = None
+    """The training engine that it uses first."""
 
     @property
     def name(self) -> str:
@@ -325,7 +374,7 @@ class Artifact:
     federation: str
     digest: str
     kind: str
-    """"graph", "model_graph", "mask", "weights", "inference" or "extras"."""
+    """"graph", "model_graph", "mask", "weights", "inference", "extras", "tensors", "program" or "program_file"."""
     size: int
     round: int | None = None
     """The round that needs it; None if every round does."""

@@ -14,6 +14,7 @@ from coordinator.storage.database import Database
 from coordinator.storage.device_store import DeviceStore
 from coordinator.storage.federation_store import FederationStore
 from coordinator.storage.join_key_store import JoinKeyStore
+from coordinator.storage.program_store import ProgramStore
 from coordinator.storage.round_store import RoundStore
 from coordinator.storage.task_store import TaskStore
 from coordinator.storage.token_store import TokenStore
@@ -33,6 +34,7 @@ class Store:
         "devices",
         "federations",
         "keys",
+        "programs",
         "rounds",
         "tasks",
         "tokens",
@@ -49,6 +51,7 @@ class Store:
         self.devices = DeviceStore(database)
         self.keys = JoinKeyStore(database)
         self.artifacts = ArtifactIndex(database)
+        self.programs = ProgramStore(database)
         self.workers = WorkerStore(database)
         self.tokens = TokenStore(database)
         self.audit = AuditLog(database)

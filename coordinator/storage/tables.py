@@ -27,7 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-from coordinator.storage.records import FederationState, OperatorRole, RoundState, TaskState
+from coordinator.storage.records import FederationState, OperatorRole, ProgramState, RoundState, TaskState
 
 __all__ = [
     "Number",
@@ -39,6 +39,7 @@ __all__ = [
     "keys",
     "leases",
     "metadata",
+    "programs",
     "rounds",
     "tasks",
     "tokens",
@@ -161,6 +162,7 @@ devices = Table(
     Column("last_result", Word),
     Column("left_out", Text),
     Column("capabilities", Text),
+    Column("engine", Text),
     Index("devices_of_federation", "federation", "id"),
     Index("one_device_an_enrolment", "federation", "enrolment_id", unique=True),
 )
@@ -184,6 +186,7 @@ tasks = Table(
     Column("refusal", Text),
     Column("kept_fraction", Double),
     Column("trained_fraction", Double),
+    Column("rung", Text),
     # Not in the record: whether the body of `update` is still in the blob store.
     Column("body_kept", Boolean, nullable=False, default=False),
     ForeignKeyConstraint(["federation", "round"], ["rounds.federation", "rounds.number"]),
@@ -211,6 +214,25 @@ artifacts = Table(
     Column("round", Number),
     Index("artifacts_by_digest", "digest"),
     Index("artifacts_of_round", "federation", "round"),
+)
+
+programs = Table(
+    "programs",
+    metadata,
+    Column("federation", Word, ForeignKey("federations.id"), primary_key=True),
+    Column("key", Word, primary_key=True),
+    Column("spec", Text, nullable=False),
+    Column("state", _state(ProgramState), nullable=False),
+    Column("wanted_at", Double, nullable=False),
+    Column("changed_at", Double, nullable=False),
+    Column("demand", BigInteger, nullable=False),
+    Column("takes", BigInteger, nullable=False),
+    Column("tries", BigInteger, nullable=False),
+    Column("worker", Text),
+    Column("lease_until", Double),
+    Column("reason", Text),
+    Column("program", Text),
+    Index("programs_by_key", "key"),
 )
 
 leases = Table(

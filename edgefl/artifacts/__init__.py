@@ -4,6 +4,7 @@ Graphs need the onnx package but not torch, so a coordinator and a small device 
 
 bundle.py          everything that was exported of a model
 bundle_zip.py      reads zip files of strangers
+program_check.py   refuses compiled programs that do not belong to a bundle, or are not called as they must be
 graph_check.py     refuses graphs that could do more than compute
 onnx_session.py    opens a graph in onnxruntime, checked and confined
 artifact_store.py  content-addressed files, and atomic writes

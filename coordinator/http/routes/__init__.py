@@ -12,6 +12,7 @@ sample.py            devices: what a sample of their federation is
 measurement.py       devices: what they measure themselves with
 network_speed.py     devices: transfers that measure the network
 bundles.py           operators: upload of exported models
+programs.py          operators: compiled programs, what is wanted and who compiles it
 tokens.py            operators: their tokens
 audit.py             operators: the audit log
 federations.py       operators: create, move and show federations

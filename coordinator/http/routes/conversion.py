@@ -12,15 +12,17 @@ from coordinator.http.routes.view_models import (
     KeyView,
     NewKeyView,
     NewTokenView,
+    ProgramView,
     RoundView,
     TaskView,
     TokenView,
 )
 from coordinator.page.live_snapshot import LiveJson
 from coordinator.rounds.report import read_report
-from coordinator.storage.records import AuditEntry, Device, JoinKey, OperatorToken, Round, Task, name_of
+from coordinator.storage.records import AuditEntry, Device, JoinKey, OperatorToken, ProgramRecord, Round, Task, name_of
 from edgefl.pairing import Pairing
-from edgefl.values import to_json
+from edgefl.planning import Ladder
+from edgefl.values import ProgramSpec, loads, to_json
 
 __all__ = [
     "LIVE_JSON",
@@ -30,6 +32,7 @@ __all__ = [
     "key_view",
     "new_key_view",
     "new_token_view",
+    "program_view",
     "round_view",
     "task_view",
     "token_view",
@@ -99,6 +102,7 @@ def device_view(device: Device, *, available_since: float) -> DeviceView:
         done=device.done,
         failed=device.failed,
         samples=device.samples,
+        engine=device.engine or json.loads(device.profile).get("engine"),
         left_out=device.left_out,
         capabilities=None if device.capabilities is None else json.loads(device.capabilities),
         profile=json.loads(device.profile),
@@ -116,9 +120,35 @@ def task_view(task: Task) -> TaskView:
         handed_at=task.handed_at,
         ended_at=task.ended_at,
         counted_in=task.counted_in,
+        kept_fraction=task.kept_fraction,
+        trained_fraction=task.trained_fraction,
+        rung=task.rung,
         update=task.update,
         result=None if task.result is None else json.loads(task.result),
         refusal=None if task.refusal is None else json.loads(task.refusal),
+    )
+
+
+def program_view(one: ProgramRecord, ladder: Ladder) -> ProgramView:
+    """Return the view of a program, with its rung on a federation's ladder."""
+    spec = loads(ProgramSpec, one.spec)
+    document = json.loads(one.program or "{}")
+    return ProgramView(
+        key=one.key,
+        role=spec.role.value,
+        rung=ladder.rung_of(spec),
+        batch_size=spec.batch_size,
+        state=one.state.value,
+        demand=one.demand,
+        wanted_at=one.wanted_at,
+        changed_at=one.changed_at,
+        worker=one.worker,
+        lease_until=one.lease_until,
+        tries=one.tries,
+        reason=one.reason,
+        size=document.get("size"),
+        peak_bytes=document.get("peak_bytes"),
+        made_with=document.get("made_with"),
     )
 
 

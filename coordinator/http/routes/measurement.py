@@ -2,11 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import Depends, FastAPI
+from fastapi import Depends, FastAPI, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from coordinator.errors import CoordinatorError
 from coordinator.federations.lifecycle import existing
+from coordinator.federations.measurement import FederationMeasurement
 from coordinator.http.authentication import Caller
 from coordinator.http.error_handlers import HttpError
 from coordinator.http.routes.artifacts import ARTIFACT_ANSWERS, artifact_response, wanted_by
@@ -14,9 +16,11 @@ from coordinator.http.routes.openapi_schemas import reference
 from coordinator.http.routes.registration import add, federation_of, media
 from coordinator.http.routes.responses import document
 from coordinator.http.services import Services, services_of
-from edgefl.values import Measurement
+from edgefl.values import GraphFormat
 
 __all__ = ["add_routes"]
+
+_Form = Annotated[GraphFormat, Query(alias="format", description="What the device's engine runs.")]
 
 
 def add_routes(app: FastAPI) -> None:
@@ -41,28 +45,48 @@ def add_routes(app: FastAPI) -> None:
     )
 
 
-async def get_measurement(request: Request, federation: Annotated[str, Depends(federation_of)]) -> Response:
-    """Return the steps of a federation's own model that a device times to profile itself."""
-    return document(await _measurement(services_of(request), federation))
+async def get_measurement(
+    request: Request, federation: Annotated[str, Depends(federation_of)], form: _Form = GraphFormat.ONNX
+) -> Response:
+    """Return the steps of a federation's own model that a device times to profile itself.
+
+    Those of the format `executorch` are compiled programs, as far as the federation has any.
+    """
+    return document((await _measurement(services_of(request), federation, form)).measurement)
 
 
 async def get_measurement_artifact(
     request: Request, digest: str, federation: Annotated[str, Depends(federation_of)]
 ) -> Response:
-    """Download a graph, weights or a submodel that the measurement names, or a range of it.
+    """Download a graph, weights, a submodel or a program that the measurement names, or a range of it.
 
     A device finds them among the artifacts of its tasks too; this route is also for the holder of a join key.
     """
     services = services_of(request)
-    measurement = await _measurement(services, federation)
-    if not any(digest in (case.graph, case.weights, case.submodel) for case in measurement.cases):
+    if not await _is_named(services, federation, digest):
         raise HttpError(404, f"the measurement names no {digest[:80]!r}", fix="Get /v1/measurement again.")
     return await services.threads.run(artifact_response, services, federation, digest, wanted_by(request))
 
 
-async def _measurement(services: Services, federation: str) -> Measurement:
-    known = await services.threads.run(lambda: services.measurements.known(existing(services.context, federation)))
+async def _is_named(services: Services, federation: str, digest: str) -> bool:
+    """Return whether a measurement names a body, for graphs or for programs."""
+    if digest in (await _measurement(services, federation, GraphFormat.ONNX)).digests:
+        return True
+    try:
+        return digest in (await _measurement(services, federation, GraphFormat.EXECUTORCH)).digests
+    except CoordinatorError:  # it has no programs
+        return False
+
+
+async def _measurement(services: Services, federation: str, form: GraphFormat) -> FederationMeasurement:
+    known = await services.threads.run(_known, services, federation, form)
     if known is not None:
         return known
     # The first to ask must not hold up the polls of everybody else.
-    return await services.threads.run_long(lambda: services.measurements.of(existing(services.context, federation)))
+    return await services.threads.run_long(
+        lambda: services.measurements.of(existing(services.context, federation), form)
+    )
+
+
+def _known(services: Services, federation: str, form: GraphFormat) -> FederationMeasurement | None:
+    return services.measurements.known(existing(services.context, federation), form)

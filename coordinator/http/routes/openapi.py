@@ -13,12 +13,17 @@ from coordinator.http.routes.view_models import (
     FederationRequest,
     FederationView,
     KeyRequest,
+    LeaseView,
     MoveRequest,
     NewKeyView,
     NewTokenView,
+    ProgramFailure,
+    ProgramView,
+    RetryRequest,
     RotateRequest,
     TelemetryView,
     TokenRequest,
+    WorkerRequest,
 )
 from edgefl import __version__
 
@@ -29,12 +34,17 @@ _MODELS = (
     FederationRequest,
     FederationView,
     KeyRequest,
+    LeaseView,
     MoveRequest,
     NewKeyView,
     NewTokenView,
+    ProgramFailure,
+    ProgramView,
+    RetryRequest,
     RotateRequest,
     TelemetryView,
     TokenRequest,
+    WorkerRequest,
 )
 _ABOUT = """Federated training for phones and Raspberry Pis.
 

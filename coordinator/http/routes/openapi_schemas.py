@@ -30,6 +30,7 @@ from edgefl.values import (
     LocalResult,
     Measurement,
     Pins,
+    Program,
     Quantity,
     Receipt,
     Refusal,
@@ -48,7 +49,7 @@ __all__ = ["DIGEST", "IDENTIFIER", "document_schemas", "reference"]
 IDENTIFIER = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 DIGEST = r"^sha256:[0-9a-f]{64}$"
 
-_REQUESTS = (Enrolment, DeviceProfile, Capabilities, LocalResult, Refusal, FederationSettings)
+_REQUESTS = (Enrolment, DeviceProfile, Capabilities, LocalResult, Refusal, FederationSettings, Program)
 _ANSWERS = (Enrolled, Pins, Assignment, Receipt, SampleSpec, Measurement, Submodel, ModelGraph)
 _DOCUMENTS = (*_REQUESTS, *_ANSWERS)
 _PREFIX = "#/components/schemas/"

@@ -26,10 +26,17 @@ __all__ = [
     "KeyRequest",
     "KeyView",
     "KeysView",
+    "LeaseView",
     "MasksView",
     "MoveRequest",
     "NewKeyView",
     "NewTokenView",
+    "ProgramFailure",
+    "ProgramFileView",
+    "ProgramView",
+    "ProgramsView",
+    "RetryRequest",
+    "RetryView",
     "RotateRequest",
     "RoundView",
     "RoundsView",
@@ -40,6 +47,7 @@ __all__ = [
     "TokenRequest",
     "TokenView",
     "TokensView",
+    "WorkerRequest",
 ]
 
 _LONGEST = 10 * 365 * 86400
@@ -100,6 +108,84 @@ class RotateRequest(_Sent):
 
     expires_seconds: Annotated[float | None, Field(gt=0, le=_LONGEST)] = None
     """How long the new one is valid; null is as long as the old one was."""
+
+
+class WorkerRequest(_Sent):
+    """Who compiles a program."""
+
+    worker: Annotated[str, Field(pattern=IDENTIFIER)]
+    """A name that no other worker has. One that compiles several at once needs a name for each."""
+
+
+class ProgramFailure(WorkerRequest):
+    """Why a program could not be compiled."""
+
+    reason: Annotated[str, Field(min_length=1, max_length=2000, pattern=_TEXT)]
+
+
+class RetryRequest(_Sent):
+    """What to compile again."""
+
+    key: Annotated[str | None, Field(pattern=DIGEST)] = None
+    """A program that failed, or that is no good; null is all that failed."""
+
+
+class ProgramView(BaseModel):
+    """A compiled program of a federation, or one that somebody should compile."""
+
+    key: str
+    """The key of its specification."""
+    role: Literal["train", "infer"]
+    rung: str
+    """Its width and trained layers, such as '0.5 from block2, batch 32'."""
+    batch_size: int
+    state: Literal["wanted", "compiling", "ready", "failed"]
+    demand: int
+    """How often a plan could have used it before it was there."""
+    wanted_at: float
+    changed_at: float
+    worker: str | None
+    """Who compiles it, or compiled it."""
+    lease_until: float | None
+    """When others may take it over."""
+    tries: int
+    """How often compiling failed."""
+    reason: str | None
+    """Why compiling failed the last time."""
+    size: int | None
+    """Bytes of its file."""
+    peak_bytes: int | None
+    """Memory that it plans for what it computes."""
+    made_with: str | None
+
+
+class ProgramsView(BaseModel):
+    """The programs of a federation."""
+
+    programs: list[ProgramView]
+
+
+class LeaseView(BaseModel):
+    """A program that a worker is to compile."""
+
+    key: str
+    spec: dict[str, Any]
+    """Its `ProgramSpec`."""
+    rung: str
+    lease_seconds: float
+    """How long the worker may be silent before others take over."""
+
+
+class ProgramFileView(BaseModel):
+    """A stored file of a program."""
+
+    digest: str
+
+
+class RetryView(BaseModel):
+    """How many programs are wanted again."""
+
+    programs: int
 
 
 class BundleView(BaseModel):
@@ -183,6 +269,8 @@ class DeviceView(BaseModel):
     done: int
     failed: int
     samples: int | None
+    engine: str | None
+    """The training engine that it uses first, such as 'executorch 1.4.1'."""
     left_out: str | None
     """Why planning failed for it, or what its software lacks, until it gets a task."""
     capabilities: dict[str, Any] | None = None
@@ -207,6 +295,11 @@ class TaskView(BaseModel):
     handed_at: float | None
     ended_at: float | None
     counted_in: int | None
+    kept_fraction: float | None
+    """Share of the model's parameters in the device's submodel."""
+    trained_fraction: float | None
+    rung: str | None
+    """The rung of its program, such as '0.5 from block2'; null if it runs the ONNX graph."""
     update: str | None
     result: dict[str, Any] | None
     refusal: dict[str, Any] | None

@@ -166,12 +166,14 @@ const STEP = measured("step_seconds", "Step time", 142, seconds, of("step_second
 export const FLEET = [
   DEVICE,
   words("class", "Class", 140, of("class")),
+  words("engine", "Engine", 140, of("engine")),
   state(124, STATES),
   words("why", "Why", 214, of("why")),
   SEEN,
   plain("round", "Round", 70, roundNumber, of("round"), { number: true }),
   amount("kept", "Kept", 74, share),
   amount("trained", "Trained", 78, share),
+  words("rung", "Rung", 168, of("rung")),
   STEP,
   amount("round_seconds", "Round time", 96, seconds),
   measured("peak_bytes", "Peak memory", 150, size, of("peak_bytes"), of("predicted_peak_bytes")),
@@ -193,7 +195,7 @@ export const FLEET = [
  */
 export const FLEET_NARROW = [
   { ...DEVICE, width: 88 },
-  { ...FLEET[2], width: 99 },
+  { ...FLEET[3], width: 99 },
   { ...SEEN, width: 74 },
   { ...STEP, title: "Step", width: 72 },
 ];

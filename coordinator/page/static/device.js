@@ -8,7 +8,7 @@ import { beforePaint, byId, element, later, pairs, setAttribute, setText, showPr
 import { Figures } from "./figures.js";
 import { VirtualTable } from "./virtual_table.js";
 import { flat, planRows, profileRows } from "./profile.js";
-import { BEYOND, ago, count, joules, moment, ordinary, plural } from "./formatting.js";
+import { BEYOND, NONE, ago, count, joules, moment, ordinary, plural } from "./formatting.js";
 import { ratioOf, roundNumber, seconds, share, size, times } from "./formatting.js";
 
 const number = { number: true };
@@ -22,6 +22,7 @@ const TASKS = [
   plain("created_at", "Made", 160, moment, of("created_at")),
   plain("kept", "Kept", 74, share, of("kept"), number),
   plain("trained", "Trained", 78, share, of("trained"), number),
+  words("rung", "Rung", 168, of("rung")),
   measured("step_seconds", "Step time", 142, seconds, of("step_seconds"), of("predicted_step_seconds")),
   plain("round_seconds", "Round time", 96, seconds, of("round_seconds"), number),
   measured("peak_bytes", "Peak memory", 150, size, of("peak_bytes"), of("predicted_peak_bytes")),
@@ -213,6 +214,7 @@ function figuresOf(row) {
     against("Peak memory", size, row.peak_bytes, row.predicted_peak_bytes),
     against(row.energy_label ? `Energy, ${row.energy_label}` : "Energy", joules, row.joules, row.predicted_joules),
     ["Part of the model", share(row.kept), `kept; ${share(row.trained)} trained`],
+    ["Engine", row.engine ?? NONE, row.rung ? `rung ${row.rung}` : "any width"],
     ["Own accuracy", share(row.accuracy), `loss ${ordinary(row.loss)}; ${plural(row.samples ?? 0, "sample")}`],
     ["Traffic of a task", size(row.up_bytes), `up; ${size(row.down_bytes)} down`],
     ["Tasks done", count(row.done), `${count(row.failed)} failed`],

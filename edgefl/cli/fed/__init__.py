@@ -12,6 +12,7 @@ list_federations.py  `edgefl fed list`
 status.py            `edgefl fed status`
 rounds.py            `edgefl fed rounds`
 devices.py           `edgefl fed devices`
+programs.py          `edgefl fed programs`
 downloads.py         `edgefl fed telemetry` and `export`
 keys.py              `edgefl fed key`, `keys`, `revoke-key` and `revoke-device`
 tokens.py            `edgefl fed tokens`

@@ -26,7 +26,16 @@ if TYPE_CHECKING:
 
     import httpx
 
-__all__ = ["Api", "CoordinatorUnreachableError", "add_connection", "add_coordinator", "connect", "model_of", "path_of"]
+__all__ = [
+    "Api",
+    "CoordinatorConflictError",
+    "CoordinatorUnreachableError",
+    "add_connection",
+    "add_coordinator",
+    "connect",
+    "model_of",
+    "path_of",
+]
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 DEFAULT_STATE = "~/.edgefl/coordinator"
@@ -38,8 +47,16 @@ _IDLE_SECONDS = 120.0
 """Read timeout in seconds; checking a large bundle takes time."""
 
 
+_LATER = frozenset({429, 502, 503, 504})
+"""Statuses of a coordinator that starts, stops or has no room, or of a proxy before it."""
+
+
 class CoordinatorUnreachableError(EdgeFLError):
-    """No complete response arrived; a retry may succeed."""
+    """No complete response arrived, or one that says that it cannot work now; a retry may succeed."""
+
+
+class CoordinatorConflictError(EdgeFLError):
+    """The request does not fit the present state: somebody else was faster."""
 
 
 def add_connection(parser: argparse.ArgumentParser) -> None:
@@ -169,17 +186,17 @@ class Api:
         """POST JSON and return the JSON response."""
         return self._ask("POST", path, json={} if body is None else dict(body))
 
-    def put(self, path: str, body: Mapping[str, Any]) -> Any:
+    def put(self, path: str, body: Mapping[str, Any], **query: str) -> Any:
         """PUT JSON and return the JSON response."""
-        return self._ask("PUT", path, json=dict(body))
+        return self._ask("PUT", path, json=dict(body), params=query)
 
     def send(self, path: str, data: bytes, kind: str) -> Any:
         """Send bytes of a media type and return the JSON response."""
         return self._ask("POST", path, content=data, headers={"Content-Type": kind})
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, **query: str) -> None:
         """Delete the resource at a path."""
-        self._ask("DELETE", path)
+        self._ask("DELETE", path, params=query)
 
     def download(self, path: str, out: BinaryIO, **query: str) -> int:
         """Download a resource to a file and return its size."""
@@ -233,5 +250,7 @@ def _refusal(answer: "httpx.Response") -> EdgeFLError:
         problem, fix = str(said["problem"]), str(said["fix"])
     except (ValueError, KeyError, TypeError, RecursionError):
         problem = f"{answer.url.copy_with(query=None)} answered with status {answer.status_code}"
-        return EdgeFLError(problem, fix="Is that the address of a coordinator? Look into its log.")
-    return EdgeFLError(problem, fix=fix)
+        fix = "Is that the address of a coordinator? Look into its log."
+    if answer.status_code in _LATER:
+        return CoordinatorUnreachableError(problem, fix=fix)
+    return (CoordinatorConflictError if answer.status_code == 409 else EdgeFLError)(problem, fix=fix)

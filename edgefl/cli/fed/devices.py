@@ -9,7 +9,7 @@ from edgefl.cli.tables import print_json, print_table
 
 __all__ = ["add_parser"]
 
-_HEAD = ("id", "state", "last seen", "done", "failed", "samples", "machine", "client", "last task")
+_HEAD = ("id", "state", "last seen", "done", "failed", "samples", "machine", "client", "runs", "last task")
 _WIDEST = 80
 """Characters of a column: what a device calls its software may be longer."""
 _ROUNDS_BACK = 3
@@ -56,6 +56,7 @@ def _row(device: dict[str, Any], task: dict[str, Any] | None, now: float) -> tup
         *(device["done"], device["failed"], device["samples"]),
         _machine(device["profile"]),
         _client(device),
+        _runs(device, task),
         _standing(device, task),
     )
 
@@ -68,12 +69,21 @@ def _standing(device: dict[str, Any], task: dict[str, Any] | None) -> str | None
 
 
 def _client(device: dict[str, Any]) -> str:
-    """'edgefl-java 0.1.0, onnxruntime 1.31.1'; of a device that did not say what its software can run, its software."""
+    """'edgefl-java 0.1.0'; of a device that did not say what its software can run, its software."""
     capabilities = device.get("capabilities")
     if capabilities is None:
         return str(device["software"])[:_WIDEST]
-    parts = [capabilities["client"], *capabilities["engines"][:2]]
-    return ", ".join(f"{part['name']} {part['version']}" for part in parts)[:_WIDEST]
+    client = capabilities["client"]
+    return f"{client['name']} {client['version']}"[:_WIDEST]
+
+
+def _runs(device: dict[str, Any], task: dict[str, Any] | None) -> str | None:
+    """'executorch 1.4.1, 0.5 from block2', 'onnxruntime 1.31.1, 62% of the model': engine and last submodel."""
+    parts = [device.get("engine")]
+    if task is not None:
+        kept = task.get("kept_fraction")
+        parts.append(task.get("rung") or (None if kept is None else f"{kept:.0%} of the model"))
+    return ", ".join(part for part in parts if part)[:_WIDEST] or None
 
 
 def _machine(profile: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from edgefl.cli.fed import (
     downloads,
     keys,
     list_federations,
+    programs,
     rounds,
     start_and_stop,
     status,
@@ -51,6 +52,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         status,
         rounds,
         devices,
+        programs,
         downloads,
         keys,
     )

@@ -112,7 +112,7 @@ def test_a_join_key_opens_nothing_else(site: Site, key: str) -> None:
 def test_every_worker_makes_the_same(site: Site, key: str) -> None:
     federation = site.context.store.federations.get("digits")
     assert federation is not None
-    assert to_json(Measurements(site.context).of(federation))["cases"] == cases(site, key)
+    assert to_json(Measurements(site.context).of(federation).measurement)["cases"] == cases(site, key)
 
 
 def test_it_is_made_once_and_holds_up_nobody_else(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

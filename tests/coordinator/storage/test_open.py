@@ -86,10 +86,18 @@ def test_the_steps_make_the_tables_that_the_code_knows(new_url: str) -> None:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
 
+_WITHOUT_PROGRAMS = (
+    "DROP TABLE programs",
+    "ALTER TABLE tasks DROP COLUMN rung",
+    "ALTER TABLE devices DROP COLUMN engine",
+)
+_WITHOUT_CAPABILITIES = "ALTER TABLE devices DROP COLUMN capabilities"
+
+
 def test_the_tokens_of_an_older_database_stay_valid(new_url: str) -> None:
     open_store(new_url).close()
     with connected(new_url) as connection:  # as it was before
-        for statement in ("ALTER TABLE devices DROP COLUMN capabilities", "DROP TABLE tokens", "DROP TABLE audit"):
+        for statement in (*_WITHOUT_PROGRAMS, _WITHOUT_CAPABILITIES, "DROP TABLE tokens", "DROP TABLE audit"):
             connection.execute(text(statement))
         if connection.dialect.name == "postgresql":
             connection.execute(text("DROP FUNCTION audit_is_append_only()"))
@@ -109,12 +117,32 @@ def test_the_devices_of_an_older_database_have_no_capabilities_until_they_send_t
     with contextlib.closing(open_store(new_url)) as store:
         devices = running(store)
     with connected(new_url) as connection:  # as it was before
-        connection.execute(text("ALTER TABLE devices DROP COLUMN capabilities"))
+        for statement in (*_WITHOUT_PROGRAMS, _WITHOUT_CAPABILITIES):
+            connection.execute(text(statement))
         connection.execute(text("UPDATE alembic_version SET version_num = '0005'"))
     with contextlib.closing(open_store(new_url)) as store:
         assert [device.capabilities for device in store.devices.of("fed")] == [None] * len(devices)
         store.devices.set_capabilities(devices[0], "{}")
         assert [device.capabilities for device in store.devices.of("fed")].count("{}") == 1
+
+
+def test_the_tasks_of_an_older_database_have_no_rung_and_its_federations_no_programs(new_url: str) -> None:
+    with contextlib.closing(open_store(new_url)) as store:
+        devices = running(store, devices=2)
+        store.devices.set_capabilities(devices[0], '{"engines": [{"name": "onnxruntime", "version": "1.31.1"}]}')
+        task, _ = open_round(store, devices)
+    with connected(new_url) as connection:  # as it was before
+        for statement in _WITHOUT_PROGRAMS:
+            connection.execute(text(statement))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0006'"))
+    with contextlib.closing(open_store(new_url)) as store:
+        found = store.tasks.get(task)
+        assert found is not None
+        assert found.rung is None
+        assert [device.engine for device in store.devices.of("fed")] == ["onnxruntime 1.31.1", None]
+        assert store.programs.of("fed") == []
+        store.programs.want("fed", {"key": "{}"}, at=1.0)
+        assert [one.key for one in store.programs.of("fed")] == ["key"]
 
 
 def test_a_database_of_a_newer_version_is_left_alone(new_url: str) -> None:
