@@ -92,4 +92,5 @@ class ProgramCatalogues:
 
     def _read(self, federation: Federation) -> ProgramCatalogue:
         programs = [loads(Program, text, tolerant=True) for text in self._store.programs.ready(federation.id)]
-        return ProgramCatalogue.of(self._repository.bundle(federation), programs)
+        settings = self._repository.settings(federation).programs
+        return ProgramCatalogue.of(self._repository.bundle(federation), programs, settings)

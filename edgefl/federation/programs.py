@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from edgefl.artifacts.bundle import INFER, TRAIN, Bundle
 from edgefl.errors import SchemaError
+from edgefl.federation.settings import ProgramSettings
 from edgefl.local_rules import rule_of
-from edgefl.planning import DEFAULT_WIDTHS, Ladder, Rungs
+from edgefl.planning import Ladder, Rungs
 from edgefl.strategies import Participant, PlannedTask
 from edgefl.values import (
     Capabilities,
@@ -41,31 +42,35 @@ class ProgramCatalogue:
     ladder: Ladder
     programs: Mapping[Digest, Program] = field(default_factory=dict)
     """By the keys of their specifications."""
+    for_all: bool = False
+    """Whether devices whose engine runs graphs are kept on the rungs too."""
     _rungs: dict[tuple[str, bool], Rungs] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, bundle: Bundle, programs: Iterable[Program] = (), fractions: tuple[float, ...] = DEFAULT_WIDTHS
+        cls, bundle: Bundle, programs: Iterable[Program] = (), settings: ProgramSettings | None = None
     ) -> "ProgramCatalogue":
         """Return the catalogue of a bundle: its own programs, and those that were compiled for it since."""
         files, graph = bundle.manifest.files, bundle.graph
-        ladder = Ladder(graph, files[TRAIN], files[INFER], fractions)
+        chosen = settings or ProgramSettings()
+        ladder = Ladder(graph, files[TRAIN], files[INFER], chosen.widths)
         sources = {ProgramRole.TRAIN: ladder.training_graph, ProgramRole.INFER: ladder.inference_graph}
         known = {
             program.spec.key: program
             for program in (*bundle.manifest.programs, *programs)
             if program.spec.model == graph.digest and program.spec.graph == sources[program.spec.role]
         }
-        return cls(ladder, known)
+        return cls(ladder, known, chosen.for_all)
 
     def rungs_of(self, capabilities: Capabilities | None, *, whole_ladder: bool = False) -> Rungs | None:
-        """Return the rungs of a device whose engine runs programs, None for any other.
+        """Return the rungs of a device whose engine runs programs; None for any other, unless rungs are for all.
 
         They are those with programs that its engine's version can run; with `whole_ladder` all rungs, compiled or not.
+        An engine that runs graphs needs no program, so all rungs are open to it.
         """
         engine = program_engine(capabilities)
         if engine is None:
-            return None
+            return self._rungs.setdefault(("", True), Rungs(self.ladder, (), True)) if self.for_all else None
         key = engine.version, whole_ladder
         if key not in self._rungs:
             known = sorted(self.programs.items())  # rungs do not depend on the order of programs
@@ -80,11 +85,11 @@ class ProgramCatalogue:
 
     def named(self, tasks: Mapping[str, PlannedTask], participants: Iterable[Participant]) -> dict[str, PlannedTask]:
         """Return tasks with the programs that devices run on their rungs, whether these exist or not."""
-        rungs = {one.device_id: one.rungs for one in participants}
+        rungs = {one.device_id: one.rungs for one in participants if program_engine(one.capabilities) is not None}
         found: dict[tuple[int, RuleSettings, int, int], tuple[ProgramSpec | None, ProgramSpec | None]] = {}
         made = dict(tasks)
         for device, task in tasks.items():
-            own = rungs[device]
+            own = rungs.get(device)
             if own is not None:
                 key = id(task.mask), task.rule, task.work.batch_size, id(own)
                 if key not in found:
@@ -94,7 +99,8 @@ class ProgramCatalogue:
         return made
 
     def can_run(self, participant: Participant, task: PlannedTask) -> bool:
-        """Return whether the program that trains a task exists, in a form that the device's engine runs."""
+        """Return whether the program that trains a task exists, in a form that the device's engine runs, or is not
+        needed."""
         rungs = self.rungs_of(participant.capabilities)
         return rungs is None or task.program is None or rungs.has(task.program)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from edgefl.planning.budgets import ROUND_SHARE
+from edgefl.planning.rungs import DEFAULT_WIDTHS
 from edgefl.values import (
     Bytes,
     FieldError,
@@ -39,6 +40,7 @@ __all__ = [
     "FederationSettings",
     "UploadLimits",
     "FederationMode",
+    "ProgramSettings",
     "RoundSettings",
     "SampleSettings",
     "SelectionSettings",
@@ -191,6 +193,24 @@ class SampleSettings:
         check_fields(self)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramSettings:
+    """The ladder of compiled programs, for devices whose engine runs them."""
+
+    widths: tuple[Fraction, ...] = DEFAULT_WIDTHS
+    """Fractions of the model's width that programs are wanted for."""
+    for_all: bool = False
+    """Whether devices of every engine are kept on the rungs. Then a device's plans do not depend on its engine."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not self.widths or min(self.widths) <= 0:
+            raise FieldError("must have widths above 0", fix="Write for example [1, 0.5, 0.25]", path=("widths",))
+
+
+_DEFAULT_PROGRAMS = ProgramSettings()
+
+
 @document("federation", version=1)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FederationSettings:
@@ -209,6 +229,8 @@ class FederationSettings:
     budget: BudgetCaps = field(default_factory=BudgetCaps)
     sample: SampleSettings | None = field(default=None, metadata={"absent": "as in the bundle", "added": True})
     """What a sample is, beyond what the bundle says."""
+    programs: ProgramSettings = field(default=_DEFAULT_PROGRAMS, metadata={"added": True})
+    """The ladder of compiled programs."""
     round_share: Fraction = ROUND_SHARE
     """Share of the deadline that a device's predicted training may take; the rest is for the network and surprises."""
 
