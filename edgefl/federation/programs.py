@@ -44,7 +44,8 @@ class ProgramCatalogue:
     """By the keys of their specifications."""
     for_all: bool = False
     """Whether devices whose engine runs graphs are kept on the rungs too."""
-    _rungs: dict[tuple[str, bool], Rungs] = field(default_factory=dict)
+    _compilers: set[str] = field(default_factory=set)
+    _rungs: dict[tuple[frozenset[str], bool], Rungs] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -58,7 +59,9 @@ class ProgramCatalogue:
         known = {
             program.spec.key: program
             for program in (*bundle.manifest.programs, *programs)
-            if program.spec.model == graph.digest and program.spec.graph == sources[program.spec.role]
+            if program.spec.model == graph.digest
+            and program.spec.graph == sources[program.spec.role]
+            and set(program.spec.widths) == set(graph.group)
         }
         return cls(ladder, known, chosen.for_all)
 
@@ -70,11 +73,19 @@ class ProgramCatalogue:
         """
         engine = program_engine(capabilities)
         if engine is None:
-            return self._rungs.setdefault(("", True), Rungs(self.ladder, (), True)) if self.for_all else None
-        key = engine.version, whole_ladder
+            return self._rungs_of(frozenset(), whole_ladder=True) if self.for_all else None
+        if not self._compilers:
+            self._compilers.update(one.made_with for one in self.programs.values())
+        # Versions come from devices, and there may be any number of them; compilers are few.
+        usable = frozenset(one for one in self._compilers if _runs(engine.version, one))
+        return self._rungs_of(usable, whole_ladder=whole_ladder)
+
+    def _rungs_of(self, compilers: frozenset[str], *, whole_ladder: bool) -> Rungs:
+        """Return the rungs with programs of these compilers."""
+        key = compilers, whole_ladder
         if key not in self._rungs:
             known = sorted(self.programs.items())  # rungs do not depend on the order of programs
-            specs = tuple(one.spec for _, one in known if _runs(engine.version, one.made_with))
+            specs = tuple(one.spec for _, one in known if one.made_with in compilers)
             self._rungs[key] = Rungs(self.ladder, specs, whole_ladder)
         return self._rungs[key]
 
