@@ -68,7 +68,7 @@ def _options() -> argparse.Namespace:
 def _compiled(model: str, options: argparse.Namespace, cache: Path) -> tuple[Bundle, Ladder]:
     """Export a model with its ladder, and print what that took."""
     from export.bundle import make_bundle
-    from export.executorch.compile_processes import ModelArguments, compile_programs
+    from export.executorch.compilation import ModelArguments, compile_programs
     from export.executorch.ladder import ladder_specs
     from export.executorch.program_cache import ProgramCache
     from export.losses import Loss

@@ -11,7 +11,7 @@ from edgefl.errors import ExportError
 if TYPE_CHECKING:
     from edgefl.artifacts.bundle import Bundle
     from edgefl.planning.rungs import Ladder
-    from export.executorch.compile_processes import CompiledPrograms, Progress
+    from export.executorch.compilation import CompiledPrograms, Progress
 
 __all__ = ["ExportedPrograms", "add_options", "compile_ladder", "print_programs", "programs_json"]
 
@@ -53,7 +53,7 @@ def compile_ladder(args: argparse.Namespace, bundle: "Bundle") -> tuple["Bundle"
         return bundle, None
     from edgefl.artifacts.bundle import INFER, TRAIN, with_programs
     from edgefl.planning.rungs import DEFAULT_WIDTHS, Ladder
-    from export.executorch.compile_processes import ModelArguments, compile_programs
+    from export.executorch.compilation import ModelArguments, compile_programs
     from export.executorch.ladder import ladder_specs
     from export.losses import Loss
 

@@ -2,7 +2,7 @@
 
 program.py           programs by their specification: a training step or a prediction, weights as inputs
 ladder.py            which programs of a ladder to compile, the most useful ones first
-compile_processes.py compiles many programs in parallel, within a time limit
+compilation.py       compiles many programs in parallel, within a time limit
 compile_worker.py    the process that compiles them
 program_cache.py     compiled programs on disk
 training.py          the training program of a mask

@@ -1,4 +1,4 @@
-"""A process that compiles programs: `python -m export.executorch.compile_worker`, started by `compile_processes`.
+"""A process that compiles programs, `python -m export.executorch.compile_worker`, which `compilation.py` starts.
 
 One JSON object per line. The first line from the parent says which model to build; each further one is a specification.
 Programs go into the cache; the reply to each specification says how long it took, or why there is none.

@@ -12,7 +12,7 @@ from edgefl.errors import ExportError
 from edgefl.planning.rungs import Ladder
 from edgefl.values import Program, ProgramRole, ProgramSpec, digest_of
 from export.bundle import make_bundle
-from export.executorch.compile_processes import CompiledPrograms, ModelArguments, Progress, compile_programs
+from export.executorch.compilation import CompiledPrograms, ModelArguments, Progress, compile_programs
 from export.executorch.ladder import ladder_specs
 from export.executorch.program_cache import ProgramCache
 from export.losses import Loss
