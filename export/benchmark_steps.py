@@ -11,10 +11,14 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from edgefl.artifacts.bundle import Bundle
 from edgefl.masks import Array, Mask, Weights
-from export.executorch import inference_program, training_program
+from edgefl.values import Program
+from export.executorch import inference_program
+from export.executorch.program import compile_program
 from export.losses import Loss
 from export.model_source import ModelSource, open_source
+from export.personal_files import training_spec
 
 __all__ = ["compiled_prediction", "compiled_step", "eager_step"]
 
@@ -25,10 +29,10 @@ def compiled_prediction(source: ModelSource, mask: Mask, weights: Weights, calib
     return inference_program(source.model, source.example, mask, weights, calibration=samples).pte
 
 
-def compiled_step(source: ModelSource, mask: Mask, batch: int, loss: str) -> bytes:
-    """Return a program that trains a mask's submodel on batches of this size."""
-    example = source.example[:1].expand(batch, *source.example.shape[1:]).contiguous()
-    return training_program(source.model, example, mask, loss=Loss(loss)).pte
+def compiled_step(source: ModelSource, bundle: Bundle, mask: Mask, batch: int) -> tuple[Program, bytes]:
+    """Return a program that trains a mask's submodel on batches of this size, and its description."""
+    spec = training_spec(bundle, mask, batch)
+    return compile_program(source.model, source.example, bundle.graph, spec, loss=Loss(bundle.manifest.loss))
 
 
 def eager_step(

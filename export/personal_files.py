@@ -4,13 +4,12 @@
 programs have fixed shapes and are compiled for this mask.
 
     train.onnx, weights.safetensors   to train with onnxruntime
-    train.pte, train.json             to train with ExecuTorch, and the order of the program's inputs and outputs
+    train.pte, train.json             to train with ExecuTorch, and the `Program` document that describes it
     infer.onnx, infer.pte             to predict
     infer.int8.onnx, infer.int8.pte   to predict with 8-bit integers
     mask.safetensors                  the mask
 """
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -21,12 +20,14 @@ from edgefl.artifacts.bundle import INFER, TRAIN, WEIGHTS, Bundle
 from edgefl.artifacts.quantise import quantise
 from edgefl.artifacts.submodel import SubmodelFiles, bundle_weights, make_submodel
 from edgefl.masks import Array, Mask
+from edgefl.values import ProgramRole, ProgramSpec, dumps
 from edgefl.wire import encode_mask
-from export.executorch import TrainingProgram, inference_program, training_program
+from export.executorch import inference_program
+from export.executorch.program import compile_program
 from export.losses import Loss
 from export.model_source import ModelSource
 
-__all__ = ["FORMATS", "PersonalExport", "make_files"]
+__all__ = ["FORMATS", "PersonalExport", "make_files", "training_spec"]
 
 FORMATS = ("onnx", "executorch")
 
@@ -77,10 +78,12 @@ def _executorch_files(
     weights = bundle_weights(bundle)
     if request.train:
         progress("ExecuTorch training program")
-        example = source.example[:1].expand(request.batch, *source.example.shape[1:]).contiguous()
-        program = training_program(source.model, example, mask, loss=Loss(bundle.manifest.loss))
-        yield "train.pte", program.pte
-        yield "train.json", _signature(program, request.batch)
+        spec = training_spec(bundle, mask, request.batch)
+        program, pte = compile_program(
+            source.model, source.example, bundle.graph, spec, loss=Loss(bundle.manifest.loss)
+        )
+        yield "train.pte", pte
+        yield "train.json", (dumps(program, indent=2) + "\n").encode()
         yield WEIGHTS, make_submodel(bundle, mask).weights
     if request.infer:
         progress("ExecuTorch inference program")
@@ -91,6 +94,13 @@ def _executorch_files(
         yield "infer.int8.pte", inference_program(source.model, source.example, mask, weights, calibration=samples).pte
 
 
-def _signature(program: TrainingProgram, batch: int) -> bytes:
-    told = {"batch": batch, "inputs": list(program.inputs), "outputs": list(program.outputs)}
-    return (json.dumps(told, indent=2) + "\n").encode()
+def training_spec(bundle: Bundle, mask: Mask, batch: int) -> ProgramSpec:
+    """Return what to compile for the widths and the trained layers of one mask."""
+    return ProgramSpec(
+        role=ProgramRole.TRAIN,
+        model=bundle.graph.digest,
+        graph=bundle.manifest.files[TRAIN],
+        widths=dict(mask.widths),
+        trained=tuple(layer for layer in bundle.graph.trainable_layers if layer in mask.trained),
+        batch_size=batch,
+    )

@@ -25,6 +25,7 @@ from edgefl.values import (
     DeviceProfile,
     Enrolled,
     Enrolment,
+    Measurement,
     Pins,
     Receipt,
     Refusal,
@@ -86,6 +87,14 @@ class CoordinatorClient:
         except RejectedError:
             return None
         return _read(SampleSpec, reply)
+
+    def measurement(self, secret: str | None = None) -> Measurement | None:
+        """Ask for the steps of the federation's own model that devices measure; None if the coordinator has none."""
+        try:
+            reply = self._send(Request("GET", "/v1/measurement", self.token if secret is None else secret))
+        except RejectedError:
+            return None
+        return _read(Measurement, reply)
 
     def update_capabilities(self, capabilities: Capabilities) -> bool:
         """Send what the device's software can run; return False if the coordinator is from before this question."""

@@ -5,6 +5,8 @@ reference_models.py  the built-in models, used if no bundle is given
 cases.py             one thing to measure: a program, a mask, a batch size
 case_selection.py    the widths, cuts and batch sizes to measure
 executorch_cases.py  ExecuTorch programs, which are compiled elsewhere
+separate_process.py  measures one engine in a process of its own
+engine_choice.py     which of several engines is faster
 step_timing.py       seconds per step, within a time limit
 memory.py            peak memory per step
 memory_probe.py      measures one case in its own process

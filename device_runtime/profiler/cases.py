@@ -14,6 +14,7 @@ from device_runtime.engines import Engine
 from edgefl.local_rules import Batch, Descent, Sgd, TrainingInput, TrainStep
 from edgefl.masks import Array, Mask, Weights
 from edgefl.model_graph import Cost, TensorRole
+from edgefl.values import Program
 
 __all__ = ["Case", "CaseProgram", "Sample", "Trial", "load_step", "synthetic_weights", "work_of"]
 
@@ -57,6 +58,8 @@ class CaseProgram:
     model: str
     data: bytes
     sample: Sample
+    program: Program | None = None
+    """The description of `data`, if that is an ExecuTorch program."""
 
 
 @dataclass(frozen=True, eq=False)  # no slots: the cost is cached
@@ -96,7 +99,8 @@ def work_of(cost: Cost, batch: int) -> dict[str, int]:
 
 def load_step(engine: Engine, case: Case) -> TrainStep:
     """Load the program of a case."""
-    return engine.train_step(case.program.data, case.mask, labels=case.program.sample.labels)
+    program = case.program
+    return engine.train_step(program.data, case.mask, labels=program.sample.labels, program=program.program)
 
 
 class Trial:

@@ -1,47 +1,61 @@
-"""Cases for ExecuTorch: the training programs that `edgefl export --format executorch` wrote to folders.
+"""Cases for ExecuTorch: the training programs of bundles.
 
-A program is compiled for one mask and one batch size, and compiling needs torch. So a device cannot compile its own: it
-measures those that it is given, and several of them allow a fit.
+A program has fixed widths, layers and batch size, and compiling one needs torch. So a device does not compile its own:
+it measures those that a bundle holds (`edgefl export --programs`) or that were exported for a mask (`edgefl export
+--format executorch`), and by default those of the built-in models.
 """
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from device_runtime.profiler.cases import Case, CaseProgram, Sample
-from edgefl.artifacts.bundle import read_bundle
-from edgefl.errors import EdgeFLError, SchemaError
-from edgefl.wire import decode_mask
+from device_runtime.profiler.reference_models import reference_bundles
+from edgefl.artifacts.bundle import Bundle, program_file, read_bundle
+from edgefl.errors import EdgeFLError
+from edgefl.masks import Mask
+from edgefl.model_graph import ModelGraph
+from edgefl.values import Program, ProgramRole, ProgramSpec, loads
 
 __all__ = ["FEWEST_PROGRAMS", "program_cases"]
 
 FEWEST_PROGRAMS = 3
-_FIX = (
-    "Export a few, for example: edgefl export --model cnn4 --keep 0.5 --batch 8 --format executorch --out half; then "
-    "name each folder with --bundle."
-)
+_FIX = "Export the bundle with programs (`edgefl export --programs`), or leave --bundle out for the built-in models."
 
 
-def program_cases(folders: Sequence[Path]) -> list[Case]:
-    """Return a case for each folder that holds an exported training program."""
-    if len(folders) < FEWEST_PROGRAMS:
+def program_cases(paths: Sequence[Path] = ()) -> list[Case]:
+    """Return the cases of the bundles at these paths, or of the built-in models."""
+    if not paths:
+        return [case for bundle in reference_bundles() for case in _held(bundle)]
+    found = [case for path in paths for case in (*_held(read_bundle(path)), *_exported(path))]
+    if len({case.mask.digest for case in found}) < FEWEST_PROGRAMS:
         raise EdgeFLError(
-            f"measuring ExecuTorch needs programs of at least {FEWEST_PROGRAMS} masks, but {len(folders)} were given",
+            f"measuring ExecuTorch needs training programs of at least {FEWEST_PROGRAMS} widths or cuts, "
+            f"but the bundles have {len(found)}",
             fix=_FIX,
         )
-    return [_case(folder) for folder in folders]
+    return found
 
 
-def _case(folder: Path) -> Case:
-    bundle = read_bundle(folder)
+def _held(bundle: Bundle) -> Iterator[Case]:
+    """Yield a case for each training program of a bundle's ladder."""
+    for program in bundle.manifest.programs:
+        if program.spec.role is ProgramRole.TRAIN:
+            yield _case(bundle, program, bundle.files[program_file(program.spec)])
+
+
+def _exported(path: Path) -> Iterator[Case]:
+    """Yield the case of the training program that was exported for one mask, if the folder has it."""
+    said, pte = path / "personal" / "train.json", path / "personal" / "train.pte"
+    if said.is_file() and pte.is_file():
+        yield _case(read_bundle(path), loads(Program, said.read_bytes()), pte.read_bytes())
+
+
+def _case(bundle: Bundle, program: Program, pte: bytes) -> Case:
     manifest = bundle.manifest
-    personal = folder / "personal"
-    try:
-        program, mask = (personal / "train.pte").read_bytes(), (personal / "mask.safetensors").read_bytes()
-        batch = int(json.loads((personal / "train.json").read_text())["batch"])
-    except FileNotFoundError as error:
-        raise EdgeFLError(f"{error.filename} does not exist, so there is no program to measure", fix=_FIX) from None
-    except (ValueError, KeyError, TypeError):
-        raise SchemaError(f"{personal / 'train.json'} does not state the batch size", fix="Export it again.") from None
     sample = Sample(manifest.input_shape, manifest.input_dtype.value, manifest.outputs, manifest.loss)
-    return Case(CaseProgram(manifest.model, program, sample), decode_mask(mask, bundle.graph), batch)
+    made = CaseProgram(manifest.model, pte, sample, program)
+    return Case(made, _mask(bundle.graph, program.spec), program.spec.batch_size)
+
+
+def _mask(graph: ModelGraph, spec: ProgramSpec) -> Mask:
+    return Mask.of(graph, trained=spec.trained, kept={name: range(width) for name, width in spec.widths.items()})

@@ -14,7 +14,7 @@ from device_runtime.profiler.cases import Case, CaseProgram, Sample, Trial, load
 from device_runtime.telemetry import MemoryWatch
 from edgefl.masks import Mask
 from edgefl.model_graph import ModelGraph
-from edgefl.values import Memory, dumps, loads, to_json
+from edgefl.values import Memory, Program, dumps, loads, to_json
 
 __all__ = ["main", "peak_of", "read_case", "write_case"]
 
@@ -47,6 +47,7 @@ def write_case(folder: Path, case: Case, engine: str | None, threads: ThreadSett
         "batch": case.batch,
         "engine": engine,
         "threads": asdict(threads),
+        "described": None if case.program.program is None else dumps(case.program.program),
     }
     (folder / _JOB).write_text(json.dumps(job))
 
@@ -58,7 +59,8 @@ def read_case(folder: Path) -> tuple[Case, Engine]:
     sample = Sample(**job["sample"] | {"shape": tuple(job["sample"]["shape"])})
     kept = {group: range(width) for group, width in job["widths"].items()}
     mask = Mask.of(graph, trained=job["trained"], kept=kept)
-    program = CaseProgram(job["model"], (folder / _PROGRAM).read_bytes(), sample)
+    described = None if job["described"] is None else loads(Program, job["described"])
+    program = CaseProgram(job["model"], (folder / _PROGRAM).read_bytes(), sample, described)
     return Case(program, mask, job["batch"]), open_engine(job["engine"], ThreadSettings(**job["threads"]))
 
 

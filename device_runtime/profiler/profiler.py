@@ -12,7 +12,7 @@ from pathlib import Path
 
 from device_runtime.engines import Engine, ThreadSettings, open_engine
 from device_runtime.profiler.case_selection import cases_of, fitting_batch, programs_of
-from device_runtime.profiler.cases import Case, load_step, work_of
+from device_runtime.profiler.cases import Case, work_of
 from device_runtime.profiler.cost_fit import FEWEST_GROUPS, CostSample, fit_cost
 from device_runtime.profiler.executorch_cases import program_cases
 from device_runtime.profiler.memory import MemoryPeaks, peaks_of
@@ -34,7 +34,7 @@ from device_runtime.telemetry import (
 from device_runtime.telemetry.clock import now
 from edgefl.artifacts.bundle import Bundle, read_bundle
 from edgefl.errors import EdgeFLError
-from edgefl.values import DeviceProfile, PowerSource, Provenance, timestamp_of
+from edgefl.values import DeviceProfile, GraphFormat, PowerSource, Provenance, timestamp_of
 
 __all__ = ["DEFAULT_SECONDS", "ProfileRequest", "measure"]
 
@@ -137,10 +137,9 @@ def _cases(request: ProfileRequest, engine: Engine, *, limit: int) -> list[Case]
     """Return the cases that should fit this device's memory, or the smallest of all."""
     if _is_executorch(engine):
         cases = program_cases(request.bundles)
-        load_step(engine, cases[0])  # loading its libraries with the first program takes long
-        return cases
-    bundles = [read_bundle(path) for path in request.bundles] or reference_bundles()
-    cases = [case for bundle in bundles for case in _bundle_cases(bundle, engine, request.seconds, len(bundles))]
+    else:
+        bundles = [read_bundle(path) for path in request.bundles] or reference_bundles()
+        cases = [case for bundle in bundles for case in _bundle_cases(bundle, engine, request.seconds, len(bundles))]
     fitting = [case for case in cases if case.likely_bytes <= limit]
     return fitting or [min(cases, key=lambda case: case.likely_bytes)]
 
@@ -184,7 +183,7 @@ def _peaks(
 
 
 def _is_executorch(engine: Engine) -> bool:
-    return engine.name.startswith("executorch")
+    return engine.format is GraphFormat.EXECUTORCH
 
 
 def _measured(amounts: Mapping[Case, float], *, by_model: bool) -> list[CostSample]:

@@ -22,6 +22,8 @@ class EngineJob:
     batch: int
     model: str | None = None
     """The inference model, training graph or program."""
+    program: str | None = None
+    """The description of a training program, as JSON."""
     weights: str | None = None
     """A body of kind `weights`, if the model does not contain them."""
     mask: str | None = None

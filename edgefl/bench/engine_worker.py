@@ -19,7 +19,7 @@ from edgefl.bench.process_loop import Workload, serve_requests
 from edgefl.errors import EdgeFLError, MissingDependencyError
 from edgefl.masks import Weights
 from edgefl.model_graph import ModelGraph
-from edgefl.values import loads
+from edgefl.values import Program, loads
 from edgefl.wire import BodyKind, decode, decode_mask
 
 __all__ = ["main"]
@@ -69,11 +69,9 @@ def _step(job: EngineJob, engine: Engine) -> Workload:
     mask = decode_mask(_content(job.mask), graph)
     weights = synthetic_weights(mask) if job.weights is None else _weights(job.weights)
     sample = _sample(job)
-    step, batch = engine.train_step(_content(job.model), mask, labels=sample.labels), sample.batch(job.batch)
-    if step.batch_size not in (None, job.batch):
-        raise EdgeFLError(
-            f"the program was compiled for batch size {step.batch_size}", fix=f"Give --batch {step.batch_size}."
-        )
+    program = None if job.program is None else loads(Program, job.program)
+    step = engine.train_step(_content(job.model), mask, labels=sample.labels, program=program)
+    batch = sample.batch(job.batch)
     loss = step(weights, batch).loss
     return Workload(lambda: step(weights, batch), {"engine": engine.name, "loss": float(loss)})
 

@@ -20,6 +20,7 @@ from edgefl.bench.measurements import EngineMeasurement, MeasuringTime, measure_
 from edgefl.bench.report import BenchReport, busy_note, load_now
 from edgefl.errors import EdgeFLError
 from edgefl.masks import Mask, freeze, full_mask, gather, leading_channels
+from edgefl.values import Program, dumps
 from edgefl.wire import encode_mask, encode_weights
 
 __all__ = ["PARTS", "TrainRequest", "train_model"]
@@ -109,10 +110,12 @@ class _EngineJobs:
         bench_model, manifest = self._subject, self._subject.bundle.manifest
         mask = PARTS[part](full_mask(bench_model.bundle.graph))
         model: Path | None = None
+        program: Program | None = None
         if engine == PYTORCH:
             self._need_source("PyTorch", ("torch",))
         else:
-            model = self._file(f"{part}.{engine}", self._program(engine, mask))
+            content, program = self._program(engine, mask)
+            model = self._file(f"{part}.{engine}", content)
         weights = encode_weights(gather(mask, bench_model.weights), {"mask": mask.digest})
         return EngineJob(
             task="train",
@@ -120,6 +123,7 @@ class _EngineJobs:
             threads=self._order.pace.threads,
             batch=self.batch,
             model=None if model is None else str(model),
+            program=None if program is None else dumps(program),
             weights=str(self._file(f"{part}.weights", weights)),
             mask=str(self._file(f"{part}.mask", encode_mask(mask))),
             graph=str(self._file("graph.json", bench_model.bundle.files[GRAPH])),
@@ -131,18 +135,19 @@ class _EngineJobs:
             classes=None if ":" in str(bench_model.target) else manifest.outputs,
         )
 
-    def _program(self, engine: str, mask: Mask) -> bytes:
+    def _program(self, engine: str, mask: Mask) -> tuple[bytes, Program | None]:
         package, extra, _ = INSTALLABLE[engine]
         without = missing_dependency((package,), f"The engine {engine!r}", extra)
         if without is not None:
             raise without
         if engine == "onnx":
-            return self._training_graph(mask)
+            return self._training_graph(mask), None
         self._need_source("Compiling for ExecuTorch", ("torch", package))
         from export.benchmark_steps import compiled_step
 
         assert self._subject.source is not None  # _need_source has checked it
-        return compiled_step(self._subject.source, mask, self.batch, self._subject.bundle.manifest.loss)
+        program, pte = compiled_step(self._subject.source, self._subject.bundle, mask, self.batch)
+        return pte, program
 
     def _training_graph(self, mask: Mask) -> bytes:
         graph, whole = self._subject.bundle.files[TRAIN], set(mask.graph.trainable_layers)

@@ -27,6 +27,7 @@ backup.py                 `edgefl backup`
 certificate.py            `edgefl certificate`
 fed/                      `edgefl fed`
 join.py                   `edgefl join`
+join_engine.py            which engine `edgefl join` uses, and its profile
 join_home.py              which home `edgefl join` and `edgefl predict` mean
 join_pairing.py           which coordinator `edgefl join` means, and whom to trust there
 join_worker.py            the process in which `edgefl join` trains

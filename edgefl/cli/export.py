@@ -256,9 +256,9 @@ def _fitting(args: argparse.Namespace, bundle: "Bundle", frozen: list[str]) -> "
     from edgefl.masks import freeze, full_mask
     from edgefl.model_graph import Cost
     from edgefl.planning import predict, widest
-    from edgefl.values import Budget, DeviceProfile, loads
+    from edgefl.values import Budget, read_profiles
 
-    profile = loads(DeviceProfile, _read(args.profile))
+    profile = read_profiles(_read(args.profile))[0]
     limits = Budget(round_seconds=args.step_seconds, peak_bytes=profile.memory_free_bytes // 2)
     trained = freeze(full_mask(bundle.graph), frozen).trained
 

@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgefl.cli.join_engine import AUTO, federation_work, own_engine
 from edgefl.cli.join_home import device_homes, home_of
 from edgefl.cli.join_pairing import add_pairing, join_key, named, paired, typed_in
 from edgefl.errors import EdgeFLError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from device_runtime.agent.transport import HttpTransport
     from device_runtime.agent.worker_process import WorkerProcess
     from device_runtime.local_data import LocalData
+    from device_runtime.profiler.engine_choice import StepWork
     from edgefl.pairing import Pairing
     from edgefl.values import DeviceProfile, SampleSpec
 
@@ -70,7 +72,11 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     parser.add_argument("--name", metavar="NAME", help="name of the device (default: the coordinator chooses one)")
     parser.add_argument("--profile", metavar="FILE", help="profile of this device (default: measure it once)")
-    parser.add_argument("--engine", metavar="NAME", help="onnx or executorch (default: the first installed)")
+    parser.add_argument(
+        "--engine",
+        metavar="NAME",
+        help="onnx, executorch, or auto for the faster of those installed (default: the first installed)",
+    )
     parser.add_argument("--threads", type=int, metavar="N", help="engine threads (default: all usable cores)")
     parser.add_argument("--tasks", type=int, metavar="N", help="stop after N tasks")
     parser.add_argument(
@@ -155,10 +161,18 @@ def _joined(args: argparse.Namespace, coordinator: "Pairing | None") -> int:
     tls, url = pairing.tls(args.certificate), pairing.url
     with contextlib.closing(_worker(args, home)) as worker, contextlib.closing(_transport(url, tls)) as transport:
         key = join_key(args, pairing, home)
+
+        def chosen() -> "tuple[str, DeviceProfile]":
+            return own_engine(args, device or home.folder, lambda: _work(home, transport, key), say)
+
+        # The worker checks the device's data, which takes less time than measuring.
+        engine, profile = chosen() if args.engine == AUTO else (args.engine, None)
+        worker.set_option("engine", engine)
         _start(worker, home, transport, key)
-        profile = _profile(args, device or home.folder, say)
+        if profile is None:
+            engine, profile = chosen()
         agent = _agent(args, home, transport, worker, say, tls, device)
-        can = own_capabilities(args.engine)
+        can = own_capabilities(engine)
         agent.enrol(url, profile, key, name=args.name, capabilities=can)
         try:
             return _run(agent)
@@ -238,6 +252,15 @@ def _start(worker: "WorkerProcess", home: "AgentHome", transport: "HttpTransport
     worker.start()
 
 
+def _work(home: "AgentHome", transport: "HttpTransport", key: str | None) -> "list[StepWork]":
+    """Return the steps by which engines are compared."""
+    from device_runtime.agent.client import CoordinatorClient
+
+    identity = home.identity()
+    token = None if identity is None else identity.token
+    return federation_work(CoordinatorClient(transport), token or key)
+
+
 def _transport(url: str, tls: "ssl.SSLContext | None") -> "HttpTransport":
     from device_runtime.agent.transport import HttpTransport
 
@@ -283,27 +306,6 @@ def _policy(args: argparse.Namespace) -> "OwnerPolicy":
         memory_bytes=None if args.memory is None else round(args.memory * 1e6),
         task_seconds=60.0 * args.minutes_a_task,
     )
-
-
-def _profile(args: argparse.Namespace, folder: Path, say: Any) -> "DeviceProfile":
-    """Return the device's profile: the given one, the stored one, or a new one measured now."""
-    from device_runtime.profiler import ProfileRequest, measure
-    from edgefl.artifacts.artifact_store import PRIVATE, write_atomically
-    from edgefl.values import DeviceProfile, dumps, loads
-
-    kept = folder / "profile.json"
-    path = Path(args.profile) if args.profile else kept
-    if args.profile or kept.exists():
-        try:
-            return loads(DeviceProfile, path.read_bytes())
-        except OSError as error:
-            raise EdgeFLError(
-                f"{path} cannot be read: {error.strerror}", fix="Give a file written by `edgefl profile --out`."
-            ) from None
-    say("measuring this device; this takes less than a minute")
-    profile = measure(ProfileRequest(engine=args.engine, threads=args.threads, folder=folder))
-    write_atomically(kept, (dumps(profile, indent=2) + "\n").encode(), mode=PRIVATE)
-    return profile
 
 
 def local_data(args: argparse.Namespace, sample: "SampleSpec | None" = None) -> "LocalData":

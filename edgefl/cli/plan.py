@@ -211,7 +211,7 @@ def _fleet(args: argparse.Namespace) -> "list[Participant]":
 
 def _devices(words: Sequence[str]) -> "list[tuple[str, DeviceProfile]]":
     """Return a name and a profile for each device."""
-    from edgefl.values import DeviceProfile, loads
+    from edgefl.values import read_profiles
 
     found: list[tuple[str, DeviceProfile]] = []
     names: set[str] = set()
@@ -223,7 +223,7 @@ def _devices(words: Sequence[str]) -> "list[tuple[str, DeviceProfile]]":
                 fix=f"Plan for 1 to {_MOST_DEVICES:,} devices in total.",
             )
         try:
-            profile = loads(DeviceProfile, path.read_bytes())
+            profile = read_profiles(path.read_bytes())[0]
         except OSError as error:
             raise EdgeFLError(
                 f"{path} cannot be read: {error.strerror}", fix="Give a file written by `edgefl profile --out`."

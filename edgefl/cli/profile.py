@@ -6,6 +6,7 @@ The run function imports the device runtime, which needs an engine; the help tex
 import argparse
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,11 @@ from edgefl.errors import EdgeFLError
 from edgefl.pairing import Pairing
 
 if TYPE_CHECKING:
+    from device_runtime.profiler import ProfileRequest
     from edgefl.values import DeviceProfile
+
+    Measured = tuple[DeviceProfile, list[str]]
+    """A profile, and remarks about how it was measured."""
 
 __all__ = ["add_parser"]
 
@@ -21,10 +26,13 @@ _EPILOG = """\
 examples:
   edgefl profile --out pi.json
   edgefl profile --bundle exported/cnn4 --threads 2
+  edgefl profile --engine all --out pi.json
   edgefl profile --coordinator https://192.168.1.2:8443 --json
 
 Without --bundle, three built-in models are measured, and predictions for your own model are rougher: export it once
 (see `edgefl export`) and pass it here. If the package onnx is installed, frozen layers of a bundle are measured too.
+ExecuTorch is measured with the programs of a bundle (`edgefl export --programs`) or of the built-in models. Profiles of
+several engines are written to one file.
 The error of predictions is estimated by cross-validation: one mask, or one built-in model, is left out of the fit at a
 time.
 """
@@ -41,7 +49,11 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--engine", metavar="NAME", help="onnx or executorch (default: the first installed)")
+    parser.add_argument(
+        "--engine",
+        metavar="NAME,...",
+        help="onnx, executorch, several of them, or all that are installed (default: the first installed)",
+    )
     parser.add_argument("--threads", type=int, metavar="N", help="engine threads (default: all usable cores)")
     parser.add_argument(
         "--bundle",
@@ -67,12 +79,13 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run(args: argparse.Namespace) -> int:
     """Measure, then write and print the profile."""
-    from device_runtime.profiler import DEFAULT_SECONDS, ProfileRequest, measure
-    from edgefl.values import dumps
+    from device_runtime.profiler import DEFAULT_SECONDS, ProfileRequest
+    from edgefl.values import dump_profiles
 
+    engines = _engines(args.engine)
     pairing = None if args.coordinator is None else Pairing.at(args.coordinator, insecure=args.insecure)
     order = ProfileRequest(
-        engine=args.engine,
+        engine=engines[0],
         threads=args.threads,
         bundles=tuple(map(Path, args.bundle)),
         seconds=DEFAULT_SECONDS if args.seconds is None else args.seconds,
@@ -82,22 +95,78 @@ def run(args: argparse.Namespace) -> int:
         folder=Path("~/.edgefl").expanduser(),  # where `edgefl join` keeps its files
     )
     out = None if args.out is None else _writable(Path(args.out))
-    bar = _Bar()
-    notes: list[str] = []
-    try:
-        profile = measure(order, bar.show, notes.append)
-    finally:
-        bar.clear()
-    text = dumps(profile, indent=2) + "\n"
+    measured = [_measured(order)] if len(engines) == 1 else _several(order, engines)
+    profiles = tuple(profile for profile, _ in measured)
+    text = dump_profiles(profiles)
     if out is not None:
         out.write_text(text, encoding="utf-8")
     if args.json:
         sys.stdout.write(text)
-    else:
-        _print(profile)
-    for note in notes:
-        print(note, file=sys.stderr)
+    for number, (profile, notes) in enumerate(measured):
+        if not args.json:
+            print("" if number == 0 else "\n", end="")
+            _print(profile)
+        for note in notes:
+            print(note, file=sys.stderr)
+    if len(profiles) > 1 and not args.json:
+        _print_choice(dict(zip(engines, profiles, strict=True)))
     return 0
+
+
+def _engines(said: str | None) -> list[str]:
+    """Return the engines to measure: those named, all that are installed, or the first of these."""
+    from device_runtime.engines import ENGINES, installed_engines
+
+    here = list(installed_engines())
+    if said is None:
+        return here[:1] or ["onnx"]
+    names = here or ["onnx"] if said == "all" else list(dict.fromkeys(name.strip() for name in said.split(",")))
+    unknown = [name for name in names if name not in ENGINES]
+    if unknown:
+        raise EdgeFLError(
+            f"there is no engine {unknown[0]!r}", fix=f"Choose one or more of {', '.join(ENGINES)}, or all."
+        )
+    return names
+
+
+def _measured(order: "ProfileRequest") -> "Measured":
+    from device_runtime.profiler import measure
+
+    bar = _Bar()
+    notes: list[str] = []
+    try:
+        return measure(order, bar.show, notes.append), notes
+    finally:
+        bar.clear()
+
+
+def _several(order: "ProfileRequest", engines: list[str]) -> "list[Measured]":
+    """Measure several engines, each in a process of its own: in one they slow each other down."""
+    from device_runtime.profiler.network import measure_speed
+    from device_runtime.profiler.separate_process import measure_separately
+
+    bar = _Bar()
+    found: list[Measured] = []
+    try:
+        speed = None if order.coordinator is None else measure_speed(order.coordinator, order.key, tls=order.tls)
+        for number, engine in enumerate(engines):
+            bar.show(engine, number / len(engines))
+            profile, notes = measure_separately(replace(order, engine=engine, coordinator=None, tls=None))
+            if speed is not None:
+                profile = replace(
+                    profile, download_bytes_per_second=speed.download, upload_bytes_per_second=speed.upload
+                )
+            found.append((profile, notes))
+    finally:
+        bar.clear()
+    return found
+
+
+def _print_choice(profiles: "dict[str, DeviceProfile]") -> None:
+    from device_runtime.profiler.engine_choice import built_in_work, choose_engine
+
+    why = choose_engine(profiles, built_in_work()).why
+    print(f"\nOn the built-in models, `edgefl join --engine auto` would say: {why}.")
 
 
 def _writable(out: Path) -> Path:

@@ -18,6 +18,7 @@ schema.py            documents with a schema tag, and their JSON form
 settings.py          named scalars that configure a dataclass chosen by name
 provenance.py        measured or estimated; scope of a measurement
 device_profile.py    what a device can do
+device_profiles.py   the same with each of its engines, in one file
 budget.py            what a device may spend on one round
 client_plan.py       one device's task in one round
 submodel.py          the tensors of a task's submodel, and what its update must hold
@@ -38,6 +39,7 @@ from edgefl.values.client_plan import ClientPlan, LocalWork, Prediction, RuleSet
 from edgefl.values.dataclass_fields import check_fields, check_order
 from edgefl.values.describe import describe
 from edgefl.values.device_profile import CostFit, DeviceProfile, Machine, PowerSource
+from edgefl.values.device_profiles import DeviceProfiles, dump_profiles, engine_package, read_profiles
 from edgefl.values.field_error import FieldError
 from edgefl.values.field_types import FieldType
 from edgefl.values.formatting import (
@@ -134,6 +136,10 @@ __all__ = [
     "ClientSoftware",
     "EngineSoftware",
     "GraphFormat",
+    "DeviceProfiles",
+    "dump_profiles",
+    "engine_package",
+    "read_profiles",
     "Program",
     "ProgramRole",
     "ProgramSpec",

@@ -14,7 +14,7 @@ from edgefl.cli.export_federation import fetched
 from edgefl.cli.main import main
 from edgefl.errors import ExportError
 from edgefl.masks import gather, leading_channels
-from edgefl.values import dumps
+from edgefl.values import Program, dumps, loads
 from edgefl.wire import Dense, decode, decode_mask
 from tests.values.samples import PROFILE
 
@@ -154,9 +154,9 @@ def test_every_format_of_a_part_is_written_and_the_price_of_eight_bits_told(
         assert found["samples"] > 100
         assert found["same"] > 0.9
         assert abs(found["after"] - found["before"]) < 0.1
-    signature = json.loads((tmp_path / "out" / "personal" / "train.json").read_text())
-    assert signature["batch"] == 4
-    assert signature["inputs"][:2] == ["x", "y"]
+    program = loads(Program, (tmp_path / "out" / "personal" / "train.json").read_bytes())
+    assert program.spec.batch_size == 4
+    assert program.inputs[:3] == ("x", "y", "sample_weights")
 
 
 def test_only_what_inference_needs_is_written_if_only_that_is_asked_for(

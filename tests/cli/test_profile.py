@@ -43,7 +43,8 @@ def test_json_on_stdout_is_the_profile_and_nothing_else(capsys: pytest.CaptureFi
         (["--bundle", "/nowhere"], "/nowhere has no manifest.json"),
         (["--seconds", "0.1"], "too few to measure"),
         (["--coordinator", "pi.local"], "'pi.local' is not a coordinator URL"),
-        (["--engine", "executorch"], "at least 3 masks, but 0 were given"),
+        (["--engine", "onnx,abacus"], "there is no engine 'abacus'"),
+        (["--engine", "executorch", "--bundle", str(BUNDLE)], "at least 3 widths or cuts, but the bundles have 0"),
     ],
 )
 def test_what_cannot_be_measured_is_said_in_words(

@@ -1,4 +1,4 @@
-"""The graphs that the profiler brings along are what the exporter makes of the zoo's models.
+"""The graphs and programs that the profiler brings along are what the exporter makes of the zoo's models.
 
 `python -m tests.export.test_reference_graphs` writes them anew.
 """
@@ -11,16 +11,22 @@ import pytest
 import device_runtime.profiler
 from device_runtime.profiler.case_selection import programs_of
 from device_runtime.profiler.reference_models import MODELS, reference_bundles
-from edgefl.artifacts.bundle import GRAPH, TRAIN, Bundle, read_bundle, write_bundle
+from edgefl.artifacts.bundle import GRAPH, TRAIN, Bundle, program_file, read_bundle, with_programs, write_bundle
 from edgefl.artifacts.cut import cut_training_graph
 from edgefl.masks import Mask
-from edgefl.values import digest_of
+from edgefl.planning.rungs import cuts_of, rung_widths
+from edgefl.values import ProgramRole, ProgramSpec, digest_of
 from export.bundle import make_bundle
+from export.executorch.program import ProgramCompiler
 from export.model_source import open_source
 from export.zoo import block_of
 
 FOLDER = Path(device_runtime.profiler.__file__).parent / "graphs"
-LARGEST_BYTES = 200_000
+LARGEST_BYTES = 1_000_000
+PROGRAMS = {"cnn4": (1.0, 0.5, 0.25), "preresnet18": (0.5, 0.25), "mlp": (1.0, 0.5, 0.25)}
+"""Widths of the programs of each model: a program of all of PreResNet18 would take a small device seconds a step."""
+BATCHES = (32, 8)
+"""The second alone for cuts."""
 
 
 def exported(model: str) -> Bundle:
@@ -35,6 +41,32 @@ def exported(model: str) -> Bundle:
     return Bundle(replace(whole.manifest, files=digests, made_with={}), whole.graph, files)
 
 
+def with_training_programs(bundle: Bundle) -> Bundle:
+    """The bundle with ExecuTorch programs: all layers at two batch sizes, and the last block alone."""
+    source = open_source(bundle.manifest.model)
+    compiler = ProgramCompiler(source.model, source.example, bundle.graph)
+    return with_programs(bundle, dict(compiler.compile(spec) for spec in specs(bundle)))
+
+
+def specs(bundle: Bundle) -> list[ProgramSpec]:
+    """What is compiled, larger cuts first."""
+    graph = bundle.graph
+    every, *_, head = cuts_of(graph).values()
+    forms = [(every, BATCHES[0]), (every, BATCHES[1]), (head, BATCHES[1])]
+    return [
+        ProgramSpec(
+            role=ProgramRole.TRAIN,
+            model=graph.digest,
+            graph=bundle.manifest.files[TRAIN],
+            widths=rung_widths(graph, fraction),
+            trained=layers,
+            batch_size=batch,
+        )
+        for fraction in PROGRAMS[bundle.manifest.model]
+        for layers, batch in forms
+    ]
+
+
 def cut_from(bundle: Bundle, block: str) -> bytes:
     """The training graph of a block and all after it."""
     blocks = list(bundle.graph.blocks)
@@ -47,8 +79,24 @@ def cut_from(bundle: Bundle, block: str) -> bytes:
 def test_a_built_in_graph_is_what_the_exporter_makes(model: str) -> None:
     stored = read_bundle(FOLDER / f"{model}.zip")
     fresh = exported(model)
-    assert stored.files == fresh.files
-    assert stored.manifest == fresh.manifest
+    assert {name: data for name, data in stored.files.items() if not name.endswith(".pte")} == fresh.files
+    files = {name: digest for name, digest in stored.manifest.files.items() if not name.endswith(".pte")}
+    assert replace(stored.manifest, programs=(), files=files) == fresh.manifest
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_built_in_programs_are_of_the_built_in_graphs(model: str) -> None:
+    stored = read_bundle(FOLDER / f"{model}.zip")
+    assert {program.spec for program in stored.manifest.programs} == set(specs(stored))
+
+
+def test_a_built_in_program_is_what_the_compiler_makes() -> None:
+    stored = read_bundle(FOLDER / "mlp.zip")
+    spec = specs(stored)[-1]
+    source = open_source("mlp")
+    program, pte = ProgramCompiler(source.model, source.example, stored.graph).compile(spec)
+    assert program in stored.manifest.programs
+    assert stored.files[program_file(spec)] == pte
 
 
 def test_built_in_graphs_stay_small() -> None:
@@ -68,4 +116,4 @@ def test_built_in_models_bring_their_cuts_along() -> None:
 
 if __name__ == "__main__":
     for name in MODELS:
-        write_bundle(exported(name), FOLDER / f"{name}.zip")
+        write_bundle(with_training_programs(exported(name)), FOLDER / f"{name}.zip")

@@ -1,5 +1,6 @@
 """One plain example of each document."""
 
+from dataclasses import replace
 from typing import Any
 
 from edgefl.values import (
@@ -10,6 +11,7 @@ from edgefl.values import (
     ClientSoftware,
     CostFit,
     DeviceProfile,
+    DeviceProfiles,
     Energy,
     EngineSoftware,
     Enrolled,
@@ -228,6 +230,8 @@ PROGRAM = Program(
     made_with="executorch 1.4.1",
 )
 
+PROFILES = DeviceProfiles(profiles=(PROFILE, replace(PROFILE, engine="executorch 1.4.1")))
+
 SAMPLES: dict[str, Any] = {
     "device_profile": PROFILE,
     "budget": BUDGET,
@@ -245,4 +249,5 @@ SAMPLES: dict[str, Any] = {
     "receipt": RECEIPT,
     "measurement": MEASUREMENT,
     "program": PROGRAM,
+    "device_profiles": PROFILES,
 }

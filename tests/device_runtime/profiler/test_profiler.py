@@ -5,18 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from device_runtime.engines import installed_engines
+from device_runtime.engines import ThreadSettings, installed_engines
+from device_runtime.engines.program_check import check_training_program
 from device_runtime.profiler import ProfileRequest, measure
 from device_runtime.profiler.executorch_cases import program_cases
+from device_runtime.profiler.memory_probe import read_case, write_case
 from device_runtime.profiler.reference_models import MODELS
 from device_runtime.telemetry import usable_cores
 from edgefl.artifacts.bundle import write_bundle
 from edgefl.cli.main import main
-from edgefl.errors import EdgeFLError, MissingDependencyError, SchemaError
+from edgefl.errors import EdgeFLError, MissingDependencyError
 from edgefl.masks import leading_channels
 from edgefl.planning import predict
 from edgefl.values import DeviceProfile, dumps, loads
-from edgefl.wire import encode_mask
 from tests.device_runtime.federation import BUNDLE, bundle
 
 
@@ -82,18 +83,31 @@ def test_an_engine_that_is_not_here_is_named(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_executorch_needs_programs_and_says_how_to_get_them(tmp_path: Path) -> None:
-    with pytest.raises(EdgeFLError, match="at least 3 masks, but 1 were given") as caught:
-        program_cases([tmp_path])
-    assert "edgefl export --model cnn4" in caught.value.fix
     write_bundle(bundle(), tmp_path)
-    with pytest.raises(EdgeFLError, match=r"train.pte does not exist"):
-        program_cases([tmp_path] * 3)
-    (tmp_path / "personal").mkdir()
-    for name in ("train.pte", "train.json"):
-        (tmp_path / "personal" / name).write_text("{}")
-    (tmp_path / "personal" / "mask.safetensors").write_bytes(encode_mask(leading_channels(bundle().graph, 0.5)))
-    with pytest.raises(SchemaError, match="does not state the batch size"):
-        program_cases([tmp_path] * 3)
+    with pytest.raises(EdgeFLError, match="at least 3 widths or cuts, but the bundles have 0") as caught:
+        program_cases([tmp_path])
+    assert "edgefl export --programs" in caught.value.fix
+
+
+def test_the_built_in_programs_differ_in_width_cut_and_batch() -> None:
+    cases = program_cases()
+    assert {case.program.model for case in cases} == set(MODELS)
+    for model in MODELS:
+        mine = [case for case in cases if case.program.model == model]
+        assert len({case.cost.parameters for case in mine}) >= 2
+        assert len({case.mask.trained for case in mine}) == 2
+        assert {case.batch for case in mine} == {8, 32}
+    for case in cases:
+        assert case.program.program is not None
+        check_training_program(case.program.program, case.mask)
+
+
+def test_a_case_of_a_program_survives_the_way_to_another_process(tmp_path: Path) -> None:
+    case = min(program_cases(), key=lambda case: case.multiply_adds)
+    write_case(tmp_path, case, "onnx", ThreadSettings(1))
+    found, _ = read_case(tmp_path)
+    assert found.program.program == case.program.program
+    assert found.mask.digest == case.mask.digest
 
 
 @pytest.mark.thorough

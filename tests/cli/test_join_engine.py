@@ -1,0 +1,94 @@
+"""Which engine and which profile `edgefl join` uses."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import device_runtime.engines
+import device_runtime.profiler
+import device_runtime.profiler.separate_process
+from device_runtime.agent.client import CoordinatorClient
+from device_runtime.agent.transport import Reply, Request
+from device_runtime.profiler import ProfileRequest
+from edgefl.cli.join_engine import federation_work, own_engine
+from edgefl.errors import EdgeFLError
+from edgefl.values import DeviceProfile, dump_profiles, dumps, read_profiles
+from tests.device_runtime.in_process_transport import InProcessTransport
+from tests.device_runtime.profiler.test_engine_choice import STEP, both
+from tests.values.samples import MEASUREMENT
+
+PROFILES = both(12, 5)
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The engines that were measured, which takes no time here."""
+    found: list[str] = []
+
+    def measure(request: ProfileRequest) -> DeviceProfile:
+        found.append(str(request.engine))
+        return PROFILES[str(request.engine)]
+
+    monkeypatch.setattr(device_runtime.profiler, "measure", measure)
+    monkeypatch.setattr(
+        device_runtime.profiler.separate_process, "measure_separately", lambda request: (measure(request), [])
+    )
+    monkeypatch.setattr(device_runtime.engines, "installed_engines", lambda: ("onnx", "executorch"))
+    return found
+
+
+def chosen(folder: Path, engine: str | None, **changes: Any) -> tuple[str, DeviceProfile, list[str]]:
+    args = argparse.Namespace(**({"engine": engine, "profile": None, "threads": None} | changes))
+    said: list[str] = []
+    return (*own_engine(args, folder, lambda: [STEP], said.append), said)
+
+
+def test_each_engine_is_measured_once_and_stored_beside_the_other(tmp_path: Path, measured: list[str]) -> None:
+    for engine in (None, "onnx", "executorch", "executorch", None):
+        name, profile, _ = chosen(tmp_path, engine)
+        assert profile == PROFILES[name]
+    assert measured == ["onnx", "executorch"]
+    assert read_profiles((tmp_path / "profile.json").read_bytes()) == tuple(PROFILES.values())
+
+
+def test_a_stored_profile_of_another_engine_is_not_used(tmp_path: Path, measured: list[str]) -> None:
+    (tmp_path / "profile.json").write_text(dumps(PROFILES["onnx"]))
+    assert chosen(tmp_path, "executorch")[1] == PROFILES["executorch"]
+    assert measured == ["executorch"]
+
+
+def test_auto_takes_the_faster_engine_and_says_why(tmp_path: Path, measured: list[str]) -> None:
+    name, profile, said = chosen(tmp_path, "auto")
+    assert (name, profile) == ("executorch", PROFILES["executorch"])
+    assert measured == ["onnx", "executorch"]
+    assert said[-1] == "onnxruntime: 12 ms a step, executorch: 5 ms a step; taking executorch"
+
+
+def test_a_given_file_with_both_profiles_needs_no_measuring(tmp_path: Path, measured: list[str]) -> None:
+    file = tmp_path / "both.json"
+    file.write_text(dump_profiles(tuple(PROFILES.values())))
+    assert chosen(tmp_path, "auto", profile=str(file))[0] == "executorch"
+    assert chosen(tmp_path, None, profile=str(file))[:2] == ("onnx", PROFILES["onnx"])
+    assert measured == []
+
+
+def test_a_given_profile_of_another_engine_is_refused(tmp_path: Path, measured: list[str]) -> None:
+    file = tmp_path / "onnx.json"
+    file.write_text(dumps(PROFILES["onnx"]))
+    with pytest.raises(EdgeFLError, match="has no profile of the engine executorch") as caught:
+        chosen(tmp_path, "executorch", profile=str(file))
+    assert "edgefl profile --engine executorch --out FILE" in caught.value.fix
+    with pytest.raises(EdgeFLError, match="there is no engine 'abacus'"):
+        chosen(tmp_path, "abacus")
+
+
+def test_engines_are_compared_by_the_federations_own_model(tmp_path: Path) -> None:
+    def answer(request: Request) -> Reply:
+        return Reply(200, {}, dumps(MEASUREMENT).encode()) if request.token == "key" else Reply(503)
+
+    client = CoordinatorClient(InProcessTransport(answer))
+    (step,) = federation_work(client, "key")
+    assert step["forward_multiply_adds"] == MEASUREMENT.cases[-1].forward_multiply_adds
+    assert len(federation_work(client, "another")) == 3  # the built-in models
