@@ -66,7 +66,11 @@ def plan_capable(
     if why is None:
         return made
     silent = [one for one in participants if one.device_id not in made.tasks and one.device_id not in made.left_out]
-    reasons = {one.device_id: why(one) for one in silent}
+    reasons = {
+        one.device_id: checked.lacking_for_all(one.capabilities)
+        or why(one if programs is None else programs.on_rungs(one, whole_ladder=True))
+        for one in silent
+    }
     return replace(made, left_out={**made.left_out, **reasons})
 
 

@@ -65,6 +65,7 @@ class SimulatedFederation:
         """How many models a device trains in a round: Ditto's devices train two."""
         self._states = {one.device_id: _DeviceState() for one in fleet}
         self._devices = {one.device_id: one for one in fleet}
+        self._left_out: dict[str, str] = {}
         self.clock = SimulatedClock(
             self.fleet,
             availability or Sessions(settings.seed),
@@ -198,7 +199,9 @@ class SimulatedFederation:
             self.strategy, self.model, queue, count, round_context, self._participant, lambda device: device.device_id
         )
         for device, reason in plan.left_out.items():
-            _LOG.warning("device %s was left out of round %d: %s", device, number + 1, reason)
+            if self._left_out.get(device) != reason:  # or a long simulation would say it in every round
+                _LOG.warning("device %s was left out of round %d: %s", device, number + 1, reason)
+        self._left_out |= plan.left_out
         return {device: self._limit_epochs(device, planned) for device, planned in plan.tasks.items()}
 
     def _limit_epochs(self, device: str, planned: PlannedTask) -> PlannedTask:
