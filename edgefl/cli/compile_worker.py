@@ -71,6 +71,8 @@ class Worker:
     stopping: threading.Event = field(default_factory=threading.Event)
     delivered: int = 0
     failed: int = 0
+    _idle: bool = False
+    """Whether it was said that nothing is wanted."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _error: list[BaseException] = field(default_factory=list)
 
@@ -94,12 +96,19 @@ class Worker:
                 elif self.once:
                     return
                 else:
-                    self.stopping.wait(self.poll_seconds)
+                    self._wait()
         except StoppedError:
             pass
         except BaseException as error:  # the others must not go on alone
             self._error.append(error)
             self.stopping.set()
+
+    def _wait(self) -> None:
+        with self._lock:
+            if not self._idle:
+                say("nothing is wanted; asking again every few seconds")
+            self._idle = True
+        self.stopping.wait(self.poll_seconds)
 
     def _next(self, name: str) -> Work | None:
         with self._lock, contextlib.suppress(IndexError):
@@ -112,7 +121,7 @@ class Worker:
         return Work(found["key"], spec, found["rung"], found["lease_seconds"])
 
     def _do(self, work: Work, name: str) -> None:
-        begun = time.monotonic()
+        begun, self._idle = time.monotonic(), False
         say(f"compiling {work.spec.role.value} {work.rung}")
         try:
             program, file = self._compiled(work, name)
