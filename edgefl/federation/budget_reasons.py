@@ -4,17 +4,17 @@ A strategy leaves out a device that nothing fits, without a word. The operator i
 This runs for every device without a task, thousands in a round: costs are counted once for all of them.
 """
 
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
-from edgefl.model_graph import Cost, ModelGraph, cost_of
-from edgefl.planning import cuts_of, narrowest_widths
+from edgefl.model_graph import Cost, cost_of
+from edgefl.planning import Rungs, cuts_of, narrowest_widths
 from edgefl.strategies import Model, Participant, RoundContext, Strategy
 from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.values import Budget
 from edgefl.values.formatting import format_bytes, format_percent, format_seconds
 
-__all__ = ["reasons_by_budget", "why_nothing_fits"]
+__all__ = ["reasons_by_budget"]
 
 _USUAL_SAMPLES = 1000
 
@@ -22,53 +22,58 @@ _USUAL_SAMPLES = 1000
 def reasons_by_budget(strategy: Strategy, model: Model, round_context: RoundContext) -> Callable[[Participant], str]:
     """Return what tells why a strategy had no task for a device in a round."""
     samples, models = getattr(strategy, "assumed_samples", _USUAL_SAMPLES), getattr(strategy, "models", 1)
+    least: dict[Rungs | None, list[_Least]] = {}  # of each kind of device
 
     def why(participant: Participant) -> str:
-        return why_nothing_fits(RoundEstimate(model.graph, participant, round_context.work, samples, {}, models))
+        estimate = RoundEstimate(model.graph, participant, round_context.work, samples, {}, models)
+        if participant.rungs not in least:
+            least[participant.rungs] = list(_least_submodels(estimate))
+        return _why_nothing_fits(estimate, least[participant.rungs])
 
     return why
 
 
-def why_nothing_fits(estimate: RoundEstimate) -> str:
-    """Return why a device can train nothing: the least submodel that is beyond its budget, and by how much."""
-    rungs, graph = estimate.participant.rungs, estimate.graph
-    narrowest = "the narrowest submodel" if rungs is None else "the narrowest rung of its engine's programs"
-    last = tuple(cuts_of(graph).values())[-1]
+@dataclass(frozen=True, slots=True)
+class _Least:
+    """A submodel that would be the least of its kind."""
+
+    what: str
+    cost: Cost
+    batch: int | None
+    """The size of a program's batches."""
+
+
+def _least_submodels(estimate: RoundEstimate) -> Iterator[_Least]:
+    """Yield what a device could train at the least, for strategies that freeze layers, that do not, and others."""
+    graph, rungs = estimate.graph, estimate.participant.rungs
+    known = () if rungs is None else rungs.widths(estimate.work.batch_size)
+    narrowest = known[-1] if known else narrowest_widths(graph)
+    whole = {group.name: group.width for group in graph.groups}
+    name = "the narrowest submodel" if rungs is None else "the narrowest rung of its engine's programs"
+    last = next(reversed(cuts_of(graph).values()))
     for what, widths, trained in (
-        (f"{narrowest}, with only its last block trained,", _narrowest(estimate), last),
-        (narrowest, _narrowest(estimate), None),
-        ("the whole model", _whole(graph), None),
+        (f"{name}, with only its last block trained,", narrowest, last),
+        (name, narrowest, None),
+        ("the whole model", whole, None),
     ):
-        use = _use(estimate, widths, trained)
-        exceeded = () if use is None else estimate.participant.budget.exceeded_by(use)
-        if use is not None and exceeded:
-            said = ", ".join(_beside(name, use, estimate.participant.budget) for name in exceeded)
-            return f"nothing fits its budget for a round: {what} needs {said}"
+        rung = estimate.rung(widths, trained)
+        if rung is not None:
+            yield _Least(what, rung.cost, rung.spec.batch_size)
+        elif rungs is None:
+            yield _Least(what, cost_of(graph, widths, trained), None)
+
+
+def _why_nothing_fits(estimate: RoundEstimate, submodels: Iterable[_Least]) -> str:
+    """Return the first of some submodels that is beyond a device's budget, and by how much."""
+    budget = estimate.participant.budget
+    density = 1.0 if budget.weight_density is None else budget.weight_density  # which some strategies keep within
+    for one in submodels:
+        use = estimate.use(one.cost, density, one.batch)
+        exceeded = budget.exceeded_by(use)
+        if exceeded:
+            said = ", ".join(_beside(name, use, budget) for name in exceeded)
+            return f"nothing fits its budget for a round: {one.what} needs {said}"
     return "the strategy has no task for it that fits its budget for a round"
-
-
-def _use(estimate: RoundEstimate, widths: Mapping[str, int], trained: tuple[str, ...] | None) -> Budget | None:
-    limit = estimate.participant.budget.weight_density
-    density = 1.0 if limit is None else limit  # some strategies leave weights out, and others do not
-    if not estimate.on_rungs:
-        return estimate.use(_cost(estimate.graph, tuple(widths.items()), trained), density)
-    rung = estimate.rung(widths, trained)
-    return None if rung is None else estimate.use_of(rung, density)
-
-
-@lru_cache(maxsize=64)
-def _cost(graph: ModelGraph, widths: tuple[tuple[str, int], ...], trained: tuple[str, ...] | None) -> Cost:
-    return cost_of(graph, dict(widths), trained)
-
-
-def _narrowest(estimate: RoundEstimate) -> Mapping[str, int]:
-    rungs = estimate.participant.rungs
-    found = () if rungs is None else rungs.widths(estimate.work.batch_size)
-    return found[-1] if found else narrowest_widths(estimate.graph)
-
-
-def _whole(graph: ModelGraph) -> dict[str, int]:
-    return {group.name: group.width for group in graph.groups}
 
 
 _FORMS: Mapping[str, Callable[[float], str]] = {
