@@ -15,6 +15,7 @@ java_client.py           the Java client beside the Python agent: a step, a whol
 java_client_task.py      a task in a folder, and the Python agent's steps of it
 java_client_rounds.py    what a whole task costs either client
 profile_error.py         how well a profile predicts unseen masks
+executorch_ladder.py     the ladder of ExecuTorch programs: what compiling it takes, and each rung against onnxruntime
 executorch_training.py   a training step on ExecuTorch, against its own training path
 retired_training.py      onnxruntime's retired training build as an engine
 retired_race.py          that build against ours

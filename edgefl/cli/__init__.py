@@ -10,6 +10,7 @@ optional_dependencies.py  errors for missing optional packages
 data.py                   `edgefl data`
 export.py                 `edgefl export`
 export_federation.py      `edgefl export --federation`
+export_programs.py        `edgefl export --programs`
 export_report.py          the summary of `edgefl export`
 compile.py                `edgefl compile`
 compile_worker.py         takes what a coordinator wants, holds the leases, delivers

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edgefl.cli import export_programs
 from edgefl.cli.export_federation import add_options
 from edgefl.cli.export_federation import run as run_federation
 from edgefl.errors import ExportError, MissingDependencyError
@@ -29,11 +30,13 @@ examples:
   edgefl export --model vgg16 --profile pi.json --step-seconds 2 --out exported/for-my-pi
   edgefl export --model cnn4 --keep 0.5 --format onnx,executorch --int8 --data fashion-mnist --out exported/small
   edgefl export --model mypackage.models:make_model --input 3,32,32 --out exported/mine
+  edgefl export --model cnn4 --programs --widths 1,0.5 --minutes 10 --out exported/cnn4
   edgefl export --federation digits --device pi-4 --out exported/of-my-pi
   edgefl export --federation digits --budget 0.07 --out exported/small
 
 files in the folder --out:
   manifest.json, model_graph.json, train.onnx, infer.onnx, weights.safetensors, sample.json   for every device and mask
+with --programs also train.*.pte, infer.*.pte
 with --federation: infer.onnx, weights.safetensors, mask.safetensors
 and in its subfolder personal, if a submodel or a format is requested:
   mask.safetensors
@@ -70,6 +73,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument("--weights", metavar="FILE", help="initial weights, a weights.safetensors written by EdgeFL")
     _add_part(parser.add_argument_group("the personal submodel"))
     _add_formats(parser.add_argument_group("output formats"))
+    export_programs.add_options(parser)
     add_options(parser)
     parser.add_argument("--no-check", action="store_true", help="skip the comparison of gradients with PyTorch")
     parser.add_argument("--json", action="store_true", help="print JSON on stdout")
@@ -137,10 +141,11 @@ def run(args: argparse.Namespace) -> int:
     files = {} if mask is None else make_files(source, bundle, mask, order, show.step)
     accuracy = {} if data is None or not (files and args.int8) else _accuracies(files, data)
     show.done()
+    bundle, programs = export_programs.compile_ladder(args, bundle)
     out = Path(args.out)
     write_bundle(bundle, out)
     _write(files, out.parent / f"{out.stem}.personal" if out.suffix == ".zip" else out / "personal")
-    report(bundle, mask, files, parity, accuracy, as_json=args.json)
+    report(bundle, mask, files, parity, accuracy, programs, as_json=args.json)
     return 0
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from edgefl.artifacts.bundle import Bundle
+    from edgefl.cli.export_programs import ExportedPrograms
     from edgefl.masks import Mask
     from edgefl.model_graph import Cost
     from export.parity import Parity
@@ -29,15 +30,17 @@ def report(
     files: Mapping[str, bytes],
     parity: "Parity | None",
     accuracy: Mapping[str, Any],
+    programs: "ExportedPrograms | None" = None,
     *,
     as_json: bool,
 ) -> None:
     """Print the summary."""
+    from edgefl.cli.export_programs import print_programs
     from edgefl.model_graph import cost_of
 
     dense = cost_of(bundle.graph)
     if as_json:
-        _print_json(bundle, dense, mask, files, parity, accuracy)
+        _print_json(bundle, dense, mask, files, parity, accuracy, programs)
         return
     print(f"{bundle.manifest.model}: {bundle.manifest.graph}")
     if parity is not None:
@@ -53,6 +56,8 @@ def report(
             f"8-bit {ending}: {found.after:.1%} right, {found.before:.1%} in float32, "
             f"the same answer for {found.same:.1%} of {found.samples:,} samples"
         )
+    if programs is not None:
+        print_programs(programs)
 
 
 def _print_row(label: str, dense: int | None, personal: int | None) -> None:
@@ -81,7 +86,9 @@ def _print_json(
     files: Mapping[str, bytes],
     parity: "Parity | None",
     accuracy: Mapping[str, Any],
+    programs: "ExportedPrograms | None",
 ) -> None:
+    from edgefl.cli.export_programs import programs_json
     from edgefl.values import digest_of
 
     costs = {"dense": dense} | ({} if mask is None else {"personal": mask.cost})
@@ -94,5 +101,6 @@ def _print_json(
         "gradient_error": None if parity is None else parity.gradient_error,
         "costs": {name: asdict(cost) for name, cost in costs.items()},
         "int8": {ending: asdict(found) for ending, found in accuracy.items()},
+        **({} if programs is None else {"programs": programs_json(programs)}),
     }
     print(json.dumps(told, indent=2))

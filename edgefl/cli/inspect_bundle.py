@@ -19,8 +19,32 @@ def bundle_rows(bundle: "Bundle") -> list[tuple[str, str]]:
         ("loss", manifest.loss),
         ("made with", ", ".join(f"{name} {version}" for name, version in manifest.made_with.items())),
     ]
-    rows += [(name, f"{len(bundle.files[name]):,} bytes") for name in sorted(manifest.files)]
+    programs = _program_rows(bundle)
+    rows += [(name, f"{len(bundle.files[name]):,} bytes") for name in sorted(manifest.files) if name not in programs]
+    rows += programs.items()
     return rows + [(f"sample {label}", text) for label, text in sample_rows(bundle.sample)]
+
+
+def _program_rows(bundle: "Bundle") -> dict[str, str]:
+    """Return what each ExecuTorch program is for, by file: the widest first."""
+    from edgefl.artifacts.bundle import INFER, TRAIN, program_file
+    from edgefl.planning.rungs import Ladder
+    from edgefl.values.formatting import format_bytes
+
+    files = bundle.manifest.files
+    if not bundle.manifest.programs:
+        return {}
+    ladder = Ladder(bundle.graph, files[TRAIN], files[INFER])
+    ordered = sorted(
+        bundle.manifest.programs,
+        key=lambda each: (each.spec.batch_size, sum(each.spec.widths.values()), len(each.spec.trained)),
+        reverse=True,
+    )
+    return {
+        program_file(each.spec): f"{each.size:,} bytes: {ladder.rung_of(each.spec)}, "
+        f"{format_bytes(each.peak_bytes)} of memory, {each.made_with}"
+        for each in ordered
+    }
 
 
 def bundle_json(bundle: "Bundle") -> dict[str, Any]:

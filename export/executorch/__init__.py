@@ -1,6 +1,10 @@
 """ExecuTorch: fast training programs for a ladder of widths and cuts, and inference programs delegated to XNNPACK.
 
 program.py           programs by their specification: a training step or a prediction, weights as inputs
+ladder.py            which programs of a ladder to compile, the most useful ones first
+compilation.py       compiles many programs in parallel, within a time limit
+compile_worker.py    the process that compiles them
+program_cache.py     compiled programs on disk
 training.py          the training program of a mask
 inference.py         the inference program of a mask
 submodel.py          the model at a mask's widths
