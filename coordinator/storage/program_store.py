@@ -34,6 +34,8 @@ _ONE = _OF_FEDERATION.where(programs.c.key == bindparam("key"))
 _READY_ANYWHERE = _ALL.where(
     programs.c.key.in_(bindparam("keys", expanding=True)), programs.c.state == ProgramState.READY
 ).order_by(programs.c.changed_at, programs.c.federation)
+_PREDICTS = '"role":"infer"'
+"""In the specification of a program that predicts: a device trains without one, but not without one that trains."""
 _PENDING = (ProgramState.WANTED, ProgramState.COMPILING, ProgramState.FAILED)
 
 
@@ -96,7 +98,8 @@ class ProgramStore:
         """Give a worker the next wanted program until `now + seconds`; None if there is none.
 
         A worker that holds one gets the same again. One that was taken less often comes first, so that a program which
-        ends every worker does not keep them from the others; then the one that plans wanted most often.
+        ends every worker does not keep them from the others; then one that trains before one that predicts, and what
+        plans wanted most often.
         """
         mine = programs.c.worker == worker
         over = _is_over(now, seconds)
@@ -104,7 +107,8 @@ class ProgramStore:
             programs.c.state == ProgramState.WANTED, and_(programs.c.state == ProgramState.COMPILING, or_(over, mine))
         )
         held = case((and_(programs.c.state == ProgramState.COMPILING, mine), 0), else_=1)
-        order = (held, programs.c.takes, programs.c.demand.desc(), programs.c.wanted_at, programs.c.key)
+        predicts = case((programs.c.spec.contains(_PREDICTS), 1), else_=0)
+        order = (held, programs.c.takes, predicts, programs.c.demand.desc(), programs.c.wanted_at, programs.c.key)
         find = _ALL.where(_is(federation), open_ones).order_by(*order).limit(1).with_for_update(skip_locked=True)
 
         def work(connection: Connection) -> ProgramRecord | None:

@@ -12,6 +12,9 @@ export.py                 `edgefl export`
 export_federation.py      `edgefl export --federation`
 export_programs.py        `edgefl export --programs`
 export_report.py          the summary of `edgefl export`
+compile.py                `edgefl compile`
+compile_worker.py         takes what a coordinator wants, holds the leases, delivers
+compile_process.py        the processes in which programs are compiled
 inspect.py                `edgefl inspect`
 inspect_bundle.py         of a bundle, and of what it says about samples
 conformance.py            `edgefl conformance`

@@ -30,6 +30,7 @@ from edgefl.cli import (
     serve,
     simulate,
 )
+from edgefl.cli import compile as compile_programs
 from edgefl.cli.bench import parser as bench
 from edgefl.cli.fed import parser as fed
 from edgefl.errors import EdgeFLError
@@ -59,6 +60,7 @@ def make_parser() -> argparse.ArgumentParser:
         profile,
         plan,
         export,
+        compile_programs,
         simulate,
         report,
         compare,

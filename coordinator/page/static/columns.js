@@ -166,7 +166,7 @@ const STEP = measured("step_seconds", "Step time", 142, seconds, of("step_second
 export const FLEET = [
   DEVICE,
   words("class", "Class", 140, of("class")),
-  words("engine", "Engine", 140, of("engine")),
+  words("engine", "Engine", 152, of("engine")),
   state(124, STATES),
   words("why", "Why", 214, of("why")),
   SEEN,

@@ -8,7 +8,7 @@ import { beforePaint, byId, element, later, pairs, setAttribute, setText, showPr
 import { Figures } from "./figures.js";
 import { VirtualTable } from "./virtual_table.js";
 import { flat, planRows, profileRows } from "./profile.js";
-import { BEYOND, NONE, ago, count, joules, moment, ordinary, plural } from "./formatting.js";
+import { BEYOND, ago, count, joules, moment, ordinary, plural } from "./formatting.js";
 import { ratioOf, roundNumber, seconds, share, size, times } from "./formatting.js";
 
 const number = { number: true };
@@ -200,7 +200,8 @@ function about(row, device, how) {
   if (!row) {
     return "";
   }
-  return `${row.class ?? "Device"}. Seen ${ago(row.seen_at, clock.now())}, ${how} since ${moment(row.since)}.`;
+  const what = [row.class ?? "Device", row.engine].filter(Boolean).join(", ");
+  return `${what}. Seen ${ago(row.seen_at, clock.now())}, ${how} since ${moment(row.since)}.`;
 }
 
 /**
@@ -213,8 +214,7 @@ function figuresOf(row) {
     ["Round time", seconds(row.round_seconds), "the whole task, loading included"],
     against("Peak memory", size, row.peak_bytes, row.predicted_peak_bytes),
     against(row.energy_label ? `Energy, ${row.energy_label}` : "Energy", joules, row.joules, row.predicted_joules),
-    ["Part of the model", share(row.kept), `kept; ${share(row.trained)} trained`],
-    ["Engine", row.engine ?? NONE, row.rung ? `rung ${row.rung}` : "any width"],
+    ["Part of the model", share(row.kept), `kept; ${share(row.trained)} trained${row.rung ? `; rung ${row.rung}` : ""}`],
     ["Own accuracy", share(row.accuracy), `loss ${ordinary(row.loss)}; ${plural(row.samples ?? 0, "sample")}`],
     ["Traffic of a task", size(row.up_bytes), `up; ${size(row.down_bytes)} down`],
     ["Tasks done", count(row.done), `${count(row.failed)} failed`],

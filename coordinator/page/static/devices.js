@@ -68,7 +68,7 @@ export class Devices {
     this.#columns.forEach((name, place) => {
       fields[name] = values[place];
     });
-    row.search = [row.id, row.class, row.state, row.why].join("\n").toLowerCase();
+    row.search = [row.id, row.class, row.engine, row.rung, row.state, row.why].join("\n").toLowerCase();
     row.stamp = stamp += 1;
   }
 

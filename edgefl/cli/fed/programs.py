@@ -50,9 +50,12 @@ def _row(program: dict[str, Any], now: float) -> tuple[object, ...]:
 
 def _state(program: dict[str, Any]) -> str:
     """'ready', 'wanted by 3 plans', 'compiling at lab-pc-1', 'failed 3 times: ...'."""
+    from edgefl.values.formatting import pluralise
+
     state = str(program["state"])
     if state == "compiling":
         return f"compiling at {program['worker']}"[:_WIDEST]
     if state == "failed" or (state == "wanted" and program["reason"]):
-        return f"{state}, failed {program['tries']} times: {program['reason']}"[:_WIDEST]
-    return f"wanted {program['demand']} times" if state == "wanted" else state
+        times = pluralise(program["tries"], "time")
+        return f"{'' if state == 'failed' else 'wanted, '}failed {times}: {program['reason']}"[:_WIDEST]
+    return f"wanted by {pluralise(program['demand'], 'plan')}" if state == "wanted" and program["demand"] else state

@@ -201,3 +201,11 @@ def test_hostile_claims_do_not_make_the_list_grow(store: Store, monkeypatch: pyt
 
 def _names(store: Store) -> Sequence[str]:
     return [json.loads(one.spec)["of"] for one in store.programs.of("fed")]
+
+
+def test_what_trains_is_compiled_before_what_predicts(store: Store) -> None:
+    running(store)
+    specs = {digest(role): json.dumps({"of": role, "role": role}, separators=(",", ":")) for role in ("infer", "train")}
+    store.programs.want("fed", specs, at=10.0)
+    store.programs.want("fed", {digest("infer"): specs[digest("infer")]}, at=11.0)
+    assert [take(store, worker) for worker in ("w1", "w2")] == ["train", "infer"]
