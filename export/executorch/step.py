@@ -17,8 +17,9 @@ from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC
 from edgefl.errors import EdgeFLError, ExportError
 from export.executorch.lowering import decompositions
 from export.executorch.optimise_step import eliminate_copies
-from export.executorch.source_modules import first_line
+from export.executorch.quiet_output import first_line
 from export.losses import LABEL_MASK, Loss
+from export.ops.dropout import SEED
 
 __all__ = ["TracedStep", "trace_step"]
 
@@ -38,7 +39,10 @@ class TracedStep:
 def trace_step(model: nn.Module, example: Tensor, names: Sequence[str], trained: set[str], loss: Loss) -> TracedStep:
     """Trace a training step of a model whose tensors, called `names`, are inputs; `trained` ones get gradients."""
     stored = dict(model.named_parameters()) | dict(model.named_buffers())
-    inputs = {"x": example.contiguous()} | _targets(model, example, loss) | {n: stored[n].detach() for n in names}
+    inputs = {"x": example.contiguous()} | _targets(model, example, loss)
+    if getattr(model, "draws", False):
+        inputs[SEED] = torch.zeros((), dtype=torch.int64)
+    inputs |= {n: stored[n].detach() for n in names}
     outputs: list[str] = []
 
     def step(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -70,7 +74,7 @@ def _results(model: nn.Module, given: Results, names: Sequence[str], trained: se
     leaves = {name: tensor.requires_grad_() for name, tensor in tensors.items() if name in trained}
     # A module updates its running statistics in place, so let it write into copies.
     buffers = {name: tensor.clone() for name, tensor in tensors.items() if name in dict(model.named_buffers())}
-    prediction = torch.func.functional_call(model, tensors | buffers, (given["x"],))
+    prediction = torch.func.functional_call(model, tensors | buffers, _arguments(given))
     value, correct = _LOSSES[loss](prediction, given)
     found = torch.autograd.grad(value, list(leaves.values()), allow_unused=True) if leaves else ()
     gradients = {
@@ -82,6 +86,10 @@ def _results(model: nn.Module, given: Results, names: Sequence[str], trained: se
         | gradients
         | {NEW_STATISTIC + name: tensor for name, tensor in buffers.items()}
     )
+
+
+def _arguments(given: Results) -> tuple[Tensor, ...]:
+    return (given["x"], given[SEED]) if SEED in given else (given["x"],)
 
 
 def _cross_entropy(prediction: Tensor, given: Results) -> tuple[Tensor, Results]:

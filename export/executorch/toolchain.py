@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from edgefl.errors import EdgeFLError, ExportError, MissingDependencyError
-from export.executorch.quiet_output import quiet
-from export.executorch.source_modules import first_line
+from export.executorch.quiet_output import first_line, quiet
 
 __all__ = ["compile_delegated", "compile_portable", "quantised"]
 

@@ -1,7 +1,7 @@
 """The training program of one mask: batch and weights in, loss, correctness and gradients out.
 
-    inputs    x, y, label_mask (masked cross-entropy only), then every tensor of the model in the model's order, in the
-              shape that the mask gives it
+    inputs    x, y, label_mask (masked cross-entropy only), seed (with dropout only), then every tensor of the model in
+              the model's order, in the shape that the mask gives it
     outputs   loss; correct, one flag per sample (cross-entropy only); grad:<tensor> for the trained tensors, in the
               model's order; new:<statistic> for the running statistics that a step updates
 
@@ -12,14 +12,13 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from edgefl.errors import ExportError
 from edgefl.masks import Mask
 from edgefl.values import Digest
 from export.executorch.quiet_output import quiet
-from export.executorch.source_modules import is_random, module_using, refuse_random
+from export.executorch.source_modules import module_using
 from export.executorch.step import trace_step
-from export.executorch.submodel import submodel
 from export.executorch.toolchain import compile_portable
+from export.executorch.traced_submodel import traced_submodel
 from export.losses import Loss
 
 __all__ = ["TrainingProgram", "training_program"]
@@ -44,17 +43,10 @@ def training_program(model: nn.Module, example: Tensor, mask: Mask, loss: Loss =
     The mask must belong to the graph that `export.describe_graph` builds from the model. The weights are inputs, so the
     program holds none, and depends only on how many channels the mask keeps, not on which.
     """
-    small = submodel(model, mask).train()
-    refuse_random(small)
+    small = traced_submodel(model, example, mask, training=True)
     parameters = dict(small.named_parameters())
     trained = {name for name in mask.trained_tensors if name in parameters and parameters[name].is_floating_point()}
     with quiet():
         step = trace_step(small, example, list(mask.graph.tensor), trained, loss)
-    random = next((str(node.target) for node in step.graph.graph.nodes if is_random(node.target)), None)
-    if random is not None:
-        raise ExportError(
-            f"the operation {random} in {module_using(small, example, random)} draws random numbers",
-            fix="Leave it out for ExecuTorch, or export the model to ONNX, module_using dropout is seeded.",
-        )
     pte = compile_portable(step.graph, step.examples, lambda operation: module_using(small, example, operation))
     return TrainingProgram(pte, step.inputs, step.outputs, example.shape[0], mask.digest)
