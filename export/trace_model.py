@@ -8,12 +8,15 @@ the operation and the module.
 import itertools
 import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import fx, nn
 from torch.export.graph_signature import InputKind
+from torch.nn.modules import transformer
 
 from edgefl.errors import EdgeFLError, ExportError
 from export.axes import Axis, BatchFactor, ChannelFactor, ConstantFactor
@@ -137,7 +140,7 @@ def _exported(model: nn.Module, example: torch.Tensor, training: bool) -> torch.
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _plain_transformers():
             warnings.simplefilter("ignore")
             return torch.export.export(model, (example,))
     except Exception as error:
@@ -148,6 +151,23 @@ def _exported(model: nn.Module, example: torch.Tensor, training: bool) -> torch.
         ) from error
     finally:
         logger.setLevel(level)
+
+
+@contextmanager
+def _plain_transformers() -> Iterator[None]:
+    """Let torch's own transformers compute step by step, and take masks as they are.
+
+    In inference they would call one fused operation; and an encoder compares its mask with a causal one, to call a
+    faster kernel, which cannot be traced.
+    """
+    fast, guess = torch.backends.mha.get_fastpath_enabled(), transformer._detect_is_causal_mask
+    torch.backends.mha.set_fastpath_enabled(False)
+    transformer._detect_is_causal_mask = lambda mask, is_causal=None, size=None: is_causal is True
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+        transformer._detect_is_causal_mask = guess
 
 
 def _input_axes(example: torch.Tensor) -> tuple[Axis, ...]:

@@ -62,7 +62,7 @@ def trace_step(model: nn.Module, example: Tensor, names: Sequence[str], trained:
     except Exception as error:
         raise ExportError(
             f"torch cannot trace a training step of {type(model).__name__}: {first_line(error)}",
-            fix="Remove control flow that depends on data from its forward method, and take widths from shapes.",
+            fix="Train this model with onnxruntime: its operations are exported, but not in a form that ExecuTorch takes.",
         ) from error
     kept = _changed(graph, outputs)
     return TracedStep(graph, examples, tuple(inputs), kept)
@@ -129,10 +129,12 @@ def _output_shape(model: nn.Module, example: Tensor) -> torch.Size:
     try:
         with torch.no_grad(), FakeTensorMode(allow_non_fake_inputs=True):
             found = model(example)
+    except EdgeFLError:
+        raise
     except Exception as error:
         raise ExportError(
             f"{type(model).__name__} cannot run on an input of shape {tuple(example.shape)}: {first_line(error)}",
-            fix="Take widths from tensors' shapes in its forward method; numbers are those of the whole model.",
+            fix="Give an example of the shape that the model takes.",
         ) from error
     if not isinstance(found, Tensor):
         raise ExportError(

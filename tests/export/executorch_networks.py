@@ -181,7 +181,7 @@ class Words(nn.Module):
 class Recurrent(nn.Module):
     """Word vectors, a recurrent module, and a head that reads its last step."""
 
-    def __init__(self, kind: type[nn.RNNBase], **options: Any) -> None:
+    def __init__(self, kind: Callable[..., nn.RNNBase], **options: Any) -> None:
         super().__init__()
         self.embedding = nn.Embedding(20, 6)
         self.body = kind(6, 8, batch_first=True, **options)
