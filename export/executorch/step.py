@@ -62,7 +62,7 @@ def trace_step(model: nn.Module, example: Tensor, names: Sequence[str], trained:
     except Exception as error:
         raise ExportError(
             f"torch cannot trace a training step of {type(model).__name__}: {first_line(error)}",
-            fix="Train this model with onnxruntime: its operations are exported, but not in a form that ExecuTorch takes.",
+            fix="Train this model with onnxruntime, and report it: its operations are known.",
         ) from error
     kept = _changed(graph, outputs)
     return TracedStep(graph, examples, tuple(inputs), kept)
