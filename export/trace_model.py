@@ -8,12 +8,15 @@ the operation and the module.
 import itertools
 import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import fx, nn
 from torch.export.graph_signature import InputKind
+from torch.nn.modules import transformer
 
 from edgefl.errors import EdgeFLError, ExportError
 from export.axes import Axis, BatchFactor, ChannelFactor, ConstantFactor
@@ -21,7 +24,7 @@ from export.constants import accepts_broadcast_constants, computed, constant_val
 from export.ops import OPERATIONS
 from export.trace import INPUT, Trace, Value
 
-__all__ = ["TracedModel", "trace_model"]
+__all__ = ["TracedModel", "source_module", "trace_model"]
 
 _INPUTS = ("x", "y", "seed", "label_mask")
 """Inputs of a training graph that are no tensors of the model."""
@@ -37,6 +40,14 @@ class TracedModel:
     output: Value
     parameters: dict[str, Value]
     buffers: dict[str, Value]
+    program: torch.export.ExportedProgram
+    """The operations that were traced."""
+    values: dict[fx.Node, Any]
+    """What each operation returned: a value or several."""
+    constants: dict[fx.Node, Any]
+    """What torch computed while tracing: tensors that depend on no parameter or sample."""
+    constant_uses: dict[tuple[fx.Node, fx.Node], Value]
+    """The constants that operations read, by operation and constant: their axes are those that they met there."""
 
 
 def trace_model(model: nn.Module, example: torch.Tensor, *, training: bool) -> TracedModel:
@@ -47,6 +58,7 @@ def trace_model(model: nn.Module, example: torch.Tensor, *, training: bool) -> T
     trace.batch_size = len(example)
     values: dict[fx.Node, Any] = {}
     constants: dict[fx.Node, Any] = {}
+    uses: dict[tuple[fx.Node, fx.Node], Value] = {}
     parameters: dict[str, Value] = {}
     buffers: dict[str, Value] = {}
     first_names = _first_names(model)
@@ -68,11 +80,11 @@ def trace_model(model: nn.Module, example: torch.Tensor, *, training: bool) -> T
         elif node.op == "call_function" and is_computable(node, constants):
             constants[node] = computed(node, constants)
         elif node.op == "call_function":
-            values[node] = _call(trace, node, values, constants)
+            values[node] = _call(trace, node, values, constants, uses)
         elif node.op == "output":
             result = _output(node, values, program)
     assert result is not None  # every exported graph has an output node
-    return TracedModel(trace, source, result, parameters, buffers)
+    return TracedModel(trace, source, result, parameters, buffers, program, values, constants, uses)
 
 
 def _with_distinct_batch_size(model: nn.Module, example: torch.Tensor) -> torch.Tensor:
@@ -117,7 +129,7 @@ def _refuse_hidden_write(node: fx.Node) -> None:
         shared = isinstance(tensor, torch.Tensor) and tensor.untyped_storage()._cdata == storage
         if shared and any(order[user] > order[node] for user in older.users):
             raise ExportError(
-                f"{node.target} in module {_module(node)} writes into a tensor that is read again later",
+                f"{node.target} in module {source_module(node)} writes into a tensor that is read again later",
                 fix="Write it without changing a tensor in place, with torch.cat, torch.where or arithmetic.",
             )
 
@@ -128,7 +140,7 @@ def _exported(model: nn.Module, example: torch.Tensor, training: bool) -> torch.
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _plain_transformers():
             warnings.simplefilter("ignore")
             return torch.export.export(model, (example,))
     except Exception as error:
@@ -139,6 +151,23 @@ def _exported(model: nn.Module, example: torch.Tensor, training: bool) -> torch.
         ) from error
     finally:
         logger.setLevel(level)
+
+
+@contextmanager
+def _plain_transformers() -> Iterator[None]:
+    """Let torch's own transformers compute step by step, and take masks as they are.
+
+    In inference they would call one fused operation; and an encoder compares its mask with a causal one, to call a
+    faster kernel, which cannot be traced.
+    """
+    fast, guess = torch.backends.mha.get_fastpath_enabled(), transformer._detect_is_causal_mask
+    torch.backends.mha.set_fastpath_enabled(False)
+    transformer._detect_is_causal_mask = lambda mask, is_causal=None, size=None: is_causal is True
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+        transformer._detect_is_causal_mask = guess
 
 
 def _input_axes(example: torch.Tensor) -> tuple[Axis, ...]:
@@ -159,11 +188,17 @@ def _dtype(tensor: torch.Tensor) -> str:
     return _DTYPES[tensor.dtype]
 
 
-def _call(trace: Trace, node: fx.Node, values: dict[fx.Node, Any], constants: dict[fx.Node, Any]) -> Any:
+def _call(
+    trace: Trace,
+    node: fx.Node,
+    values: dict[fx.Node, Any],
+    constants: dict[fx.Node, Any],
+    uses: dict[tuple[fx.Node, fx.Node], Value],
+) -> Any:
     operation = OPERATIONS.get(str(node.target))
     if operation is None:
         raise ExportError(
-            f"the operation {node.target} in module {_module(node)} cannot be exported",
+            f"the operation {node.target} in module {source_module(node)} cannot be exported",
             fix="Write it with supported operations, or register a lowering for it in export.ops.",
         )
     _refuse_hidden_write(node)
@@ -172,16 +207,18 @@ def _call(trace: Trace, node: fx.Node, values: dict[fx.Node, Any], constants: di
         if source not in constants:
             return values[source]
         made = constant_value(trace, constants[source], _dtype(constants[source]))
-        return made if accepts_broadcast_constants(operation) else expanded(trace, made)
+        uses[node, source] = made if accepts_broadcast_constants(operation) else expanded(trace, made)
+        return uses[node, source]
 
     try:
         args, kwargs = fx.map_arg((node.args, node.kwargs), given)
         return operation(trace, *args, **kwargs)
     except EdgeFLError as error:
-        raise ExportError(f"{node.target} in module {_module(node)}: {error.problem}", fix=error.fix) from error
+        raise ExportError(f"{node.target} in module {source_module(node)}: {error.problem}", fix=error.fix) from error
 
 
-def _module(node: fx.Node) -> str:
+def source_module(node: fx.Node) -> str:
+    """Name the module that an operation comes from: "'conv1' (Conv2d)"."""
     stack = list(node.meta.get("nn_module_stack", {}).values())
     if not stack:
         return "the model"

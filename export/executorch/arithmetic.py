@@ -21,6 +21,7 @@ __all__ = [
     "leaky_relu_backward",
     "matrix_product",
     "mean",
+    "power",
     "product",
     "step",
     "threshold_backward",
@@ -131,6 +132,18 @@ def _matrix(large: Tensor, small: Tensor) -> tuple[Tensor, Tensor] | None:
         return large.reshape(before, between), small.reshape(between)
     column = small.reshape(between, 1) if before == 1 else strided(small, (before, between, 1), (0, 1, 1))
     return large.reshape(before * between, after), column.reshape(before * between, 1)
+
+
+def power(x: Tensor, exponent: float) -> Any:
+    """Lower `aten.pow` with a whole or half number: ExecuTorch's exporter cannot convert the operation itself."""
+    halves = int(2 * exponent)
+    if halves != 2 * exponent or not 0 < abs(halves) <= 16:
+        return NotImplemented
+    base, times = (x, abs(halves) // 2) if halves % 2 == 0 else (torch.sqrt(x), abs(halves))
+    found = base
+    for _ in range(times - 1):
+        found = found * base
+    return found if halves > 0 else torch.reciprocal(found)
 
 
 def step(x: Tensor) -> Tensor:

@@ -1,65 +1,101 @@
 """Folds batch norm into the convolution or linear layer before it, for inference.
 
 In inference a batch norm with running statistics multiplies and shifts each channel by fixed numbers, which the
-preceding weights can do as well. ExecuTorch's own pass for it fails on some models, so it is done on torch modules
-beforehand.
+preceding weights can do as well. ExecuTorch's own passes for it fail on some models and are wrong for others, so it is
+done beforehand, and the batch norms that remain are written in a form that those passes leave alone.
 
-The order of modules in a model's constructor does not show the order of calls, but the exported graph does: a pair is
-folded if the norm reads the layer's output, nothing else reads it, and both run once.
+A pair is folded if the norm reads the layer's output, nothing else reads it, and the layer's weights are used once.
 """
 
-from collections import Counter
+from functools import partial
+from typing import Any
 
 import torch
-from torch import Tensor, fx, nn
-from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
+from torch import Tensor, fx
+from torch.nn.utils.fusion import fuse_conv_bn_weights, fuse_linear_bn_weights
+
+from export.executorch.resizing import Call, run
+from export.executorch.traced_submodel import TracedSubmodel
 
 __all__ = ["fold_batch_norms"]
 
 aten = torch.ops.aten
 
-_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
-_CONVOLUTIONS = (
-    *(nn.Conv1d, nn.Conv2d, nn.Conv3d),
-    *(nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d),
-)
+_CONVOLUTIONS = {
+    *(aten.conv1d.default, aten.conv1d.padding, aten.conv2d.default, aten.conv2d.padding),
+    *(aten.conv3d.default, aten.conv3d.padding),
+}
+_TRANSPOSED = {aten.conv_transpose1d.default, aten.conv_transpose2d.input, aten.conv_transpose3d.input}
+_LAYERS = _CONVOLUTIONS | _TRANSPOSED | {aten.linear.default}
 
 
-def fold_batch_norms(model: nn.Module, example: Tensor) -> nn.Module:
-    """Fold what can be folded, in place, and return the model in inference mode."""
-    model.eval()
-    graph = torch.export.export(model, (example,)).graph
-    calls = Counter(path for node in graph.nodes if (path := _module(node)) is not None and _is_layer(node))
-    for node in graph.nodes:
+def fold_batch_norms(model: TracedSubmodel) -> list[str]:
+    """Fold what can be folded, in place, and return the modules of the batch norms that remain."""
+    left = []
+    for node in model.operations:
         if node.target is not aten.batch_norm.default:
             continue
-        layer, norm = node.args[0], _module(node)
-        before = _module(layer) if isinstance(layer, fx.Node) and len(layer.users) == 1 else None
-        if before is not None and norm is not None and calls[before] == calls[norm] == 1:
-            _fold(model, before, norm)
-    return model
+        layer: Any = node.args[0]
+        if node.args[3] is None or node.args[4] is None:
+            model.override(node, _by_batch)
+        elif _can_fold(model, layer):
+            _fold(model, layer, node)
+            continue
+        else:
+            model.override(node, _by_statistics)
+        left.append(model.module_of(node))
+    return left
 
 
-def _is_layer(node: fx.Node) -> bool:
-    return node.op == "call_function" and node.target is not aten.dropout.default
+def _can_fold(model: TracedSubmodel, layer: Any) -> bool:
+    if not isinstance(layer, fx.Node) or layer.target not in _LAYERS or len(layer.users) != 1:
+        return False
+    tensors: list[Any] = [arg for arg in layer.args[1:3] if arg is not None]
+    return all(model.name_of(arg) is not None and model.uses_of(arg) == 1 for arg in tensors)
 
 
-def _module(node: fx.Node) -> str | None:
-    """Return the path of the innermost module that an operation belongs to."""
-    stack = list(node.meta.get("nn_module_stack", {}).values())
-    return str(stack[-1][0]) if stack else None
+def _fold(model: TracedSubmodel, layer: fx.Node, norm: fx.Node) -> None:
+    def tensor(node: Any) -> Any:
+        name = None if node is None else model.name_of(node)
+        return None if name is None else model.tensor(name)
 
-
-def _fold(model: nn.Module, before: str, norm: str) -> None:
-    layer, batch_norm = model.get_submodule(before), model.get_submodule(norm)
-    if not isinstance(batch_norm, _NORMS) or batch_norm.running_mean is None or batch_norm.running_var is None:
-        return
-    folded: nn.Module
-    if isinstance(layer, _CONVOLUTIONS):
-        folded = fuse_conv_bn_eval(layer, batch_norm, transpose=layer.transposed)
-    elif isinstance(layer, nn.Linear):
-        folded = fuse_linear_bn_eval(layer, batch_norm)
+    old, before = tensor(layer.args[1]), tensor(layer.args[2]) if len(layer.args) > 2 else None
+    scale, shift, mean, variance = (tensor(arg) for arg in norm.args[1:5])
+    eps: Any = norm.args[7]
+    if layer.target is aten.linear.default:
+        weight, bias = fuse_linear_bn_weights(old, before, mean, variance, eps, scale, shift)
     else:
-        return
-    model.set_submodule(before, folded)
-    model.set_submodule(norm, nn.Identity())
+        weight, bias = fuse_conv_bn_weights(
+            old, before, mean, variance, eps, scale, shift, transpose=layer.target in _TRANSPOSED
+        )
+    name = model.name_of(layer.args[1])
+    assert name is not None  # it can be folded
+    model.replace_tensor(name, weight.detach())
+    bias_name = f"{name}_folded_bias"
+    model.replace_tensor(bias_name, bias.detach())
+    model.override(layer, partial(_with_bias, model, bias_name))
+    model.override(norm, lambda c: c.x)
+
+
+def _with_bias(model: TracedSubmodel, name: str, c: Call) -> Any:
+    return run(c.replaced(bias=model.tensor(name)))
+
+
+def _by_batch(c: Call) -> Tensor:
+    """Standardise by the statistics of the batch."""
+    given = c.given
+    found: Tensor = aten._native_batch_norm_legit.no_stats(
+        c.x, given["weight"], given["bias"], True, given["momentum"], given["eps"]
+    )[0]
+    return found
+
+
+def _by_statistics(c: Call) -> Tensor:
+    """Standardise by running statistics: one product and one sum for each entry."""
+    scale = torch.rsqrt(c.given["running_var"] + c.given["eps"])
+    scale = scale if c.given["weight"] is None else scale * c.given["weight"]
+    shift = -c.given["running_mean"] * scale
+    shift = shift if c.given["bias"] is None else shift + c.given["bias"]
+    shape = (1, -1, *(1,) * (c.x.dim() - 2))
+    found: Tensor = c.x * scale.reshape(shape) + shift.reshape(shape)
+    return found

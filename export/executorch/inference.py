@@ -12,10 +12,10 @@ from edgefl.errors import EdgeFLError, ExportError
 from edgefl.masks import Mask, Weights
 from edgefl.values import Digest
 from export.executorch.folding import fold_batch_norms
-from export.executorch.quiet_output import quiet
-from export.executorch.source_modules import first_line, module_using
-from export.executorch.submodel import submodel
+from export.executorch.quiet_output import first_line, quiet
+from export.executorch.source_modules import module_using
 from export.executorch.toolchain import compile_delegated, quantised
+from export.executorch.traced_submodel import traced_submodel
 
 __all__ = ["InferenceProgram", "inference_program"]
 
@@ -50,12 +50,12 @@ def inference_program(
     if batch < 1:
         raise ExportError(f"the batch size is {batch}", fix="Give a number of at least 1.")
     sample = example[:1].expand(batch, *example.shape[1:]).contiguous()
-    small = submodel(model, mask, weights).eval()
-    small.requires_grad_(False)
     with quiet(), torch.no_grad():
+        small = traced_submodel(model, sample, mask, weights, training=False)
+        small.requires_grad_(False)
         try:
-            small = fold_batch_norms(small, sample)
-            ready = small if calibration is None else quantised(small, calibration, sample)
+            fold_batch_norms(small)
+            ready: nn.Module = small if calibration is None else quantised(small, calibration, sample)
         except EdgeFLError:
             raise
         except Exception as error:

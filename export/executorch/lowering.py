@@ -47,6 +47,7 @@ FORMS: Mapping[Any, Callable[..., Any]] = {
     aten.sub.Tensor: arithmetic.broadcast(aten.sub.Tensor),
     aten.mul.Tensor: arithmetic.broadcast(aten.mul.Tensor),
     aten.div.Tensor: arithmetic.broadcast(aten.div.Tensor),
+    aten.pow.Tensor_Scalar: arithmetic.power,
     # slopes of activations: products with 0 and 1 instead of a choice
     aten.threshold_backward.default: arithmetic.threshold_backward,
     aten.hardtanh_backward.default: arithmetic.hardtanh_backward,

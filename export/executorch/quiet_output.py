@@ -1,4 +1,4 @@
-"""Keeps the output of torch and ExecuTorch off the user's terminal.
+"""Keeps the output of torch and ExecuTorch off the user's terminal, and their errors short.
 
 Importing and running their exporters prints deprecation warnings and notes about missing optional parts to stderr. None
 of it concerns the user who exports a model: whatever does is raised as an `ExportError`.
@@ -11,7 +11,13 @@ import sys
 import warnings
 from collections.abc import Iterator
 
-__all__ = ["quiet"]
+__all__ = ["first_line", "quiet"]
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an exception's message."""
+    text = str(error).strip()
+    return text.splitlines()[0].rstrip(".") if text else type(error).__name__
 
 
 @contextlib.contextmanager

@@ -21,8 +21,9 @@ from edgefl.errors import EdgeFLError, ExportError
 from export.executorch.lowering import decompositions
 from export.executorch.norms import weighted_samples
 from export.executorch.optimise_step import eliminate_copies
-from export.executorch.source_modules import first_line
+from export.executorch.quiet_output import first_line
 from export.losses import LABEL_MASK, Loss
+from export.ops.dropout import SEED
 
 __all__ = ["SAMPLE_WEIGHTS", "TracedStep", "trace_prediction", "trace_step"]
 
@@ -46,7 +47,10 @@ def trace_step(model: nn.Module, example: Tensor, names: Sequence[str], trained:
     """Trace a training step of a model whose tensors, called `names`, are inputs; `trained` ones get gradients and new
     statistics."""
     stored = dict(model.named_parameters()) | dict(model.named_buffers())
-    inputs = {"x": example.contiguous()} | _targets(model, example, loss) | {n: stored[n].detach() for n in names}
+    inputs = {"x": example.contiguous()} | _targets(model, example, loss)
+    if getattr(model, "draws", False):
+        inputs[SEED] = torch.zeros((), dtype=torch.int64)
+    inputs |= {n: stored[n].detach() for n in names}
     return _traced(model, inputs, lambda given: _results(model, given, names, trained, loss))
 
 
@@ -83,7 +87,7 @@ def _traced(model: nn.Module, inputs: Results, compute: Callable[[Results], Resu
     except Exception as error:
         raise ExportError(
             f"torch cannot trace {type(model).__name__}: {first_line(error)}",
-            fix="Remove control flow that depends on data from its forward method, and take widths from shapes.",
+            fix="Train this model with onnxruntime, and report it: its operations are known.",
         ) from error
     kept = _changed(graph, outputs)
     return TracedStep(graph, examples, tuple(inputs), kept)
@@ -96,7 +100,7 @@ def _results(model: nn.Module, given: Results, names: Sequence[str], trained: se
     buffers = {name: tensor.clone() for name, tensor in tensors.items() if name in dict(model.named_buffers())}
     leaves = {n: tensor.requires_grad_() for n, tensor in tensors.items() if n in trained and n not in buffers}
     with weighted_samples(given[SAMPLE_WEIGHTS]):
-        prediction = torch.func.functional_call(model, tensors | buffers, (given["x"],))
+        prediction = torch.func.functional_call(model, tensors | buffers, _arguments(given))
         value, correct = _LOSSES[loss](prediction, given)
         found = torch.autograd.grad(value, list(leaves.values()), allow_unused=True) if leaves else ()
     gradients = {
@@ -108,6 +112,10 @@ def _results(model: nn.Module, given: Results, names: Sequence[str], trained: se
         | gradients
         | {NEW_STATISTIC + name: tensor for name, tensor in buffers.items() if name in trained}
     )
+
+
+def _arguments(given: Results) -> tuple[Tensor, ...]:
+    return (given["x"], given[SEED]) if SEED in given else (given["x"],)
 
 
 def _cross_entropy(prediction: Tensor, given: Results) -> tuple[Tensor, Results]:
@@ -151,10 +159,12 @@ def _output_shape(model: nn.Module, example: Tensor) -> torch.Size:
     try:
         with torch.no_grad(), FakeTensorMode(allow_non_fake_inputs=True):
             found = model(example)
+    except EdgeFLError:
+        raise
     except Exception as error:
         raise ExportError(
             f"{type(model).__name__} cannot run on an input of shape {tuple(example.shape)}: {first_line(error)}",
-            fix="Take widths from tensors' shapes in its forward method; numbers are those of the whole model.",
+            fix="Give an example of the shape that the model takes.",
         ) from error
     if not isinstance(found, Tensor):
         raise ExportError(

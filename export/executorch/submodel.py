@@ -1,7 +1,8 @@
 """A submodel as a torch module: the model's own code with the kept channels of its weights.
 
-ExecuTorch programs have static shapes, so each mask gets its own program, and torch must see the model at the mask's
-widths. Most modules take their widths from their weights. Those that store them as numbers are updated here.
+This is the reference that programs and graphs are compared with: nothing but the user's code, run by torch. Most
+modules take their widths from their weights. Those of torch that store them as numbers are updated here; a user's own
+that do so cannot run narrower. Programs are made from `traced_submodel` instead, which does not need the code.
 """
 
 import copy

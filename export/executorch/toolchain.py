@@ -14,8 +14,7 @@ from torch import Tensor, fx, nn
 from torch.utils import _pytree as pytree
 
 from edgefl.errors import EdgeFLError, ExportError, MissingDependencyError
-from export.executorch.quiet_output import quiet
-from export.executorch.source_modules import first_line
+from export.executorch.quiet_output import first_line, quiet
 
 __all__ = ["CompiledProgram", "PortableGraph", "compile_delegated", "lower_portable", "quantised"]
 

@@ -1,7 +1,7 @@
 """The training program of one mask: batch and weights in, loss, correctness and gradients out.
 
-    inputs    x, y, sample_weights, label_mask (masked cross-entropy only), then every tensor of the model in the
-              model's order, in the shape that the mask gives it
+    inputs    x, y, sample_weights, label_mask (masked cross-entropy only), seed (with dropout only), then every tensor
+              of the model in the model's order, in the shape that the mask gives it
     outputs   loss; correct, one flag per sample (cross-entropy only); grad:<tensor> for the trained tensors, in the
               model's order; new:<statistic> for the running statistics of trained layers that a step updates
 
@@ -13,14 +13,13 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from edgefl.errors import ExportError
 from edgefl.masks import Mask
 from edgefl.values import Digest
 from export.executorch.quiet_output import quiet
-from export.executorch.source_modules import is_random, module_using, refuse_random
+from export.executorch.source_modules import module_using
 from export.executorch.step import TracedStep, trace_prediction, trace_step
-from export.executorch.submodel import submodel
 from export.executorch.toolchain import PortableGraph, lower_portable
+from export.executorch.traced_submodel import TracedSubmodel, traced_submodel
 from export.inference_graph import OUTPUT
 from export.losses import Loss
 
@@ -61,27 +60,20 @@ def training_program(model: nn.Module, example: Tensor, mask: Mask, loss: Loss =
 
 def lowered_step(model: nn.Module, example: Tensor, mask: Mask, loss: Loss) -> LoweredGraph:
     """Trace and lower the training step of a mask's submodel."""
-    small = submodel(model, mask).train()
-    refuse_random(small)
+    small = traced_submodel(model, example, mask, training=True)
     with quiet():
         step = trace_step(small, example, list(mask.graph.tensor), set(mask.trained_tensors), loss)
-    random = next((str(node.target) for node in step.graph.graph.nodes if is_random(node.target)), None)
-    if random is not None:
-        raise ExportError(
-            f"the operation {random} in {module_using(small, example, random)} draws random numbers",
-            fix="Leave it out for ExecuTorch, or export the model to ONNX, module_using dropout is seeded.",
-        )
     return _lowered(step, small, example)
 
 
 def lowered_prediction(model: nn.Module, example: Tensor, mask: Mask) -> LoweredGraph:
     """Trace and lower the forward pass of a mask's submodel in evaluation mode."""
-    small = submodel(model, mask).eval()
+    small = traced_submodel(model, example, mask, training=False)
     with quiet():
         prediction = trace_prediction(small, example, list(mask.graph.tensor), OUTPUT)
     return _lowered(prediction, small, example)
 
 
-def _lowered(traced: TracedStep, small: nn.Module, example: Tensor) -> LoweredGraph:
+def _lowered(traced: TracedStep, small: TracedSubmodel, example: Tensor) -> LoweredGraph:
     graph = lower_portable(traced.graph, traced.examples, lambda operation: module_using(small, example, operation))
     return LoweredGraph(graph, traced.inputs, traced.outputs)

@@ -12,6 +12,7 @@ import numpy as np
 from edgefl.errors import ExportError
 from export.ops.activations import softmax
 from export.ops.arithmetic import add, mul, where
+from export.ops.dropout import dropout as drop
 from export.ops.linear import matmul
 from export.ops.reductions import count
 from export.ops.shapes import transpose
@@ -32,11 +33,11 @@ def attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Value:
-    """softmax(q k^T / sqrt(d)) v."""
-    if dropout:
+    """softmax(q k^T / sqrt(d)) v. Dropout draws as any other, in the order of the forward pass."""
+    if dropout and not t.training:
         raise ExportError(
-            f"dropout of {dropout} inside attention cannot be exported",
-            fix="Set the attention's dropout to 0, and use nn.Dropout on its output.",
+            f"attention drops values with probability {dropout} when it predicts",
+            fix="Pass dropout_p=0.0 to it unless self.training.",
         )
     if enable_gqa and query.shape[-3] != key.shape[-3]:
         raise ExportError(
@@ -53,7 +54,7 @@ def attention(
         scores = where(t, mask, scores, float("-inf"))
     elif mask is not None:
         scores = add(t, scores, mask)
-    return matmul(t, softmax(t, scores, -1), value)
+    return matmul(t, drop(t, softmax(t, scores, -1), dropout, train=True), value)
 
 
 def _by_width(t: Trace, query: Value) -> Value:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from export.axes import ConstantFactor
-from export.ops.pool_window import check_rank, windows_of
+from export.ops.pool_window import adaptive_windows, check_rank, windows_of
 from export.ops.reductions import mean
 from export.trace import Trace, Value
 
@@ -58,7 +58,7 @@ def _adaptive_avg_pool(dimensions: int) -> Callable[..., Value]:
             return mean(t, x, list(range(2, 2 + dimensions)), keepdim=True)
         matrices: list[Matrix] = []
         for size, count in zip(x.shape[2:], sizes, strict=True):
-            ranges = [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
+            ranges = [(window.start, window.stop) for window in adaptive_windows(size, count)]
             matrices.append(_matrix(size, ranges, [end - begin for begin, end in ranges]))
         return _averaged(t, x, matrices)
 

@@ -1,4 +1,4 @@
-"""Convolutions in two dimensions; the form of each gradient depends on the shape.
+"""Convolutions of images and sequences; the form of each gradient depends on the shape.
 
     gradient of the input     a transposed convolution; a matrix product for 1 x 1 kernels
     gradient of the weight    1 x 1: one matrix product
@@ -19,6 +19,7 @@ from export.axes import Axis, ConstantFactor, split, unify
 from export.ops.conv_window import ConvWindow, channels_first, pair, shifted_taps, transposed_window, window_of
 from export.ops.depthwise import depthwise
 from export.ops.patches import by_patches, is_small
+from export.ops.shapes import squeeze, unsqueeze
 from export.trace import Trace, Value
 
 __all__ = ["OPERATIONS"]
@@ -92,6 +93,39 @@ def conv_transpose2d(
         t.add_gradient(weight, _weight_gradient(t, x.name, Value(grad, axes), weight, window, x.axes))
 
     return _finish(t, x, weight, bias, axes, window, name, step, biased=True)
+
+
+def conv1d(
+    t: Trace,
+    x: Value,
+    weight: Value,
+    bias: Value | None = None,
+    stride: Sequence[int] = (1,),
+    padding: Sequence[int] | str = (0,),
+    dilation: Sequence[int] = (1,),
+    groups: int = 1,
+) -> Value:
+    """A convolution of sequences: images of one row."""
+    margin = padding if isinstance(padding, str) else (0, *padding)
+    rows = unsqueeze(t, x, 2), unsqueeze(t, weight, 2)
+    return squeeze(t, conv2d(t, *rows, bias, (1, *stride), margin, (1, *dilation), groups), 2)
+
+
+def conv_transpose1d(
+    t: Trace,
+    x: Value,
+    weight: Value,
+    bias: Value | None = None,
+    stride: Sequence[int] = (1,),
+    padding: Sequence[int] = (0,),
+    output_padding: Sequence[int] = (0,),
+    groups: int = 1,
+    dilation: Sequence[int] = (1,),
+) -> Value:
+    """A transposed convolution of sequences."""
+    rows = unsqueeze(t, x, 2), unsqueeze(t, weight, 2)
+    sizes = (1, *stride), (0, *padding), (0, *output_padding)
+    return squeeze(t, conv_transpose2d(t, *rows, bias, *sizes, groups, (1, *dilation)), 2)
 
 
 Step = Callable[[str], None]
@@ -192,6 +226,9 @@ def _grouped_weight_gradient(t: Trace, grad: str, x: Value, weight: Value, windo
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
+    "aten.conv1d.default": conv1d,
+    "aten.conv1d.padding": conv1d,
+    "aten.conv_transpose1d.default": conv_transpose1d,
     "aten.conv2d.default": conv2d,
     "aten.conv2d.padding": conv2d,
     "aten.conv_transpose2d.input": conv_transpose2d,

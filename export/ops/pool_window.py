@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from edgefl.errors import ExportError
 from export.trace import Value
 
-__all__ = ["PoolWindow", "check_rank", "windows_of"]
+__all__ = ["PoolWindow", "adaptive_windows", "check_rank", "selected_entries", "windows_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,21 @@ def windows_of(
 
     lines = zip(x.shape[2:], each(kernel), each(stride or kernel), each(padding), each(dilation), strict=True)
     return [PoolWindow(*line, ceil_mode) for line in lines]
+
+
+def adaptive_windows(size: int, count: int) -> list[range]:
+    """Return the windows of an adaptive pool along one axis."""
+    return [range(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
+
+
+def selected_entries(size: int, count: int) -> list[int]:
+    """Return the entries of an adaptive pool's windows, one window after another, all made as long as the longest.
+
+    Shorter ones repeat their last entry, which changes no maximum, nor which entry is the first to have it.
+    """
+    windows = adaptive_windows(size, count)
+    longest = max(len(window) for window in windows)
+    return [entry for window in windows for entry in [*window] + [window[-1]] * (longest - len(window))]
 
 
 def check_rank(x: Value, dimensions: int) -> None:

@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from edgefl.errors import ExportError
 from export.axes import ConstantFactor
 from export.ops.activations import relu
+from export.ops.linear import matmul
 from export.ops.per_channel import filled
-from export.ops.pool_window import PoolWindow, check_rank, windows_of
+from export.ops.pool_window import PoolWindow, check_rank, selected_entries, windows_of
+from export.ops.shapes import transpose
 from export.trace import Trace, Value
 
 __all__ = ["OPERATIONS"]
@@ -112,17 +113,25 @@ def _begins_of_planes(t: Trace, x: Value, entries: int) -> str:
     return t.emit.one("Unsqueeze", t.emit.one("Reshape", begins, grid), t.emit.integers(2, 3))
 
 
+def _with_entries(t: Trace, x: Value, place: int, entries: Sequence[int]) -> Value:
+    """Return some entries of an axis, perhaps repeated, by a product with zeros and ones."""
+    size = x.shape[place]
+    if entries == list(range(size)):
+        return x
+    axes = (ConstantFactor(size),), (ConstantFactor(len(entries)),)
+    chosen = Value(t.emit.constant(np.eye(size, dtype=np.float32)[:, entries]), axes)
+    return transpose(t, matmul(t, transpose(t, x, place, -1), chosen), place, -1)
+
+
 def _adaptive_max_pool(dimensions: int) -> Callable[..., tuple[Value, None]]:
     def adaptive_max_pool(t: Trace, x: Value, sizes: Sequence[int]) -> tuple[Value, None]:
-        """The largest entry of the requested number of equal windows, without the indices that PyTorch also returns."""
+        """The largest entry of the requested number of windows, without the indices that PyTorch also returns."""
         check_rank(x, dimensions)
-        inside = x.shape[2:]
-        if any(size % count for size, count in zip(inside, sizes, strict=True)):
-            raise ExportError(
-                f"adaptive max pooling from {inside} to {tuple(sizes)} needs windows of different sizes",
-                fix="Choose output sizes that divide the input's, or use max pooling with a kernel and a stride.",
-            )
-        kernel = [size // count for size, count in zip(inside, sizes, strict=True)]
+        kernel = []
+        for place, count in enumerate(sizes, 2):
+            entries = selected_entries(x.shape[place], count)
+            kernel.append(len(entries) // count)
+            x = _with_entries(t, x, place, entries)
         return _largest(t, x, windows_of(x, dimensions, kernel, kernel, (0,), (1,), False)), None
 
     return adaptive_max_pool

@@ -12,6 +12,9 @@ from torch.nn.functional import scaled_dot_product_attention
 from edgefl.errors import ExportError
 from edgefl.masks import Mask, gather
 from edgefl.model_graph import cost_of
+from export.inference_graph import inference_graph
+from export.ops.dropout import seed_input
+from export.shared_dropout_noise import SharedDropoutNoise
 from tests.export.parity import Exported, assert_close, check, random_mask
 
 STEPS, EMBED, HEADS, HEAD, CLASSES = 5, 8, 2, 6, 4
@@ -199,9 +202,22 @@ def test_the_encoder_layer_of_torch_matches(norm_first: bool) -> None:
     assert sorted(group.width for group in exported.graph.groups) == [4, 16]
 
 
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_dropout_inside_attention_draws_from_the_seed(need_weights: bool) -> None:
+    model = Module(batch_first=True, need_weights=need_weights, causal=True)
+    model.mha.dropout = 0.4
+    exported = Exported(model, example())
+    x, y = torch.randn(6, STEPS, 3), torch.arange(6) % CLASSES
+    found = exported.run({**exported.weights(), "seed": seed_input(2**63 + 5)}, x, y)
+    with SharedDropoutNoise(2**63 + 5):
+        assert_close(found, exported.torch_run(exported.weights(), x, y))
+    with pytest.raises(AssertionError, match="relative error"):
+        assert_close(found, exported.torch_run(exported.weights(), x, y))  # with torch's own random numbers
+
+
 def test_what_attention_cannot_do_is_said() -> None:
-    with pytest.raises(ExportError, match=r"dropout of 0\.5 inside attention.*nn\.Dropout on its output"):
-        Exported(Attention(dropout_p=0.5), example())
+    with pytest.raises(ExportError, match=r"drops values with probability 0\.5 when it predicts\. Pass dropout_p=0\.0"):
+        inference_graph(Attention(dropout_p=0.5), example())
 
     class Grouped(nn.Module):
         def __init__(self) -> None:

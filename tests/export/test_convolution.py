@@ -1,6 +1,7 @@
 """Convolutions of every geometry against PyTorch, whole and at random masks."""
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import onnx
@@ -152,3 +153,31 @@ def test_what_cannot_be_exported_names_the_operation_and_the_module() -> None:
         ExportError, match=r"aten.conv_transpose2d.input in module 'layer' \(ConvTranspose2d\).*2 groups"
     ):
         check(Probe(layer, 6, 8), torch.randn(13, 3, 5, 6), classes=4)
+
+
+class Sequences(nn.Module):
+    """A layer between two others on sequences; the depthwise one has a group for every channel."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.before, self.layer, self.after = nn.Conv1d(3, 6, 1), layer, nn.Conv1d(6, 4, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = self.after(self.layer(self.before(x)).relu()).mean(2)
+        return out
+
+
+SEQUENCES: dict[str, Callable[[], nn.Module]] = {
+    "strided": lambda: nn.Conv1d(6, 6, 5, 2, 2),
+    "dilated": lambda: nn.Conv1d(6, 6, 3, dilation=2, padding="same"),
+    "depthwise": lambda: nn.Conv1d(6, 6, 3, padding=1, groups=6),
+    "grouped": lambda: nn.Conv1d(6, 6, 3, groups=2, bias=False),
+    "transposed": lambda: nn.ConvTranspose1d(6, 6, 3, 2, padding=1, output_padding=1),
+    "with a norm": lambda: nn.Sequential(nn.Conv1d(6, 6, 3), nn.GroupNorm(2, 6)),
+}
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_convolutions_of_sequences_match(name: str) -> None:
+    # PyTorch itself cannot run a depthwise convolution narrower.
+    check(Sequences(SEQUENCES[name]()), torch.randn(5, 3, 11), classes=4, masks=0 if name == "depthwise" else 2)

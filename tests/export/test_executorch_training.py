@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC
 from edgefl.errors import ExportError
@@ -19,10 +20,11 @@ from edgefl.masks import Mask, gather
 from edgefl.model_graph import ModelGraph
 from edgefl.values import digest_of
 from export.describe_graph import describe
-from export.executorch import Runner, TrainingProgram, run_step, submodel, training_program
+from export.executorch import Runner, TrainingProgram, run_step, submodel, traced_submodel, training_program
 from export.executorch.quiet_output import quiet
-from export.executorch.source_modules import is_random, refuse_random
+from export.executorch.source_modules import module_using
 from export.executorch.step import SAMPLE_WEIGHTS, trace_step
+from export.executorch.toolchain import lower_portable
 from export.losses import Loss
 from export.trace_model import trace_model
 from export.zoo.cnn import cnn4
@@ -237,39 +239,15 @@ def test_a_wrong_batch_size_is_refused_in_words() -> None:
         run_step(program, Runner(program.pte), inputs)
 
 
-def refused(*layers: nn.Module, words: str) -> None:
-    model = nn.Sequential(nn.Linear(6, 6), *layers, nn.Linear(6, 5))
-    x = torch.randn(2, 6)
-    graph = describe(trace_model(nn.Sequential(nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 5)), x, training=True), "m")
-    renamed = nn.Sequential(model[0], nn.Sequential(*layers), model[-1])
-    with pytest.raises(ExportError, match=words) as caught:
-        training_program(renamed, x, Mask.of(graph))
+def test_an_operation_without_a_kernel_is_refused_by_its_name_and_module() -> None:
+    graph = make_fx(lambda x: torch.linalg.eigvalsh(x))(torch.eye(3))
+    with pytest.raises(ExportError, match=r"no kernel for the operation aten.*eigh.* in module 'body'") as caught:
+        lower_portable(graph, [torch.eye(3)], lambda operation: f"module 'body' of {operation}")
     assert "ONNX" in caught.value.fix
 
 
-class FunctionalDropout(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return nn.functional.dropout(x, 0.5, training=True)
-
-
-class Eigenvalues(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        scaled: torch.Tensor = x * torch.linalg.eigvalsh(x.t() @ x).sum()
-        return scaled
-
-
-def test_dropout_is_refused_by_the_name_of_its_module() -> None:
-    refused(nn.ReLU(), nn.Dropout(0.5), words=r"module '1.1' \(Dropout\) drops values with probability 0.5")
-    refused(FunctionalDropout(), words="draws random numbers")
-
-
-def test_an_operation_without_a_kernel_is_refused_by_its_name_and_module() -> None:
-    refused(Eigenvalues(), words=r"no kernel for the operation aten.*eigh.* in module '1.0' \(Eigenvalues\)")
-
-
-def test_dropout_that_drops_nothing_is_no_matter() -> None:
-    model = nn.Sequential(nn.Linear(6, 4), nn.Dropout(0.0), nn.Linear(4, 5)).train()
-    refuse_random(model)
-    with quiet():
-        step = trace_step(model, torch.randn(2, 6), list(model.state_dict()), {"0.weight"}, Loss.CROSS_ENTROPY)
-    assert not any(is_random(node.target) for node in step.graph.graph.nodes)
+def test_the_module_of_an_operation_is_found() -> None:
+    given = case("group norm")
+    small = traced_submodel(given.model, given.x, Mask.of(given.graph), training=True)
+    assert module_using(small, given.x, "aten.native_group_norm_backward.default") == "module '1' (GroupNorm)"
+    assert module_using(small, given.x, "aten.unheard_of.default") == "the model"
