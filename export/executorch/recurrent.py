@@ -14,7 +14,7 @@ from torch import Tensor
 
 from edgefl.errors import ExportError
 from export.executorch.arithmetic import transposed
-from export.executorch.recurrent_cells import CELLS, Cell
+from export.executorch.recurrent_cells import CELLS, UnrolledCell
 
 __all__ = ["KINDS", "MOST_STEPS", "recurrent"]
 
@@ -69,7 +69,7 @@ def _refuse_long(kind: str, steps: int, directions: int) -> None:
 
 
 def _one_direction(
-    cell: Cell, rows: Tensor, begin: Sequence[Tensor], weights: Sequence[Tensor], steps: int, reverse: bool
+    cell: UnrolledCell, rows: Tensor, begin: Sequence[Tensor], weights: Sequence[Tensor], steps: int, reverse: bool
 ) -> Any:
     by_input, by_hidden, *biases = weights
     share = torch.mm(rows, by_input.t())
@@ -87,7 +87,7 @@ class _Steps(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        cell: Cell,
+        cell: UnrolledCell,
         steps: int,
         reverse: bool,
         share: Tensor,

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from export.executorch.arithmetic import step as positive
 
-__all__ = ["CELLS", "Cell"]
+__all__ = ["CELLS", "UnrolledCell"]
 
 Tensors = Sequence[Tensor]
 
 
-class Cell(Protocol):
+class UnrolledCell(Protocol):
     """A kind of recurrent cell."""
 
     states: int
@@ -44,7 +44,7 @@ class Cell(Protocol):
         ...
 
 
-class Lstm:
+class UnrolledLstm:
     """Gates i, f, g, o."""
 
     states = 2
@@ -85,7 +85,7 @@ class Lstm:
         return rows
 
 
-class Gru:
+class UnrolledGru:
     """Gates r, z, n."""
 
     states = 1
@@ -125,7 +125,7 @@ class Gru:
         return torch.cat([rows[:, : 2 * size], torch.cat(list(seen)) * slopes[2]], 1)
 
 
-class Elman:
+class UnrolledElman:
     """h' = f(x + q), where f is tanh or ReLU."""
 
     states = 1
@@ -156,9 +156,9 @@ class Elman:
         return rows
 
 
-CELLS: dict[str, Cell] = {
-    "lstm": Lstm(),
-    "gru": Gru(),
-    "rnn_tanh": Elman(relu=False),
-    "rnn_relu": Elman(relu=True),
+CELLS: dict[str, UnrolledCell] = {
+    "lstm": UnrolledLstm(),
+    "gru": UnrolledGru(),
+    "rnn_tanh": UnrolledElman(relu=False),
+    "rnn_relu": UnrolledElman(relu=True),
 }
