@@ -39,7 +39,7 @@ def choose_engine(profiles: Mapping[str, DeviceProfile], steps: Sequence[StepWor
     if first in fitting and seconds[best] > _ENOUGH * seconds[first]:
         best = first
     told = ", ".join(
-        f"{engine_package(profile)}: {1e3 * seconds[engine]:.3g} ms a step"
+        f"{engine_package(profile)}: {_milliseconds(seconds[engine])} ms a step"
         + ("" if engine in fitting else ", more memory than is free")
         for engine, profile in profiles.items()
     )
@@ -60,3 +60,7 @@ def _seconds(profile: DeviceProfile, steps: Sequence[StepWork]) -> float:
 def _fits(profile: DeviceProfile, steps: Sequence[StepWork]) -> bool:
     peaks = [profile.cost.peak_bytes(**{name: step[name] for name in _MEMORY}) for step in steps]
     return max(peaks, default=0) <= profile.memory_free_bytes
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1e3 * seconds:,.0f}" if seconds >= 0.1 else f"{1e3 * seconds:.3g}"
