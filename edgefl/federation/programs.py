@@ -41,7 +41,8 @@ class ProgramCatalogue:
     ladder: Ladder
     programs: Mapping[Digest, Program] = field(default_factory=dict)
     """By the keys of their specifications."""
-    _rungs: dict[tuple[str, bool], Rungs] = field(default_factory=dict)
+    _compilers: set[str] = field(default_factory=set)
+    _rungs: dict[tuple[frozenset[str], bool], Rungs] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -54,7 +55,9 @@ class ProgramCatalogue:
         known = {
             program.spec.key: program
             for program in (*bundle.manifest.programs, *programs)
-            if program.spec.model == graph.digest and program.spec.graph == sources[program.spec.role]
+            if program.spec.model == graph.digest
+            and program.spec.graph == sources[program.spec.role]
+            and set(program.spec.widths) == set(graph.group)
         }
         return cls(ladder, known)
 
@@ -66,10 +69,14 @@ class ProgramCatalogue:
         engine = program_engine(capabilities)
         if engine is None:
             return None
-        key = engine.version, whole_ladder
+        if not self._compilers:
+            self._compilers.update(one.made_with for one in self.programs.values())
+        # Versions come from devices, and there may be any number of them; compilers are few.
+        usable = frozenset(one for one in self._compilers if _runs(engine.version, one))
+        key = usable, whole_ladder
         if key not in self._rungs:
             known = sorted(self.programs.items())  # rungs do not depend on the order of programs
-            specs = tuple(one.spec for _, one in known if _runs(engine.version, one.made_with))
+            specs = tuple(one.spec for _, one in known if one.made_with in usable)
             self._rungs[key] = Rungs(self.ladder, specs, whole_ladder)
         return self._rungs[key]
 

@@ -12,9 +12,9 @@ from edgefl.federation.left_out import RoundPlan
 from edgefl.federation.programs import ProgramCatalogue
 from edgefl.masks import Mask
 from edgefl.strategies import FedAvg, Model, Participant, PlannedTask, RoundContext, strategy_of
-from edgefl.values import Budget, Capabilities, LocalWork, ProgramRole, ProgramSpec
+from edgefl.values import Budget, Capabilities, LocalWork, ProgramRole, ProgramSpec, digest_of
 from tests.device_runtime.federation import bundle
-from tests.federation.catalogues import EXECUTORCH, catalogue, inference, ladder_of, training
+from tests.federation.catalogues import EXECUTORCH, catalogue, inference, ladder_of, program, training
 from tests.federation.test_capability_check import ALL
 from tests.values.samples import PROFILE
 
@@ -127,6 +127,25 @@ def test_an_engine_runs_no_program_of_a_newer_compiler() -> None:
     assert plan.left_out == {
         "old": "its engine executorch 1.3.0 is older than executorch 1.4.1, which compiled the programs"
     }
+
+
+def test_a_catalogue_has_the_programs_of_its_bundle_and_those_that_came_since() -> None:
+    mine = [program(spec) for spec in training(LADDER, (0.5,))]
+    whole = LADDER.training_spec(LADDER.widths[1.0], GRAPH.trainable_layers, 32)
+    foreign = [program(replace(whole, model=digest_of(b"x"))), program(replace(whole, graph=digest_of(b"x")))]
+    odd = program(replace(whole, widths={"0": 16}))
+    found = ProgramCatalogue.of(bundle(), [*mine, *foreign, odd])
+    assert set(found.programs.values()) == set(mine)
+    assert found.ladder.training_graph == LADDER.training_graph
+
+
+def test_devices_with_engines_that_run_the_same_share_their_rungs() -> None:
+    versions = [replace(RUNS_PROGRAMS, engines=(replace(EXECUTORCH, version=f"1.{n}.0"),)) for n in range(3, 9)]
+    rungs = [EVERYTHING.rungs_of(one) for one in versions]
+    assert len({id(one) for one in rungs}) == 2  # 1.3 and 1.4.0 run none of what 1.4.1 compiled
+    assert [len(one.programs) > 0 for one in rungs if one is not None] == [False, False, True, True, True, True]
+    assert EVERYTHING.rungs_of(ALL) is None
+    assert EVERYTHING.rungs_of(None) is None
 
 
 def test_a_device_that_no_rung_fits_is_told_what_the_smallest_needs() -> None:

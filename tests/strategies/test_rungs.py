@@ -269,3 +269,30 @@ def sent_with_scores(mask: Mask, start: Model, number: int) -> ClientUpdate:
     draws = np.random.default_rng(number)
     sums = {name: Dense(draws.random(form.shape).astype(np.float32)) for name, form in report_forms(mask).items()}
     return replace(made, result=replace(made.result, accuracy=0.9), tensors={**made.tensors, **sums})
+
+
+def test_a_device_that_changed_its_engine_leaves_a_submodel_that_is_on_no_rung() -> None:
+    """It was given one by its budget alone; `local` would let it keep it."""
+    own = Mask.of(GRAPH, kept={"0": range(11), "4": range(21)})
+    for case in ("local", "hermes", "fedavg"):
+        device = Participant("d", PROFILE, Budget(), 300, own, rungs=ALL)
+        tasks = strategy(case).plan(model(case), [device], context(1))
+        check([device], tasks)
+        assert set(tasks) == {"d"}
+        kept = strategy(case).plan(model(case), [replace(device, mask=tasks["d"].mask)], context(1))
+        assert kept["d"].mask.digest == tasks["d"].mask.digest
+
+
+def test_fine_tuning_the_head_needs_the_program_of_the_head_alone() -> None:
+    head = Rungs(LADDER, (*training(LADDER, (1.0,), cuts=["9"]),))
+    both = Rungs(LADDER, (*training(LADDER, (1.0,), cuts=["0", "9"]),))
+    device = Participant("d", PROFILE, Budget(), 300)
+    for treatment, rungs in [("head_only", both), ("train", both)]:
+        tuned = strategy_of("fedavg", {"fine_tune_epochs": 1, "fine_tune_head": treatment})
+        task = tuned.personalise(model("fedavg"), [replace(device, rungs=rungs)], context(ROUNDS))["d"]
+        cut = GRAPH.trainable_layers if treatment == "train" else ("9",)
+        whole = predict(PROFILE, cost_of(GRAPH, trained=cut), batch=BATCH)
+        assert task.predicted is not None
+        assert task.predicted.peak_bytes == whole.peak_bytes
+    planned = strategy_of("perfedmask", {"fine_tune_epochs": 1, "fine_tune_head": "head_only"})
+    assert planned.personalise(model("perfedmask"), [replace(device, rungs=head)], context(ROUNDS)) == {}
