@@ -4,11 +4,13 @@ Each has torch, which the process that talks to the coordinator never imports. O
 with it, and none outlives the command.
 """
 
+import contextlib
+import threading
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from edgefl.errors import EdgeFLError, ExportError
 from edgefl.values import Program, ProgramSpec
@@ -40,23 +42,30 @@ class Compilers:
     def __init__(self, choice: ModelChoice, jobs: int) -> None:
         self._choice, self._jobs = choice, jobs
         self._pool = self._started()
+        self._begun: list[Future[Any]] = []
+        self._lock = threading.Lock()
 
     def check(self) -> None:
         """Raise `ExportError` unless the torch model is the one that the bundle was exported from."""
-        self._pool.submit(_check).result()
+        self._begun.append(self._pool.submit(_check))
+        self._begun[-1].result()
 
     def compile(self, spec: ProgramSpec) -> "Future[tuple[Program, bytes]]":
         """Compile a program: its result is the document and the file."""
-        try:
-            return self._pool.submit(_compile, spec)
-        except BrokenProcessPool:  # a process died with an earlier one
-            self._pool = self._started()
-            return self._pool.submit(_compile, spec)
+        with self._lock:
+            try:
+                begun = self._pool.submit(_compile, spec)
+            except BrokenProcessPool:  # a process died with an earlier one
+                self._pool = self._started()
+                begun = self._pool.submit(_compile, spec)
+            self._begun = [one for one in self._begun if not one.done()] + [begun]
+        return begun
 
     def stop(self) -> None:
         """End all processes now, whatever they do."""
-        for process in list((self._pool._processes or {}).values()):
-            process.kill()
+        if any(not one.done() for one in self._begun):
+            for process in list((self._pool._processes or {}).values()):
+                process.kill()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _started(self) -> ProcessPoolExecutor:
@@ -128,14 +137,22 @@ def _check() -> None:
 
 def _compile(spec: ProgramSpec) -> tuple[Program, bytes]:
     from export.executorch.program import ProgramCompiler
+    from export.executorch.program_cache import ProgramCache
     from export.losses import Loss
 
     global _compiler
     bundle, source = _model()
     try:
+        cache = ProgramCache()
+        known = cache.get(spec)
+        if known is not None:
+            return known
         if _compiler is None:  # programs of the same widths share most of the work
             _compiler = ProgramCompiler(source.model, source.example, bundle.graph, Loss(bundle.manifest.loss))
-        return _compiler.compile(spec)
+        made = _compiler.compile(spec)
+        with contextlib.suppress(OSError):  # it is only a cache
+            cache.put(*made)
+        return made
     except EdgeFLError:
         raise
     except Exception as error:  # torch raises whatever it likes, and some of it cannot be sent between processes

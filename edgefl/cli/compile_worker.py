@@ -34,7 +34,7 @@ _WITHOUT_LEASE = 60.0
 Value = TypeVar("Value")
 
 
-class StoppedError(Exception):
+class _StoppedError(Exception):
     """The command was told to stop."""
 
 
@@ -97,7 +97,7 @@ class Worker:
                     return
                 else:
                     self._wait()
-        except StoppedError:
+        except _StoppedError:
             pass
         except BaseException as error:  # the others must not go on alone
             self._error.append(error)
@@ -146,7 +146,7 @@ class Worker:
                 return future.result(timeout=0.2)
             if self.stopping.is_set():
                 self._give_back(work, name)
-                raise StoppedError
+                raise _StoppedError
             if work.lease_seconds is not None and time.monotonic() >= due:
                 self._renew(work, name)
                 due = time.monotonic() + step
@@ -164,7 +164,7 @@ class Worker:
     def _fail(self, work: Work, name: str, reason: str) -> None:
         if self.stopping.is_set():
             self._give_back(work, name)
-            raise StoppedError
+            raise _StoppedError
         say(f"failed: {work.spec.role.value} {work.rung}: {reason}")
         self.failed += 1
         if work.lease_seconds is not None:
@@ -190,7 +190,7 @@ class Worker:
             except CoordinatorUnreachableError as error:
                 say(f"{error.problem}; trying again in {pause:.0f} s")
                 if self.stopping.wait(pause):
-                    raise StoppedError from None
+                    raise _StoppedError from None
         raise AssertionError("there is always another pause")
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,11 @@ from export.zoo import block_of
 def bundle() -> Bundle:
     source = open_source("digits_mlp")
     return make_bundle(source.model, source.name, source.example, block_of=block_of)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EDGEFL_CACHE", str(tmp_path))
 
 
 @contextmanager
