@@ -32,6 +32,7 @@ SPEEDS = {"pte-strong": 1.0, "pte-weak": 6.0, "onnx-strong": 1.0, "onnx-middle":
 """How many times as long as a strong device each takes for a step."""
 PROGRAMS = ("pte-strong", "pte-weak")
 """The devices that run programs in a mixed federation."""
+ENGINES = {"executorch": "executorch 1.4.1", "onnx": "onnxruntime 1.31.1"}
 FEDERATION = """
 [federation]
 name = "{name}"
@@ -180,12 +181,15 @@ def _write_inputs(folder: Path, case: Case) -> None:
     for number, (device, speed) in enumerate(SPEEDS.items()):
         end = start + case.samples - 3 + 2 * number  # no multiples of a batch
         np.savez(folder / f"{device}.npz", x=x[start:end], y=y[start:end], x_test=x_test, y_test=y_test)
-        (folder / f"{device}.json").write_text(json.dumps(_profile(speed)), encoding="utf-8")
+        for engine in ENGINES:
+            path = folder / f"{device}-{engine}.json"
+            path.write_text(json.dumps(_profile(speed, ENGINES[engine])), encoding="utf-8")
         start = end
 
 
-def _profile(speed: float) -> dict[str, Any]:
-    profile: dict[str, Any] = json.loads(json.dumps(PROFILE))
+def _profile(speed: float, engine: str) -> dict[str, Any]:
+    """Return the profile of a device, which does not depend on its engine: so its plans do not either."""
+    profile: dict[str, Any] = json.loads(json.dumps(PROFILE)) | {"engine": engine}
     for key in profile["cost"]:
         if "seconds" in key:
             profile["cost"][key] *= speed
@@ -193,13 +197,14 @@ def _profile(speed: float) -> dict[str, Any]:
 
 
 def _commands(folder: Path, served: dict[str, Any], name: str, on_programs: Sequence[str]) -> dict[str, list[str]]:
+    engines = {device: "executorch" if device in on_programs else "onnx" for device in SPEEDS}
     return {
         device: [
             *(sys.executable, "-m", "edgefl", "join", pairing_uri(served, name), "--name", device, "--threads", "1"),
-            *("--engine", "executorch" if device in on_programs else "onnx", "--data", str(folder / f"{device}.npz")),
-            *("--profile", str(folder / f"{device}.json"), "--home", str(folder / name / device)),
+            *("--engine", engine, "--data", str(folder / f"{device}.npz"), "--home", str(folder / name / device)),
+            *("--profile", str(folder / f"{device}-{engine}.json")),
         ]
-        for device in SPEEDS
+        for device, engine in engines.items()
     }
 
 
