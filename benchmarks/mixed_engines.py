@@ -26,7 +26,18 @@ from safetensors.numpy import load_file
 from edgefl.data import load
 from tests.android_demo.coordinator import PROFILE, edgefl, fed, pairing_uri, serving
 
-__all__ = ["METHODS", "Case", "Outcome", "compare", "main", "model_difference"]
+__all__ = [
+    "CASES",
+    "METHODS",
+    "Case",
+    "Outcome",
+    "compare",
+    "main",
+    "model_difference",
+    "run_devices",
+    "task_rows",
+    "write_inputs",
+]
 
 SPEEDS = {"pte-strong": 1.0, "pte-weak": 6.0, "onnx-strong": 1.0, "onnx-middle": 3.0, "onnx-weak": 8.0}
 """How many times as long as a strong device each takes for a step."""
@@ -80,12 +91,14 @@ class Case:
     """Of each device, about."""
     seconds: float
     """The budget of a round, in the units of the profiles."""
+    whole_seconds: float
+    """The same for a method that gives every device the whole model and freezes layers of it."""
     epochs: int = 2
 
 
 CASES = {
-    "digits": Case("digits", "digits_cnn", batch=16, samples=280, seconds=0.35),
-    "fashion-mnist": Case("fashion-mnist", "cnn4", batch=32, samples=400, seconds=1.6),
+    "digits": Case("digits", "digits_cnn", batch=16, samples=280, seconds=0.35, whole_seconds=3.0),
+    "fashion-mnist": Case("fashion-mnist", "cnn4", batch=32, samples=400, seconds=8.0, whole_seconds=30.0),
 }
 
 
@@ -124,7 +137,7 @@ HEADER = (
 def compare(case: Case, bundle: Path, method: str, rounds: int) -> Outcome:
     """Run both federations of a method."""
     with _both(case, bundle, method, rounds) as (served, names, _):
-        rows = _tasks(served, names[0], rounds)
+        rows = task_rows(served, names[0], rounds)
         accuracy, alone = (_accuracy(served, name) for name in names)
     return Outcome(
         method=method,
@@ -158,27 +171,28 @@ def _both(
     names = (f"{method}-mixed", f"{method}-alone")
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        _write_inputs(folder, case)
+        write_inputs(folder, case, SPEEDS)
         fields = {"model": bundle, "strategy": method, "settings": METHODS[method], "rounds": rounds}
-        fields |= {"epochs": case.epochs, "batch": case.batch, "seconds": case.seconds}
+        seconds = case.whole_seconds if method == "perfedmask" else case.seconds
+        fields |= {"epochs": case.epochs, "batch": case.batch, "seconds": seconds}
         fields |= {"data": folder / "test.npz", "programs": programs}
         for name in names:
             (folder / f"{name}.toml").write_text(FEDERATION.format(name=name, **fields), encoding="utf-8")
         with serving(folder, *(folder / f"{name}.toml" for name in names)) as served:
             for name, on_programs in zip(names, (PROGRAMS, ()), strict=True):
-                _run(_commands(folder, served, name, on_programs))
+                run_devices(folder, served, name, SPEEDS, on_programs)
             yield served, names, folder
 
 
-def _write_inputs(folder: Path, case: Case) -> None:
+def write_inputs(folder: Path, case: Case, speeds: Mapping[str, float]) -> None:
     """Write every device's samples and profile, and the samples that the coordinator tests with."""
     data = load(case.data)
     order = np.random.default_rng(0).permutation(len(data.train))
-    x, y = data.batch(order[: (case.samples + 4) * len(SPEEDS)])
+    x, y = data.batch(order[: (case.samples + 4) * len(speeds)])
     x_test, y_test = data.evenly(2000, "test")
     np.savez(folder / "test.npz", x=x[:100], y=y[:100], x_test=x_test, y_test=y_test)
     start = 0
-    for number, (device, speed) in enumerate(SPEEDS.items()):
+    for number, (device, speed) in enumerate(speeds.items()):
         end = start + case.samples - 3 + 2 * number  # no multiples of a batch
         np.savez(folder / f"{device}.npz", x=x[start:end], y=y[start:end], x_test=x_test, y_test=y_test)
         for engine in ENGINES:
@@ -196,21 +210,32 @@ def _profile(speed: float, engine: str) -> dict[str, Any]:
     return profile
 
 
-def _commands(folder: Path, served: dict[str, Any], name: str, on_programs: Sequence[str]) -> dict[str, list[str]]:
-    engines = {device: "executorch" if device in on_programs else "onnx" for device in SPEEDS}
-    return {
-        device: [
-            *(sys.executable, "-m", "edgefl", "join", pairing_uri(served, name), "--name", device, "--threads", "1"),
-            *("--engine", engine, "--data", str(folder / f"{device}.npz"), "--home", str(folder / name / device)),
-            *("--profile", str(folder / f"{device}-{engine}.json")),
-        ]
-        for device, engine in engines.items()
-    }
-
-
-def _run(commands: dict[str, list[str]]) -> None:
+def run_devices(
+    folder: Path, served: dict[str, Any], name: str, speeds: Mapping[str, float], on_programs: Sequence[str]
+) -> None:
+    """Run the devices of a federation until it is over, each in a process of its own."""
+    engines = {device: "executorch" if device in on_programs else "onnx" for device in speeds}
     running = {
-        device: subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for device, command in commands.items()
+        device: subprocess.Popen(
+            [
+                *(
+                    sys.executable,
+                    "-m",
+                    "edgefl",
+                    "join",
+                    pairing_uri(served, name),
+                    "--name",
+                    device,
+                    "--threads",
+                    "1",
+                ),
+                *("--engine", engine, "--data", str(folder / f"{device}.npz")),
+                *("--home", str(folder / name / device), "--profile", str(folder / f"{device}-{engine}.json")),
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for device, engine in engines.items()
     }
     try:
         for device, process in running.items():
@@ -222,7 +247,8 @@ def _run(commands: dict[str, list[str]]) -> None:
             process.kill()
 
 
-def _tasks(served: dict[str, Any], name: str, rounds: int) -> list[dict[str, Any]]:
+def task_rows(served: dict[str, Any], name: str, rounds: int) -> list[dict[str, Any]]:
+    """Return the tasks of a federation's rounds, in their order."""
     rows = json.loads(fed(served, "telemetry", name, "--format", "json"))["rows"]
     return sorted((row for row in rows if row["round"] < rounds), key=lambda row: int(row["round"]))
 

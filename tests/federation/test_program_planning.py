@@ -10,9 +10,10 @@ from edgefl.federation.capability_check import plan_capable
 from edgefl.federation.client_selection import plan_round
 from edgefl.federation.left_out import RoundPlan
 from edgefl.federation.programs import ProgramCatalogue
+from edgefl.federation.settings import ProgramSettings
 from edgefl.masks import Mask
 from edgefl.strategies import FedAvg, Model, Participant, PlannedTask, RoundContext, strategy_of
-from edgefl.values import Budget, Capabilities, LocalWork, ProgramRole, ProgramSpec, digest_of
+from edgefl.values import Budget, Capabilities, FieldError, LocalWork, ProgramRole, ProgramSpec, digest_of
 from tests.device_runtime.federation import bundle
 from tests.federation.catalogues import EXECUTORCH, catalogue, inference, ladder_of, program, training
 from tests.federation.test_capability_check import ALL
@@ -246,3 +247,24 @@ def test_personalisation_runs_the_program_of_what_the_rule_trains() -> None:
         program = plan.tasks["a"].program
         assert program is not None
         assert program.trained == tuple(trained)
+
+
+def test_rungs_for_all_give_devices_of_both_engines_the_same_submodel() -> None:
+    half = catalogue(LADDER, training(LADDER, (0.5,)))
+    for programs, expected in ((replace(EVERYTHING, for_all=True), 0.75), (replace(half, for_all=True), 0.5)):
+        plan = planned(programs, device("a"), device("b", capabilities=ALL))
+        assert plan.tasks["a"].mask.widths == LADDER.widths[expected]
+        # An engine that runs graphs needs no program: all rungs are open to it.
+        assert plan.tasks["b"].mask.widths == LADDER.widths[0.75]
+        assert plan.tasks["b"].program is None
+        assert plan.left_out == {}
+    narrow = device("b", Budget(round_seconds=0.0062), ALL)
+    assert planned(EVERYTHING, narrow).tasks["b"].mask.widths not in LADDER.widths.values()
+    assert planned(replace(EVERYTHING, for_all=True), narrow).tasks["b"].mask.widths in LADDER.widths.values()
+
+
+def test_the_ladder_of_a_federation_has_the_widths_of_its_settings() -> None:
+    programs = ProgramCatalogue.of(bundle(), settings=ProgramSettings(widths=(1.0, 0.25)))
+    assert tuple(programs.ladder.widths) == (1.0, 0.25)
+    with pytest.raises(FieldError, match="widths above 0"):
+        ProgramSettings(widths=())
