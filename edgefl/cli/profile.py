@@ -31,8 +31,8 @@ examples:
 
 Without --bundle, three built-in models are measured, and predictions for your own model are rougher: export it once
 (see `edgefl export`) and pass it here. If the package onnx is installed, frozen layers of a bundle are measured too.
-ExecuTorch is measured with the programs of a bundle (`edgefl export --programs`) or of the built-in models. Profiles of
-several engines are written to one file.
+ExecuTorch is measured with the programs of a bundle (`edgefl export --programs`), of the coordinator's own model with
+--coordinator, or of the built-in models. Profiles of several engines are written to one file.
 The error of predictions is estimated by cross-validation: one mask, or one built-in model, is left out of the fit at a
 time.
 """
@@ -63,7 +63,11 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         help="a model to measure, a folder or zip file written by `edgefl export`; repeatable",
     )
     parser.add_argument("--seconds", type=float, metavar="S", help="approximate measuring time (default: 40)")
-    parser.add_argument("--coordinator", metavar="URL|URI", help="also measure the network to this coordinator")
+    parser.add_argument(
+        "--coordinator",
+        metavar="URL|URI",
+        help="also measure the network to this coordinator, and its programs if the engine runs some",
+    )
     parser.add_argument(
         "--key", metavar="KEY", help="join key of the coordinator (default: in its pairing URI, or $EDGEFL_JOIN_KEY)"
     )
@@ -131,17 +135,20 @@ def _engines(said: str | None) -> list[str]:
 
 def _measured(order: "ProfileRequest") -> "Measured":
     from device_runtime.profiler import measure
+    from device_runtime.profiler.federation_programs import or_built_in, with_programs
 
     bar = _Bar()
     notes: list[str] = []
     try:
-        return measure(order, bar.show, notes.append), notes
+        order = with_programs(order, notes.append)
+        return or_built_in(order, lambda request: measure(request, bar.show, notes.append), notes.append), notes
     finally:
         bar.clear()
 
 
 def _several(order: "ProfileRequest", engines: list[str]) -> "list[Measured]":
     """Measure several engines, each in a process of its own: in one they slow each other down."""
+    from device_runtime.profiler.federation_programs import or_built_in, with_programs
     from device_runtime.profiler.network import measure_speed
     from device_runtime.profiler.separate_process import measure_separately
 
@@ -151,12 +158,14 @@ def _several(order: "ProfileRequest", engines: list[str]) -> "list[Measured]":
         speed = None if order.coordinator is None else measure_speed(order.coordinator, order.key, tls=order.tls)
         for number, engine in enumerate(engines):
             bar.show(engine, number / len(engines))
-            profile, notes = measure_separately(replace(order, engine=engine, coordinator=None, tls=None))
+            remarks: list[str] = []
+            own = replace(with_programs(replace(order, engine=engine), remarks.append), coordinator=None, tls=None)
+            profile, notes = or_built_in(own, measure_separately, remarks.append)
             if speed is not None:
                 profile = replace(
                     profile, download_bytes_per_second=speed.download, upload_bytes_per_second=speed.upload
                 )
-            found.append((profile, notes))
+            found.append((profile, [*remarks, *notes]))
     finally:
         bar.clear()
     return found
