@@ -24,6 +24,7 @@ planning.py              freezing plans: bias, proven bound, seconds
 robust_averages.py       averages when some devices attack
 aggregation.py           averaging updates, against a plain numpy loop
 dead_device.py           what one dead device costs a round
+mixed_engines.py         ExecuTorch and onnxruntime devices in one federation, against onnxruntime alone
 idle_fleet.py            what an idle device costs a coordinator
 page.py                  the coordinator's page with a large fleet
 hermes_speed.py          how much faster Hermes' final models are
