@@ -99,7 +99,9 @@ def run(args: argparse.Namespace) -> int:
         folder=Path("~/.edgefl").expanduser(),  # where `edgefl join` keeps its files
     )
     out = None if args.out is None else _writable(Path(args.out))
-    measured = [_measured(order)] if len(engines) == 1 else _several(order, engines)
+    # A program that was downloaded may end its process.
+    downloads = "executorch" in engines and order.coordinator is not None and not order.bundles
+    measured = _several(order, engines) if downloads or len(engines) > 1 else [_measured(order)]
     profiles = tuple(profile for profile, _ in measured)
     text = dump_profiles(profiles)
     if out is not None:
@@ -135,19 +137,17 @@ def _engines(said: str | None) -> list[str]:
 
 def _measured(order: "ProfileRequest") -> "Measured":
     from device_runtime.profiler import measure
-    from device_runtime.profiler.federation_programs import or_built_in, with_programs
 
     bar = _Bar()
     notes: list[str] = []
     try:
-        order = with_programs(order, notes.append)
-        return or_built_in(order, lambda request: measure(request, bar.show, notes.append), notes.append), notes
+        return measure(order, bar.show, notes.append), notes
     finally:
         bar.clear()
 
 
 def _several(order: "ProfileRequest", engines: list[str]) -> "list[Measured]":
-    """Measure several engines, each in a process of its own: in one they slow each other down."""
+    """Measure engines, each in a process of its own: in one they slow each other down."""
     from device_runtime.profiler.federation_programs import or_built_in, with_programs
     from device_runtime.profiler.network import measure_speed
     from device_runtime.profiler.separate_process import measure_separately
