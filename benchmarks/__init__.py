@@ -17,6 +17,7 @@ java_client_rounds.py    what a whole task costs either client
 profile_error.py         how well a profile predicts unseen masks
 executorch_ladder.py     the ladder of ExecuTorch programs: what compiling it takes, and each rung against onnxruntime
 executorch_training.py   a training step on ExecuTorch, against its own training path
+damaged_programs.py      what ExecuTorch does with damaged programs
 retired_training.py      onnxruntime's retired training build as an engine
 retired_race.py          that build against ours
 environments.py          environments for packages that EdgeFL is compared with
