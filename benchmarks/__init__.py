@@ -19,6 +19,7 @@ executorch_ladder.py     the ladder of ExecuTorch programs: what compiling it ta
 executorch_training.py   a training step on ExecuTorch, against its own training path
 mixed_engines.py         devices of both engines in one federation, beside onnxruntime alone
 programs_on_demand.py    a federation that gets its programs while it runs, from a worker that is killed
+damaged_programs.py      what ExecuTorch does with damaged programs
 retired_training.py      onnxruntime's retired training build as an engine
 retired_race.py          that build against ours
 environments.py          environments for packages that EdgeFL is compared with

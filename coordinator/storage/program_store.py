@@ -3,7 +3,7 @@
     WANTED ----- a worker takes it, with a lease ----> COMPILING ----- it delivers ----> READY
        ^                                                 |   |
        |   the worker gives it back, or its lease ends   |   |
-       +-------------------------------------------------+   +-- it fails for the third time ---> FAILED
+       +-------------------------------------------------+   +-- the third failure or fifth lost lease ---> FAILED
 
 Whoever delivers first wins, with a lease or without. What is READY stays, until an operator wants it compiled again.
 """
@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, case, delete, func, or_, select, update
+from sqlalchemy import Connection, and_, bindparam, case, delete, func, not_, or_, select, update
 
 from coordinator.storage.artifact_index import put_artifacts
 from coordinator.storage.audit_log import record as record_audit
@@ -22,11 +22,13 @@ from coordinator.storage.row_mapping import columns_of, fields_of, first_record,
 from coordinator.storage.tables import programs
 from edgefl.values import digest_of
 
-__all__ = ["MOST_PROGRAMS", "MOST_TRIES", "ProgramStore", "program_artifacts"]
+__all__ = ["MOST_LOST_LEASES", "MOST_PROGRAMS", "MOST_TRIES", "ProgramStore", "program_artifacts"]
 
 MOST_PROGRAMS = 500
 """Programs of a federation that are not ready: further ones replace those that nobody has wanted for longest."""
 MOST_TRIES = 3
+MOST_LOST_LEASES = 5
+"""Leases of a program that may end without a word from the worker: compiling it may be what ends the workers."""
 
 _ALL = select(*columns_of(programs, ProgramRecord))
 _OF_FEDERATION = _ALL.where(programs.c.federation == bindparam("federation"))
@@ -36,6 +38,8 @@ _READY_ANYWHERE = _ALL.where(
 ).order_by(programs.c.changed_at, programs.c.federation)
 _PREDICTS = '"role":"infer"'
 """In the specification of a program that predicts: a device trains without one, but not without one that trains."""
+_LOST = programs.c.takes - programs.c.tries
+"""Leases of a program that is being compiled and that ended with neither a program nor a failure, the last included."""
 _PENDING = (ProgramState.WANTED, ProgramState.COMPILING, ProgramState.FAILED)
 
 
@@ -98,11 +102,14 @@ class ProgramStore:
         """Give a worker the next wanted program until `now + seconds`; None if there is none.
 
         A worker that holds one gets the same again. One that was taken less often comes first, so that a program which
-        ends every worker does not keep them from the others; then one that trains before one that predicts, and what
-        plans wanted most often.
+        ends every worker does not keep them from the others, and after a few leases that ended nobody gets it; then one
+        that trains before one that predicts, and what plans wanted most often.
         """
-        mine = programs.c.worker == worker
         over = _is_over(now, seconds)
+        mine = and_(programs.c.worker == worker, not_(over))
+        lost = and_(_is(federation), programs.c.state == ProgramState.COMPILING, over, _LOST >= MOST_LOST_LEASES)
+        reason = f"{MOST_LOST_LEASES} workers ended while they compiled it"
+        ended = {"state": ProgramState.FAILED, "reason": reason, "lease_until": None, "changed_at": now}
         open_ones = or_(
             programs.c.state == ProgramState.WANTED, and_(programs.c.state == ProgramState.COMPILING, or_(over, mine))
         )
@@ -112,11 +119,12 @@ class ProgramStore:
         find = _ALL.where(_is(federation), open_ones).order_by(*order).limit(1).with_for_update(skip_locked=True)
 
         def work(connection: Connection) -> ProgramRecord | None:
-            row = connection.execute(find).first()
+            connection.execute(update(programs).where(lost).values(ended))
+            row = connection.execute(find.add_columns(held)).first()
             if row is None:
                 return None
-            found = record(ProgramRecord, row)
-            again = found.state is ProgramState.COMPILING and found.worker == worker
+            *fields, others = row
+            found, again = record(ProgramRecord, fields), not others
             news: dict[str, Any] = {
                 "state": ProgramState.COMPILING,
                 "worker": worker,
@@ -136,7 +144,8 @@ class ProgramStore:
 
     def give_back(self, federation: str, key: str, worker: str, *, at: float) -> bool:
         """Let others compile a program at once; return False if the worker does not hold it."""
-        news = {"state": ProgramState.WANTED, "worker": None, "lease_until": None, "changed_at": at}
+        news: dict[str, Any] = {"state": ProgramState.WANTED, "worker": None, "lease_until": None, "changed_at": at}
+        news["takes"] = programs.c.takes - 1
         move = update(programs).where(_holds(federation, key, worker)).values(news)
         return self._database.write(lambda connection: connection.execute(move).rowcount > 0)
 

@@ -190,7 +190,7 @@ class ProgramState(StrEnum):
     """A worker compiles it, until its lease ends."""
     READY = "ready"
     FAILED = "failed"
-    """Compiling it failed so often that nobody tries it again."""
+    """Compiling it failed, or ended its workers, so often that nobody tries it again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +210,7 @@ class ProgramRecord:
     demand: int = 0
     """How often plans wanted it."""
     takes: int = 0
-    """How often a worker began to compile it."""
+    """How often a worker began to compile it and did not give it back."""
     tries: int = 0
     """How often compiling failed."""
     worker: str | None = None

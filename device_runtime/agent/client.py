@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from device_runtime.agent.traffic import Traffic
-from device_runtime.agent.transport import BODY, Reply, Request, Transport, UnreachableError
+from device_runtime.agent.transport import BODY, GarbledError, Reply, Request, Transport, UnreachableError
 from edgefl.errors import EdgeFLError, SchemaError
 from edgefl.values import (
     Assignment,
@@ -25,12 +25,14 @@ from edgefl.values import (
     DeviceProfile,
     Enrolled,
     Enrolment,
+    GraphFormat,
     Measurement,
     Pins,
     Receipt,
     Refusal,
     SampleSpec,
     check_digest,
+    digest_of,
     dumps,
     loads,
     printable,
@@ -88,13 +90,38 @@ class CoordinatorClient:
             return None
         return _read(SampleSpec, reply)
 
-    def measurement(self, secret: str | None = None) -> Measurement | None:
-        """Ask for the steps of the federation's own model that devices measure; None if the coordinator has none."""
+    def measurement(
+        self, secret: str | None = None, form: GraphFormat = GraphFormat.ONNX, *, seconds: float = 120.0
+    ) -> Measurement | None:
+        """Ask for the steps of the federation's own model that devices measure; None if the coordinator has none.
+
+        One from before programs answers with graphs, whatever the format.
+        """
+        path = "/v1/measurement" if form is GraphFormat.ONNX else f"/v1/measurement?format={form.value}"
+        token = self.token if secret is None else secret
         try:
-            reply = self._send(Request("GET", "/v1/measurement", self.token if secret is None else secret))
+            reply = self._send(Request("GET", path, token, reply_seconds=seconds))
         except RejectedError:
             return None
         return _read(Measurement, reply)
+
+    def measurement_artifact(self, digest: str, secret: str | None = None, *, most_bytes: int, seconds: float) -> bytes:
+        """Return what a measurement names, of at most this many bytes, if it comes within these seconds."""
+        body = bytearray()
+
+        def keep(status: int, piece: bytes) -> None:
+            body.extend(piece)
+            if len(body) > most_bytes:
+                raise RejectedError(
+                    f"{digest} has more than {most_bytes:,} bytes", fix="Measure with the built-in models."
+                )
+
+        path, token = f"/v1/measurement/{check_digest(digest)}", self.token if secret is None else secret
+        with self.traffic.downloading():
+            self._send(Request("GET", path, token, reply_seconds=seconds), keep)
+        if digest_of(bytes(body)) != digest:
+            raise GarbledError(f"what the coordinator sent is not {digest}", fix="Ask again.")
+        return bytes(body)
 
     def update_capabilities(self, capabilities: Capabilities) -> bool:
         """Send what the device's software can run; return False if the coordinator is from before this question."""

@@ -16,7 +16,7 @@ from edgefl.masks import Mask
 from edgefl.model_graph import ModelGraph
 from edgefl.values import Program, ProgramRole, ProgramSpec, loads
 
-__all__ = ["FEWEST_PROGRAMS", "program_cases"]
+__all__ = ["FEWEST_PROGRAMS", "program_case", "program_cases"]
 
 FEWEST_PROGRAMS = 3
 _FIX = "Export the bundle with programs (`edgefl export --programs`), or leave --bundle out for the built-in models."
@@ -40,22 +40,23 @@ def _held(bundle: Bundle) -> Iterator[Case]:
     """Yield a case for each training program of a bundle's ladder."""
     for program in bundle.manifest.programs:
         if program.spec.role is ProgramRole.TRAIN:
-            yield _case(bundle, program, bundle.files[program_file(program.spec)])
+            yield _bundle_case(bundle, program, bundle.files[program_file(program.spec)])
 
 
 def _exported(path: Path) -> Iterator[Case]:
     """Yield the case of the training program that was exported for one mask, if the folder has it."""
     said, pte = path / "personal" / "train.json", path / "personal" / "train.pte"
     if said.is_file() and pte.is_file():
-        yield _case(read_bundle(path), loads(Program, said.read_bytes()), pte.read_bytes())
+        yield _bundle_case(read_bundle(path), loads(Program, said.read_bytes()), pte.read_bytes())
 
 
-def _case(bundle: Bundle, program: Program, pte: bytes) -> Case:
+def _bundle_case(bundle: Bundle, program: Program, pte: bytes) -> Case:
     manifest = bundle.manifest
     sample = Sample(manifest.input_shape, manifest.input_dtype.value, manifest.outputs, manifest.loss)
-    made = CaseProgram(manifest.model, pte, sample, program)
-    return Case(made, _mask(bundle.graph, program.spec), program.spec.batch_size)
+    return program_case(CaseProgram(manifest.model, pte, sample, program), bundle.graph, program.spec)
 
 
-def _mask(graph: ModelGraph, spec: ProgramSpec) -> Mask:
-    return Mask.of(graph, trained=spec.trained, kept={name: range(width) for name, width in spec.widths.items()})
+def program_case(program: CaseProgram, graph: ModelGraph, spec: ProgramSpec) -> Case:
+    """Return the case of a program: the first channels of every group, as many as it was compiled for."""
+    kept = {name: range(width) for name, width in spec.widths.items()}
+    return Case(program, Mask.of(graph, trained=spec.trained, kept=kept), spec.batch_size)

@@ -15,6 +15,7 @@ from device_runtime.profiler.case_selection import cases_of, fitting_batch, prog
 from device_runtime.profiler.cases import Case, work_of
 from device_runtime.profiler.cost_fit import FEWEST_GROUPS, CostSample, fit_cost
 from device_runtime.profiler.executorch_cases import program_cases
+from device_runtime.profiler.federation_programs import FederationPrograms
 from device_runtime.profiler.memory import MemoryPeaks, peaks_of
 from device_runtime.profiler.network import Speed, measure_speed
 from device_runtime.profiler.reference_models import reference_bundles
@@ -63,6 +64,8 @@ class ProfileRequest:
     """None means all the cores that the process may use."""
     bundles: Sequence[Path] = ()
     """Bundles that `edgefl export` wrote; empty means the built-in models."""
+    programs: FederationPrograms | None = None
+    """A coordinator's programs, for an engine that runs some and if there are no bundles."""
     seconds: float = DEFAULT_SECONDS
     coordinator: str | None = None
     """The address of a coordinator, to measure the network to it."""
@@ -96,7 +99,8 @@ def measure(
     peaks = _peaks(request, engine, threads, list(timing.seconds), progress)
     heat = thermal.stop()
     progress("fit", 1.0)
-    built_in, models = not request.bundles, {case.program.model for case in timing.seconds}
+    own = bool(request.bundles) or (_is_executorch(engine) and request.programs is not None)
+    built_in, models = not own, {case.program.model for case in timing.seconds}
     for text in _notes(cases, timing, peaks, built_in=built_in):
         note(text)
     return DeviceProfile(
@@ -136,7 +140,8 @@ def _speed(request: ProfileRequest, url: str, progress: Progress) -> Speed:
 def _cases(request: ProfileRequest, engine: Engine, *, limit: int) -> list[Case]:
     """Return the cases that should fit this device's memory, or the smallest of all."""
     if _is_executorch(engine):
-        cases = program_cases(request.bundles)
+        own = request.programs if not request.bundles else None
+        cases = program_cases(request.bundles) if own is None else own.cases()
     else:
         bundles = [read_bundle(path) for path in request.bundles] or reference_bundles()
         cases = [case for bundle in bundles for case in _bundle_cases(bundle, engine, request.seconds, len(bundles))]

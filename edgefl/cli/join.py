@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from device_runtime.agent.transport import HttpTransport
     from device_runtime.agent.worker_process import WorkerProcess
     from device_runtime.local_data import LocalData
-    from device_runtime.profiler.engine_choice import StepWork
     from edgefl.pairing import Pairing
     from edgefl.values import DeviceProfile, SampleSpec
 
@@ -148,8 +147,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _joined(args: argparse.Namespace, coordinator: "Pairing | None") -> int:
     from device_runtime.agent.agent_home import AgentHome
-    from device_runtime.agent.client import UnknownDeviceError
+    from device_runtime.agent.client import CoordinatorClient, UnknownDeviceError
     from device_runtime.agent.own_capabilities import own_capabilities
+    from device_runtime.profiler.federation_programs import download_programs
 
     if coordinator is None and args.home is None and not device_homes().known():
         coordinator = typed_in(args)
@@ -163,7 +163,12 @@ def _joined(args: argparse.Namespace, coordinator: "Pairing | None") -> int:
         key = join_key(args, pairing, home)
 
         def chosen() -> "tuple[str, DeviceProfile]":
-            return own_engine(args, device or home.folder, lambda: _work(home, transport, key), say)
+            place, secret = device or home.folder, _secret(home, key)
+            client = CoordinatorClient(transport)
+            # An owner who limits the traffic has not allowed this download.
+            limited = args.megabytes_a_day is not None or args.unmetered_only
+            programs = None if limited else lambda: download_programs(client, secret)
+            return own_engine(args, place, lambda: federation_work(client, secret), say, programs)
 
         # The worker checks the device's data, which takes less time than measuring.
         engine, profile = chosen() if args.engine == AUTO else (args.engine, None)
@@ -252,13 +257,11 @@ def _start(worker: "WorkerProcess", home: "AgentHome", transport: "HttpTransport
     worker.start()
 
 
-def _work(home: "AgentHome", transport: "HttpTransport", key: str | None) -> "list[StepWork]":
-    """Return the steps by which engines are compared."""
-    from device_runtime.agent.client import CoordinatorClient
-
+def _secret(home: "AgentHome", key: str | None) -> str | None:
+    """Return the device's token, or the key that it joins with."""
     identity = home.identity()
     token = None if identity is None else identity.token
-    return federation_work(CoordinatorClient(transport), token or key)
+    return token or key
 
 
 def _transport(url: str, tls: "ssl.SSLContext | None") -> "HttpTransport":

@@ -7,6 +7,7 @@ engine is never used instead.
 import argparse
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,11 @@ from edgefl.errors import EdgeFLError
 if TYPE_CHECKING:
     from device_runtime.agent.client import CoordinatorClient
     from device_runtime.profiler.engine_choice import StepWork
+    from device_runtime.profiler.federation_programs import FederationPrograms
     from edgefl.values import DeviceProfile
+
+    Programs = Callable[[], FederationPrograms]
+    """Downloads the programs of a federation."""
 
 __all__ = ["AUTO", "federation_work", "own_engine"]
 
@@ -33,11 +38,16 @@ Say = Callable[[str], None]
 
 
 def own_engine(
-    args: argparse.Namespace, folder: Path, work: "Callable[[], list[StepWork]]", say: Say
+    args: argparse.Namespace,
+    folder: Path,
+    work: "Callable[[], list[StepWork]]",
+    say: Say,
+    programs: "Programs | None" = None,
 ) -> "tuple[str, DeviceProfile]":
     """Return the engine to use and this device's profile with it: given, stored, or measured now.
 
-    `work` returns the steps by which engines are compared if the choice is left to the device.
+    `work` returns the steps by which engines are compared if the choice is left to the device. `programs` downloads
+    those of the federation, for an engine that is measured with programs.
     """
     from device_runtime.engines import ENGINES, installed_engines
     from device_runtime.profiler.engine_choice import choose_engine
@@ -54,7 +64,7 @@ def own_engine(
                 fix=f"Measure one with `edgefl profile --engine {wanted[0]} --out FILE`, or leave --profile out.",
             )
     else:
-        known = _measured(args, folder, wanted, say)
+        known = _measured(args, folder, wanted, say, programs)
     if args.engine != AUTO:
         return wanted[0], known[wanted[0]]
     choice = choose_engine(known, work())
@@ -75,10 +85,13 @@ def federation_work(client: "CoordinatorClient", secret: str | None) -> "list[St
     return built_in_work()
 
 
-def _measured(args: argparse.Namespace, folder: Path, wanted: tuple[str, ...], say: Say) -> "dict[str, DeviceProfile]":
+def _measured(
+    args: argparse.Namespace, folder: Path, wanted: tuple[str, ...], say: Say, programs: "Programs | None"
+) -> "dict[str, DeviceProfile]":
     """Return the profiles of these engines; those that are not stored are measured, and stored with the others."""
     from device_runtime.engines import ENGINES
     from device_runtime.profiler import ProfileRequest, measure
+    from device_runtime.profiler.federation_programs import downloaded, or_built_in
     from device_runtime.profiler.separate_process import measure_separately
     from edgefl.artifacts.artifact_store import PRIVATE, write_atomically
     from edgefl.values import dump_profiles
@@ -89,7 +102,10 @@ def _measured(args: argparse.Namespace, folder: Path, wanted: tuple[str, ...], s
     for engine in missing:
         say(f"measuring this device with {ENGINES[engine][0]}; this takes less than a minute")
         request = ProfileRequest(engine=engine, threads=args.threads, folder=folder)
-        known[engine] = measure(request) if wanted == ("onnx",) else measure_separately(request)[0]
+        if engine == "executorch" and programs is not None:
+            request = replace(request, programs=downloaded(programs, say))
+        in_own_process = wanted != ("onnx",)
+        known[engine] = or_built_in(request, measure_separately, say)[0] if in_own_process else measure(request)
     if missing:
         kept = {id(profile): profile for name, profile in known.items() if name in ENGINES}
         write_atomically(stored, dump_profiles(tuple(kept.values())).encode(), mode=PRIVATE)

@@ -31,8 +31,8 @@ examples:
 
 Without --bundle, three built-in models are measured, and predictions for your own model are rougher: export it once
 (see `edgefl export`) and pass it here. If the package onnx is installed, frozen layers of a bundle are measured too.
-ExecuTorch is measured with the programs of a bundle (`edgefl export --programs`) or of the built-in models. Profiles of
-several engines are written to one file.
+ExecuTorch is measured with the programs of a bundle (`edgefl export --programs`), of the coordinator's own model with
+--coordinator, or of the built-in models. Profiles of several engines are written to one file.
 The error of predictions is estimated by cross-validation: one mask, or one built-in model, is left out of the fit at a
 time.
 """
@@ -63,7 +63,11 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         help="a model to measure, a folder or zip file written by `edgefl export`; repeatable",
     )
     parser.add_argument("--seconds", type=float, metavar="S", help="approximate measuring time (default: 40)")
-    parser.add_argument("--coordinator", metavar="URL|URI", help="also measure the network to this coordinator")
+    parser.add_argument(
+        "--coordinator",
+        metavar="URL|URI",
+        help="also measure the network to this coordinator, and its programs if the engine runs some",
+    )
     parser.add_argument(
         "--key", metavar="KEY", help="join key of the coordinator (default: in its pairing URI, or $EDGEFL_JOIN_KEY)"
     )
@@ -95,7 +99,9 @@ def run(args: argparse.Namespace) -> int:
         folder=Path("~/.edgefl").expanduser(),  # where `edgefl join` keeps its files
     )
     out = None if args.out is None else _writable(Path(args.out))
-    measured = [_measured(order)] if len(engines) == 1 else _several(order, engines)
+    # A program that was downloaded may end its process.
+    downloads = "executorch" in engines and order.coordinator is not None and not order.bundles
+    measured = _several(order, engines) if downloads or len(engines) > 1 else [_measured(order)]
     profiles = tuple(profile for profile, _ in measured)
     text = dump_profiles(profiles)
     if out is not None:
@@ -141,7 +147,8 @@ def _measured(order: "ProfileRequest") -> "Measured":
 
 
 def _several(order: "ProfileRequest", engines: list[str]) -> "list[Measured]":
-    """Measure several engines, each in a process of its own: in one they slow each other down."""
+    """Measure engines, each in a process of its own: in one they slow each other down."""
+    from device_runtime.profiler.federation_programs import or_built_in, with_programs
     from device_runtime.profiler.network import measure_speed
     from device_runtime.profiler.separate_process import measure_separately
 
@@ -151,12 +158,14 @@ def _several(order: "ProfileRequest", engines: list[str]) -> "list[Measured]":
         speed = None if order.coordinator is None else measure_speed(order.coordinator, order.key, tls=order.tls)
         for number, engine in enumerate(engines):
             bar.show(engine, number / len(engines))
-            profile, notes = measure_separately(replace(order, engine=engine, coordinator=None, tls=None))
+            remarks: list[str] = []
+            own = replace(with_programs(replace(order, engine=engine), remarks.append), coordinator=None, tls=None)
+            profile, notes = or_built_in(own, measure_separately, remarks.append)
             if speed is not None:
                 profile = replace(
                     profile, download_bytes_per_second=speed.download, upload_bytes_per_second=speed.upload
                 )
-            found.append((profile, notes))
+            found.append((profile, [*remarks, *notes]))
     finally:
         bar.clear()
     return found

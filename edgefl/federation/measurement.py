@@ -49,14 +49,16 @@ def make_program_measurement(
 ) -> MeasurementBodies:
     """Return cases for clients whose engine runs programs, one for each of some training programs of a bundle.
 
-    A few of many are taken, from the least work to the most. The files of programs are not among the bodies: a
-    `Program` names its own.
+    A few of many are taken, from the least work to the most. The model's graph, which programs name, is among the
+    bodies, and the files of programs are not: a `Program` names its own.
     """
     maker = _CaseMaker(bundle, bundle_weights(bundle), training_graph)
     training = [one for one in programs if one.spec.role is ProgramRole.TRAIN]
     training.sort(key=lambda one: (_work(bundle.graph, one), one.spec.key))
     places = np.linspace(0, len(training) - 1, min(len(training), _MOST_PROGRAMS)).round().astype(int)
-    return maker.measurement(case for place in places for case in maker.program_case(training[place]))
+    made = maker.measurement(case for place in places for case in maker.program_case(training[place]))
+    model_graph = dumps(bundle.graph).encode()
+    return replace(made, bodies={**made.bodies, digest_of(model_graph): ("model_graph", model_graph)})
 
 
 def _work(graph: ModelGraph, program: Program) -> int:

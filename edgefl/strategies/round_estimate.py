@@ -116,6 +116,934 @@ class RoundEstimate:
         rung = self.rung(widths, trained)
         return rung is not None and not self.participant.budget.exceeded_by(self.use_of(rung, density))
 
+    def widest(self, trained: Collection[str] | None = None, *, density: float = 1.0) -> Mask | None:
+        """Return the widest submodel of leading channels that fits, with these layers trained, or all of them.
+
+        None if none fits.
+        """
+        rungs = self.participant.rungs
+        if rungs is None:
+            known = self.costs.setdefault(None if trained is None else frozenset(trained), {})
+            try:
+                return widest(self.graph, lambda cost: self.fits(cost, density), trained=trained, known=known)
+            except MaskError:
+                return None
+        found = self.first_rung(rungs.widths(self.work.batch_size), trained, density)
+        return None if found is None else _leading(self.graph, found, trained)
+
+    def widest_within(self, mask: Mask) -> Mask | None:
+        """Return a submodel of leading channels if it fits; on rungs, the widest one within it. None if it does not."""
+        rungs = self.participant.rungs
+        if rungs is None:
+            return mask if self.can_train(mask) else None
+        trainable = (
+            widths
+            for widths in rungs.below(mask.widths, self.work.batch_size)
+            if self.rung(widths, mask.trained) is not None
+        )
+        largest = next(iter(trainable), None)
+        if largest is None or not self.fits_at(largest, mask.trained):
+            return None
+        return mask if largest == mask.widths else _leading(self.graph, largest, mask.trained)
+
+    def first_rung(
+        self, candidates: Iterable[Mapping[str, int]], trained: Collection[str] | None, density: float = 1.0
+    ) -> Mapping[str, int] | None:
+        """Return the first of some widths at which the device can train these layers; None if there is none."""
+        return next((widths for widths in candidates if self.fits_at(widths, trained, density)), None)
+
+    def rung(self, widths: Mapping[str, int], trained: Collection[str] | None) -> Rung | None:
+        """Return the program that would train a submodel; None if there is none, or if none is needed."""
+        rungs = self.participant.rungs
+        return None if rungs is None else rungs.cover(widths, trained, self.work.batch_size)
+
+    def runs(self, mask: Mask) -> bool:
+        """Return whether the device's engine can train a submodel at all, whatever it takes."""
+        return self.participant.rungs is None or self.rung(mask.widths, mask.trained) is not None
+
+    def can_train(self, mask: Mask, density: float = 1.0) -> bool:
+        """Return whether the device can train a submodel within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(self.cost(mask), density)
+        return self.fits_at(mask.widths, mask.trained, density)
+
+    def fits_at(self, widths: Mapping[str, int], trained: Collection[str] | None, density: float = 1.0) -> bool:
+        """Return whether the device can train these layers at these widths within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(cost_of(self.graph, widths, trained), density)
+        rung = self.rung(widths, trained)
+        return rung is not None and not self.participant.budget.exceeded_by(self._use_of(rung, density))
+
+    def widest(self, trained: Collection[str] | None = None, *, density: float = 1.0) -> Mask | None:
+        """Return the widest submodel of leading channels that fits, with these layers trained, or all of them.
+
+        None if none fits.
+        """
+        rungs = self.participant.rungs
+        if rungs is None:
+            known = self.costs.setdefault(None if trained is None else frozenset(trained), {})
+            try:
+                return widest(self.graph, lambda cost: self.fits(cost, density), trained=trained, known=known)
+            except MaskError:
+                return None
+        found = self.first_rung(rungs.widths(self.work.batch_size), trained, density)
+        return None if found is None else _leading(self.graph, found, trained)
+
+    def widest_within(self, mask: Mask) -> Mask | None:
+        """Return a submodel of leading channels if it fits; on rungs, the widest one within it. None if it does not."""
+        rungs = self.participant.rungs
+        if rungs is None:
+            return mask if self.can_train(mask) else None
+        trainable = (
+            widths
+            for widths in rungs.below(mask.widths, self.work.batch_size)
+            if self.rung(widths, mask.trained) is not None
+        )
+        largest = next(iter(trainable), None)
+        if largest is None or not self.fits_at(largest, mask.trained):
+            return None
+        return mask if largest == mask.widths else _leading(self.graph, largest, mask.trained)
+
+    def first_rung(
+        self, candidates: Iterable[Mapping[str, int]], trained: Collection[str] | None, density: float = 1.0
+    ) -> Mapping[str, int] | None:
+        """Return the first of some widths at which the device can train these layers; None if there is none."""
+        return next((widths for widths in candidates if self.fits_at(widths, trained, density)), None)
+
+    def rung(self, widths: Mapping[str, int], trained: Collection[str] | None) -> Rung | None:
+        """Return the program that would train a submodel; None if there is none, or if none is needed."""
+        rungs = self.participant.rungs
+        return None if rungs is None else rungs.cover(widths, trained, self.work.batch_size)
+
+    def runs(self, mask: Mask) -> bool:
+        """Return whether the device's engine can train a submodel at all, whatever it takes."""
+        return self.participant.rungs is None or self.rung(mask.widths, mask.trained) is not None
+
+    def can_train(self, mask: Mask, density: float = 1.0) -> bool:
+        """Return whether the device can train a submodel within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(self.cost(mask), density)
+        return self.fits_at(mask.widths, mask.trained, density)
+
+    def fits_at(self, widths: Mapping[str, int], trained: Collection[str] | None, density: float = 1.0) -> bool:
+        """Return whether the device can train these layers at these widths within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(cost_of(self.graph, widths, trained), density)
+        rung = self.rung(widths, trained)
+        return rung is not None and not self.participant.budget.exceeded_by(self._use_of(rung, density))
+
+    def widest(self, trained: Collection[str] | None = None, *, density: float = 1.0) -> Mask | None:
+        """Return the widest submodel of leading channels that fits, with these layers trained, or all of them.
+
+        None if none fits.
+        """
+        rungs = self.participant.rungs
+        if rungs is None:
+            known = self.costs.setdefault(None if trained is None else frozenset(trained), {})
+            try:
+                return widest(self.graph, lambda cost: self.fits(cost, density), trained=trained, known=known)
+            except MaskError:
+                return None
+        found = self.first_rung(rungs.widths(self.work.batch_size), trained, density)
+        return None if found is None else _leading(self.graph, found, trained)
+
+    def widest_within(self, mask: Mask) -> Mask | None:
+        """Return a submodel of leading channels if it fits; on rungs, the widest one within it. None if it does not."""
+        rungs = self.participant.rungs
+        if rungs is None:
+            return mask if self.can_train(mask) else None
+        trainable = (
+            widths
+            for widths in rungs.below(mask.widths, self.work.batch_size)
+            if self.rung(widths, mask.trained) is not None
+        )
+        largest = next(iter(trainable), None)
+        if largest is None or not self.fits_at(largest, mask.trained):
+            return None
+        return mask if largest == mask.widths else _leading(self.graph, largest, mask.trained)
+
+    def first_rung(
+        self, candidates: Iterable[Mapping[str, int]], trained: Collection[str] | None, density: float = 1.0
+    ) -> Mapping[str, int] | None:
+        """Return the first of some widths at which the device can train these layers; None if there is none."""
+        return next((widths for widths in candidates if self.fits_at(widths, trained, density)), None)
+
+    def rung(self, widths: Mapping[str, int], trained: Collection[str] | None) -> Rung | None:
+        """Return the program that would train a submodel; None if there is none, or if none is needed."""
+        rungs = self.participant.rungs
+        return None if rungs is None else rungs.cover(widths, trained, self.work.batch_size)
+
+    def runs(self, mask: Mask) -> bool:
+        """Return whether the device's engine can train a submodel at all, whatever it takes."""
+        return self.participant.rungs is None or self.rung(mask.widths, mask.trained) is not None
+
+    def can_train(self, mask: Mask, density: float = 1.0) -> bool:
+        """Return whether the device can train a submodel within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(self.cost(mask), density)
+        return self.fits_at(mask.widths, mask.trained, density)
+
+    def fits_at(self, widths: Mapping[str, int], trained: Collection[str] | None, density: float = 1.0) -> bool:
+        """Return whether the device can train these layers at these widths within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(cost_of(self.graph, widths, trained), density)
+        rung = self.rung(widths, trained)
+        return rung is not None and not self.participant.budget.exceeded_by(self._use_of(rung, density))
+
+    def widest(self, trained: Collection[str] | None = None, *, density: float = 1.0) -> Mask | None:
+        """Return the widest submodel of leading channels that fits, with these layers trained, or all of them.
+
+        None if none fits.
+        """
+        rungs = self.participant.rungs
+        if rungs is None:
+            known = self.costs.setdefault(None if trained is None else frozenset(trained), {})
+            try:
+                return widest(self.graph, lambda cost: self.fits(cost, density), trained=trained, known=known)
+            except MaskError:
+                return None
+        found = self.first_rung(rungs.widths(self.work.batch_size), trained, density)
+        return None if found is None else _leading(self.graph, found, trained)
+
+    def widest_within(self, mask: Mask) -> Mask | None:
+        """Return a submodel of leading channels if it fits; on rungs, the widest one within it. None if it does not."""
+        rungs = self.participant.rungs
+        if rungs is None:
+            return mask if self.can_train(mask) else None
+        trainable = (
+            widths
+            for widths in rungs.below(mask.widths, self.work.batch_size)
+            if self.rung(widths, mask.trained) is not None
+        )
+        largest = next(iter(trainable), None)
+        if largest is None or not self.fits_at(largest, mask.trained):
+            return None
+        return mask if largest == mask.widths else _leading(self.graph, largest, mask.trained)
+
+    def first_rung(
+        self, candidates: Iterable[Mapping[str, int]], trained: Collection[str] | None, density: float = 1.0
+    ) -> Mapping[str, int] | None:
+        """Return the first of some widths at which the device can train these layers; None if there is none."""
+        return next((widths for widths in candidates if self.fits_at(widths, trained, density)), None)
+
+    def rung(self, widths: Mapping[str, int], trained: Collection[str] | None) -> Rung | None:
+        """Return the program that would train a submodel; None if there is none, or if none is needed."""
+        rungs = self.participant.rungs
+        return None if rungs is None else rungs.cover(widths, trained, self.work.batch_size)
+
+    def runs(self, mask: Mask) -> bool:
+        """Return whether the device's engine can train a submodel at all, whatever it takes."""
+        return self.participant.rungs is None or self.rung(mask.widths, mask.trained) is not None
+
+    def can_train(self, mask: Mask, density: float = 1.0) -> bool:
+        """Return whether the device can train a submodel within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(self.cost(mask), density)
+        return self.fits_at(mask.widths, mask.trained, density)
+
+    def fits_at(self, widths: Mapping[str, int], trained: Collection[str] | None, density: float = 1.0) -> bool:
+        """Return whether the device can train these layers at these widths within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(cost_of(self.graph, widths, trained), density)
+        rung = self.rung(widths, trained)
+        return rung is not None and not self.participant.budget.exceeded_by(self._use_of(rung, density))
+
+    def widest(self, trained: Collection[str] | None = None, *, density: float = 1.0) -> Mask | None:
+        """Return the widest submodel of leading channels that fits, with these layers trained, or all of them.
+
+        None if none fits.
+        """
+        rungs = self.participant.rungs
+        if rungs is None:
+            known = self.costs.setdefault(None if trained is None else frozenset(trained), {})
+            try:
+                return widest(self.graph, lambda cost: self.fits(cost, density), trained=trained, known=known)
+            except MaskError:
+                return None
+        found = self.first_rung(rungs.widths(self.work.batch_size), trained, density)
+        return None if found is None else _leading(self.graph, found, trained)
+
+    def widest_within(self, mask: Mask) -> Mask | None:
+        """Return a submodel of leading channels if it fits; on rungs, the widest one within it. None if it does not."""
+        rungs = self.participant.rungs
+        if rungs is None:
+            return mask if self.can_train(mask) else None
+        trainable = (
+            widths
+            for widths in rungs.below(mask.widths, self.work.batch_size)
+            if self.rung(widths, mask.trained) is not None
+        )
+        largest = next(iter(trainable), None)
+        if largest is None or not self.fits_at(largest, mask.trained):
+            return None
+        return mask if largest == mask.widths else _leading(self.graph, largest, mask.trained)
+
+    def first_rung(
+        self, candidates: Iterable[Mapping[str, int]], trained: Collection[str] | None, density: float = 1.0
+    ) -> Mapping[str, int] | None:
+        """Return the first of some widths at which the device can train these layers; None if there is none."""
+        return next((widths for widths in candidates if self.fits_at(widths, trained, density)), None)
+
+    def rung(self, widths: Mapping[str, int], trained: Collection[str] | None) -> Rung | None:
+        """Return the program that would train a submodel; None if there is none, or if none is needed."""
+        rungs = self.participant.rungs
+        return None if rungs is None else rungs.cover(widths, trained, self.work.batch_size)
+
+    def runs(self, mask: Mask) -> bool:
+        """Return whether the device's engine can train a submodel at all, whatever it takes."""
+        return self.participant.rungs is None or self.rung(mask.widths, mask.trained) is not None
+
+    def can_train(self, mask: Mask, density: float = 1.0) -> bool:
+        """Return whether the device can train a submodel within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(self.cost(mask), density)
+        return self.fits_at(mask.widths, mask.trained, density)
+
+    def fits_at(self, widths: Mapping[str, int], trained: Collection[str] | None, density: float = 1.0) -> bool:
+        """Return whether the device can train these layers at these widths within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(cost_of(self.graph, widths, trained), density)
+        rung = self.rung(widths, trained)
+        return rung is not None and not self.participant.budget.exceeded_by(self._use_of(rung, density))
+
+    def widest(self, trained: Collection[str] | None = None, *, density: float = 1.0) -> Mask | None:
+        """Return the widest submodel of leading channels that fits, with these layers trained, or all of them.
+
+        None if none fits.
+        """
+        rungs = self.participant.rungs
+        if rungs is None:
+            known = self.costs.setdefault(None if trained is None else frozenset(trained), {})
+            try:
+                return widest(self.graph, lambda cost: self.fits(cost, density), trained=trained, known=known)
+            except MaskError:
+                return None
+        found = self.first_rung(rungs.widths(self.work.batch_size), trained, density)
+        return None if found is None else _leading(self.graph, found, trained)
+
+    def widest_within(self, mask: Mask) -> Mask | None:
+        """Return a submodel of leading channels if it fits; on rungs, the widest one within it. None if it does not."""
+        rungs = self.participant.rungs
+        if rungs is None:
+            return mask if self.can_train(mask) else None
+        trainable = (
+            widths
+            for widths in rungs.below(mask.widths, self.work.batch_size)
+            if self.rung(widths, mask.trained) is not None
+        )
+        largest = next(iter(trainable), None)
+        if largest is None or not self.fits_at(largest, mask.trained):
+            return None
+        return mask if largest == mask.widths else _leading(self.graph, largest, mask.trained)
+
+    def first_rung(
+        self, candidates: Iterable[Mapping[str, int]], trained: Collection[str] | None, density: float = 1.0
+    ) -> Mapping[str, int] | None:
+        """Return the first of some widths at which the device can train these layers; None if there is none."""
+        return next((widths for widths in candidates if self.fits_at(widths, trained, density)), None)
+
+    def rung(self, widths: Mapping[str, int], trained: Collection[str] | None) -> Rung | None:
+        """Return the program that would train a submodel; None if there is none, or if none is needed."""
+        rungs = self.participant.rungs
+        return None if rungs is None else rungs.cover(widths, trained, self.work.batch_size)
+
+    def runs(self, mask: Mask) -> bool:
+        """Return whether the device's engine can train a submodel at all, whatever it takes."""
+        return self.participant.rungs is None or self.rung(mask.widths, mask.trained) is not None
+
+    def can_train(self, mask: Mask, density: float = 1.0) -> bool:
+        """Return whether the device can train a submodel within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(self.cost(mask), density)
+        return self.fits_at(mask.widths, mask.trained, density)
+
+    def fits_at(self, widths: Mapping[str, int], trained: Collection[str] | None, density: float = 1.0) -> bool:
+        """Return whether the device can train these layers at these widths within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(cost_of(self.graph, widths, trained), density)
+        rung = self.rung(widths, trained)
+        return rung is not None and not self.participant.budget.exceeded_by(self._use_of(rung, density))
+
+    def widest(self, trained: Collection[str] | None = None, *, density: float = 1.0) -> Mask | None:
+        """Return the widest submodel of leading channels that fits, with these layers trained, or all of them.
+
+        None if none fits.
+        """
+        rungs = self.participant.rungs
+        if rungs is None:
+            known = self.costs.setdefault(None if trained is None else frozenset(trained), {})
+            try:
+                return widest(self.graph, lambda cost: self.fits(cost, density), trained=trained, known=known)
+            except MaskError:
+                return None
+        found = self.first_rung(rungs.widths(self.work.batch_size), trained, density)
+        return None if found is None else _leading(self.graph, found, trained)
+
+    def widest_within(self, mask: Mask) -> Mask | None:
+        """Return a submodel of leading channels if it fits; on rungs, the widest one within it. None if it does not."""
+        rungs = self.participant.rungs
+        if rungs is None:
+            return mask if self.can_train(mask) else None
+        trainable = (
+            widths
+            for widths in rungs.below(mask.widths, self.work.batch_size)
+            if self.rung(widths, mask.trained) is not None
+        )
+        largest = next(iter(trainable), None)
+        if largest is None or not self.fits_at(largest, mask.trained):
+            return None
+        return mask if largest == mask.widths else _leading(self.graph, largest, mask.trained)
+
+    def first_rung(
+        self, candidates: Iterable[Mapping[str, int]], trained: Collection[str] | None, density: float = 1.0
+    ) -> Mapping[str, int] | None:
+        """Return the first of some widths at which the device can train these layers; None if there is none."""
+        return next((widths for widths in candidates if self.fits_at(widths, trained, density)), None)
+
+    def rung(self, widths: Mapping[str, int], trained: Collection[str] | None) -> Rung | None:
+        """Return the program that would train a submodel; None if there is none, or if none is needed."""
+        rungs = self.participant.rungs
+        return None if rungs is None else rungs.cover(widths, trained, self.work.batch_size)
+
+    def runs(self, mask: Mask) -> bool:
+        """Return whether the device's engine can train a submodel at all, whatever it takes."""
+        return self.participant.rungs is None or self.rung(mask.widths, mask.trained) is not None
+
+    def can_train(self, mask: Mask, density: float = 1.0) -> bool:
+        """Return whether the device can train a submodel within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(self.cost(mask), density)
+        return self.fits_at(mask.widths, mask.trained, density)
+
+    def fits_at(self, widths: Mapping[str, int], trained: Collection[str] | None, density: float = 1.0) -> bool:
+        """Return whether the device can train these layers at these widths within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(cost_of(self.graph, widths, trained), density)
+        rung = self.rung(widths, trained)
+        return rung is not None and not self.participant.budget.exceeded_by(self._use_of(rung, density))
+
+    def widest(self, trained: Collection[str] | None = None, *, density: float = 1.0) -> Mask | None:
+        """Return the widest submodel of leading channels that fits, with these layers trained, or all of them.
+
+        None if none fits.
+        """
+        rungs = self.participant.rungs
+        if rungs is None:
+            known = self.costs.setdefault(None if trained is None else frozenset(trained), {})
+            try:
+                return widest(self.graph, lambda cost: self.fits(cost, density), trained=trained, known=known)
+            except MaskError:
+                return None
+        found = self.first_rung(rungs.widths(self.work.batch_size), trained, density)
+        return None if found is None else _leading(self.graph, found, trained)
+
+    def widest_within(self, mask: Mask) -> Mask | None:
+        """Return a submodel of leading channels if it fits; on rungs, the widest one within it. None if it does not."""
+        rungs = self.participant.rungs
+        if rungs is None:
+            return mask if self.can_train(mask) else None
+        trainable = (
+            widths
+            for widths in rungs.below(mask.widths, self.work.batch_size)
+            if self.rung(widths, mask.trained) is not None
+        )
+        largest = next(iter(trainable), None)
+        if largest is None or not self.fits_at(largest, mask.trained):
+            return None
+        return mask if largest == mask.widths else _leading(self.graph, largest, mask.trained)
+
+    def first_rung(
+        self, candidates: Iterable[Mapping[str, int]], trained: Collection[str] | None, density: float = 1.0
+    ) -> Mapping[str, int] | None:
+        """Return the first of some widths at which the device can train these layers; None if there is none."""
+        return next((widths for widths in candidates if self.fits_at(widths, trained, density)), None)
+
+    def rung(self, widths: Mapping[str, int], trained: Collection[str] | None) -> Rung | None:
+        """Return the program that would train a submodel; None if there is none, or if none is needed."""
+        rungs = self.participant.rungs
+        return None if rungs is None else rungs.cover(widths, trained, self.work.batch_size)
+
+    def runs(self, mask: Mask) -> bool:
+        """Return whether the device's engine can train a submodel at all, whatever it takes."""
+        return self.participant.rungs is None or self.rung(mask.widths, mask.trained) is not None
+
+    def can_train(self, mask: Mask, density: float = 1.0) -> bool:
+        """Return whether the device can train a submodel within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(self.cost(mask), density)
+        return self.fits_at(mask.widths, mask.trained, density)
+
+    def fits_at(self, widths: Mapping[str, int], trained: Collection[str] | None, density: float = 1.0) -> bool:
+        """Return whether the device can train these layers at these widths within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(cost_of(self.graph, widths, trained), density)
+        rung = self.rung(widths, trained)
+        return rung is not None and not self.participant.budget.exceeded_by(self._use_of(rung, density))
+
+    def widest(self, trained: Collection[str] | None = None, *, density: float = 1.0) -> Mask | None:
+        """Return the widest submodel of leading channels that fits, with these layers trained, or all of them.
+
+        None if none fits.
+        """
+        rungs = self.participant.rungs
+        if rungs is None:
+            known = self.costs.setdefault(None if trained is None else frozenset(trained), {})
+            try:
+                return widest(self.graph, lambda cost: self.fits(cost, density), trained=trained, known=known)
+            except MaskError:
+                return None
+        found = self.first_rung(rungs.widths(self.work.batch_size), trained, density)
+        return None if found is None else _leading(self.graph, found, trained)
+
+    def widest_within(self, mask: Mask) -> Mask | None:
+        """Return a submodel of leading channels if it fits; on rungs, the widest one within it. None if it does not."""
+        rungs = self.participant.rungs
+        if rungs is None:
+            return mask if self.can_train(mask) else None
+        trainable = (
+            widths
+            for widths in rungs.below(mask.widths, self.work.batch_size)
+            if self.rung(widths, mask.trained) is not None
+        )
+        largest = next(iter(trainable), None)
+        if largest is None or not self.fits_at(largest, mask.trained):
+            return None
+        return mask if largest == mask.widths else _leading(self.graph, largest, mask.trained)
+
+    def first_rung(
+        self, candidates: Iterable[Mapping[str, int]], trained: Collection[str] | None, density: float = 1.0
+    ) -> Mapping[str, int] | None:
+        """Return the first of some widths at which the device can train these layers; None if there is none."""
+        return next((widths for widths in candidates if self.fits_at(widths, trained, density)), None)
+
+    def rung(self, widths: Mapping[str, int], trained: Collection[str] | None) -> Rung | None:
+        """Return the program that would train a submodel; None if there is none, or if none is needed."""
+        rungs = self.participant.rungs
+        return None if rungs is None else rungs.cover(widths, trained, self.work.batch_size)
+
+    def runs(self, mask: Mask) -> bool:
+        """Return whether the device's engine can train a submodel at all, whatever it takes."""
+        return self.participant.rungs is None or self.rung(mask.widths, mask.trained) is not None
+
+    def can_train(self, mask: Mask, density: float = 1.0) -> bool:
+        """Return whether the device can train a submodel within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(self.cost(mask), density)
+        return self.fits_at(mask.widths, mask.trained, density)
+
+    def fits_at(self, widths: Mapping[str, int], trained: Collection[str] | None, density: float = 1.0) -> bool:
+        """Return whether the device can train these layers at these widths within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(cost_of(self.graph, widths, trained), density)
+        rung = self.rung(widths, trained)
+        return rung is not None and not self.participant.budget.exceeded_by(self._use_of(rung, density))
+
+    def widest(self, trained: Collection[str] | None = None, *, density: float = 1.0) -> Mask | None:
+        """Return the widest submodel of leading channels that fits, with these layers trained, or all of them.
+
+        None if none fits.
+        """
+        rungs = self.participant.rungs
+        if rungs is None:
+            known = self.costs.setdefault(None if trained is None else frozenset(trained), {})
+            try:
+                return widest(self.graph, lambda cost: self.fits(cost, density), trained=trained, known=known)
+            except MaskError:
+                return None
+        found = self.first_rung(rungs.widths(self.work.batch_size), trained, density)
+        return None if found is None else _leading(self.graph, found, trained)
+
+    def widest_within(self, mask: Mask) -> Mask | None:
+        """Return a submodel of leading channels if it fits; on rungs, the widest one within it. None if it does not."""
+        rungs = self.participant.rungs
+        if rungs is None:
+            return mask if self.can_train(mask) else None
+        trainable = (
+            widths
+            for widths in rungs.below(mask.widths, self.work.batch_size)
+            if self.rung(widths, mask.trained) is not None
+        )
+        largest = next(iter(trainable), None)
+        if largest is None or not self.fits_at(largest, mask.trained):
+            return None
+        return mask if largest == mask.widths else _leading(self.graph, largest, mask.trained)
+
+    def first_rung(
+        self, candidates: Iterable[Mapping[str, int]], trained: Collection[str] | None, density: float = 1.0
+    ) -> Mapping[str, int] | None:
+        """Return the first of some widths at which the device can train these layers; None if there is none."""
+        return next((widths for widths in candidates if self.fits_at(widths, trained, density)), None)
+
+    def rung(self, widths: Mapping[str, int], trained: Collection[str] | None) -> Rung | None:
+        """Return the program that would train a submodel; None if there is none, or if none is needed."""
+        rungs = self.participant.rungs
+        return None if rungs is None else rungs.cover(widths, trained, self.work.batch_size)
+
+    def runs(self, mask: Mask) -> bool:
+        """Return whether the device's engine can train a submodel at all, whatever it takes."""
+        return self.participant.rungs is None or self.rung(mask.widths, mask.trained) is not None
+
+    def can_train(self, mask: Mask, density: float = 1.0) -> bool:
+        """Return whether the device can train a submodel within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(self.cost(mask), density)
+        return self.fits_at(mask.widths, mask.trained, density)
+
+    def fits_at(self, widths: Mapping[str, int], trained: Collection[str] | None, density: float = 1.0) -> bool:
+        """Return whether the device can train these layers at these widths within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(cost_of(self.graph, widths, trained), density)
+        rung = self.rung(widths, trained)
+        return rung is not None and not self.participant.budget.exceeded_by(self._use_of(rung, density))
+
+    def widest(self, trained: Collection[str] | None = None, *, density: float = 1.0) -> Mask | None:
+        """Return the widest submodel of leading channels that fits, with these layers trained, or all of them.
+
+        None if none fits.
+        """
+        rungs = self.participant.rungs
+        if rungs is None:
+            known = self.costs.setdefault(None if trained is None else frozenset(trained), {})
+            try:
+                return widest(self.graph, lambda cost: self.fits(cost, density), trained=trained, known=known)
+            except MaskError:
+                return None
+        found = self.first_rung(rungs.widths(self.work.batch_size), trained, density)
+        return None if found is None else _leading(self.graph, found, trained)
+
+    def widest_within(self, mask: Mask) -> Mask | None:
+        """Return a submodel of leading channels if it fits; on rungs, the widest one within it. None if it does not."""
+        rungs = self.participant.rungs
+        if rungs is None:
+            return mask if self.can_train(mask) else None
+        trainable = (
+            widths
+            for widths in rungs.below(mask.widths, self.work.batch_size)
+            if self.rung(widths, mask.trained) is not None
+        )
+        largest = next(iter(trainable), None)
+        if largest is None or not self.fits_at(largest, mask.trained):
+            return None
+        return mask if largest == mask.widths else _leading(self.graph, largest, mask.trained)
+
+    def first_rung(
+        self, candidates: Iterable[Mapping[str, int]], trained: Collection[str] | None, density: float = 1.0
+    ) -> Mapping[str, int] | None:
+        """Return the first of some widths at which the device can train these layers; None if there is none."""
+        return next((widths for widths in candidates if self.fits_at(widths, trained, density)), None)
+
+    def rung(self, widths: Mapping[str, int], trained: Collection[str] | None) -> Rung | None:
+        """Return the program that would train a submodel; None if there is none, or if none is needed."""
+        rungs = self.participant.rungs
+        return None if rungs is None else rungs.cover(widths, trained, self.work.batch_size)
+
+    def runs(self, mask: Mask) -> bool:
+        """Return whether the device's engine can train a submodel at all, whatever it takes."""
+        return self.participant.rungs is None or self.rung(mask.widths, mask.trained) is not None
+
+    def can_train(self, mask: Mask, density: float = 1.0) -> bool:
+        """Return whether the device can train a submodel within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(self.cost(mask), density)
+        return self.fits_at(mask.widths, mask.trained, density)
+
+    def fits_at(self, widths: Mapping[str, int], trained: Collection[str] | None, density: float = 1.0) -> bool:
+        """Return whether the device can train these layers at these widths within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(cost_of(self.graph, widths, trained), density)
+        rung = self.rung(widths, trained)
+        return rung is not None and not self.participant.budget.exceeded_by(self._use_of(rung, density))
+
+    def widest(self, trained: Collection[str] | None = None, *, density: float = 1.0) -> Mask | None:
+        """Return the widest submodel of leading channels that fits, with these layers trained, or all of them.
+
+        None if none fits.
+        """
+        rungs = self.participant.rungs
+        if rungs is None:
+            known = self.costs.setdefault(None if trained is None else frozenset(trained), {})
+            try:
+                return widest(self.graph, lambda cost: self.fits(cost, density), trained=trained, known=known)
+            except MaskError:
+                return None
+        found = self.first_rung(rungs.widths(self.work.batch_size), trained, density)
+        return None if found is None else _leading(self.graph, found, trained)
+
+    def widest_within(self, mask: Mask) -> Mask | None:
+        """Return a submodel of leading channels if it fits; on rungs, the widest one within it. None if it does not."""
+        rungs = self.participant.rungs
+        if rungs is None:
+            return mask if self.can_train(mask) else None
+        trainable = (
+            widths
+            for widths in rungs.below(mask.widths, self.work.batch_size)
+            if self.rung(widths, mask.trained) is not None
+        )
+        largest = next(iter(trainable), None)
+        if largest is None or not self.fits_at(largest, mask.trained):
+            return None
+        return mask if largest == mask.widths else _leading(self.graph, largest, mask.trained)
+
+    def first_rung(
+        self, candidates: Iterable[Mapping[str, int]], trained: Collection[str] | None, density: float = 1.0
+    ) -> Mapping[str, int] | None:
+        """Return the first of some widths at which the device can train these layers; None if there is none."""
+        return next((widths for widths in candidates if self.fits_at(widths, trained, density)), None)
+
+    def rung(self, widths: Mapping[str, int], trained: Collection[str] | None) -> Rung | None:
+        """Return the program that would train a submodel; None if there is none, or if none is needed."""
+        rungs = self.participant.rungs
+        return None if rungs is None else rungs.cover(widths, trained, self.work.batch_size)
+
+    def runs(self, mask: Mask) -> bool:
+        """Return whether the device's engine can train a submodel at all, whatever it takes."""
+        return self.participant.rungs is None or self.rung(mask.widths, mask.trained) is not None
+
+    def can_train(self, mask: Mask, density: float = 1.0) -> bool:
+        """Return whether the device can train a submodel within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(self.cost(mask), density)
+        return self.fits_at(mask.widths, mask.trained, density)
+
+    def fits_at(self, widths: Mapping[str, int], trained: Collection[str] | None, density: float = 1.0) -> bool:
+        """Return whether the device can train these layers at these widths within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(cost_of(self.graph, widths, trained), density)
+        rung = self.rung(widths, trained)
+        return rung is not None and not self.participant.budget.exceeded_by(self._use_of(rung, density))
+
+    def widest(self, trained: Collection[str] | None = None, *, density: float = 1.0) -> Mask | None:
+        """Return the widest submodel of leading channels that fits, with these layers trained, or all of them.
+
+        None if none fits.
+        """
+        rungs = self.participant.rungs
+        if rungs is None:
+            known = self.costs.setdefault(None if trained is None else frozenset(trained), {})
+            try:
+                return widest(self.graph, lambda cost: self.fits(cost, density), trained=trained, known=known)
+            except MaskError:
+                return None
+        found = self.first_rung(rungs.widths(self.work.batch_size), trained, density)
+        return None if found is None else _leading(self.graph, found, trained)
+
+    def widest_within(self, mask: Mask) -> Mask | None:
+        """Return a submodel of leading channels if it fits; on rungs, the widest one within it. None if it does not."""
+        rungs = self.participant.rungs
+        if rungs is None:
+            return mask if self.can_train(mask) else None
+        trainable = (
+            widths
+            for widths in rungs.below(mask.widths, self.work.batch_size)
+            if self.rung(widths, mask.trained) is not None
+        )
+        largest = next(iter(trainable), None)
+        if largest is None or not self.fits_at(largest, mask.trained):
+            return None
+        return mask if largest == mask.widths else _leading(self.graph, largest, mask.trained)
+
+    def first_rung(
+        self, candidates: Iterable[Mapping[str, int]], trained: Collection[str] | None, density: float = 1.0
+    ) -> Mapping[str, int] | None:
+        """Return the first of some widths at which the device can train these layers; None if there is none."""
+        return next((widths for widths in candidates if self.fits_at(widths, trained, density)), None)
+
+    def rung(self, widths: Mapping[str, int], trained: Collection[str] | None) -> Rung | None:
+        """Return the program that would train a submodel; None if there is none, or if none is needed."""
+        rungs = self.participant.rungs
+        return None if rungs is None else rungs.cover(widths, trained, self.work.batch_size)
+
+    def runs(self, mask: Mask) -> bool:
+        """Return whether the device's engine can train a submodel at all, whatever it takes."""
+        return self.participant.rungs is None or self.rung(mask.widths, mask.trained) is not None
+
+    def can_train(self, mask: Mask, density: float = 1.0) -> bool:
+        """Return whether the device can train a submodel within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(self.cost(mask), density)
+        return self.fits_at(mask.widths, mask.trained, density)
+
+    def fits_at(self, widths: Mapping[str, int], trained: Collection[str] | None, density: float = 1.0) -> bool:
+        """Return whether the device can train these layers at these widths within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(cost_of(self.graph, widths, trained), density)
+        rung = self.rung(widths, trained)
+        return rung is not None and not self.participant.budget.exceeded_by(self._use_of(rung, density))
+
+    def widest(self, trained: Collection[str] | None = None, *, density: float = 1.0) -> Mask | None:
+        """Return the widest submodel of leading channels that fits, with these layers trained, or all of them.
+
+        None if none fits.
+        """
+        rungs = self.participant.rungs
+        if rungs is None:
+            known = self.costs.setdefault(None if trained is None else frozenset(trained), {})
+            try:
+                return widest(self.graph, lambda cost: self.fits(cost, density), trained=trained, known=known)
+            except MaskError:
+                return None
+        found = self.first_rung(rungs.widths(self.work.batch_size), trained, density)
+        return None if found is None else _leading(self.graph, found, trained)
+
+    def widest_within(self, mask: Mask) -> Mask | None:
+        """Return a submodel of leading channels if it fits; on rungs, the widest one within it. None if it does not."""
+        rungs = self.participant.rungs
+        if rungs is None:
+            return mask if self.can_train(mask) else None
+        trainable = (
+            widths
+            for widths in rungs.below(mask.widths, self.work.batch_size)
+            if self.rung(widths, mask.trained) is not None
+        )
+        largest = next(iter(trainable), None)
+        if largest is None or not self.fits_at(largest, mask.trained):
+            return None
+        return mask if largest == mask.widths else _leading(self.graph, largest, mask.trained)
+
+    def first_rung(
+        self, candidates: Iterable[Mapping[str, int]], trained: Collection[str] | None, density: float = 1.0
+    ) -> Mapping[str, int] | None:
+        """Return the first of some widths at which the device can train these layers; None if there is none."""
+        return next((widths for widths in candidates if self.fits_at(widths, trained, density)), None)
+
+    def rung(self, widths: Mapping[str, int], trained: Collection[str] | None) -> Rung | None:
+        """Return the program that would train a submodel; None if there is none, or if none is needed."""
+        rungs = self.participant.rungs
+        return None if rungs is None else rungs.cover(widths, trained, self.work.batch_size)
+
+    def runs(self, mask: Mask) -> bool:
+        """Return whether the device's engine can train a submodel at all, whatever it takes."""
+        return self.participant.rungs is None or self.rung(mask.widths, mask.trained) is not None
+
+    def can_train(self, mask: Mask, density: float = 1.0) -> bool:
+        """Return whether the device can train a submodel within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(self.cost(mask), density)
+        return self.fits_at(mask.widths, mask.trained, density)
+
+    def fits_at(self, widths: Mapping[str, int], trained: Collection[str] | None, density: float = 1.0) -> bool:
+        """Return whether the device can train these layers at these widths within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(cost_of(self.graph, widths, trained), density)
+        rung = self.rung(widths, trained)
+        return rung is not None and not self.participant.budget.exceeded_by(self._use_of(rung, density))
+
+    def widest(self, trained: Collection[str] | None = None, *, density: float = 1.0) -> Mask | None:
+        """Return the widest submodel of leading channels that fits, with these layers trained, or all of them.
+
+        None if none fits.
+        """
+        rungs = self.participant.rungs
+        if rungs is None:
+            known = self.costs.setdefault(None if trained is None else frozenset(trained), {})
+            try:
+                return widest(self.graph, lambda cost: self.fits(cost, density), trained=trained, known=known)
+            except MaskError:
+                return None
+        found = self.first_rung(rungs.widths(self.work.batch_size), trained, density)
+        return None if found is None else _leading(self.graph, found, trained)
+
+    def widest_within(self, mask: Mask) -> Mask | None:
+        """Return a submodel of leading channels if it fits; on rungs, the widest one within it. None if it does not."""
+        rungs = self.participant.rungs
+        if rungs is None:
+            return mask if self.can_train(mask) else None
+        trainable = (
+            widths
+            for widths in rungs.below(mask.widths, self.work.batch_size)
+            if self.rung(widths, mask.trained) is not None
+        )
+        largest = next(iter(trainable), None)
+        if largest is None or not self.fits_at(largest, mask.trained):
+            return None
+        return mask if largest == mask.widths else _leading(self.graph, largest, mask.trained)
+
+    def first_rung(
+        self, candidates: Iterable[Mapping[str, int]], trained: Collection[str] | None, density: float = 1.0
+    ) -> Mapping[str, int] | None:
+        """Return the first of some widths at which the device can train these layers; None if there is none."""
+        return next((widths for widths in candidates if self.fits_at(widths, trained, density)), None)
+
+    def rung(self, widths: Mapping[str, int], trained: Collection[str] | None) -> Rung | None:
+        """Return the program that would train a submodel; None if there is none, or if none is needed."""
+        rungs = self.participant.rungs
+        return None if rungs is None else rungs.cover(widths, trained, self.work.batch_size)
+
+    def runs(self, mask: Mask) -> bool:
+        """Return whether the device's engine can train a submodel at all, whatever it takes."""
+        return self.participant.rungs is None or self.rung(mask.widths, mask.trained) is not None
+
+    def can_train(self, mask: Mask, density: float = 1.0) -> bool:
+        """Return whether the device can train a submodel within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(self.cost(mask), density)
+        return self.fits_at(mask.widths, mask.trained, density)
+
+    def fits_at(self, widths: Mapping[str, int], trained: Collection[str] | None, density: float = 1.0) -> bool:
+        """Return whether the device can train these layers at these widths within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(cost_of(self.graph, widths, trained), density)
+        rung = self.rung(widths, trained)
+        return rung is not None and not self.participant.budget.exceeded_by(self._use_of(rung, density))
+
+    def widest(self, trained: Collection[str] | None = None, *, density: float = 1.0) -> Mask | None:
+        """Return the widest submodel of leading channels that fits, with these layers trained, or all of them.
+
+        None if none fits.
+        """
+        rungs = self.participant.rungs
+        if rungs is None:
+            known = self.costs.setdefault(None if trained is None else frozenset(trained), {})
+            try:
+                return widest(self.graph, lambda cost: self.fits(cost, density), trained=trained, known=known)
+            except MaskError:
+                return None
+        found = self.first_rung(rungs.widths(self.work.batch_size), trained, density)
+        return None if found is None else _leading(self.graph, found, trained)
+
+    def widest_within(self, mask: Mask) -> Mask | None:
+        """Return a submodel of leading channels if it fits; on rungs, the widest one within it. None if it does not."""
+        rungs = self.participant.rungs
+        if rungs is None:
+            return mask if self.can_train(mask) else None
+        trainable = (
+            widths
+            for widths in rungs.below(mask.widths, self.work.batch_size)
+            if self.rung(widths, mask.trained) is not None
+        )
+        largest = next(iter(trainable), None)
+        if largest is None or not self.fits_at(largest, mask.trained):
+            return None
+        return mask if largest == mask.widths else _leading(self.graph, largest, mask.trained)
+
+    def first_rung(
+        self, candidates: Iterable[Mapping[str, int]], trained: Collection[str] | None, density: float = 1.0
+    ) -> Mapping[str, int] | None:
+        """Return the first of some widths at which the device can train these layers; None if there is none."""
+        return next((widths for widths in candidates if self.fits_at(widths, trained, density)), None)
+
+    def rung(self, widths: Mapping[str, int], trained: Collection[str] | None) -> Rung | None:
+        """Return the program that would train a submodel; None if there is none, or if none is needed."""
+        rungs = self.participant.rungs
+        return None if rungs is None else rungs.cover(widths, trained, self.work.batch_size)
+
+    def runs(self, mask: Mask) -> bool:
+        """Return whether the device's engine can train a submodel at all, whatever it takes."""
+        return self.participant.rungs is None or self.rung(mask.widths, mask.trained) is not None
+
+    def can_train(self, mask: Mask, density: float = 1.0) -> bool:
+        """Return whether the device can train a submodel within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(self.cost(mask), density)
+        return self.fits_at(mask.widths, mask.trained, density)
+
+    def fits_at(self, widths: Mapping[str, int], trained: Collection[str] | None, density: float = 1.0) -> bool:
+        """Return whether the device can train these layers at these widths within its budget."""
+        if self.participant.rungs is None:
+            return self.fits(cost_of(self.graph, widths, trained), density)
+        rung = self.rung(widths, trained)
+        return rung is not None and not self.participant.budget.exceeded_by(self._use_of(rung, density))
+
     def cost(self, mask: Mask) -> Cost:
         """Return the cost for the engine: arrays are whole, however few of their weights are held."""
         rung = self.rung(mask.widths, mask.trained)
@@ -138,10 +1066,6 @@ class RoundEstimate:
             weight_density=density,
         )
 
-    def use_of(self, rung: Rung, density: float = 1.0) -> Budget:
-        """Return what the round takes with a program."""
-        return self.use(rung.cost, density, rung.spec.batch_size)
-
     def fits(self, cost: Cost, density: float = 1.0) -> bool:
         """Return whether a round at this cost stays within the device's budget, whatever its engine can run."""
         return not self.participant.budget.exceeded_by(self.use(cost, density))
@@ -149,14 +1073,11 @@ class RoundEstimate:
     def prediction(self, mask: Mask) -> Prediction:
         """Return what the round takes, in the form that a plan holds."""
         rung = self.rung(mask.widths, mask.trained)
-        use = self.use(self.cost(mask)) if rung is None else self.use_of(rung)
+        use = self.use(self.cost(mask)) if rung is None else self._use_of(rung)
         return Prediction(seconds=use.round_seconds, peak_bytes=use.peak_bytes, joules=use.joules)
 
-    def _rung_widths(self, within: Mapping[str, int] | None) -> Iterable[Mapping[str, int]]:
-        rungs, size = self.participant.rungs, self.work.batch_size
-        if rungs is None:
-            return ()
-        return rungs.widths(size) if within is None else rungs.below(within, size)
+    def _use_of(self, rung: Rung, density: float = 1.0) -> Budget:
+        return self.use(rung.cost, density, rung.spec.batch_size)
 
 
 def _leading(graph: ModelGraph, widths: Mapping[str, int], trained: Collection[str] | None) -> Mask:

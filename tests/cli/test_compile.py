@@ -214,6 +214,20 @@ def test_operators_see_programs_and_what_devices_run(
     assert "executorch 1.4.1, 1 all layers" in capsys.readouterr().out
 
 
+def test_operators_see_that_a_program_ended_its_workers_and_let_it_be_tried_again(
+    site: Site, token_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = running(site.context)
+    site.context.programs.want(known, [FULL])
+    for number in range(6):
+        site.context.store.programs.take("digits", f"w{number}", now=100.0 * number, seconds=60)
+    assert main(["fed", "programs", "digits", "--url", site.url, "--token-file", token_file]) == 0
+    assert " failed: 5 workers ended while they compiled it" in capsys.readouterr().out
+    with Api(site.url, site.admin_token) as api:
+        api.post("/v1/federations/digits/programs/retry", {})
+    assert state(site) is ProgramState.WANTED
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -12,6 +12,8 @@ import device_runtime.profiler.separate_process
 from device_runtime.agent.client import CoordinatorClient
 from device_runtime.agent.transport import Reply, Request
 from device_runtime.profiler import ProfileRequest
+from device_runtime.profiler.cases import Sample
+from device_runtime.profiler.federation_programs import FederationPrograms
 from edgefl.cli.join_engine import federation_work, own_engine
 from edgefl.errors import EdgeFLError
 from edgefl.values import DeviceProfile, dump_profiles, dumps, read_profiles
@@ -92,3 +94,31 @@ def test_engines_are_compared_by_the_federations_own_model(tmp_path: Path) -> No
     (step,) = federation_work(client, "key")
     assert step["forward_multiply_adds"] == MEASUREMENT.cases[-1].forward_multiply_adds
     assert len(federation_work(client, "another")) == 3  # the built-in models
+
+
+def test_executorch_is_measured_with_the_federations_programs_if_there_are_any(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests: list[ProfileRequest] = []
+
+    def measured(request: ProfileRequest) -> tuple[DeviceProfile, list[str]]:
+        requests.append(request)
+        return PROFILES[str(request.engine)], []
+
+    def none() -> FederationPrograms:
+        raise EdgeFLError("it has none", fix="Compile some.")
+
+    monkeypatch.setattr(device_runtime.profiler.separate_process, "measure_separately", measured)
+    monkeypatch.setattr(device_runtime.engines, "installed_engines", lambda: ("onnx", "executorch"))
+    args = argparse.Namespace(engine="auto", profile=None, threads=None)
+    programs = FederationPrograms("mlp", b"", Sample((4,), "float32", 3), ())
+    said: list[str] = []
+    own_engine(args, tmp_path / "one", lambda: [STEP], said.append, lambda: programs)
+    own_engine(args, tmp_path / "two", lambda: [STEP], said.append, none)
+    assert [(request.engine, request.programs) for request in requests] == [
+        ("onnx", None),
+        ("executorch", programs),
+        ("onnx", None),
+        ("executorch", None),
+    ]
+    assert len([text for text in said if "The coordinator's programs were not measured: it has none" in text]) == 1

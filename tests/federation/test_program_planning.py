@@ -258,7 +258,7 @@ def test_rungs_for_all_give_devices_of_both_engines_the_same_submodel() -> None:
         assert plan.tasks["b"].mask.widths == LADDER.widths[0.75]
         assert plan.tasks["b"].program is None
         assert plan.left_out == {}
-    narrow = device("b", Budget(round_seconds=0.0062), ALL)
+    narrow = device("b", Budget(round_seconds=0.0075), ALL)
     assert planned(EVERYTHING, narrow).tasks["b"].mask.widths not in LADDER.widths.values()
     assert planned(replace(EVERYTHING, for_all=True), narrow).tasks["b"].mask.widths in LADDER.widths.values()
 

@@ -58,7 +58,7 @@ async def get_measurement(
 async def get_measurement_artifact(
     request: Request, digest: str, federation: Annotated[str, Depends(federation_of)]
 ) -> Response:
-    """Download a graph, weights, a submodel or a program that the measurement names, or a range of it.
+    """Download what the measurement or a program in it names (graphs, weights, submodels, programs), or a range of it.
 
     A device finds them among the artifacts of its tasks too; this route is also for the holder of a join key.
     """

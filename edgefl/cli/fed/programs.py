@@ -56,6 +56,6 @@ def _state(program: dict[str, Any]) -> str:
     if state == "compiling":
         return f"compiling at {program['worker']}"[:_WIDEST]
     if state == "failed" or (state == "wanted" and program["reason"]):
-        times = pluralise(program["tries"], "time")
-        return f"{'' if state == 'failed' else 'wanted, '}failed {times}: {program['reason']}"[:_WIDEST]
+        times = f" {pluralise(program['tries'], 'time')}" if program["tries"] else ""
+        return f"{'' if state == 'failed' else 'wanted, '}failed{times}: {program['reason']}"[:_WIDEST]
     return f"wanted by {pluralise(program['demand'], 'plan')}" if state == "wanted" and program["demand"] else state

@@ -100,6 +100,50 @@ def test_a_program_that_ends_every_worker_does_not_keep_them_from_the_others(sto
     assert take(store, "w2", now=20.0 + LEASE) == "other"
 
 
+def test_a_program_that_ended_five_workers_is_not_tried_again_until_an_operator_says_so(store: Store) -> None:
+    running(store)
+    want(store, "deadly")
+    for number in range(5):  # a worker that is started again may have its old name
+        assert take(store, "w1" if number < 3 else f"w{number}", now=20.0 + number * LEASE) == "deadly"
+        assert state(store, "deadly") is ProgramState.COMPILING
+    assert take(store, "w9", now=20.0 + 5 * LEASE - 1) is None
+    assert state(store, "deadly") is ProgramState.COMPILING
+    assert take(store, "w9", now=20.0 + 5 * LEASE) is None
+    found = store.programs.get("fed", digest("deadly"))
+    assert found is not None
+    assert (found.state, found.reason) == (ProgramState.FAILED, "5 workers ended while they compiled it")
+    want(store, "deadly", at=1000.0)
+    assert take(store, "w9", now=1000.0) is None
+    assert store.programs.want_again("fed", at=1001.0) == 1
+    assert take(store, "w9", now=1002.0) == "deadly"
+    assert take(store, "w8", now=1002.0 + LEASE) == "deadly"
+
+
+def test_a_lost_lease_is_one_without_a_word(store: Store) -> None:
+    running(store)
+    want(store, "a")
+    for number in range(6):
+        assert take(store, "w1", now=20.0 + number) == "a"
+        assert store.programs.give_back("fed", digest("a"), "w1", at=20.5 + number)
+    for number in range(4):
+        assert take(store, "w1", now=100.0 + number * LEASE) == "a"
+    assert store.programs.renew("fed", digest("a"), "w1", now=110.0 + 3 * LEASE, seconds=LEASE)
+    assert store.programs.fail("fed", digest("a"), "w1", "no memory", at=330.0) is ProgramState.WANTED
+    assert take(store, "w1", now=400.0) == "a"  # three leases were lost, and one program failed
+    assert take(store, "w1", now=400.0 + LEASE) == "a"
+    assert take(store, "w1", now=400.0 + 2 * LEASE) is None
+
+
+def test_a_late_worker_may_still_deliver_what_was_given_up(store: Store) -> None:
+    running(store)
+    want(store, "a")
+    for number in range(6):
+        take(store, "w1", now=20.0 + number * LEASE)
+    assert state(store, "a") is ProgramState.FAILED
+    assert store.programs.deliver(made("a", worker="w1"))
+    assert state(store, "a") is ProgramState.READY
+
+
 def test_a_program_that_is_given_back_can_be_taken_at_once(store: Store) -> None:
     running(store)
     want(store, "a")
