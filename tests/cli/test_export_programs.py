@@ -63,6 +63,7 @@ def test_what_a_time_limit_leaves_out_is_told(folder: Path, capsys: pytest.Captu
         (("--programs", "--widths", "1,wide"), "--widths is '1,wide'"),
         (("--programs", "--widths", "2"), "the widths of the ladder are [2.0]"),
         (("--programs", "--batch-sizes", "0"), "--batch-sizes is '0'"),
+        (("--programs", "--jobs", "0"), "0 is not a number of jobs"),
         (("--programs", "--cuts", "stem"), "no cut of the model begins at 'stem'"),
     ],
 )
