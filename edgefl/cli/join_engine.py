@@ -45,7 +45,7 @@ def own_engine(
     here = installed_engines()
     if args.engine not in (None, AUTO, *ENGINES):
         raise EdgeFLError(f"there is no engine {args.engine!r}", fix=f"Choose one of {', '.join((*ENGINES, AUTO))}.")
-    wanted = here if args.engine == AUTO else (args.engine or (here[0] if here else "onnx"),)
+    wanted = here or ("onnx",) if args.engine == AUTO else (args.engine or (here[0] if here else "onnx"),)
     if args.profile:
         known = _read(Path(args.profile), wanted)
         if not known:
@@ -76,7 +76,10 @@ def federation_work(client: "CoordinatorClient", secret: str | None) -> "list[St
 
 
 def _measured(args: argparse.Namespace, folder: Path, wanted: tuple[str, ...], say: Say) -> "dict[str, DeviceProfile]":
-    """Return the profiles of these engines; those that are not stored are measured, and stored with the others."""
+    """Return the profiles of these engines; those that are not stored are measured, and stored with the others.
+
+    Of several engines, one that cannot be measured is left out.
+    """
     from device_runtime.engines import ENGINES
     from device_runtime.profiler import ProfileRequest, measure
     from device_runtime.profiler.separate_process import measure_separately
@@ -89,11 +92,16 @@ def _measured(args: argparse.Namespace, folder: Path, wanted: tuple[str, ...], s
     for engine in missing:
         say(f"measuring this device with {ENGINES[engine][0]}; this takes less than a minute")
         request = ProfileRequest(engine=engine, threads=args.threads, folder=folder)
-        known[engine] = measure(request) if wanted == ("onnx",) else measure_separately(request)[0]
-    if missing:
+        try:
+            known[engine] = measure(request) if wanted == ("onnx",) else measure_separately(request)[0]
+        except EdgeFLError as error:
+            if engine == wanted[-1] and not any(other in known for other in wanted):
+                raise
+            say(f"{ENGINES[engine][0]} cannot be measured: {error.problem}")
+    if any(engine in known for engine in missing):
         kept = {id(profile): profile for name, profile in known.items() if name in ENGINES}
         write_atomically(stored, dump_profiles(tuple(kept.values())).encode(), mode=PRIVATE)
-    return {engine: known[engine] for engine in wanted}
+    return {engine: known[engine] for engine in wanted if engine in known}
 
 
 def _read(path: Path, wanted: tuple[str, ...]) -> "dict[str, DeviceProfile]":

@@ -37,15 +37,18 @@ def program_engine(capabilities: Capabilities | None) -> EngineSoftware | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProgramCatalogue:
-    """The ladder of a federation's model, and the programs that exist. One object serves many plans."""
+    """The ladder of a federation's model, and the programs that exist. One object serves many plans and threads."""
 
     ladder: Ladder
     programs: Mapping[Digest, Program] = field(default_factory=dict)
     """By the keys of their specifications."""
     for_all: bool = False
     """Whether devices whose engine runs graphs are kept on the rungs too."""
-    _compilers: set[str] = field(default_factory=set)
     _rungs: dict[tuple[frozenset[str], bool], Rungs] = field(default_factory=dict)
+    _compilers: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_compilers", frozenset(one.made_with for one in self.programs.values()))
 
     @classmethod
     def of(
@@ -74,8 +77,6 @@ class ProgramCatalogue:
         engine = program_engine(capabilities)
         if engine is None:
             return self._rungs_of(frozenset(), whole_ladder=True) if self.for_all else None
-        if not self._compilers:
-            self._compilers.update(one.made_with for one in self.programs.values())
         # Versions come from devices, and there may be any number of them; compilers are few.
         usable = frozenset(one for one in self._compilers if _runs(engine.version, one))
         return self._rungs_of(usable, whole_ladder=whole_ladder)
