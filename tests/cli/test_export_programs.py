@@ -74,3 +74,8 @@ def test_options_that_mean_nothing_are_refused(
         assert main([*WORDS, *words]) == 1
     assert problem in capsys.readouterr().err
     assert not (folder / "out").exists()
+
+
+def test_programs_of_a_federation_are_compiled_by_another_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", "--federation", "digits", "--programs", "--out", "out"]) == 1
+    assert "edgefl compile" in capsys.readouterr().err

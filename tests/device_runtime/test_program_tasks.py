@@ -22,7 +22,17 @@ from edgefl.artifacts.artifact_store import ArtifactStore
 from edgefl.errors import ExportError
 from edgefl.local_rules import RULES
 from edgefl.masks import Array, Mask, freeze, full_mask, leading_channels
-from edgefl.values import ClientPlan, GraphFormat, Program, ProgramRole, Reason, RuleSettings, digest_of, dumps
+from edgefl.values import (
+    Capabilities,
+    ClientPlan,
+    GraphFormat,
+    Program,
+    ProgramRole,
+    Reason,
+    RuleSettings,
+    digest_of,
+    dumps,
+)
 from edgefl.wire import decode_result
 from tests.device_runtime.agent.test_agent import agent_of
 from tests.device_runtime.coordinator import KEY, Coordinator
@@ -219,12 +229,15 @@ def test_an_executorch_device_does_not_name_rules_that_change_widths() -> None:
     assert can.batch_sizes is None
 
 
-def test_a_device_whose_engine_changed_sends_its_profile_of_that_engine(tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", [CAPABILITIES, None])
+def test_a_device_whose_engine_changed_sends_its_profile_of_that_engine(
+    before: Capabilities | None, tmp_path: Path
+) -> None:
     coordinator = Coordinator()
     other = replace(PROFILE, engine="executorch 1.4.1")
     (engine, *_) = CAPABILITIES.engines
     changed = replace(CAPABILITIES, engines=(replace(engine, name="executorch", format=EXECUTORCH),))
-    for told, profile in ((CAPABILITIES, PROFILE), (changed, other), (changed, other)):
+    for told, profile in ((before, PROFILE), (changed, other), (changed, other)):
         agent_of(tmp_path / "home", coordinator).enrol("http://here", profile, KEY, capabilities=told)
     assert coordinator.capabilities == [changed]
     assert coordinator.profiles == [other]
