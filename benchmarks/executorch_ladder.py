@@ -25,7 +25,7 @@ from edgefl.bench.engine_processes import EngineProcess, run_interleaved_and_sto
 from edgefl.bench.process_loop import Workload, serve_requests
 from edgefl.masks import Mask, gather
 from edgefl.planning.rungs import DEFAULT_WIDTHS, Ladder
-from edgefl.values import Program, ProgramRole, ProgramSpec
+from edgefl.values import SAMPLE_WEIGHTS, Program, ProgramRole, ProgramSpec
 from edgefl.values.formatting import format_bytes, format_seconds
 
 MODELS = ("cnn4", "preresnet18", "mobilenet")
@@ -176,7 +176,6 @@ def _executorch_step(bundle: Bundle, program: Program, threads: int) -> Callable
     import torch  # noqa: TID251  the runtime's Python binding needs it
 
     from export.executorch import Runner
-    from export.executorch.step import SAMPLE_WEIGHTS
 
     torch.set_num_threads(threads)
     _, given = _inputs(bundle, program.spec)

@@ -13,7 +13,15 @@ from pathlib import Path
 import numpy as np
 
 from device_runtime.checkpoint import CHECKPOINT_SECONDS, CheckpointFile, TrainingProgress, origin_of
-from device_runtime.engines import Cancellation, Engine, EngineStep, Predictor, ThreadSettings, open_engine
+from device_runtime.engines import (
+    Cancellation,
+    Engine,
+    EngineStep,
+    Predictor,
+    ThreadSettings,
+    installed_engines,
+    open_engine,
+)
 from device_runtime.engines.program_check import check_inference_program
 from device_runtime.local_data import LocalData
 from device_runtime.refusal import RefusalError
@@ -42,7 +50,8 @@ class TrainingTask:
     graph: bytes
     """The training graph or program."""
     inference: bytes | None = None
-    """The inference graph or program, if the device must evaluate."""
+    """The inference graph or program, which the device's own model is kept with. It evaluates with it, if an engine
+    here runs it."""
     extras: Weights = field(default_factory=dict)
     down_bytes: int = 0
     """Bytes downloaded for it."""
@@ -177,10 +186,13 @@ class Trainer:
         except EdgeFLError as error:
             raise RefusalError(Reason.UNSUPPORTED, error.problem, fix=error.fix) from None
 
-    def _predictor(self, task: TrainingTask, model: bytes) -> Predictor:
+    def _predictor(self, task: TrainingTask, model: bytes) -> Predictor | None:
+        """Return what evaluates; None for a graph where only ExecuTorch is installed."""
         program = task.inference_program
         if program is not None:
             check_inference_program(program, task.mask)
+        elif self._engine.format is GraphFormat.EXECUTORCH and GraphFormat.ONNX not in installed_engines():
+            return None
         return self._engine_for(program).predictor(model, program=program)
 
     def _engine_for(self, program: Program | None) -> Engine:

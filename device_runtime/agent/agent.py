@@ -179,7 +179,7 @@ class Agent:
         if self._limits.allow_traffic() is not None:
             return
         with contextlib.suppress(UnreachableError, UnknownDeviceError, TrafficSpentError, RejectedError):
-            if told is not None and _engine_name(told) != _engine_name(capabilities):
+            if _engine_name(told) != _engine_name(capabilities):
                 self._client.update_profile(profile)
             if self._client.update_capabilities(capabilities):
                 self._home.save_told_capabilities(capabilities)
@@ -393,5 +393,8 @@ def _refusal(reason: Reason, problem: str) -> Refusal:
     return Refusal(reason=reason, message=printable(problem).strip()[:200].strip() or reason.value)
 
 
-def _engine_name(capabilities: Capabilities) -> str | None:
+def _engine_name(capabilities: Capabilities | None) -> str | None:
+    """Return the engine that a device uses first; one that never told had onnxruntime."""
+    if capabilities is None:
+        return "onnxruntime"
     return capabilities.engines[0].name if capabilities.engines else None

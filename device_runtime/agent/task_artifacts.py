@@ -66,10 +66,11 @@ def load_programs(plan: ClientPlan, engine: GraphFormat, read: Read) -> tuple[Pr
 
 
 def _inference_graph(plan: ClientPlan, engine: GraphFormat) -> str | None:
-    """Return the inference graph, if the device runs one: without onnxruntime it then does not evaluate."""
-    if not runs_programs(plan, engine):
-        return plan.inference
-    return plan.inference if plan.inference_program is None and GraphFormat.ONNX in installed_engines() else None
+    """Return the inference graph, unless the device has a program for inference.
+
+    Without onnxruntime it cannot evaluate with the graph, but its own model is kept with it.
+    """
+    return None if runs_programs(plan, engine) and plan.inference_program is not None else plan.inference
 
 
 def load_mask(plan: ClientPlan, read: Read) -> Mask:

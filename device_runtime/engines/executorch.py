@@ -12,12 +12,12 @@ import numpy as np
 
 from device_runtime.engines.engine import ThreadSettings
 from device_runtime.engines.executorch_program import LoadedProgram, TensorForm, import_runtime, quiet, unlike
-from device_runtime.engines.program_check import SAMPLE_WEIGHTS, check_training_program, check_version
+from device_runtime.engines.program_check import check_training_program, check_version
 from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC
 from edgefl.errors import ExportError, MaskError
 from edgefl.local_rules import Batch, StepResult, trained_parameters
 from edgefl.masks import Array, Mask, Weights
-from edgefl.values import GraphFormat, Program, ProgramRole
+from edgefl.values import SAMPLE_WEIGHTS, GraphFormat, Program, ProgramRole
 
 __all__ = ["ExecuTorchEngine", "ExecuTorchPredictor", "ExecuTorchStep", "open_engine"]
 

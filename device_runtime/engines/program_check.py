@@ -9,12 +9,9 @@ from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC
 from edgefl.errors import ExportError
 from edgefl.local_rules import trained_parameters
 from edgefl.masks import Mask
-from edgefl.values import Program, ProgramRole
+from edgefl.values import SAMPLE_WEIGHTS, Program, ProgramRole, runs_on
 
-__all__ = ["SAMPLE_WEIGHTS", "check_inference_program", "check_training_program", "check_version"]
-
-SAMPLE_WEIGHTS = "sample_weights"
-"""The input that says how much each sample counts: 0 for what fills up a batch."""
+__all__ = ["check_inference_program", "check_training_program", "check_version"]
 
 _BATCH_INPUTS = ("x", "y", SAMPLE_WEIGHTS)
 _FURTHER_INPUTS = ("label_mask", "seed")
@@ -45,7 +42,7 @@ def check_version(program: Program, installed: str) -> None:
     compiler, _, version = program.made_with.partition(" ")
     if compiler != "executorch":
         raise _unfit(f"the program was made with {program.made_with!r}, and not for ExecuTorch")
-    if _numbers(version) > _numbers(installed):
+    if not runs_on(installed, version):
         raise ExportError(
             f"the program was compiled with ExecuTorch {version}, but {installed} is installed",
             fix="Install that version on the device, or compile with the older one.",
@@ -80,10 +77,6 @@ def _check_names(kind: str, names: Sequence[str], needed: Sequence[str], known: 
         raise _unfit(f"the program has an unknown {kind} {strange[0]!r}")
     if len(set(names)) < len(names):
         raise _unfit(f"the program names an {kind} twice")
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("+")[0].split(".")[:2] if part.isdecimal())
 
 
 def _unfit(problem: str) -> ExportError:

@@ -10,12 +10,9 @@ from edgefl.artifacts.bundle import INFER, TRAIN, Bundle
 from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC
 from edgefl.errors import SchemaError
 from edgefl.model_graph import TensorRole
-from edgefl.values import Program, ProgramRole, ProgramSpec
+from edgefl.values import SAMPLE_WEIGHTS, Program, ProgramRole, ProgramSpec
 
-__all__ = ["SAMPLE_WEIGHTS", "check_program_file", "check_programs"]
-
-SAMPLE_WEIGHTS = "sample_weights"
-"""The input of a training program that says how much each sample counts: those that fill a batch up count nothing."""
+__all__ = ["check_program_file", "check_programs"]
 
 _MAGIC = slice(4, 8)
 _IDENTIFIER = b"ET12"

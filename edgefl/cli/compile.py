@@ -132,21 +132,22 @@ def _bundle(api: "Api", federation: str) -> bytes:
 
 
 def _ladder(api: "Api", federation: str, data: bytes) -> "deque[Work]":
-    """Return every program of the ladder, at the batch size of the federation, that is not ready."""
+    """Return every program of the federation's ladder, at its batch size, that is not ready."""
     from edgefl.artifacts.bundle import INFER, TRAIN, unpack_bundle
     from edgefl.cli.compile_worker import not_ready
     from edgefl.cli.fed.api import path_of
+    from edgefl.federation.settings import FederationSettings
     from edgefl.planning import Ladder
+    from edgefl.values import from_json
 
-    bundle, settings = unpack_bundle(data), api.get(path_of("federations", federation))["settings"]
-    batch = settings["work"]["batch_size"]
-    ladder = Ladder(bundle.graph, bundle.manifest.files[TRAIN], bundle.manifest.files[INFER])
-    specs = [
-        ladder.training_spec(widths, cut, batch) for widths in ladder.widths.values() for cut in ladder.cuts.values()
-    ]
-    specs += [ladder.inference_spec(widths, batch) for widths in ladder.widths.values()]
-    known = api.get(path_of("federations", federation, "programs"))["programs"]
-    return not_ready([(spec, ladder.rung_of(spec)) for spec in specs], known)
+    bundle, known = unpack_bundle(data), api.get(path_of("federations", federation))["settings"]
+    settings = from_json(FederationSettings, known, tolerant=True)
+    batch, widths = settings.work.batch_size, settings.programs.widths
+    ladder = Ladder(bundle.graph, bundle.manifest.files[TRAIN], bundle.manifest.files[INFER], widths)
+    specs = [ladder.training_spec(rung, cut, batch) for rung in ladder.widths.values() for cut in ladder.cuts.values()]
+    specs += [ladder.inference_spec(rung, batch) for rung in ladder.widths.values()]
+    made = api.get(path_of("federations", federation, "programs"))["programs"]
+    return not_ready([(spec, ladder.rung_of(spec)) for spec in specs], made)
 
 
 @contextlib.contextmanager

@@ -20,7 +20,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from edgefl.cli.compile_process import Compilers
-from edgefl.cli.fed.api import Api, CoordinatorConflictError, CoordinatorUnreachableError, path_of
+from edgefl.cli.fed.api import (
+    Api,
+    CoordinatorConflictError,
+    CoordinatorRejectedError,
+    CoordinatorUnreachableError,
+    path_of,
+)
 from edgefl.errors import EdgeFLError
 from edgefl.values import Program, ProgramSpec, from_json, to_json
 from edgefl.values.formatting import format_bytes, format_seconds
@@ -131,7 +137,11 @@ class Worker:
         except BrokenProcessPool:
             self._fail(work, name, "the process that compiled it died: it may have needed more memory than there is")
             return
-        new = self._deliver(work, name, program, file)
+        try:
+            new = self._deliver(work, name, program, file)
+        except CoordinatorRejectedError as error:
+            self._fail(work, name, f"the coordinator does not take it: {error.problem}")
+            return
         took, size = format_seconds(time.monotonic() - begun), format_bytes(len(file))
         say(f"{'delivered' if new else 'there already:'} {work.spec.role.value} {work.rung} ({size}, {took})")
         self.delivered += new

@@ -114,6 +114,10 @@ def run(args: argparse.Namespace) -> int:
     """Export, check, cut, write, and print a summary."""
     if (args.model is None) == (args.federation is None):
         raise ExportError("nothing to export", fix="Give either --model or --federation.")
+    if args.federation is not None and args.programs:
+        raise ExportError(
+            "--programs is for --model", fix="Compile the programs of a federation with `edgefl compile`."
+        )
     if args.federation is not None:
         return run_federation(args)
     if args.device is not None or args.budget is not None:

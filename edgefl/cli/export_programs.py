@@ -51,6 +51,8 @@ def compile_ladder(args: argparse.Namespace, bundle: "Bundle") -> tuple["Bundle"
         if args.widths or args.batch_sizes or args.minutes is not None or args.jobs is not None or args.cuts != "all":
             raise ExportError("--widths, --cuts, --batch-sizes, --minutes and --jobs are for --programs", fix="Add it.")
         return bundle, None
+    if args.jobs is not None and args.jobs < 1:
+        raise ExportError(f"{args.jobs} is not a number of jobs", fix="Give at least 1.")
     from edgefl.artifacts.bundle import INFER, TRAIN, with_programs
     from edgefl.planning.rungs import DEFAULT_WIDTHS, Ladder
     from export.executorch.compilation import ModelArguments, compile_programs

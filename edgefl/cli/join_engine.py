@@ -55,7 +55,7 @@ def own_engine(
     here = installed_engines()
     if args.engine not in (None, AUTO, *ENGINES):
         raise EdgeFLError(f"there is no engine {args.engine!r}", fix=f"Choose one of {', '.join((*ENGINES, AUTO))}.")
-    wanted = here if args.engine == AUTO else (args.engine or (here[0] if here else "onnx"),)
+    wanted = here or ("onnx",) if args.engine == AUTO else (args.engine or (here[0] if here else "onnx"),)
     if args.profile:
         known = _read(Path(args.profile), wanted)
         if not known:
@@ -88,7 +88,10 @@ def federation_work(client: "CoordinatorClient", secret: str | None) -> "list[St
 def _measured(
     args: argparse.Namespace, folder: Path, wanted: tuple[str, ...], say: Say, programs: "Programs | None"
 ) -> "dict[str, DeviceProfile]":
-    """Return the profiles of these engines; those that are not stored are measured, and stored with the others."""
+    """Return the profiles of these engines; those that are not stored are measured, and stored with the others.
+
+    Of several engines, one that cannot be measured is left out.
+    """
     from device_runtime.engines import ENGINES
     from device_runtime.profiler import ProfileRequest, measure
     from device_runtime.profiler.federation_programs import downloaded, or_built_in
@@ -105,11 +108,16 @@ def _measured(
         if engine == "executorch" and programs is not None:
             request = replace(request, programs=downloaded(programs, say))
         in_own_process = wanted != ("onnx",)
-        known[engine] = or_built_in(request, measure_separately, say)[0] if in_own_process else measure(request)
-    if missing:
+        try:
+            known[engine] = or_built_in(request, measure_separately, say)[0] if in_own_process else measure(request)
+        except EdgeFLError as error:
+            if engine == wanted[-1] and not any(other in known for other in wanted):
+                raise
+            say(f"{ENGINES[engine][0]} cannot be measured: {error.problem}")
+    if any(engine in known for engine in missing):
         kept = {id(profile): profile for name, profile in known.items() if name in ENGINES}
         write_atomically(stored, dump_profiles(tuple(kept.values())).encode(), mode=PRIVATE)
-    return {engine: known[engine] for engine in wanted}
+    return {engine: known[engine] for engine in wanted if engine in known}
 
 
 def _read(path: Path, wanted: tuple[str, ...]) -> "dict[str, DeviceProfile]":

@@ -5,7 +5,6 @@ device whose engine runs programs is planned on rungs (`on_rungs`); its task is 
 and, if there is one, the program that evaluates it (`named`).
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -24,6 +23,7 @@ from edgefl.values import (
     ProgramRole,
     ProgramSpec,
     RuleSettings,
+    runs_on,
 )
 
 __all__ = ["ProgramCatalogue", "program_engine", "training_program"]
@@ -37,15 +37,18 @@ def program_engine(capabilities: Capabilities | None) -> EngineSoftware | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProgramCatalogue:
-    """The ladder of a federation's model, and the programs that exist. One object serves many plans."""
+    """The ladder of a federation's model, and the programs that exist. One object serves many plans and threads."""
 
     ladder: Ladder
     programs: Mapping[Digest, Program] = field(default_factory=dict)
     """By the keys of their specifications."""
     for_all: bool = False
     """Whether devices whose engine runs graphs are kept on the rungs too."""
-    _compilers: set[str] = field(default_factory=set)
     _rungs: dict[tuple[frozenset[str], bool], Rungs] = field(default_factory=dict)
+    _compilers: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_compilers", frozenset(one.made_with for one in self.programs.values()))
 
     @classmethod
     def of(
@@ -74,10 +77,8 @@ class ProgramCatalogue:
         engine = program_engine(capabilities)
         if engine is None:
             return self._rungs_of(frozenset(), whole_ladder=True) if self.for_all else None
-        if not self._compilers:
-            self._compilers.update(one.made_with for one in self.programs.values())
         # Versions come from devices, and there may be any number of them; compilers are few.
-        usable = frozenset(one for one in self._compilers if _runs(engine.version, one))
+        usable = frozenset(one for one in self._compilers if runs_on(engine.version, one))
         return self._rungs_of(usable, whole_ladder=whole_ladder)
 
     def _rungs_of(self, compilers: frozenset[str], *, whole_ladder: bool) -> Rungs:
@@ -133,14 +134,3 @@ def training_program(task: PlannedTask, rungs: Rungs) -> ProgramSpec | None:
         trained = task.mask.trained
     rung = rungs.cover(task.mask.widths, trained, task.work.batch_size)
     return None if rung is None else rung.spec
-
-
-def _runs(version: str, made_with: str) -> bool:
-    """Return whether an engine runs what a compiler made: one of its version or an older one."""
-    ours, theirs = _numbers(version), _numbers(made_with)
-    return not ours or not theirs or theirs <= ours
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    found = re.search(r"\d+(?:\.\d+)*", text)
-    return () if found is None else tuple(map(int, found[0].split(".")))

@@ -43,8 +43,11 @@ class Rungs:
     """Whether every rung of the ladder counts, compiled or not, at any batch size."""
     _known: dict[tuple[_Widths, frozenset[str], int], Rung | None] = field(default_factory=dict)
     _widths: dict[int, tuple[Mapping[str, int], ...]] = field(default_factory=dict)
-    _existing: set[ProgramSpec] = field(default_factory=set)
     _costs: dict[tuple[_Widths, tuple[str, ...]], Cost] = field(default_factory=dict)
+    _existing: frozenset[ProgramSpec] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_existing", frozenset(self.programs))
 
     def widths(self, batch_size: int) -> tuple[Mapping[str, int], ...]:
         """Return the widths that can be trained in batches of this size, the largest submodel first."""
@@ -74,8 +77,6 @@ class Rungs:
 
     def has(self, spec: ProgramSpec) -> bool:
         """Return whether a program exists."""
-        if not self._existing:
-            self._existing.update(self.programs)
         return spec in self._existing
 
     def below(self, widths: Mapping[str, int], batch_size: int) -> Iterable[Mapping[str, int]]:

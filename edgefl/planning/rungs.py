@@ -98,9 +98,9 @@ class Ladder:
 
     def rung_of(self, spec: ProgramSpec) -> str:
         """Return the name of a program's rung for people, such as '0.5 from block2, batch 32'."""
-        width = next(
-            (f"{fraction:g}" for fraction, widths in self.widths.items() if widths == spec.widths), "odd width"
-        )
+        width = next((f"{fraction:g}" for fraction, widths in self.widths.items() if widths == spec.widths), None)
+        if width is None:  # a rung of another ladder
+            width = f"about {sum(spec.widths.values()) / sum(group.width for group in self.graph.groups):.2g}"
         if spec.role is ProgramRole.INFER:
             return f"{width} to predict, batch {spec.batch_size}"
         first = next((name for name, layers in self.cuts.items() if layers == spec.trained), None)

@@ -53,7 +53,7 @@ from edgefl.values.formatting import (
 from edgefl.values.frozen_mapping import FrozenMapping
 from edgefl.values.local_result import LocalResult
 from edgefl.values.measurement import Measurement, MeasurementCase
-from edgefl.values.program import Program, ProgramRole, ProgramSpec
+from edgefl.values.program import SAMPLE_WEIGHTS, Program, ProgramRole, ProgramSpec, runs_on
 from edgefl.values.protocol import Assignment, Enrolled, Enrolment, Outcome, Pins, Reason, Receipt, Refusal
 from edgefl.values.provenance import Provenance, Scope
 from edgefl.values.quantities import (
@@ -143,6 +143,8 @@ __all__ = [
     "Program",
     "ProgramRole",
     "ProgramSpec",
+    "SAMPLE_WEIGHTS",
+    "runs_on",
     "Enrolment",
     "Enrolled",
     "Assignment",

@@ -6,6 +6,7 @@ serves every device and every round. `ProgramSpec` says what to compile; `Progra
 that a bundle's manifest lists.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,7 +17,26 @@ from edgefl.values.quantities import Bytes, PositiveCount
 from edgefl.values.schema import document, dumps
 from edgefl.values.strings import Digest, Name, digest_of
 
-__all__ = ["Program", "ProgramRole", "ProgramSpec"]
+__all__ = ["SAMPLE_WEIGHTS", "Program", "ProgramRole", "ProgramSpec", "runs_on"]
+
+SAMPLE_WEIGHTS = "sample_weights"
+"""The input of a training program that says how much each sample counts: 0 for what fills up a batch."""
+
+_VERSION = re.compile(r"\d+(?:\.\d+)*")
+
+
+def runs_on(version: str, made_with: str) -> bool:
+    """Return whether a runtime of a version runs what a compiler made: one of its own version or an older one.
+
+    A version that cannot be read may be any.
+    """
+    runtime, compiler = _numbers(version), _numbers(made_with)
+    return not runtime or not compiler or compiler <= runtime
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    found = _VERSION.search(text)
+    return () if found is None else tuple(map(int, found[0].split(".")))
 
 
 class ProgramRole(StrEnum):

@@ -8,8 +8,8 @@ import numpy.typing as npt
 import torch
 
 from edgefl.errors import ExportError
+from edgefl.values import SAMPLE_WEIGHTS
 from export.executorch.quiet_output import quiet
-from export.executorch.step import SAMPLE_WEIGHTS
 from export.executorch.training import TrainingProgram
 
 __all__ = ["Runner", "run_step"]

@@ -18,6 +18,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC
 from edgefl.errors import EdgeFLError, ExportError
+from edgefl.values import SAMPLE_WEIGHTS
 from export.executorch.lowering import decompositions
 from export.executorch.norms import weighted_samples
 from export.executorch.optimise_step import eliminate_copies
@@ -25,10 +26,7 @@ from export.executorch.quiet_output import first_line
 from export.losses import LABEL_MASK, Loss
 from export.ops.dropout import SEED
 
-__all__ = ["SAMPLE_WEIGHTS", "TracedStep", "trace_prediction", "trace_step"]
-
-SAMPLE_WEIGHTS = "sample_weights"
-"""The input that says how much each sample counts."""
+__all__ = ["TracedStep", "trace_prediction", "trace_step"]
 
 Results = dict[str, Tensor]
 

@@ -7,22 +7,24 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from coordinator.federations import programs
 from coordinator.storage.records import ProgramRecord, ProgramState
+from edgefl.cli.compile import _bundle, _ladder
 from edgefl.cli.compile_worker import Work, Worker
 from edgefl.cli.fed.api import Api, CoordinatorUnreachableError
 from edgefl.cli.main import main
 from edgefl.errors import ExportError
-from edgefl.federation.settings import RoundSettings, SelectionSettings
+from edgefl.federation.settings import ProgramSettings, RoundSettings, SelectionSettings
 from edgefl.values import ProgramSpec, dumps
 from tests.cli.compiling_worker import QuickCompilers
 from tests.coordinator.fleet import enrol, running, settings_of
 from tests.coordinator.http.site import Site, serving
-from tests.coordinator.programs import EXECUTORCH, specs_of
+from tests.coordinator.programs import EXECUTORCH, ladder, specs_of
 from tests.coordinator.stage import until
 
 LEASE = 2.0
@@ -165,6 +167,28 @@ def test_a_program_that_cannot_be_compiled_is_reported_and_the_others_go_on(
     assert _others_are_ready(site)
 
 
+def test_a_program_that_the_coordinator_does_not_take_is_reported_and_the_others_go_on(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    federation(site)
+    until(lambda: state(site) is ProgramState.WANTED, 30)
+    made = QuickCompilers._made
+
+    def spoil(self: QuickCompilers, spec: ProgramSpec) -> object:
+        program, file = made(self, spec)
+        return (replace(program, outputs=program.outputs[1:]) if spec == FULL else program), file
+
+    monkeypatch.setattr(QuickCompilers, "_made", spoil)
+    with Api(site.url, site.admin_token) as api:
+        working = worker(site, api)
+        working.run()
+    found = program(site)
+    assert found is not None
+    assert (found.state, working.failed) == (ProgramState.FAILED, 3)
+    assert "does not take it: the program's outputs lack" in str(found.reason)
+    assert _others_are_ready(site)
+
+
 def test_two_workers_share_what_is_wanted(site: Site) -> None:
     federation(site)
     until(lambda: state(site) is ProgramState.WANTED, 30)
@@ -195,6 +219,15 @@ def test_a_whole_ladder_is_compiled_without_being_wanted(site: Site) -> None:
     found = program(site, spec)
     assert found is not None
     assert found.state is ProgramState.READY
+
+
+def test_the_whole_ladder_is_that_of_the_federation(site: Site) -> None:
+    running(site.context, programs=ProgramSettings(widths=(1.0, 0.3)))
+    with Api(site.url, site.admin_token) as api:
+        wanted = _ladder(api, "digits", _bundle(api, "digits"))
+    rungs = ladder(fractions=(1.0, 0.3))
+    assert len(wanted) == len(rungs.widths) * (len(rungs.cuts) + 1)
+    assert all(work.spec.widths in rungs.widths.values() for work in wanted)
 
 
 def test_operators_see_programs_and_what_devices_run(

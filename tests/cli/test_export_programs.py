@@ -63,6 +63,7 @@ def test_what_a_time_limit_leaves_out_is_told(folder: Path, capsys: pytest.Captu
         (("--programs", "--widths", "1,wide"), "--widths is '1,wide'"),
         (("--programs", "--widths", "2"), "the widths of the ladder are [2.0]"),
         (("--programs", "--batch-sizes", "0"), "--batch-sizes is '0'"),
+        (("--programs", "--jobs", "0"), "0 is not a number of jobs"),
         (("--programs", "--cuts", "stem"), "no cut of the model begins at 'stem'"),
     ],
 )
@@ -73,3 +74,8 @@ def test_options_that_mean_nothing_are_refused(
         assert main([*WORDS, *words]) == 1
     assert problem in capsys.readouterr().err
     assert not (folder / "out").exists()
+
+
+def test_programs_of_a_federation_are_compiled_by_another_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", "--federation", "digits", "--programs", "--out", "out"]) == 1
+    assert "edgefl compile" in capsys.readouterr().err

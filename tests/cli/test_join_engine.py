@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import device_runtime.engines
+import device_runtime.engines.engine
 import device_runtime.profiler
 import device_runtime.profiler.separate_process
 from device_runtime.agent.client import CoordinatorClient
@@ -66,6 +67,29 @@ def test_auto_takes_the_faster_engine_and_says_why(tmp_path: Path, measured: lis
     assert (name, profile) == ("executorch", PROFILES["executorch"])
     assert measured == ["onnx", "executorch"]
     assert said[-1] == "onnxruntime: 12 ms a step, executorch: 5 ms a step; taking executorch"
+
+
+@pytest.mark.parametrize(("broken", "left"), [("onnx", "executorch"), ("executorch", "onnx")])
+def test_auto_does_without_an_engine_that_cannot_be_measured(
+    broken: str, left: str, tmp_path: Path, measured: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measure(request: ProfileRequest) -> tuple[DeviceProfile, list[str]]:
+        if request.engine == broken:
+            raise EdgeFLError("its library is damaged", fix="Install it again.")
+        return PROFILES[str(request.engine)], []
+
+    monkeypatch.setattr(device_runtime.profiler.separate_process, "measure_separately", measure)
+    name, profile, said = chosen(tmp_path, "auto")
+    assert (name, profile) == (left, PROFILES[left])
+    assert any("cannot be measured: its library is damaged" in line for line in said)
+    assert read_profiles((tmp_path / "profile.json").read_bytes()) == (PROFILES[left],)
+
+
+def test_auto_without_any_engine_asks_for_onnxruntime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (device_runtime.engines, device_runtime.engines.engine):
+        monkeypatch.setattr(module, "installed_engines", lambda: ())
+    with pytest.raises(EdgeFLError, match="onnxruntime"):
+        chosen(tmp_path, "auto")
 
 
 def test_a_given_file_with_both_profiles_needs_no_measuring(tmp_path: Path, measured: list[str]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from edgefl.artifacts.bundle import INFER, TRAIN, Bundle, with_programs
 from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC
 from edgefl.model_graph import TensorRole
-from edgefl.planning import Ladder
+from edgefl.planning import DEFAULT_WIDTHS, Ladder
 from edgefl.values import Capabilities, EngineSoftware, GraphFormat, Program, ProgramRole, ProgramSpec, digest_of
 from tests.device_runtime.federation import bundle
 from tests.values.samples import CAPABILITIES
@@ -20,10 +20,10 @@ EXECUTORCH: Capabilities = replace(
 """What a device says whose engine runs programs."""
 
 
-def ladder(of: Bundle | None = None) -> Ladder:
+def ladder(of: Bundle | None = None, fractions: tuple[float, ...] = DEFAULT_WIDTHS) -> Ladder:
     """The ladder of a bundle."""
     one = of or bundle()
-    return Ladder(one.graph, one.manifest.files[TRAIN], one.manifest.files[INFER])
+    return Ladder(one.graph, one.manifest.files[TRAIN], one.manifest.files[INFER], fractions)
 
 
 def file_of(spec: ProgramSpec, by: str = "") -> bytes:

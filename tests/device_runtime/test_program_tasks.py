@@ -7,20 +7,33 @@ from pathlib import Path
 
 import pytest
 
+from device_runtime import trainer as trainer_module
 from device_runtime.agent import task_artifacts
 from device_runtime.agent.own_capabilities import own_capabilities
 from device_runtime.agent.task_artifacts import description_digests, load_task, task_digests
 from device_runtime.agent.task_worker import TaskSize, TrainerInProcess
 from device_runtime.checkpoint import origin_of
 from device_runtime.engines import ThreadSettings, open_engine
+from device_runtime.engines.onnx import OnnxEngine, OnnxStep
 from device_runtime.engines.program_check import check_inference_program, check_training_program, check_version
 from device_runtime.personal_model import PersonalModel, load_personal, save_personal
 from device_runtime.refusal import RefusalError
 from edgefl.artifacts.artifact_store import ArtifactStore
 from edgefl.errors import ExportError
 from edgefl.local_rules import RULES
-from edgefl.masks import Mask, freeze, full_mask, leading_channels
-from edgefl.values import ClientPlan, GraphFormat, Program, ProgramRole, Reason, RuleSettings, digest_of, dumps
+from edgefl.masks import Array, Mask, freeze, full_mask, leading_channels
+from edgefl.values import (
+    Capabilities,
+    ClientPlan,
+    GraphFormat,
+    Program,
+    ProgramRole,
+    Reason,
+    RuleSettings,
+    digest_of,
+    dumps,
+)
+from edgefl.wire import decode_result
 from tests.device_runtime.agent.test_agent import agent_of
 from tests.device_runtime.coordinator import KEY, Coordinator
 from tests.device_runtime.federation import bundle, plan_of, task_of, trainer
@@ -44,7 +57,20 @@ def offered(coordinator: Coordinator, mask: Mask, train: Program, infer: Program
 
 def without(monkeypatch: pytest.MonkeyPatch, *missing: str) -> None:
     left = tuple(name for name in ("onnx", "executorch") if name not in missing)
-    monkeypatch.setattr(task_artifacts, "installed_engines", lambda: left)
+    for module in (task_artifacts, trainer_module):
+        monkeypatch.setattr(module, "installed_engines", lambda: left)
+
+
+class GraphsAsPrograms(OnnxEngine):
+    """An engine that runs programs, whose files are ONNX graphs here."""
+
+    format = EXECUTORCH
+
+    def train_step(
+        self, graph: bytes, mask: Mask, *, labels: Array | None = None, program: Program | None = None
+    ) -> OnnxStep:
+        assert program is not None
+        return super().train_step(graph, mask, labels=labels)
 
 
 def test_a_program_of_the_same_widths_and_a_larger_cut_fits() -> None:
@@ -120,16 +146,25 @@ def test_an_onnxruntime_device_takes_the_graphs_of_a_plan_with_programs() -> Non
     assert task.graph == coordinator.artifacts[str(plan.graph)]
 
 
-def test_without_an_inference_program_onnxruntime_evaluates_if_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("missing", [(), ("onnx",)])
+def test_without_an_inference_program_onnxruntime_evaluates_if_it_is_installed_and_the_model_is_kept_anyway(
+    missing: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without(monkeypatch, *missing)
     coordinator, mask = Coordinator(), half()
-    plan = offered(coordinator, mask, training_document(mask))
-    coordinator.keep(PTE)
-    without(monkeypatch)
-    task = load_task(plan, coordinator.artifacts.__getitem__, EXECUTORCH, down_bytes=0)
-    assert task.inference == coordinator.artifacts[str(plan.inference)]
-    without(monkeypatch, "onnx")
-    assert plan.inference not in task_digests(plan, EXECUTORCH)
-    assert load_task(plan, coordinator.artifacts.__getitem__, EXECUTORCH, down_bytes=0).inference is None
+    graph = coordinator.artifacts[str(coordinator.offer(mask).graph)]
+    named = {"program": coordinator.keep(dumps(training_document(mask, graph)).encode())}
+    plan = coordinator.offer(mask, rule=RuleSettings(name="local_training", settings={}), **named)
+    assert plan.inference in task_digests(plan, EXECUTORCH)
+    store = ArtifactStore(tmp_path / "cache")
+    for content in coordinator.artifacts.values():
+        store.put(content)
+    training = trainer(tmp_path / "home", engine=GraphsAsPrograms(ThreadSettings(1)))
+    worker = TrainerInProcess(lambda _: training, tmp_path / "cache", tmp_path / "personal", engine=EXECUTORCH)
+    body = decode_result(worker.train(plan, threading.Event(), memory_bytes=None, down_bytes=0), mask.graph)
+    assert (body.result.accuracy is None) == bool(missing)
+    kept = load_personal(tmp_path / "personal")
+    assert (kept.task_id, kept.program, kept.format) == (plan.task_id, None, ONNX)
 
 
 def test_a_plan_without_a_program_is_trained_with_onnxruntime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,12 +229,15 @@ def test_an_executorch_device_does_not_name_rules_that_change_widths() -> None:
     assert can.batch_sizes is None
 
 
-def test_a_device_whose_engine_changed_sends_its_profile_of_that_engine(tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", [CAPABILITIES, None])
+def test_a_device_whose_engine_changed_sends_its_profile_of_that_engine(
+    before: Capabilities | None, tmp_path: Path
+) -> None:
     coordinator = Coordinator()
     other = replace(PROFILE, engine="executorch 1.4.1")
     (engine, *_) = CAPABILITIES.engines
     changed = replace(CAPABILITIES, engines=(replace(engine, name="executorch", format=EXECUTORCH),))
-    for told, profile in ((CAPABILITIES, PROFILE), (changed, other), (changed, other)):
+    for told, profile in ((before, PROFILE), (changed, other), (changed, other)):
         agent_of(tmp_path / "home", coordinator).enrol("http://here", profile, KEY, capabilities=told)
     assert coordinator.capabilities == [changed]
     assert coordinator.profiles == [other]

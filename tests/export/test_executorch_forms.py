@@ -6,8 +6,9 @@ from torch import Tensor, nn
 
 from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC
 from edgefl.errors import ExportError
+from edgefl.values import SAMPLE_WEIGHTS
 from export.executorch.quiet_output import quiet
-from export.executorch.step import SAMPLE_WEIGHTS, TracedStep, trace_step
+from export.executorch.step import TracedStep, trace_step
 from export.losses import LABEL_MASK, Loss
 
 COLOUR = (4, 3, 11, 11)

@@ -13,9 +13,9 @@ from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC
 from edgefl.errors import ExportError
 from edgefl.masks import Mask
 from edgefl.model_graph import ModelGraph
+from edgefl.values import SAMPLE_WEIGHTS
 from export.describe_graph import describe
 from export.executorch import Runner, TrainingProgram, run_step, training_program
-from export.executorch.step import SAMPLE_WEIGHTS
 from export.losses import LABEL_MASK, Loss
 from export.trace_model import trace_model
 from export.zoo.seeding import seeded

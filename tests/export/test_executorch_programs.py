@@ -16,11 +16,10 @@ from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import ExportError
 from edgefl.masks import Mask, gather
 from edgefl.planning.rungs import Ladder
-from edgefl.values import Program, ProgramSpec, digest_of
+from edgefl.values import SAMPLE_WEIGHTS, Program, ProgramSpec, digest_of
 from export.bundle import make_bundle
 from export.executorch import Runner
 from export.executorch.program import ProgramCompiler, compile_program
-from export.executorch.step import SAMPLE_WEIGHTS
 from export.zoo.seeding import seeded
 from tests.export.parity import assert_close
 

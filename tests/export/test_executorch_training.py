@@ -18,12 +18,12 @@ from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC
 from edgefl.errors import ExportError
 from edgefl.masks import Mask, gather
 from edgefl.model_graph import ModelGraph
-from edgefl.values import digest_of
+from edgefl.values import SAMPLE_WEIGHTS, digest_of
 from export.describe_graph import describe
 from export.executorch import Runner, TrainingProgram, run_step, submodel, traced_submodel, training_program
 from export.executorch.quiet_output import quiet
 from export.executorch.source_modules import module_using
-from export.executorch.step import SAMPLE_WEIGHTS, trace_step
+from export.executorch.step import trace_step
 from export.executorch.toolchain import lower_portable
 from export.losses import Loss
 from export.trace_model import trace_model

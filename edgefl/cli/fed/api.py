@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Api",
     "CoordinatorConflictError",
+    "CoordinatorRejectedError",
     "CoordinatorUnreachableError",
     "add_connection",
     "add_coordinator",
@@ -57,6 +58,10 @@ class CoordinatorUnreachableError(EdgeFLError):
 
 class CoordinatorConflictError(EdgeFLError):
     """The request does not fit the present state: somebody else was faster."""
+
+
+class CoordinatorRejectedError(EdgeFLError):
+    """What was sent is not valid, or too large; sending it again is of no use."""
 
 
 def add_connection(parser: argparse.ArgumentParser) -> None:
@@ -238,6 +243,14 @@ class Api:
             ) from None
 
 
+_ERRORS: Mapping[int, type[EdgeFLError]] = {
+    400: CoordinatorRejectedError,
+    409: CoordinatorConflictError,
+    413: CoordinatorRejectedError,
+}
+"""Errors by the status of a response."""
+
+
 def _refusal(answer: "httpx.Response") -> EdgeFLError:
     """Return the coordinator's error message as an error."""
     if answer.has_redirect_location:
@@ -253,4 +266,4 @@ def _refusal(answer: "httpx.Response") -> EdgeFLError:
         fix = "Is that the address of a coordinator? Look into its log."
     if answer.status_code in _LATER:
         return CoordinatorUnreachableError(problem, fix=fix)
-    return (CoordinatorConflictError if answer.status_code == 409 else EdgeFLError)(problem, fix=fix)
+    return _ERRORS.get(answer.status_code, EdgeFLError)(problem, fix=fix)

@@ -20,6 +20,7 @@ DIGEST = "sha256:" + "0" * 64
 PLACES = {
     "task_id": "digits-0-owner",
     "digest": DIGEST,
+    "key": DIGEST,
     "name": "digits",
     "number": "0",
     "device_id": "owner",
