@@ -53,6 +53,10 @@ bench: .venv/dev
 	$(BIN)/python -m benchmarks.footprint
 	$(BIN)/python -m benchmarks.profile_error
 	$(BIN)/python -m benchmarks.executorch_training
+	$(BIN)/python -m benchmarks.executorch_ladder
+	$(BIN)/python -m benchmarks.mixed_engines
+	$(BIN)/python -m benchmarks.programs_on_demand
+	$(BIN)/python -m benchmarks.damaged_programs
 	$(BIN)/edgefl bench plan
 	$(BIN)/python -m benchmarks.planning
 	$(BIN)/python -m benchmarks.aggregation
