@@ -9,7 +9,7 @@ from edgefl.values import Outcome, Reason, kinds
 from tests.documents.commands import ROOT
 from tests.documents.messages import MESSAGES, PAGE, messages_page, parts_of
 
-NOT_SENT = {"budget"}
+NOT_SENT = {"budget", "device_profiles"}
 """Documents of `edgefl.values` that stay on one machine."""
 CLASSES = {
     name: cls
