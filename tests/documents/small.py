@@ -22,6 +22,13 @@ NOT_RUN: tuple[tuple[str, str], ...] = (
         "starts a Ray cluster, for ten seconds or more; tests/cli/test_simulate.py does",
     ),
     (r"^edgefl export .*--int8.*executorch", "takes half a minute of torch; tests/cli/test_export.py does it"),
+    (r"^edgefl export .*--programs", "compiles for minutes; tests/cli/test_export_programs.py compiles a small model"),
+    (r"^edgefl compile", "compiles until it is stopped; tests/cli/test_compile.py has it"),
+    (
+        r"^edgefl profile .*--engine (all|executorch)",
+        "loads torch; tests/device_runtime/profiler measures both",
+    ),
+    (r"^edgefl join .*--engine", "measures engines that may not be here; tests/cli/test_join_engine.py has it"),
 )
 """Commands that are parsed and not run: a pattern, and why."""
 
