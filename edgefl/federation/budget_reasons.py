@@ -50,10 +50,12 @@ def _least_submodels(estimate: RoundEstimate) -> Iterator[_Least]:
     narrowest = known[-1] if known else narrowest_widths(graph)
     whole = {group.name: group.width for group in graph.groups}
     name = "the narrowest submodel" if rungs is None else "the narrowest rung of its engine's programs"
-    last = next(reversed(cuts_of(graph).values()))
+    cuts = dict(reversed(cuts_of(graph).items()))
+    last = next(iter(cuts.values()))
     for what, widths, trained in (
         (f"{name}, with only its last block trained,", narrowest, last),
         (name, narrowest, None),
+        *((f"the whole model, trained from {block} on,", whole, cuts[block]) for block in list(cuts)[:-1]),
         ("the whole model", whole, None),
     ):
         rung = estimate.rung(widths, trained)
