@@ -49,7 +49,7 @@ def _least_submodels(estimate: RoundEstimate) -> Iterator[_Least]:
     known = () if rungs is None else rungs.widths(estimate.work.batch_size)
     narrowest = known[-1] if known else narrowest_widths(graph)
     whole = {group.name: group.width for group in graph.groups}
-    name = "the narrowest submodel" if rungs is None else "the narrowest rung of its engine's programs"
+    name = "the narrowest submodel" if rungs is None else "the narrowest rung of the ladder of programs"
     cuts = dict(reversed(cuts_of(graph).items()))
     last = next(iter(cuts.values()))
     for what, widths, trained in (
