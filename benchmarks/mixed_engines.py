@@ -6,8 +6,8 @@ Two devices run programs, three run graphs, each in a process of its own; they d
 parts of the model. Their numbers of samples are no multiples of a batch. Data, profiles, names and seeds are the same
 in both federations. For every method the table has: updates that counted of those planned, refusals, rungs, and the
 accuracy of both global models. With --for-all every device is kept on rungs, so that both federations plan the same
-and only the engines differ; without it, onnxruntime devices get widths between the rungs. Then, for one round of FedAvg in which every device is kept on rungs, so that both
-federations plan the same: the largest relative difference of a tensor of the two new models.
+and only the engines differ; without it, onnxruntime devices get widths between the rungs. Then, for one round of FedAvg
+on the same rungs: the largest relative difference of a tensor of the two new models.
 """
 
 import argparse
@@ -24,6 +24,8 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
+from edgefl.artifacts.bundle import read_bundle
+from edgefl.artifacts.submodel import bundle_weights
 from edgefl.data import load
 from tests.android_demo.coordinator import PROFILE, edgefl, fed, pairing_uri, serving
 
@@ -155,9 +157,8 @@ def compare(case: Case, bundle: Path, method: str, rounds: int, programs: str = 
 def model_difference(case: Case, bundle: Path) -> tuple[float, float]:
     """Return how far apart one round of FedAvg leaves the two models: of each tensor's norm, and of its change."""
     with _both(case, bundle, "fedavg", 1, FOR_ALL) as (served, names, folder):
-        before, mixed, alone = (
-            _model(served, folder, *which) for which in ((names[0], 0), (names[0], 1), (names[1], 1))
-        )
+        mixed, alone = (_model(served, folder, name) for name in names)
+    before = bundle_weights(read_bundle(bundle))
     real = [name for name, values in alone.items() if values.dtype == np.float32 and values.size]
     apart = {name: float(np.linalg.norm(mixed[name] - alone[name])) for name in real}
     of_norm = max(apart[name] / max(float(np.linalg.norm(alone[name])), 1e-12) for name in real)
@@ -260,9 +261,9 @@ def _accuracy(served: dict[str, Any], name: str) -> float:
     return float(next(each["report"]["accuracy"] for each in reversed(rounds) if "accuracy" in each["report"]))
 
 
-def _model(served: dict[str, Any], folder: Path, name: str, number: int) -> dict[str, np.ndarray[Any, Any]]:
-    path = folder / f"{name}-{number}.safetensors"
-    fed(served, "export", name, "--round", str(number), "--format", "weights", "--out", str(path))
+def _model(served: dict[str, Any], folder: Path, name: str) -> dict[str, np.ndarray[Any, Any]]:
+    path = folder / f"{name}.safetensors"
+    fed(served, "export", name, "--format", "weights", "--out", str(path))
     return load_file(path)
 
 

@@ -154,7 +154,7 @@ def test_a_device_that_no_rung_fits_is_told_what_the_smallest_needs() -> None:
     assert set(plan.tasks) == {"a"}
     reason = plan.left_out["tiny"]
     assert reason.startswith(
-        "nothing fits its budget for a round: the narrowest rung of its engine's programs, with only its last block "
+        "nothing fits its budget for a round: the narrowest rung of the ladder of programs, with only its last block "
         "trained, needs "
     )
     assert reason.endswith("and it has 1 ms")
