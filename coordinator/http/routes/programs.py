@@ -11,6 +11,7 @@ from fastapi import FastAPI, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from coordinator.errors import CoordinatorError, ErrorReason
 from coordinator.federations import programs
 from coordinator.federations.lifecycle import existing
 from coordinator.http.authentication import Caller, actor_of
@@ -104,11 +105,15 @@ async def get_bundle(request: Request, name: Named) -> Response:
     services = services_of(request)
     federation = await services.threads.run(existing, services.context, name)
     size = await services.threads.run(services.context.blobs.size, federation.bundle)
+    if size is None:
+        raise CoordinatorError(
+            ErrorReason.NOT_FOUND, f"the bundle of {name!r} is gone", fix="Restore the blob store from a backup."
+        )
     now, by = services.context.now(), actor_of(request)
     event = AuditEvent(at=now, by=by, action="bundle.download", target=name, detail={"bundle": federation.bundle})
     await services.threads.run(services.context.store.audit.add, event)
-    pieces = services.context.blobs.read(federation.bundle, 0, size or 0)
-    headers = {"Cache-Control": "no-store", "ETag": f'"{federation.bundle}"', "Content-Length": str(size or 0)}
+    pieces = services.context.blobs.read(federation.bundle, 0, size)
+    headers = {"Cache-Control": "no-store", "ETag": f'"{federation.bundle}"', "Content-Length": str(size)}
     return Pieces(from_thread(services.threads, iter(pieces)), 200, headers, _ZIP)
 
 
@@ -194,5 +199,6 @@ def _put(
     context = services.context
     new = programs.deliver(context, name, key, program, worker, by=actor_of(request))
     stored = context.store.programs.get(name, key)
-    assert stored is not None  # ready programs are never deleted
+    if stored is None:  # an operator let it be compiled again meanwhile, and nobody wants it
+        raise CoordinatorError(ErrorReason.NOT_FOUND, f"nobody wants the program {key}", fix="Take the next one.")
     return program_view(stored, context.programs.of(existing(context, name)).ladder), new
