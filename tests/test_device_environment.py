@@ -18,7 +18,7 @@ from tests.device_runtime.federation import bundle
 from tests.device_runtime.http_coordinator import serving
 from tests.installing import copy_project, install, packages_in
 
-MOST_BYTES = 3_000_000
+MOST_BYTES = 4_000_000
 
 pytestmark = pytest.mark.slow
 
