@@ -25,7 +25,7 @@ from tests.android_demo.coordinator import edgefl, fed, serving
 
 __all__ = ["main"]
 
-SPEEDS = {"fast": 1.0, "medium": 1.7, "slow": 8.0}
+SPEEDS = {"fast": 1.0, "medium": 2.2, "slow": 8.0}
 BEST = {"fast": "1", "medium": "0.75", "slow": "0.375"}
 """The widths of the devices' rungs where every program exists."""
 NAME = "on-demand"
