@@ -5,7 +5,8 @@
 Three ExecuTorch devices of different speed train digits over HTTP, each in a process of its own; the bundle has
 programs for the three narrowest widths only. `edgefl compile` is started, ended with SIGKILL in the middle of its first
 program, and started again. Printed: the rungs of each device with the round of each change, updates that counted,
-refusals, and whether every device ended on the rung that it would have with a whole ladder.
+refusals, and whether a program is still wanted at the end: if not, every device is on the rung that it would have with
+a whole ladder.
 """
 
 import argparse
@@ -26,8 +27,6 @@ from tests.android_demo.coordinator import edgefl, fed, serving
 __all__ = ["main"]
 
 SPEEDS = {"fast": 1.0, "medium": 2.2, "slow": 8.0}
-BEST = {"fast": "1", "medium": "0.75", "slow": "0.375"}
-"""The widths of the devices' rungs where every program exists."""
 NAME = "on-demand"
 FEDERATION = """
 [federation]
@@ -79,7 +78,7 @@ def main() -> int:
             workers.start()
             run_devices(folder, served, NAME, SPEEDS, tuple(SPEEDS))
             workers.join(30)
-            return _report(task_rows(served, NAME, args.rounds), args.rounds)
+            return _report(task_rows(served, NAME, args.rounds), args.rounds, _states(served))
 
 
 def _compile(served: dict[str, Any], folder: Path) -> None:
@@ -118,17 +117,16 @@ def _wait(served: dict[str, Any], enough: Any) -> None:
     raise AssertionError(f"the programs did not come that far: {_states(served)}")
 
 
-def _report(rows: list[dict[str, Any]], rounds: int) -> int:
+def _report(rows: list[dict[str, Any]], rounds: int, states: list[str]) -> int:
     counted = sum(row["state"] == "done" and row["counted_in"] == row["round"] for row in rows)
     refused = sum(row["state"] == "refused" for row in rows)
     print(f"{counted} of {rounds * len(SPEEDS)} updates counted, {refused} refused")
-    good = counted == rounds * len(SPEEDS) and not refused
+    good = counted == rounds * len(SPEEDS) and not refused and set(states) == {"ready"}
     for device in SPEEDS:
         own = [row for row in rows if row["device"] == device]
         changes = [row for at, row in enumerate(own) if not at or own[at - 1]["rung"] != row["rung"]]
         print(f"{device}: " + "; ".join(f"round {row['round'] + 1}: {row['rung']}" for row in changes))
-        good &= str(own[-1]["rung"]).split()[0] == BEST[device]
-    print("every device ended on its best rung" if good else "NOT every device ended on its best rung")
+    print(f"programs that are not ready: {len(states) - states.count('ready')} of {len(states)}")
     return 0 if good else 1
 
 
