@@ -67,7 +67,7 @@ def main() -> int:
         text = FEDERATION.format(
             name=NAME,
             model=bundle,
-            settings=METHODS["fedavg"],
+            settings=METHODS["fedavg"].format(rate=case.rate),
             batch=case.batch,
             rounds=args.rounds,
             seconds=case.seconds,
