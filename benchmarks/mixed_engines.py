@@ -77,7 +77,9 @@ FOR_ALL = "[programs]\nfor_all = true"
 METHODS = {
     "fedavg": "learning_rate = {rate}\nmomentum = 0.9",
     "perfedmask": "learning_rate = {rate}\nmomentum = 0.9\nfine_tune_epochs = 0",
-    "hermes": "learning_rate = {rate}\nmomentum = 0.9\nkept_target = 0.4\naccuracy_threshold = 0.3\nfine_tune_epochs = 0",
+    "hermes": (
+        "learning_rate = {rate}\nmomentum = 0.9\nkept_target = 0.4\naccuracy_threshold = 0.3\nfine_tune_epochs = 0"
+    ),
     "fedmrn": 'learning_rate = 0.3\nnoise_masks = "signed"\nnoise_bound = 0.05',
 }
 LONGEST = 900
@@ -98,7 +100,7 @@ class Case:
     whole_seconds: float
     """The same for a method that gives every device the whole model and freezes layers of it."""
     rate: float
-    """Learning rate of gradient descent. With batch norm and a larger one, rounding alone moves accuracies by points."""
+    """Learning rate. With batch norm and a larger one, rounding alone moves accuracies by points."""
     epochs: int = 2
 
 
