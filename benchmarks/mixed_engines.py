@@ -100,13 +100,13 @@ class Case:
     whole_seconds: float
     """The same for a method that gives every device the whole model and freezes layers of it."""
     rate: float
-    """Learning rate. With batch norm and a larger one, rounding alone moves accuracies by points."""
+    """Learning rate of gradient descent. With batch norm, rounding alone moves accuracies at 0.05; less so at 0.01."""
     epochs: int = 2
 
 
 CASES = {
     "digits": Case("digits", "digits_cnn", batch=16, samples=280, seconds=0.5, whole_seconds=6.0, rate=0.05),
-    "fashion-mnist": Case("fashion-mnist", "cnn4", batch=32, samples=400, seconds=8.0, whole_seconds=30.0, rate=0.01),
+    "fashion-mnist": Case("fashion-mnist", "cnn4", batch=32, samples=400, seconds=8.0, whole_seconds=30.0, rate=0.05),
 }
 
 
