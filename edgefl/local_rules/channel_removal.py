@@ -20,7 +20,7 @@ from edgefl.local_rules.submodel_channels import prunable_groups, without_channe
 from edgefl.masks import IndexArray, Mask
 from edgefl.model_graph import ChannelGroup, cost_of
 
-__all__ = ["Scores", "removal_order", "remove_channels", "remove_until", "step_of"]
+__all__ = ["Scores", "removal_order", "remove_channels", "remove_until", "step_of", "without_lowest"]
 
 _WIDE = 4
 """A multiple applies only to groups of at least this many steps of it."""
@@ -55,12 +55,21 @@ def removal_order(mask: Mask, scores: Scores, limits: Mapping[str, int] | None =
 
 def remove_channels(mask: Mask, scores: Scores, order: Sequence[str], multiple: int = 1) -> Mask:
     """Return the mask after the steps of `order`, one for each time that a group is named."""
+    return without_lowest(mask, scores, _lost(mask, order, multiple))
+
+
+def without_lowest(mask: Mask, scores: Scores, lost: Mapping[str, int]) -> Mask:
+    """Return the mask without this number of channels of each group, those of the lowest scores."""
     kept: dict[str, IndexArray] = {}
-    for name in dict.fromkeys(order):
+    for name, count in lost.items():
         ranked = np.argsort(scores[name], kind="stable")
-        lost = order.count(name) * step_of(mask.graph.group[name], multiple)
-        kept[name] = np.sort(mask.kept[name][ranked[lost:]])
+        kept[name] = np.sort(mask.kept[name][ranked[count:]])
     return without_channels(mask, kept)
+
+
+def _lost(mask: Mask, order: Sequence[str], multiple: int) -> dict[str, int]:
+    """Return how many channels each group loses in the steps of `order`."""
+    return {name: times * step_of(mask.graph.group[name], multiple) for name, times in Counter(order).items()}
 
 
 def remove_until(mask: Mask, scores: Scores, order: Sequence[str], parameters: float, multiple: int = 1) -> Mask:
@@ -79,6 +88,6 @@ def _parameters_left(mask: Mask, scores: Scores, order: Sequence[str], multiple:
     """Return the parameters after the steps of `order`: from the widths alone, if every weight is held."""
     if mask.held:
         return remove_channels(mask, scores, order, multiple).cost.parameters
-    lost = {name: times * step_of(mask.graph.group[name], multiple) for name, times in Counter(order).items()}
+    lost = _lost(mask, order, multiple)
     widths = {name: width - lost.get(name, 0) for name, width in mask.widths.items()}
     return cost_of(mask.graph, widths, mask.trained).parameters

@@ -7,12 +7,9 @@ has become too large for it, and for a submodel of any size.
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 
-import numpy as np
-
 from edgefl.errors import MaskError
 from edgefl.local_rules.channel_pruning import magnitudes
-from edgefl.local_rules.channel_removal import Scores, removal_order, remove_channels
-from edgefl.local_rules.submodel_channels import without_channels
+from edgefl.local_rules.channel_removal import Scores, removal_order, remove_channels, without_lowest
 from edgefl.masks import Mask, Weights, full_mask, gather
 from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.strategy import Model
@@ -35,13 +32,8 @@ def largest_trainable(mask: Mask, weights: Weights, estimate: RoundEstimate, den
 
 def narrowed(mask: Mask, scores: Scores, widths: Mapping[str, int]) -> Mask:
     """Return the mask with these widths, of every group the channels of the highest scores."""
-    kept = {}
-    for name, width in widths.items():
-        lost = mask.widths[name] - width
-        if lost:
-            ranked = np.argsort(scores[name], kind="stable")
-            kept[name] = np.sort(mask.kept[name][ranked[lost:]])
-    return without_channels(mask, kept)
+    lost = {name: mask.widths[name] - width for name, width in widths.items() if width < mask.widths[name]}
+    return without_lowest(mask, scores, lost)
 
 
 def largest_channels(mask: Mask, weights: Weights, fits: Callable[[Mask], bool]) -> Mask | None:
