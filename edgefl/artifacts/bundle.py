@@ -53,6 +53,7 @@ __all__ = [
     "pack_bundle",
     "program_file",
     "read_bundle",
+    "spec_problem",
     "unpack_bundle",
     "with_programs",
     "with_sample",
@@ -196,19 +197,26 @@ def _checked(read: Callable[[list[str]], Mapping[str, bytes]], origin: str) -> B
 
 
 def _check_programs(bundle: Bundle, origin: str) -> None:
-    manifest = bundle.manifest
-    sources = {ProgramRole.TRAIN: manifest.files.get(TRAIN), ProgramRole.INFER: manifest.files.get(INFER)}
-    for program in manifest.programs:
-        spec, name = program.spec, program_file(program.spec)
-        if manifest.files.get(name) != program.pte or len(bundle.files[name]) != program.size:
-            problem = f"{origin} has no file {name} that matches its manifest"
-        elif spec.model != manifest.graph or spec.graph != sources[spec.role]:
-            problem = f"the program {name} of {origin} is for another model"
-        elif set(spec.widths) != set(bundle.graph.group) or not set(spec.trained) <= set(bundle.graph.layer):
-            problem = f"the program {name} of {origin} names groups or layers that the model does not have"
+    for program in bundle.manifest.programs:
+        name = program_file(program.spec)
+        if bundle.manifest.files.get(name) != program.pte or len(bundle.files[name]) != program.size:
+            problem: str | None = f"there is no file {name} that matches the manifest"
         else:
-            continue
-        raise SchemaError(problem, fix="Export the bundle again, with --programs.")
+            problem = spec_problem(program.spec, bundle)
+        if problem is not None:
+            raise SchemaError(f"{problem} ({origin})", fix="Export the bundle again, with --programs.")
+
+
+def spec_problem(spec: ProgramSpec, bundle: Bundle) -> str | None:
+    """Return why a program is not one of this bundle's model; None if it is."""
+    graph, files = bundle.graph, bundle.manifest.files
+    source = files.get(TRAIN if spec.role is ProgramRole.TRAIN else INFER)
+    if spec.model != graph.digest or spec.graph != source:
+        return f"the program {spec.key[:20]} is for another model"
+    wrong = set(spec.widths) ^ set(graph.group)
+    wrong |= {name for name, width in spec.widths.items() if name in graph.group and width > graph.group[name].width}
+    wrong |= set(spec.trained) - set(graph.trainable_layers)
+    return f"the program's {min(wrong)!r} does not fit the model" if wrong else None
 
 
 def _check_sample(bundle: Bundle, origin: str) -> None:

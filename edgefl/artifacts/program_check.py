@@ -6,7 +6,7 @@ compiled; here it must only be certain that a device that loads it finds the inp
 
 from collections.abc import Iterable, Sequence
 
-from edgefl.artifacts.bundle import INFER, TRAIN, Bundle
+from edgefl.artifacts.bundle import INFER, TRAIN, Bundle, spec_problem
 from edgefl.artifacts.cut import GRADIENT, NEW_STATISTIC
 from edgefl.errors import SchemaError
 from edgefl.model_graph import TensorRole
@@ -31,22 +31,12 @@ def check_programs(programs: Iterable[Program], bundle: Bundle) -> None:
     names: dict[ProgramRole, tuple[list[str], list[str]]] = {}
     for program in programs:
         role = program.spec.role
-        _check_spec(program.spec, bundle)
+        problem = spec_problem(program.spec, bundle)
+        if problem is not None:
+            raise SchemaError(problem, fix=_FIX)
         if role not in names:
             names[role] = _names(bundle, role)
         _check_calls(program, bundle, *names[role])
-
-
-def _check_spec(spec: ProgramSpec, bundle: Bundle) -> None:
-    graph, files = bundle.graph, bundle.manifest.files
-    source = files.get(TRAIN if spec.role is ProgramRole.TRAIN else INFER)
-    if spec.model != graph.digest or spec.graph != source:
-        raise SchemaError(f"the program {spec.key[:20]} is for another model", fix=_FIX)
-    wrong = set(spec.widths) ^ set(graph.group)
-    wrong |= {name for name, width in spec.widths.items() if name in graph.group and width > graph.group[name].width}
-    wrong |= set(spec.trained) - set(graph.trainable_layers)
-    if wrong:
-        raise SchemaError(f"the program's {min(wrong)!r} does not fit the model", fix=_FIX)
 
 
 def _check_calls(program: Program, bundle: Bundle, inputs: Sequence[str], outputs: Sequence[str]) -> None:

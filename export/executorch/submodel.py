@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from edgefl.errors import ExportError
 from edgefl.masks import Mask, Weights, gather
 
-__all__ = ["submodel"]
+__all__ = ["kept_tensors", "submodel"]
 
 
 def submodel(model: nn.Module, mask: Mask, weights: Weights | None = None) -> nn.Module:
@@ -22,6 +22,21 @@ def submodel(model: nn.Module, mask: Mask, weights: Weights | None = None) -> nn
 
     Without weights its parameters have shapes but no values, which is enough for tracing. The model is not changed.
     """
+    stored, part = kept_tensors(model, mask, weights)
+    # deepcopy reuses what is in the memo, so a large model is never copied whole.
+    memo = {id(stored[name]): _like(stored[name], tensor) for name, tensor in part.items()}
+    small = copy.deepcopy(model, memo)
+    for module in small.modules():
+        for kind, resize in _RESIZE.items():
+            if isinstance(module, kind):
+                resize(module)
+    return small
+
+
+def kept_tensors(
+    model: nn.Module, mask: Mask, weights: Weights | None
+) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
+    """Return the tensors of a model, and those that a mask keeps of it: of the weights, or without values."""
     stored = dict(model.named_parameters()) | dict(model.named_buffers())
     missing = [name for name in mask.graph.tensor if name not in stored]
     if missing:
@@ -33,14 +48,7 @@ def submodel(model: nn.Module, mask: Mask, weights: Weights | None = None) -> nn
         part = {name: torch.empty(shape, dtype=stored[name].dtype) for name, shape in mask.shapes.items()}
     else:
         part = {name: torch.from_numpy(array) for name, array in gather(mask, weights).items()}
-    # deepcopy reuses what is in the memo, so a large model is never copied whole.
-    memo = {id(stored[name]): _like(stored[name], tensor) for name, tensor in part.items()}
-    small = copy.deepcopy(model, memo)
-    for module in small.modules():
-        for kind, resize in _RESIZE.items():
-            if isinstance(module, kind):
-                resize(module)
-    return small
+    return stored, part
 
 
 def _like(old: Tensor, new: Tensor) -> Tensor:

@@ -13,10 +13,11 @@ import torch
 from torch import Tensor, fx, nn
 
 from edgefl.errors import EdgeFLError, ExportError
-from edgefl.masks import Mask, Weights, gather
+from edgefl.masks import Mask, Weights
 from export.executorch.quiet_output import first_line
 from export.executorch.resizing import RESIZED, Call, call, run
 from export.executorch.sizes import Sizes
+from export.executorch.submodel import kept_tensors
 from export.trace import Value
 from export.trace_model import TracedModel, source_module, trace_model
 
@@ -32,19 +33,9 @@ def traced_submodel(
 
     Without weights its parameters have shapes but no values, which is enough for compiling. The model is not changed.
     """
-    stored = dict(model.named_parameters()) | dict(model.named_buffers())
-    missing = [name for name in mask.graph.tensor if name not in stored]
-    if missing:
-        raise ExportError(
-            f"{type(model).__name__} has no tensor {missing[0]!r}, which the mask's model {mask.graph.name!r} has",
-            fix="Give the model that the mask was made for.",
-        )
+    stored, part = kept_tensors(model, mask, weights)
     with _modes_kept(model):
         traced = trace_model(model, example, training=training)
-    if weights is None:
-        part = {name: torch.empty(shape, dtype=stored[name].dtype) for name, shape in mask.shapes.items()}
-    else:
-        part = {name: torch.from_numpy(array) for name, array in gather(mask, weights).items()}
     trains = {name for name, tensor in stored.items() if isinstance(tensor, nn.Parameter)}
     return TracedSubmodel(traced, part, trains, len(example)).train(training)
 
