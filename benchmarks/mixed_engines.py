@@ -12,7 +12,6 @@ on the same rungs: the largest relative difference of a tensor of the two new mo
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +26,16 @@ from safetensors.numpy import load_file
 from edgefl.artifacts.bundle import read_bundle
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.data import load
-from tests.android_demo.coordinator import PROFILE, edgefl, fed, pairing_uri, serving
+from tests.android_demo.coordinator import (
+    PROFILE,
+    edgefl,
+    fed,
+    last_accuracy,
+    pairing_uri,
+    run_devices,
+    serving,
+    task_rows,
+)
 
 __all__ = [
     "CASES",
@@ -146,7 +154,7 @@ def compare(case: Case, bundle: Path, method: str, rounds: int, programs: str = 
     """Run both federations of a method."""
     with _both(case, bundle, method, rounds, programs) as (served, names, _):
         rows = task_rows(served, names[0], rounds)
-        accuracy, alone = (_accuracy(served, name) for name in names)
+        accuracy, alone = (last_accuracy(served, name) for name in names)
     return Outcome(
         method=method,
         counted=sum(row["state"] == "done" and row["counted_in"] == row["round"] for row in rows),
@@ -192,7 +200,7 @@ def _both(
             (folder / f"{name}.toml").write_text(FEDERATION.format(name=name, **fields), encoding="utf-8")
         with serving(folder, *(folder / f"{name}.toml" for name in names)) as served:
             for name, on_programs in zip(names, (PROGRAMS, ()), strict=True):
-                run_devices(folder, served, name, SPEEDS, on_programs)
+                run_devices(join_commands(folder, served, name, SPEEDS, on_programs), LONGEST)
             yield served, names, folder
 
 
@@ -222,52 +230,20 @@ def _profile(speed: float, engine: str) -> dict[str, Any]:
     return profile
 
 
-def run_devices(
+def join_commands(
     folder: Path, served: dict[str, Any], name: str, speeds: Mapping[str, float], on_programs: Sequence[str]
-) -> None:
-    """Run the devices of a federation until it is over, each in a process of its own."""
+) -> dict[str, list[str]]:
+    """Return the command by which each device takes part in a federation."""
     engines = {device: "executorch" if device in on_programs else "onnx" for device in speeds}
-    running = {
-        device: subprocess.Popen(
-            [
-                *(
-                    sys.executable,
-                    "-m",
-                    "edgefl",
-                    "join",
-                    pairing_uri(served, name),
-                    "--name",
-                    device,
-                    "--threads",
-                    "1",
-                ),
-                *("--engine", engine, "--data", str(folder / f"{device}.npz")),
-                *("--home", str(folder / name / device), "--profile", str(folder / f"{device}-{engine}.json")),
-            ],
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    join = [sys.executable, "-m", "edgefl", "join", pairing_uri(served, name), "--threads", "1"]
+    return {
+        device: [
+            *join,
+            *("--name", device, "--engine", engine, "--data", str(folder / f"{device}.npz")),
+            *("--home", str(folder / name / device), "--profile", str(folder / f"{device}-{engine}.json")),
+        ]
         for device, engine in engines.items()
     }
-    try:
-        for device, process in running.items():
-            said = process.communicate(timeout=LONGEST)[1]
-            if process.returncode:
-                raise AssertionError(f"{device} ended with {process.returncode}: {said}")
-    finally:
-        for process in running.values():
-            process.kill()
-
-
-def task_rows(served: dict[str, Any], name: str, rounds: int) -> list[dict[str, Any]]:
-    """Return the tasks of a federation's rounds, in their order."""
-    rows = json.loads(fed(served, "telemetry", name, "--format", "json"))["rows"]
-    return sorted((row for row in rows if row["round"] < rounds), key=lambda row: int(row["round"]))
-
-
-def _accuracy(served: dict[str, Any], name: str) -> float:
-    rounds = json.loads(fed(served, "rounds", name, "--json"))["rounds"]
-    return float(next(each["report"]["accuracy"] for each in reversed(rounds) if "accuracy" in each["report"]))
 
 
 def _model(served: dict[str, Any], folder: Path, name: str) -> dict[str, np.ndarray[Any, Any]]:

@@ -21,8 +21,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.mixed_engines import CASES, METHODS, run_devices, task_rows, write_inputs
-from tests.android_demo.coordinator import edgefl, fed, serving
+from benchmarks.mixed_engines import CASES, LONGEST, METHODS, join_commands, write_inputs
+from tests.android_demo.coordinator import edgefl, fed, run_devices, serving, task_rows
 
 __all__ = ["main"]
 
@@ -76,7 +76,7 @@ def main() -> int:
         with serving(folder, folder / f"{NAME}.toml") as served:
             workers = threading.Thread(target=_compile, args=(served, folder), daemon=True)
             workers.start()
-            run_devices(folder, served, NAME, SPEEDS, tuple(SPEEDS))
+            run_devices(join_commands(folder, served, NAME, SPEEDS, tuple(SPEEDS)), LONGEST)
             workers.join(30)
             return _report(task_rows(served, NAME, args.rounds), args.rounds, _states(served))
 

@@ -4,7 +4,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -109,3 +109,30 @@ def fed(served: dict[str, Any], *arguments: str) -> str:
     """Run `edgefl fed` as the operator of a coordinator."""
     where = ["--url", served["pairing_uri"], "--token-file", served["admin_token_file"]]
     return edgefl("fed", *arguments, *where)
+
+
+def run_devices(commands: Mapping[str, Sequence[str]], seconds: float) -> None:
+    """Run the command of each device until all have ended; fail if one does, or takes longer than this."""
+    running = {
+        device: subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for device, command in commands.items()
+    }
+    try:
+        for device, process in running.items():
+            said = process.communicate(timeout=seconds)[1]
+            if process.returncode:
+                raise AssertionError(f"{device} ended with {process.returncode}: {said}")
+    finally:
+        for process in running.values():
+            process.kill()
+
+
+def task_rows(served: dict[str, Any], name: str, rounds: int) -> list[dict[str, Any]]:
+    """Return the tasks of a federation's rounds, in their order; what comes after is for each device alone."""
+    rows = json.loads(fed(served, "telemetry", name, "--format", "json"))["rows"]
+    return sorted((row for row in rows if row["round"] < rounds), key=lambda row: int(row["round"]))
+
+
+def last_accuracy(served: dict[str, Any], name: str) -> float:
+    """Return the accuracy of a federation's newest model that was evaluated."""
+    rounds = json.loads(fed(served, "rounds", name, "--json"))["rounds"]
+    return float(next(each["report"]["accuracy"] for each in reversed(rounds) if "accuracy" in each["report"]))

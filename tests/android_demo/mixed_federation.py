@@ -10,7 +10,6 @@ digits that no device has, and the largest difference of a weight after the firs
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -21,7 +20,16 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
-from tests.android_demo.coordinator import MODEL, PROFILE, fed, pairing_uri, serving
+from tests.android_demo.coordinator import (
+    MODEL,
+    PROFILE,
+    fed,
+    last_accuracy,
+    pairing_uri,
+    run_devices,
+    serving,
+    task_rows,
+)
 from tests.android_demo.java_client import JavaClient, java_client_jar
 
 FEDERATION = """
@@ -108,10 +116,11 @@ def compare(jar: Path, folder: Path, method: str, rounds: int) -> Comparison:
     files = [_write_federation(folder, name, method, rounds) for name in names]
     with serving(folder, *files) as served:
         for name in names:  # one after the other: two cores are not enough for eight devices
-            _run(_commands(jar, folder / name, served, name, JAVA if name.endswith("mixed") else ()))
-        tasks = {name: _tasks(served, name, rounds) for name in names}
-        mixed, python = (_accuracy(served, name) for name in names)
-        java = _java_clients(served, names[0])
+            java = JAVA if name.endswith("mixed") else ()
+            run_devices(_commands(jar, folder / name, served, name, java), LONGEST)
+        tasks = {name: task_rows(served, name, rounds) for name in names}
+        mixed, python = (last_accuracy(served, name) for name in names)
+        java_clients = _java_clients(served, names[0])
         first, last = (_difference(served, folder, names, number) for number in (1, rounds))
     rows = tasks[names[0]]
     return Comparison(
@@ -121,7 +130,7 @@ def compare(jar: Path, folder: Path, method: str, rounds: int) -> Comparison:
         expected=rounds * len(DEVICES),
         kept=_least(rows, "kept_fraction"),
         trained=_least(rows, "trained_fraction"),
-        java=java,
+        java=java_clients,
         same_plans=_plans(rows) == _plans(tasks[names[1]]),
         accuracy=mixed,
         python_accuracy=python,
@@ -172,36 +181,12 @@ def _commands(jar: Path, folder: Path, served: dict[str, Any], name: str, java: 
     return found
 
 
-def _run(commands: dict[str, list[str]]) -> None:
-    running = {
-        device: subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for device, command in commands.items()
-    }
-    try:
-        for device, process in running.items():
-            said = process.communicate(timeout=LONGEST)[1]
-            if process.returncode:
-                raise AssertionError(f"{device} ended with {process.returncode}: {said}")
-    finally:
-        for process in running.values():
-            process.kill()
-
-
-def _tasks(served: dict[str, Any], name: str, rounds: int) -> list[dict[str, Any]]:
-    rows = json.loads(fed(served, "telemetry", name, "--format", "json"))["rows"]
-    return [row for row in rows if row["round"] < rounds]  # what comes after is for each device alone
-
-
 def _least(tasks: list[dict[str, Any]], share: str) -> dict[str, float]:
     return {device: min(row[share] for row in tasks if row["device"] == device) for device in DEVICES}
 
 
 def _plans(tasks: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return sorted((row["round"], row["device"], row["kept_fraction"], row["trained_fraction"]) for row in tasks)
-
-
-def _accuracy(served: dict[str, Any], name: str) -> float:
-    rounds = json.loads(fed(served, "rounds", name, "--json"))["rounds"]
-    return float(next(each["report"]["accuracy"] for each in reversed(rounds) if "accuracy" in each["report"]))
 
 
 def _java_clients(served: dict[str, Any], name: str) -> tuple[str, ...]:
