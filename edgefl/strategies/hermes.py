@@ -33,9 +33,10 @@ target is never pruned. A device whose submodel becomes too large for its budget
 gets less of it: the channels of the lowest magnitude go. Frozen layers (`freezing`) lose their channels with the
 others; by sensitivity, a group of channels that has no trained tensor keeps all of them.
 
-A device whose engine runs compiled programs is pruned to the next rung: the largest one within what pruning would have
-left, so that it may end below the target. Until it was pruned, its first submodel becomes wider as soon as a program of
-a wider rung is compiled. It is not pruned in a round in which it could not evaluate its model.
+A device whose engine runs compiled programs is pruned to the next rung: the largest one of at most the parameters that
+pruning would have left. It ends on the rung whose size is nearest to the target, above or below it. Until it was pruned,
+its first submodel becomes wider as soon as a program of a wider rung is compiled. It is not pruned in a round in which
+it could not evaluate its model.
 """
 
 from collections.abc import Collection, Mapping, Sequence

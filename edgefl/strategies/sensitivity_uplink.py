@@ -5,12 +5,13 @@ the device's next submodel loses, and never reaches an average: whatever a devic
 it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from edgefl.local_rules.channel_pruning import ChannelPruning, magnitudes, prune_by_scores
-from edgefl.local_rules.channel_removal import Scores
 from edgefl.local_rules.sensitivity import channel_sensitivities, check_reported, is_report
 from edgefl.masks import Mask, gather
+from edgefl.model_graph import cost_of
 from edgefl.planning import Rungs
 from edgefl.strategies.largest_channels import narrowed
 from edgefl.strategies.new_mask_uplinks import trained_submodel
@@ -52,7 +53,7 @@ def pruned_by_report(pruning: ChannelPruning, update: ClientUpdate) -> Mask | No
     """Return a device's mask without its least sensitive channels; None if it keeps the mask of the plan.
 
     It keeps it below the accuracy, at the target size, and if its report is all zeros, which says nothing. On rungs the
-    same scores take it to the largest rung within what would have been left; if there is none, it keeps it too.
+    same scores take it to a rung (`_next_rung`); if there is none, it keeps it too.
     """
     mask, accuracy = update.mask, update.result.accuracy
     if accuracy is None or accuracy <= pruning.accuracy_threshold:
@@ -64,15 +65,25 @@ def pruned_by_report(pruning: ChannelPruning, update: ClientUpdate) -> Mask | No
     left = prune_by_scores(mask, lambda: scores, **how, scope=pruning.scope, multiple=pruning.multiple)
     if left.widths == mask.widths:
         return None
-    return left if update.rungs is None else _on_rung(update, update.rungs, left, scores)
-
-
-def _on_rung(update: ClientUpdate, rungs: Rungs, left: Mask, scores: Scores) -> Mask | None:
-    """Return the mask of the plan at the largest rung that is within `left` in every group; None if there is none."""
-    mask = update.mask
-    trainable = (widths for widths in rungs.below(left.widths, 1) if rungs.cover(widths, mask.trained, 1) is not None)
-    widths = next(trainable, None)
+    if update.rungs is None:
+        return left
+    widths = _next_rung(update.rungs, mask, left, pruning.target)
     if widths is None:
         return None
     # A group without a report has no trained tensor. A rung cuts it with the others, by magnitude.
     return narrowed(mask, magnitudes(mask, gather(mask, update.base)) | dict(scores), widths)
+
+
+def _next_rung(rungs: Rungs, mask: Mask, left: Mask, target: float) -> Mapping[str, int] | None:
+    """Return the widths of the largest rung within `mask` that is no larger than `left`; None to keep the mask.
+
+    A rung may lie below the target. The mask is kept if its own size is nearer to the target than the rung's, as a
+    ratio: rungs are coarse, and a device that should keep 40 % would otherwise go from 56 % to 25 %.
+    """
+    for widths in rungs.below(mask.widths, 1):
+        size = cost_of(mask.graph, widths).parameters
+        if size <= left.cost.parameters and rungs.cover(widths, mask.trained, 1) is not None:
+            wanted = target * mask.graph.parameters
+            is_nearer = mask.cost.parameters * size >= wanted * wanted
+            return widths if is_nearer and widths != mask.widths else None
+    return None

@@ -183,6 +183,19 @@ def test_hermes_prunes_to_the_next_rung_down_by_the_same_scores() -> None:
     assert Hermes(prune_rate=0.2, kept_target=0.3, channel_multiple=1).next_mask(below) is None
 
 
+@pytest.mark.parametrize(("target", "ends_at"), [(0.9, 1.0), (0.5, 0.75), (0.3, 0.5), (0.05, 0.25)])
+def test_hermes_ends_on_the_rung_whose_size_is_nearest_to_the_target(target: float, ends_at: float) -> None:
+    """Rungs 1, 0.75, 0.5 and 0.25 of this model have 100, 61, 31 and 11 % of its parameters."""
+    rungs, mask = Rungs(ladder_of(GRAPH, (1.0, 0.75, 0.5, 0.25)), whole_ladder=True), full_mask(GRAPH)
+    sizes = [cost_of(GRAPH, widths).parameters / GRAPH.parameters for widths in rungs.ladder.widths.values()]
+    assert [round(100 * size) for size in sizes] == [100, 61, 31, 11]
+    pruning = Hermes(prune_rate=0.1, kept_target=target)
+    start = Model(GRAPH, random_weights(GRAPH, 0))
+    for number in range(len(sizes)):
+        mask = pruning.next_mask(replace(sent_with_scores(mask, start, number), rungs=rungs)) or mask
+    assert mask.widths == rungs.ladder.widths[ends_at]
+
+
 def test_hermes_cuts_a_submodel_that_is_on_no_rung_by_magnitude() -> None:
     weights = random_weights(GRAPH, 4)
     own = Mask.of(GRAPH, kept={"0": range(1, 16), "4": range(3, 28)})
