@@ -1,13 +1,18 @@
 """One federation of ExecuTorch and onnxruntime devices over HTTP, beside the same one of onnxruntime devices alone.
 
-    python -m benchmarks.mixed_engines [--data digits,fashion-mnist] [--methods fedavg,...] [--rounds 10] [--for-all]
+    python -m benchmarks.mixed_engines [--data digits,fashion-mnist] [--methods fedavg,...] [--rounds 10]
+                                       [--seeds 5,6,7] [--for-all]
 
 Two devices run programs, three run graphs, each in a process of its own; they differ in speed, so they get different
 parts of the model. Their numbers of samples are no multiples of a batch. Data, profiles, names and seeds are the same
 in both federations. For every method the table has: updates that counted of those planned, refusals, rungs, and the
-accuracy of both global models. With --for-all every device is kept on rungs, so that both federations plan the same
-and only the engines differ; without it, onnxruntime devices get widths between the rungs. Then, for one round of FedAvg
-on the same rungs: the largest relative difference of a tensor of the two new models.
+accuracy of both global models for every seed. With --for-all every device is kept on rungs, so that both federations
+plan the same and only the engines differ; without it, onnxruntime devices get widths between the rungs.
+
+Then, for one round of FedAvg on the same rungs: the largest relative difference of a tensor of the two new models. It
+starts from a model that onnxruntime devices trained for a few rounds: in the first steps after initialisation, batch
+norm over small weights and max pools over a constant background make much of any rounding. The same round is also run
+by onnxruntime alone from weights that differ by a millionth, to tell what an engine adds to that.
 """
 
 import argparse
@@ -17,6 +22,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +32,7 @@ from safetensors.numpy import load_file
 from edgefl.artifacts.bundle import read_bundle
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.data import load
+from edgefl.wire import encode_weights
 from tests.android_demo.coordinator import (
     PROFILE,
     edgefl,
@@ -59,7 +66,7 @@ FEDERATION = """
 [federation]
 name = "{name}"
 model = "{model}"
-seed = 5
+seed = {seed}
 [strategy]
 name = "{strategy}"
 {settings}
@@ -92,6 +99,10 @@ METHODS = {
 }
 LONGEST = 900
 """Seconds after which a federation counts as stuck."""
+WARM_ROUNDS = 3
+"""Rounds before the one whose weights are compared."""
+NUDGE = 1e-6
+"""By how much the weights of the control differ, relative to each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +125,9 @@ class Case:
 
 CASES = {
     "digits": Case("digits", "digits_cnn", batch=16, samples=280, seconds=0.5, whole_seconds=6.0, rate=0.05),
-    "fashion-mnist": Case("fashion-mnist", "cnn4", batch=32, samples=400, seconds=8.0, whole_seconds=30.0, rate=0.05),
+    "fashion-mnist": Case(
+        "fashion-mnist", "cnn4", batch=32, samples=1500, seconds=30.0, whole_seconds=112.0, rate=0.01
+    ),
 }
 
 
@@ -124,83 +137,122 @@ class Outcome:
 
     method: str
     counted: int
-    """Updates that counted in the mixed federation."""
+    """Updates that counted in the mixed federations."""
     expected: int
     refused: int
     rungs: Mapping[str, Sequence[str]]
-    """The rungs of each device that runs programs, in the order of the rounds."""
-    accuracy: float
-    alone: float
+    """The rungs of each device that runs programs, in the order of the rounds, for the first seed."""
+    accuracies: Sequence[tuple[float, float]]
+    """Mixed and alone, by seed."""
+
+    @property
+    def difference(self) -> float:
+        """How far the mixed federations are above the others, on average."""
+        return sum(mixed - alone for mixed, alone in self.accuracies) / len(self.accuracies)
 
     @property
     def holds(self) -> bool:
-        """Whether every update counted and the accuracies are within one point."""
-        return self.counted == self.expected and not self.refused and abs(self.accuracy - self.alone) <= 0.01
+        """Whether every update counted and the accuracies are within one point on average."""
+        return self.counted == self.expected and not self.refused and abs(self.difference) <= 0.01
 
     def row(self) -> str:
         """Return a line of the table."""
-        rungs = "; ".join(f"{name}: {' -> '.join(dict.fromkeys(steps))}" for name, steps in self.rungs.items())
-        points = f"{100 * self.accuracy:.2f} | {100 * self.alone:.2f}"
+        rungs = "; ".join(f"{name}: {' -> '.join(key for key, _ in groupby(s))}" for name, s in self.rungs.items())
+        mixed, alone = (" ".join(f"{100 * value:.2f}" for value in side) for side in zip(*self.accuracies, strict=True))
+        points = f"{mixed} | {alone} | {100 * self.difference:+.2f}"
         return f"| {self.method} | {self.counted} of {self.expected} | {self.refused} | {points} | {rungs} |"
 
 
 HEADER = (
-    "| method | updates counted | refused | accuracy mixed, % | onnxruntime alone, % | rungs |\n"
-    "| --- | --- | --- | --- | --- | --- |"
+    "| method | updates counted | refused | accuracy mixed, % | onnxruntime alone, % | mean difference | rungs |\n"
+    "| --- | --- | --- | --- | --- | --- | --- |"
 )
 
 
-def compare(case: Case, bundle: Path, method: str, rounds: int, programs: str = "") -> Outcome:
-    """Run both federations of a method."""
-    with _both(case, bundle, method, rounds, programs) as (served, names, _):
-        rows = task_rows(served, names[0], rounds)
-        accuracy, alone = (last_accuracy(served, name) for name in names)
+def compare(case: Case, bundle: Path, method: str, rounds: int, seeds: Sequence[int], programs: str = "") -> Outcome:
+    """Run both federations of a method, once for each seed."""
+    accuracies, rows = [], []
+    for seed in seeds:
+        with _both(case, (bundle, bundle), method, rounds, seed, programs) as (served, names, _):
+            rows.append(task_rows(served, names[0], rounds))
+            mixed, alone = (last_accuracy(served, name) for name in names)
+            accuracies.append((mixed, alone))
+    every = [row for found in rows for row in found]
     return Outcome(
         method=method,
-        counted=sum(row["state"] == "done" and row["counted_in"] == row["round"] for row in rows),
-        expected=rounds * len(SPEEDS),
-        refused=sum(row["state"] == "refused" for row in rows),
-        rungs={name: [str(row["rung"]) for row in rows if row["device"] == name] for name in PROGRAMS},
-        accuracy=accuracy,
-        alone=alone,
+        counted=sum(row["state"] == "done" and row["counted_in"] == row["round"] for row in every),
+        expected=rounds * len(SPEEDS) * len(seeds),
+        refused=sum(row["state"] == "refused" for row in every),
+        rungs={name: [str(row["rung"]) for row in rows[0] if row["device"] == name] for name in PROGRAMS},
+        accuracies=accuracies,
     )
 
 
-def model_difference(case: Case, bundle: Path) -> tuple[float, float]:
-    """Return how far apart one round of FedAvg leaves the two models: of each tensor's norm, and of its change."""
-    with _both(case, bundle, "fedavg", 1, FOR_ALL) as (served, names, folder):
-        mixed, alone = (_model(served, folder, name) for name in names)
-    before = bundle_weights(read_bundle(bundle))
+def model_difference(case: Case, bundle: Path, *, control: bool = False) -> float:
+    """Return how far apart one round of FedAvg leaves the two models, relative to each tensor's norm, at most.
+
+    For the control, no device runs programs, and one federation starts from weights that differ a little.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        bundles = (_nudged(case, bundle, Path(place)) if control else bundle, bundle)
+        with _both(case, bundles, "fedavg", 1, 5, FOR_ALL, () if control else PROGRAMS) as (served, names, folder):
+            mixed, alone = (_model(served, folder, name) for name in names)
     real = [name for name, values in alone.items() if values.dtype == np.float32 and values.size]
     apart = {name: float(np.linalg.norm(mixed[name] - alone[name])) for name in real}
-    of_norm = max(apart[name] / max(float(np.linalg.norm(alone[name])), 1e-12) for name in real)
-    changes = {name: float(np.linalg.norm(alone[name] - before[name])) for name in real}
-    return of_norm, max(apart[name] / changes[name] for name in real if changes[name] > 0)
+    return max(apart[name] / max(float(np.linalg.norm(alone[name])), 1e-12) for name in real)
+
+
+def _trained(case: Case, bundle: Path, folder: Path) -> Path:
+    """Return the bundle with the weights that onnxruntime devices trained for a few rounds."""
+    with _both(case, (bundle, bundle), "fedavg", WARM_ROUNDS, 5, FOR_ALL, ()) as (served, names, place):
+        weights = _model(served, place, names[0])
+    return _with_weights(case, bundle, weights, folder / "trained")
+
+
+def _nudged(case: Case, bundle: Path, folder: Path) -> Path:
+    """Return the bundle with weights that differ by about a millionth."""
+    draws = np.random.default_rng(1)
+    weights = {
+        name: (values * (1 + NUDGE * draws.standard_normal(values.shape))).astype(values.dtype)
+        if values.dtype == np.float32
+        else values
+        for name, values in bundle_weights(read_bundle(bundle)).items()
+    }
+    return _with_weights(case, bundle, weights, folder / "nudged")
+
+
+def _with_weights(case: Case, bundle: Path, weights: Mapping[str, np.ndarray[Any, Any]], folder: Path) -> Path:
+    folder.mkdir()
+    path = folder / "initial.safetensors"
+    path.write_bytes(encode_weights(weights, {"model": read_bundle(bundle).graph.digest}))
+    return _bundle(case, folder, "--weights", str(path))
 
 
 @contextmanager
 def _both(
-    case: Case, bundle: Path, method: str, rounds: int, programs: str = ""
+    case: Case,
+    bundles: tuple[Path, Path],
+    method: str,
+    rounds: int,
+    seed: int,
+    programs: str = "",
+    on_programs: Sequence[str] = PROGRAMS,
 ) -> Iterator[tuple[dict[str, Any], tuple[str, str], Path]]:
     """Run the mixed federation, then the other one, and yield their coordinator, their names and a folder."""
     names = (f"{method}-mixed", f"{method}-alone")
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         write_inputs(folder, case, SPEEDS)
-        fields = {
-            "model": bundle,
-            "strategy": method,
-            "settings": METHODS[method].format(rate=case.rate),
-            "rounds": rounds,
-        }
+        fields = {"strategy": method, "settings": METHODS[method].format(rate=case.rate), "rounds": rounds}
         seconds = case.whole_seconds if method == "perfedmask" else case.seconds
         fields |= {"epochs": case.epochs, "batch": case.batch, "seconds": seconds}
-        fields |= {"data": folder / "test.npz", "programs": programs}
-        for name in names:
-            (folder / f"{name}.toml").write_text(FEDERATION.format(name=name, **fields), encoding="utf-8")
+        fields |= {"data": folder / "test.npz", "programs": programs, "seed": seed}
+        for name, bundle in zip(names, bundles, strict=True):
+            text = FEDERATION.format(name=name, model=bundle, **fields)
+            (folder / f"{name}.toml").write_text(text, encoding="utf-8")
         with serving(folder, *(folder / f"{name}.toml" for name in names)) as served:
-            for name, on_programs in zip(names, (PROGRAMS, ()), strict=True):
-                run_devices(join_commands(folder, served, name, SPEEDS, on_programs), LONGEST)
+            for name, able in zip(names, (on_programs, ()), strict=True):
+                run_devices(join_commands(folder, served, name, SPEEDS, able), LONGEST)
             yield served, names, folder
 
 
@@ -209,7 +261,7 @@ def write_inputs(folder: Path, case: Case, speeds: Mapping[str, float]) -> None:
     data = load(case.data)
     order = np.random.default_rng(0).permutation(len(data.train))
     x, y = data.batch(order[: (case.samples + 4) * len(speeds)])
-    x_test, y_test = data.evenly(2000, "test")
+    x_test, y_test = data.batch(np.arange(len(data.test)), "test")
     np.savez(folder / "test.npz", x=x[:100], y=y[:100], x_test=x_test, y_test=y_test)
     start = 0
     for number, (device, speed) in enumerate(speeds.items()):
@@ -252,9 +304,9 @@ def _model(served: dict[str, Any], folder: Path, name: str) -> dict[str, np.ndar
     return load_file(path)
 
 
-def _bundle(case: Case, folder: Path) -> Path:
+def _bundle(case: Case, folder: Path, *options: str) -> Path:
     path = folder / f"{case.model}.zip"
-    edgefl("export", "--model", case.model, "--programs", "--batch", str(case.batch), "--out", str(path))
+    edgefl("export", "--model", case.model, "--programs", "--batch", str(case.batch), *options, "--out", str(path))
     return path
 
 
@@ -264,22 +316,27 @@ def main() -> int:
     parser.add_argument("--data", default=",".join(CASES), help="separated by commas (default: all)")
     parser.add_argument("--methods", default=",".join(METHODS), help="separated by commas (default: all)")
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--seeds", default="5,6,7", help="separated by commas")
     parser.add_argument("--for-all", action="store_true", help="keep every device on rungs")
     args = parser.parse_args()
-    good = True
+    good, seeds = True, [int(seed) for seed in args.seeds.split(",")]
     for name in args.data.split(","):
-        with tempfile.TemporaryDirectory() as folder:
-            case, bundle = CASES[name], _bundle(CASES[name], Path(folder))
-            print(f"{case.model} on {name}, {args.rounds} rounds\n\n{HEADER}", flush=True)
-            for method in args.methods.split(","):
-                found = compare(case, bundle, method, args.rounds, FOR_ALL if args.for_all else "")
+        with tempfile.TemporaryDirectory() as place:
+            folder, case = Path(place), CASES[name]
+            bundle = _bundle(case, folder)
+            print(f"{case.model} on {name}, {args.rounds} rounds, seeds {args.seeds}\n\n{HEADER}", flush=True)
+            for method in filter(None, args.methods.split(",")):
+                found = compare(case, bundle, method, args.rounds, seeds, FOR_ALL if args.for_all else "")
                 print(found.row(), flush=True)
                 good &= found.holds
-            of_norm, of_change = model_difference(case, bundle)
-            good &= of_norm <= 1e-4
+            trained = _trained(case, bundle, folder)
+            apart, control = model_difference(case, trained), model_difference(case, trained, control=True)
+            good &= apart <= 1e-4
             print(
-                f"\none round of fedavg: {of_norm:.1e} of a tensor's norm, {of_change:.1e} of its change\n", flush=True
+                f"\none round of fedavg, of a tensor's norm: {apart:.1e}; by onnxruntime alone from weights that",
+                end=" ",
             )
+            print(f"differ by {NUDGE:.0e}: {control:.1e}\n", flush=True)
     return 0 if good else 1
 
 
