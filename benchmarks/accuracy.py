@@ -1,7 +1,7 @@
 """Accuracy, size and cost of every strategy, and the claims of the papers.
 
-    python -m benchmarks.accuracy [--quick | --full] [--strategies a,b] [--setups a,b] [--seeds 3] [--resume]
-                                  [--out runs/accuracy] [--workers 2]
+    python -m benchmarks.accuracy [--quick | --standard | --full] [--strategies a,b] [--setups a,b] [--seeds 3]
+                                  [--resume] [--out runs/accuracy] [--workers 2]
 
 Each run is a whole federation in one process (`edgefl.simulation`): real rules, real onnxruntime, real bodies on the
 wire, counted before the packing of agents. Printed and written to the folder:
@@ -9,7 +9,8 @@ wire, counted before the packing of agents. Printed and written to the folder:
     table.txt, table.csv     mean and deviation over seeds: accuracy of the global model, and of devices on samples of
                              their own before and after personalisation, bytes of an update up and down,
                              multiply-adds, trained and kept parameters, milliseconds of a training step
-    claims.txt               what the papers say, held or not held, with the figures
+    claims.md                what the papers say, with their figures and ours: held, not held or undecided
+    tuning.txt               the rates that each method was tried with, on seeds of their own (--standard)
     results.json             everything
     curves-*.svg             accuracy by round
 
@@ -21,18 +22,21 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 from benchmarks.accuracy_study.claims import judged
-from benchmarks.accuracy_study.entries import entries_of
+from benchmarks.accuracy_study.data import missing_data
+from benchmarks.accuracy_study.entries import Entry, entries_of
 from benchmarks.accuracy_study.figures import figures_of
 from benchmarks.accuracy_study.ledger import Ledger
 from benchmarks.accuracy_study.report import write_report
 from benchmarks.accuracy_study.run import Run, run
-from benchmarks.accuracy_study.setups import FULL, QUICK
+from benchmarks.accuracy_study.setups import FULL, QUICK, Setup
+from benchmarks.accuracy_study.standard import STANDARD
+from benchmarks.accuracy_study.tuning import TUNING_SEEDS, Choice, candidates, chosen
 from edgefl.strategies import STRATEGIES
 from edgefl.values.formatting import format_seconds
 
@@ -42,33 +46,72 @@ _WIDTH = 30
 def main() -> None:
     """Run, or go on with, the study."""
     args = _arguments()
-    study = FULL if args.full else QUICK
+    study = _study(args)
     setups = [name for name in study if args.setups is None or name in args.setups]
-    models = args.out / "models"
+    choices = _tuned(study, entries_of(setups, args.strategies), args)
+    results = _results(
+        [(study[one.entry.setup], one.entry, seed) for seed in range(args.seeds) for one in choices], args
+    )
+    figures = figures_of(results)
+    write_report(figures, judged(figures), results, [study[name] for name in setups], choices, args.out)
+
+
+def _study(args: argparse.Namespace) -> Mapping[str, Setup]:
+    """Return the set-ups that can be run here; data that are missing are named in a line."""
+    study = FULL if args.full else STANDARD if args.standard else QUICK
+    missing = {setup.data: reason for setup in study.values() if (reason := missing_data(setup)) is not None}
+    for reason in missing.values():
+        print(f"left out: {reason}", file=sys.stderr)
+    return {name: setup for name, setup in study.items() if setup.data not in missing}
+
+
+def _tuned(study: Mapping[str, Setup], entries: Sequence[Entry], args: argparse.Namespace) -> list[Choice]:
+    """Return every entry with its best settings, found on seeds that are not reported."""
+    options = [candidates(study[entry.setup], entry) for entry in entries]
     wanted = [
-        Run(study[entry.setup], entry, seed, models)
-        for seed in range(args.seeds)
-        for entry in entries_of(setups, args.strategies)
+        (study[option.setup], option, seed)
+        for found in options
+        if len(found) > 1
+        for option in found
+        for seed in TUNING_SEEDS
     ]
-    ledger = Ledger(args.out / "runs")
+    results = iter(_results(wanted, args))
+    return [
+        chosen(
+            study[entry.setup],
+            entry,
+            [[next(results) for _ in TUNING_SEEDS] for _ in found] if len(found) > 1 else [],
+        )
+        for entry, found in zip(entries, options, strict=True)
+    ]
+
+
+def _results(asked: Sequence[tuple[Setup, Entry, int]], args: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return the results of runs in their order; with --resume, of those that are not finished yet only."""
+    models, ledger = args.out / "models", Ledger(args.out / "runs")
+    wanted = [Run(*each, models) for each in asked]
     known = {number: found for number, one in enumerate(wanted) if args.resume and (found := ledger.known(one))}
     left = [number for number in range(len(wanted)) if number not in known]
-    _prepare({wanted[number].setup.model for number in left}, list(range(args.seeds)), models)
+    if left:
+        _prepare({(wanted[number].setup.model, wanted[number].seed) for number in left}, models)
     for number, found in _done(wanted, left, args.workers):
         ledger.keep(wanted[number], found)
         known[number] = found
-    results = [known[number] for number in range(len(wanted))]
-    figures = figures_of(results)
-    write_report(figures, judged(figures), results, [study[name] for name in setups], args.out)
+    return [known[number] for number in range(len(wanted))]
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="small set-ups, a quarter of an hour (the default)")
+    size.add_argument(
+        "--standard", action="store_true", help="CIFAR-10 and Fashion-MNIST, every rate tuned: at most two hours"
+    )
     size.add_argument("--full", action="store_true", help="the papers' own rounds and devices: days")
     parser.add_argument("--strategies", type=_names, help="only these, by name")
-    parser.add_argument("--setups", type=_names, help=f"only these: {', '.join(dict.fromkeys([*QUICK, *FULL]))}")
+    parser.add_argument(
+        "--setups", type=_names, help=f"only these: {', '.join(dict.fromkeys([*QUICK, *STANDARD, *FULL]))}"
+    )
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--resume", action="store_true", help="do not repeat finished runs")
     parser.add_argument("--out", type=Path, default=Path("runs/accuracy"))
@@ -84,7 +127,7 @@ def _names(text: str) -> list[str]:
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     """Refuse names that nothing has, and a study of nothing."""
-    study = FULL if args.full else QUICK
+    study = FULL if args.full else STANDARD if args.standard else QUICK
     for option, there in (("setups", study), ("strategies", STRATEGIES)):
         unknown = [name for name in getattr(args, option) or () if name not in there]
         if unknown:
@@ -93,13 +136,13 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         parser.error("nothing of this is in the study; choose other --setups, --strategies or --seeds")
 
 
-def _prepare(models: set[str], seeds: list[int], folder: Path) -> None:
-    """Export models. Nothing else here needs torch."""
+def _prepare(models: set[tuple[str, int]], folder: Path) -> None:
+    """Export models with the initial weights of some seeds. Nothing else here needs torch."""
     from benchmarks.accuracy_study.models import prepare
 
-    for model in sorted(models):
+    for model in sorted({name for name, _ in models}):
         _show(f"exporting {model}")
-        prepare(model, seeds, folder)
+        prepare(model, sorted(seed for name, seed in models if name == model), folder)
 
 
 def _done(wanted: Sequence[Run], left: list[int], workers: int) -> Iterator[tuple[int, dict[str, Any]]]:

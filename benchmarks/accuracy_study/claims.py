@@ -1,253 +1,177 @@
-"""The claims of the papers about strategies, as functions that check the figures: held or not held.
+"""The claims of the papers' tables, each judged by the figures of a set-up.
 
-Claims compare means over seeds, in points (hundredths of accuracy). Beside a difference or a ratio stands its standard
-deviation over seeds, each seed compared with itself: a difference below it may as well be chance. A claim whose
-strategies were not run is left out.
+Most claims say that one method is above another, or close to it: those are comparisons. `counted_claims.py` has the
+others. A claim whose methods were not run is left out. The published figures are the paper's own, on its own data and
+models, so what should carry over is the order, not the numbers.
 """
 
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from benchmarks.accuracy_study.counted_claims import COUNTED
 from benchmarks.accuracy_study.figures import Figures, Value
+from benchmarks.accuracy_study.verdicts import NotRunError, Verdict, above, against, no_worse, points, size_points
 
-__all__ = ["CLAIMS", "Verdict", "judged"]
+__all__ = ["COMPARISONS", "Comparison", "judged"]
+
+PAPERS = ("FedMRN", "PerFedMask", "Hermes", "FedSpa", "FedMAP")
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Whether a claim holds, and the figures behind it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A claim that one method is above another, or at most some points below it."""
 
+    paper: str
     claim: str
-    held: bool
-    figures: str
+    setups: str
+    """The first letters of the set-ups that it is judged on."""
+    own: str
+    other: str
+    published: str = "-"
+    measure: str = "accuracy"
+    other_measure: str = ""
+    """If the other method is judged by something else."""
+    size: float | None = None
+    """If extracted submodels of this size are compared."""
+    margin: float | None = None
+    """Points by which it may be below; None: it must be above."""
+
+    def verdicts(self, figures: Figures) -> Iterator[Verdict]:
+        """Judge the claim on every set-up that has both methods."""
+        for setup in dict.fromkeys(name for name, _ in figures if name.startswith(self.setups)):
+            try:
+                own, other = self._values(figures, setup)
+                ruling = above(own, other) if self.margin is None else no_worse(own, other, self.margin)
+                found = against(own, other)
+            except NotRunError:
+                continue
+            claim = f"{setup}: {self.claim}"
+            yield Verdict(paper=self.paper, claim=claim, published=self.published, figures=found, ruling=ruling)
+
+    def _values(self, figures: Figures, setup: str) -> tuple[Value, Value]:
+        if self.size is not None:
+            return size_points(figures, setup, self.own, self.size), size_points(figures, setup, self.other, self.size)
+        other = points(figures, setup, self.other, self.other_measure or self.measure)
+        return points(figures, setup, self.own, self.measure), other
 
 
-_FEDMAPS = ("fedmap", "fedmap channel top")
+def _fedmrn() -> Iterator[Comparison]:
+    """Table 1, Fashion-MNIST, non-IID 1."""
+    for own, name, found in (("fedmrn", "FedMRN", "90.2"), ("fedmrn signed", "signed FedMRN", "90.5")):
+        claim_of = partial(Comparison, paper="FedMRN", setups="uplink", own=own)
+        yield claim_of(
+            claim=f"{name} is within 1 point of FedAvg",
+            other="fedavg",
+            published=f"{found} against 90.5",
+            margin=1.0,
+        )
+        for other, baseline, figure in (
+            ("signsgd", "signSGD", "88.4"),
+            ("topk", "Top-k", "88.6"),
+            ("terngrad", "TernGrad", "89.9"),
+            ("drive", "DRIVE", "89.9"),
+            ("eden", "EDEN", "89.8"),
+            ("fedpm", "FedPM", "78.6"),
+        ):
+            yield claim_of(claim=f"{name} is above {baseline}", other=other, published=f"{found} against {figure}")
 
-Claim = Callable[[Figures], Sequence[Verdict]]
+
+def _perfedmask() -> Iterator[Comparison]:
+    """Tables 1, 2 and 5: CIFAR-10 with all devices in every round, after fine-tuning."""
+    claim_of = partial(Comparison, paper="PerFedMask", setups="freezing", own="perfedmask")
+    for other, name, figure in (
+        ("fedavg", "FedAvg", "84.99"),
+        ("fedprox", "FedProx", "84.96"),
+        ("fednova", "FedNova", "84.26"),
+        ("heterofl", "HeteroFL", "87.33"),
+    ):
+        yield claim_of(
+            claim=f"PerFedMask is above {name} after fine-tuning",
+            other=other,
+            measure="after",
+            published=f"88.43 against {figure}",
+        )
+    yield claim_of(
+        claim="PerFedMask is within 1 point of FedBABU",
+        other="fedbabu",
+        measure="after",
+        margin=1.0,
+        published="88.43 against 88.20",
+    )
+    yield claim_of(
+        claim="optimised masks are above random ones before fine-tuning",
+        other="perfedmask random",
+        measure="before",
+        published="29.84 against 28.88 (CIFAR-100)",
+    )
 
 
-class _NotRunError(Exception):
-    """Something that a claim is about was not run."""
+def _hermes() -> Iterator[Comparison]:
+    """Figure 7: devices' own samples; FedAvg's devices predict with the global model, as in the paper."""
+    for setups in ("channels", "digits"):
+        claim_of = partial(Comparison, paper="Hermes", setups=setups, own="hermes", measure="after")
+        yield claim_of(
+            claim="Hermes' personal models are above FedAvg's global one",
+            other="fedavg",
+            other_measure="before",
+        )
+        yield claim_of(claim="Hermes' personal models are above training alone", other="local")
+    yield Comparison(
+        paper="Hermes",
+        claim="pruning by sensitivity is no worse than by magnitude (not in the paper)",
+        setups="channels",
+        own="hermes",
+        other="hermes magnitude",
+        measure="after",
+        margin=1.0,
+    )
+
+
+def _fedspa() -> Iterator[Comparison]:
+    """Table 1, LeNet on EMNIST-L, setting B: a device's model is its mask of the global one."""
+    claim_of = partial(Comparison, paper="FedSpa", setups="weights", own="fedspa")
+    for other, name, figure, measure in (
+        ("fedavg", "FedAvg", "90.9", "before"),
+        ("fedspa static", "one static mask (RSM)", "90.6", "before"),
+        ("ditto", "Ditto", "97.0", "after"),
+        ("local", "training alone", "91.6", "after"),
+    ):
+        yield claim_of(
+            claim=f"FedSpa is above {name}",
+            other=other,
+            measure="before",
+            other_measure=measure,
+            published=f"96.5 against {figure}",
+        )
+    yield claim_of(
+        claim="FedSpa is above FedAvg after a device trained both (not in the paper)",
+        other="fedavg",
+        measure="after",
+    )
+
+
+def _fedmap() -> Iterator[Comparison]:
+    """Table 1 and section 5.2, at 1/16 of the parameters."""
+    for own, name in (("fedmap", "FedMAP"), ("fedmap channel top", "FedMAP with nested channels")):
+        claim_of = partial(Comparison, paper="FedMAP", setups="sizes", own=own, size=0.0625)
+        for other, baseline in (("heterofl", "HeteroFL"), ("fedrolex", "FedRolex")):
+            yield claim_of(claim=f"{name}'s 1/16 submodel is above {baseline}'s", other=other)
+        yield claim_of(
+            claim=f"{name} is above itself without mask learning (not in the paper)", other=f"{own} unlearned"
+        )
+
+
+COMPARISONS: Sequence[Comparison] = (*_fedmrn(), *_perfedmask(), *_hermes(), *_fedspa(), *_fedmap())
+"""Claims that compare two accuracn two figures."""
 
 
 def judged(figures: Figures) -> list[Verdict]:
-    """Return the verdicts on all claims whose strategies were run."""
-    verdicts: list[Verdict] = []
-    for claim in CLAIMS:
+    """Return the verdicts on all claims whose methods were run, paper by paper."""
+    verdicts = [verdict for comparison in COMPARISONS for verdict in comparison.verdicts(figures)]
+    for claim in COUNTED:
         try:
             verdicts.extend(claim(figures))
-        except _NotRunError:
+        except NotRunError:
             continue
-    return verdicts
-
-
-def fedmrn_keeps_fedavgs_accuracy(figures: Figures) -> Sequence[Verdict]:
-    """FedMRN, Table 1: within 1.0 point of FedAvg, above SignSGD and Top-k at the same bits."""
-    verdicts = []
-    for setup in _setups(figures, "uplink"):
-        fedavg, fedmrn = (_points(figures, setup, name, "accuracy") for name in ("fedavg", "fedmrn"))
-        verdicts.append(
-            Verdict(
-                f"{setup}: FedMRN is within 1.0 point of FedAvg",
-                fedmrn.mean >= fedavg.mean - 1.0,
-                _against(fedmrn, fedavg),
-            )
-        )
-        for name in ("signsgd", "topk"):
-            other = _points(figures, setup, name, "accuracy")
-            verdicts.append(_above(f"{setup}: FedMRN is above {name} at the same bits", fedmrn, other))
-    return verdicts
-
-
-def fedmrn_sends_a_twenty_sixth(figures: Figures) -> Sequence[Verdict]:
-    """FedMRN: one bit a weight and full norms, headers included, are at least 26 times fewer bytes for CNN4."""
-    setup = "bytes" if ("bytes", "fedmrn") in figures else "uplink"
-    dense, bits = (_value(figures, setup, name, "up_bytes") for name in ("fedavg", "fedmrn"))
-    return [
-        Verdict(
-            "FedMRN sends at least 26 times fewer bytes than FedAvg (CNN4)",
-            dense.mean >= 26 * bits.mean,
-            f"{dense.mean:,.0f} against {bits.mean:,.0f} bytes an update, {_times(dense, bits)} times",
-        )
-    ]
-
-
-def perfedmask_is_above_fedavg_and_fedprox(figures: Figures) -> Sequence[Verdict]:
-    """PerFedMask, Table 1: best after the same fine-tuning, where slow devices of the others make half the passes."""
-    own = _points(figures, "freezing", "perfedmask", "after")
-    return [
-        _above(f"PerFedMask is above {name}, both fine-tuned", own, _points(figures, "freezing", name, "after"))
-        for name in ("fedavg", "fedprox")
-    ]
-
-
-def perfedmask_is_near_fedbabu(figures: Figures) -> Sequence[Verdict]:
-    """PerFedMask, Table 1: comparable to FedBABU with 55 % of its trained parameters."""
-    own, other = (_points(figures, "freezing", name, "after") for name in ("perfedmask", "fedbabu"))
-    few, many = (_value(figures, "freezing", name, "trained_fraction") for name in ("perfedmask", "fedbabu"))
-    return [
-        Verdict(
-            "PerFedMask is within 1 point of FedBABU with at most 60 % of its trained parameters",
-            own.mean >= other.mean - 1.0 and few.mean <= 0.6 * many.mean,
-            f"{_against(own, other)}, {_percent(few, many)} of the trained parameters",
-        )
-    ]
-
-
-def optimised_masks_are_no_worse_than_random(figures: Figures) -> Sequence[Verdict]:
-    """PerFedMask, section 6.3: optimised masks against random ones of the same budgets."""
-    own, other = (_points(figures, "freezing", name, "after") for name in ("perfedmask", "perfedmask random"))
-    held = own.mean >= other.mean
-    return [Verdict("PerFedMask's masks are no worse than random ones", held, _against(own, other))]
-
-
-def hermes_is_personal_and_small(figures: Figures) -> Sequence[Verdict]:
-    """Hermes, Figure 7: above FedAvg and training alone on devices' own samples, with fewer bytes.
-
-    FedAvg's devices predict with the global model, as in the paper. Two classes a device are the paper's; the digits
-    are a second opinion.
-    """
-    verdicts = []
-    for setup in ("channels", "digits"):
-        own, alone = (_points(figures, setup, name, "after") for name in ("hermes", "local"))
-        less, more = (_traffic(figures, setup, name) for name in ("hermes", "fedavg"))
-        fedavg = _points(figures, setup, "fedavg", "before")
-        verdicts += [
-            _above(f"{setup}: Hermes' personal models are above FedAvg's global one", own, fedavg),
-            _above(f"{setup}: Hermes' personal models are above training alone", own, alone),
-            Verdict(
-                f"{setup}: Hermes takes at most 60 % of FedAvg's bytes",
-                less.mean <= 0.6 * more.mean,
-                f"{_percent(less, more)}, {less.mean:,.0f} against {more.mean:,.0f} bytes an update, up and down",
-            ),
-        ]
-    return verdicts
-
-
-def fedspa_is_above_fedavg_at_half_the_bytes(figures: Figures) -> Sequence[Verdict]:
-    """FedSpa, Table 1: FedSpa (DST) above FedAvg in the strongest non-IID split, with half of the communication.
-
-    A device's model is its mask of the global one, and FedAvg's is the global one. The paper does not compare what both
-    are after a device trained them once more; it is judged here all the same.
-    """
-    own, other = (_points(figures, "weights", name, "after") for name in ("fedspa", "fedavg"))
-    before, others_before = (_points(figures, "weights", name, "before") for name in ("fedspa", "fedavg"))
-    less, more = (_value(figures, "weights", name, "up_bytes") for name in ("fedspa", "fedavg"))
-    return [
-        _above("FedSpa is above FedAvg after a device trained both (not in the paper)", own, other),
-        _above("FedSpa's masks of the global model are above FedAvg's global model", before, others_before),
-        Verdict(
-            "FedSpa sends at most half of FedAvg's bytes, masks included",
-            less.mean <= 0.5 * more.mean,
-            f"{_percent(less, more)}, {less.mean:,.0f} against {more.mean:,.0f} bytes an update",
-        ),
-    ]
-
-
-def fedmaps_small_models_are_better(figures: Figures) -> Sequence[Verdict]:
-    """FedMAP, Table 1: its 1/16 submodel is above static and rolling ones of the same size; as in the paper, and with
-    nested submodels of channels (`entries.py`)."""
-    return [
-        _above(
-            f"{label}'s 1/16 submodel is above {name}'s",
-            _size(figures, label, 0.0625),
-            _size(figures, name, 0.0625),
-        )
-        for label in _FEDMAPS
-        for name in ("heterofl", "fedrolex")
-    ]
-
-
-def fedmap_has_every_size(figures: Figures) -> Sequence[Verdict]:
-    """FedMAP, section 5.2: a size that no device had lies between its neighbours, give or take a point."""
-    verdicts = []
-    for label in _FEDMAPS:
-        for smaller, unseen, larger in ((0.0625, 0.125, 0.25), (0.015625, 0.03125, 0.0625)):
-            low, own, high = (_size(figures, label, size) for size in (smaller, unseen, larger))
-            verdicts.append(
-                Verdict(
-                    f"{label}'s unseen size {unseen:g} is between {smaller:g} and {larger:g}",
-                    min(low.mean, high.mean) - 1.0 <= own.mean <= max(low.mean, high.mean) + 1.0,
-                    f"{_against(own, low)}; {_against(own, high)}",
-                )
-            )
-    return verdicts
-
-
-CLAIMS: Sequence[Claim] = (
-    fedmrn_keeps_fedavgs_accuracy,
-    fedmrn_sends_a_twenty_sixth,
-    perfedmask_is_above_fedavg_and_fedprox,
-    perfedmask_is_near_fedbabu,
-    optimised_masks_are_no_worse_than_random,
-    hermes_is_personal_and_small,
-    fedspa_is_above_fedavg_at_half_the_bytes,
-    fedmaps_small_models_are_better,
-    fedmap_has_every_size,
-)
-"""All claims."""
-
-
-def _setups(figures: Figures, prefix: str) -> list[str]:
-    return [name for name in dict.fromkeys(setup for setup, _ in figures) if name.startswith(prefix)]
-
-
-def _value(figures: Figures, setup: str, label: str, measure: str) -> Value:
-    figure = figures.get((setup, label))
-    if figure is None or measure not in figure.values:
-        raise _NotRunError
-    return figure.values[measure]
-
-
-def _points(figures: Figures, setup: str, label: str, measure: str) -> Value:
-    return _in_points(_value(figures, setup, label, measure))
-
-
-def _size(figures: Figures, label: str, size: float) -> Value:
-    figure = figures.get(("sizes", label))
-    if figure is None or size not in figure.sizes:
-        raise _NotRunError
-    return _in_points(figure.sizes[size])
-
-
-def _traffic(figures: Figures, setup: str, label: str) -> Value:
-    up, down = (_value(figures, setup, label, name) for name in ("up_bytes", "down_bytes"))
-    return _compared(up, down, operator.add)
-
-
-def _in_points(value: Value) -> Value:
-    return _compared(value, value, lambda share, _: 100 * share)
-
-
-def _compared(own: Value, other: Value, how: Callable[[float, float], float]) -> Value:
-    """Return a comparison seed by seed; one whose strategies have no seed in common cannot be made."""
-    found = own.with_each(other, how)
-    if found is None:
-        raise _NotRunError
-    return found
-
-
-def _above(claim: str, own: Value, other: Value) -> Verdict:
-    return Verdict(claim, own.mean > other.mean, _against(own, other))
-
-
-def _against(own: Value, other: Value) -> str:
-    difference = _compared(own, other, operator.sub)
-    return f"{own.mean:.1f} against {other.mean:.1f}, {difference.mean:+.1f}{_deviation(difference)}"
-
-
-def _times(more: Value, less: Value) -> str:
-    ratio = _compared(more, less, operator.truediv)
-    return f"{ratio.mean:.1f}{_deviation(ratio)}"
-
-
-def _percent(less: Value, more: Value) -> str:
-    ratio = _compared(less, more, lambda one, other: 100 * one / other)
-    return f"{ratio.mean:.1f}{_deviation(ratio)} %"
-
-
-def _deviation(value: Value) -> str:
-    """Return how far seeds differ; a single seed says nothing about that."""
-    return f" ±{value.deviation:.1f}" if len(value.by_seed) > 1 else ""
+    return sorted(verdicts, key=lambda verdict: PAPERS.index(verdict.paper))

@@ -39,6 +39,8 @@ class Entry:
     label: str
     strategy: str
     settings: Mapping[str, Setting] = field(default_factory=dict)
+    grid: Mapping[str, Sequence[Setting]] = field(default_factory=dict)
+    """What it is tuned over where the set-up is tuned, if that is not the set-up's rates alone."""
     limit: Limit = Limit.NOTHING
     fitted_levels: bool = False
     """Whether its levels are the widths whose parts are as large as the set-up's capacities: levels are shares of the
@@ -46,6 +48,8 @@ class Entry:
 
 
 _FEDMRN: Mapping[str, Setting] = {"learning_rate": 0.1}
+_FEDMRN_GRID: Mapping[str, Sequence[Setting]] = {"learning_rate": (0.1, 0.3), "noise_bound": (0.01, 0.05)}
+"""Its weights are noise, so its rates are larger; the best bound depends on the size of the model."""
 _UPLINKS: Mapping[str, Mapping[str, Setting]] = {
     "fedavg": {},
     "fedmrn": _FEDMRN,
@@ -77,7 +81,8 @@ def _entry(
     setup: str, label: str, settings: Mapping[str, Setting] | None = None, limit: Limit = Limit.NOTHING
 ) -> Entry:
     """Return an entry whose label begins with the name of its strategy."""
-    return Entry(setup=setup, label=label, strategy=label.split()[0], settings=settings or {}, limit=limit)
+    grid = _FEDMRN_GRID if label.startswith("fedmrn") else {}
+    return Entry(setup=setup, label=label, strategy=label.split()[0], settings=settings or {}, grid=grid, limit=limit)
 
 
 def _uplinks(setup: str, labels: Iterable[str] = _UPLINKS) -> list[Entry]:
@@ -98,6 +103,7 @@ _ENTRIES: Sequence[Entry] = [
     _entry("freezing", "fednova", limit=Limit.EPOCHS),
     _entry("freezing", "heterofl", limit=Limit.KEPT),
     _entry("channels", "hermes"),
+    _entry("channels", "hermes magnitude", {"prune_by": "magnitude"}),
     _entry("channels", "fedavg"),
     _entry("channels", "fedavg tuned", {"fine_tune_epochs": 5}),
     _entry("channels", "local"),
@@ -109,8 +115,10 @@ _ENTRIES: Sequence[Entry] = [
     _entry("weights", "local"),
     _entry("weights", "ditto"),
     _entry("sizes", "fedmap", limit=Limit.DENSITY),
+    _entry("sizes", "fedmap unlearned", {"mask_rounds": 0}, Limit.DENSITY),
     _entry("sizes", "fedmap channel", {"granularity": "channel"}, Limit.KEPT),
     _entry("sizes", "fedmap channel top", _FEDMAP_NESTED, Limit.KEPT),
+    _entry("sizes", "fedmap channel top unlearned", {**_FEDMAP_NESTED, "mask_rounds": 0}, Limit.KEPT),
     *(
         Entry(setup="sizes", label=name, strategy=name, limit=Limit.KEPT, fitted_levels=True)
         for name in ("heterofl", "fedrolex", "fjord")

@@ -1,14 +1,18 @@
 """Means and deviations of runs over seeds."""
 
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scipy.stats import t as student_t
+
 __all__ = ["MEASURES", "Figure", "Figures", "Value", "figures_of"]
 
 MEASURES = (
     "accuracy",
+    "late_accuracy",
     "before",
     "after",
     "up_bytes",
@@ -29,6 +33,14 @@ class Value:
     """Standard deviation of a sample; 0 of a single seed."""
     by_seed: Mapping[int, float]
     """What each seed gave."""
+
+    @property
+    def interval(self) -> float | None:
+        """Half the width of the mean's 95 % confidence interval, by Student's t; None for a single seed."""
+        seeds = len(self.by_seed)
+        if seeds < 2:
+            return None
+        return float(student_t.ppf(0.975, seeds - 1)) * self.deviation / math.sqrt(seeds)
 
     def with_each(self, other: "Value", combined: Callable[[float, float], float]) -> "Value | None":
         """Combine what the same seeds gave here and there, such as to differences; None where no seed did both."""

@@ -57,10 +57,11 @@ def _mlp(widths: Sequence[int]) -> nn.Module:
     return stack(layers)
 
 
-def _chain(widths: Sequence[int], size: int, norm: Callable[[int], nn.Module], pools: Collection[int]) -> nn.Module:
+def _chain(
+    widths: Sequence[int], size: int, norm: Callable[[int], nn.Module], pools: Collection[int], channels: int = 1
+) -> nn.Module:
     """Return a chain of convolutions, with a pool after those of some numbers."""
     layers: dict[str, nn.Module] = {}
-    channels = 1
     for number, width in enumerate(widths, start=1):
         block: dict[str, nn.Module] = {
             "conv": nn.Conv2d(channels, width, kernel_size=3, padding=1, bias=False),
@@ -81,8 +82,8 @@ def _group(width: int) -> nn.Module:
     return nn.GroupNorm(1, width)
 
 
-def _cnn3_batch() -> nn.Module:
-    model = _chain((16, 32, 64), 8, nn.BatchNorm2d, (1, 2, 3))
+def _cnn3_batch(size: int) -> nn.Module:
+    model = _chain((16, 32, 64), size, nn.BatchNorm2d, (1, 2, 3))
     for module in model.modules():
         if isinstance(module, nn.Conv2d | nn.Linear):
             nn.init.normal_(module.weight, mean=0.0, std=INITIAL_DEVIATION)
@@ -93,7 +94,9 @@ _MODELS: Mapping[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "mlp2": (lambda: _mlp((32,)), (1, 8, 8)),
     "mlp3": (lambda: _mlp((128, 64)), (1, 8, 8)),
     "mlp6": (lambda: _mlp((48,) * 5), (1, 8, 8)),
-    "cnn3_batch": (_cnn3_batch, (1, 8, 8)),
+    "cnn3_batch": (lambda: _cnn3_batch(8), (1, 8, 8)),
+    "cnn3_batch_14": (lambda: _cnn3_batch(14), (1, 14, 14)),
+    "cnn4_colour_16": (lambda: _chain((16, 32, 64, 64), 16, _group, (1, 2, 3), channels=3), (3, 16, 16)),
     "cnn3_group": (lambda: _chain((16, 32, 64), 8, _group, (1, 2, 3)), (1, 8, 8)),
     "cnn4": (lambda: build("cnn4"), (1, 28, 28)),
     "cnn4_group": (lambda: _chain((32, 64, 128, 256), 28, _group, (1, 2, 3, 4)), (1, 28, 28)),

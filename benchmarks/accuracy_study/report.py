@@ -8,10 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.accuracy_study.claims import Verdict
 from benchmarks.accuracy_study.curves import save_curves
 from benchmarks.accuracy_study.figures import MEASURES, Figure, Figures, Value
 from benchmarks.accuracy_study.setups import Setup
+from benchmarks.accuracy_study.tuning import Choice
+from benchmarks.accuracy_study.verdicts import Verdict
 from edgefl.artifacts.artifact_store import write_atomically
 
 __all__ = ["write_report"]
@@ -22,18 +23,20 @@ def write_report(
     verdicts: Sequence[Verdict],
     results: Sequence[Mapping[str, Any]],
     setups: Sequence[Setup],
+    choices: Sequence[Choice],
     folder: Path,
 ) -> None:
     """Print the tables, and write everything to a folder."""
-    table, claims = _table(figures, setups), _claims(verdicts)
+    table, claims, tuning = _table(figures, setups), _claims(verdicts), _tuning(choices)
     print(table, claims, sep="\n")
     everything = {
         "figures": [_plain(figure) for figure in figures.values()],
         "claims": [asdict(verdict) for verdict in verdicts],
         "setups": [asdict(setup) for setup in setups],
+        "tuning": [asdict(choice) for choice in choices],
         "runs": list(results),
     }
-    texts = {"table.txt": table, "claims.txt": claims, "table.csv": _csv(figures)}
+    texts = {"table.txt": table, "claims.md": claims, "table.csv": _csv(figures), "tuning.txt": tuning}
     for name, text in (texts | {"results.json": json.dumps(everything, indent=1)}).items():
         write_atomically(folder / name, text.encode())
     for setup in setups:
@@ -109,7 +112,20 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _claims(verdicts: Sequence[Verdict]) -> str:
-    return "\n".join(f"{'held    ' if v.held else 'NOT HELD'}  {v.claim}: {v.figures}" for v in verdicts)
+    rows = [f"| {v.paper} | {v.claim} | {v.published} | {v.figures} | {v.ruling.value} |" for v in verdicts]
+    return "\n".join(["| paper | claim | published | here | verdict |", "| --- | --- | --- | --- | --- |", *rows, ""])
+
+
+def _tuning(choices: Sequence[Choice]) -> str:
+    """Return what every method was tried with; a star marks what was taken."""
+    lines = []
+    for choice in choices:
+        best = max(choice.tried, key=lambda settings: choice.tried[settings], default=None)
+        found = "; ".join(
+            f"{settings}: {100 * mean:.1f}{' *' if settings == best else ''}" for settings, mean in choice.tried.items()
+        )
+        lines += [f"{choice.entry.setup} {choice.entry.label}: {found}"] if found else []
+    return "\n".join([*lines, ""])
 
 
 def _csv(figures: Figures) -> str:

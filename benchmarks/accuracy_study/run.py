@@ -27,6 +27,9 @@ from edgefl.wire import BodyKind, decode
 
 __all__ = ["Run", "run"]
 
+LATE = 0.3
+"""The share of the rounds, at the end, over which the late accuracy is averaged: it depends less on the last one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -121,7 +124,7 @@ def _summary(rounds: list[RoundResult], personal: PersonalResult) -> dict[str, A
     refused = sorted({one.refused for result in rounds for one in result.devices if one.refused is not None})
     return {
         "accuracy": scores[-1],
-        "best_accuracy": max(scores),
+        "late_accuracy": statistics.fmean(scores[-max(1, round(LATE * len(scores))) :]),
         "before": personal.mean_before,
         "after": personal.mean_after,
         "up_bytes": _mean([one.up_bytes for one in done]),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from edgefl.values import Setting
 
-__all__ = ["FULL", "QUICK", "Setup"]
+__all__ = ["FEDMAP_SIZES", "FEDSPA", "FULL", "QUICK", "Setup", "by_name"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,23 +42,28 @@ class Setup:
     """Shares of the parameters of the submodels that are judged in the end."""
     settings: Mapping[str, Setting] = field(default_factory=dict)
     """What all strategies are told that know such a setting. What no paper gives was tuned once, for FedAvg."""
+    rates: tuple[float, ...] = ()
+    """Learning rates that every method is tuned over (`tuning.py`); empty: nothing is tuned."""
+    judged_by: str = "accuracy"
+    """The measure that tuning is for. A set-up with `sizes` is judged by the mean accuracy of its submodels."""
 
 
-def _by_name(*setups: Setup) -> Mapping[str, Setup]:
+def by_name(*setups: Setup) -> Mapping[str, Setup]:
+    """Return set-ups by their names."""
     return {setup.name: setup for setup in setups}
 
 
 _TABLE_1 = "FedMRN, Table 1: Fashion-MNIST"
 _TUNED: Mapping[str, Setting] = {"fine_tune_epochs": 5}
-_FEDSPA: Mapping[str, Setting] = {
+FEDSPA: Mapping[str, Setting] = {
     "learning_rate": 0.1,
     "weight_decay": 5e-4,
     "schedule": "exponential",
     "decay_factor": 0.998,
 }
-_FEDMAP_SIZES = (1.0, 0.25, 0.125, 0.0625, 0.03125, 0.015625)
+FEDMAP_SIZES = (1.0, 0.25, 0.125, 0.0625, 0.03125, 0.015625)
 
-QUICK = _by_name(
+QUICK = by_name(
     Setup(
         name="digits",
         about="every strategy, Dirichlet 0.3",
@@ -136,7 +141,7 @@ QUICK = _by_name(
     ),
     Setup(
         name="weights",
-        settings=_FEDSPA,
+        settings=FEDSPA,
         about="FedSpa's comparison: Dirichlet 0.1, a perceptron",
         data="fashion-mnist-8",
         train=3000,
@@ -164,7 +169,7 @@ QUICK = _by_name(
         epochs=3,
         batch=32,
         capacities=(1.0, 0.25, 0.0625, 0.015625),
-        sizes=_FEDMAP_SIZES,
+        sizes=FEDMAP_SIZES,
     ),
 )
 """The quick study, by name."""
@@ -183,7 +188,7 @@ _FEDMRN_TABLE = Setup(
     batch=64,
 )
 
-FULL = _by_name(
+FULL = by_name(
     QUICK["digits"],
     _FEDMRN_TABLE,
     replace(_FEDMRN_TABLE, name="uplink-labels", about=f"{_TABLE_1}, non-IID 2 (3 labels a device)", scheme="labels:3"),
@@ -219,7 +224,7 @@ FULL = _by_name(
     ),
     Setup(
         name="weights",
-        settings=_FEDSPA,
+        settings=FEDSPA,
         about="FedSpa, Table 1: LeNet5, Dirichlet 0.1",
         data="fashion-mnist",
         model="lenet5",
@@ -245,7 +250,7 @@ FULL = _by_name(
         batch=32,
         capacities=(1.0, 0.25, 0.0625, 0.015625),
         evaluate_every=50,
-        sizes=_FEDMAP_SIZES,
+        sizes=FEDMAP_SIZES,
     ),
 )
 """The full study, by name."""

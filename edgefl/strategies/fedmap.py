@@ -56,7 +56,7 @@ from edgefl.strategies.strategy import ClientUpdate, ClientUpdates, Model, Parti
 from edgefl.strategies.update_checks import check_mask_kept
 from edgefl.strategies.uplink import Uplink, ValuesUplink, rule_settings
 from edgefl.strategies.uplink_choice import UplinkKind
-from edgefl.values import LARGEST_INTEGER, Dimension, FieldError, PositiveCount, Prediction, Quantity
+from edgefl.values import LARGEST_INTEGER, Count, Dimension, FieldError, PositiveCount, Prediction, Quantity
 
 __all__ = ["FedMAP"]
 
@@ -76,8 +76,8 @@ class FedMAP(FineTunedStrategy):
     granularity: Granularity = Granularity.WEIGHT
     capacities: str = "1, 0.25, 0.0625, 0.015625"
     """The share of the model that a device may have: the largest of these that fits it, or 'any'."""
-    mask_rounds: PositiveCount = 5
-    """tau: the number of rounds of a mask phase."""
+    mask_rounds: Count = 5
+    """tau: the number of rounds of a mask phase. 0 learns no masks: every entry stays as probable as at first."""
     weight_rounds: PositiveCount = 5
     """The number of rounds of a weight phase."""
     prior: Prior = 2.0

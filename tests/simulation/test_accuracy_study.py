@@ -1,5 +1,6 @@
 """The study of `benchmarks.accuracy`: entries can be run, finished runs are found again, claims are judged right."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,14 +9,18 @@ import numpy as np
 import pytest
 
 from benchmarks import accuracy
-from benchmarks.accuracy_study.claims import CLAIMS, judged
+from benchmarks.accuracy_study.claims import COMPARISONS, judged
+from benchmarks.accuracy_study.counted_claims import COUNTED
 from benchmarks.accuracy_study.data import dataset_of, shrunk
 from benchmarks.accuracy_study.entries import Entry, Limit, entries_of, levels_for, settings_in
-from benchmarks.accuracy_study.figures import MEASURES, Figures, figures_of
+from benchmarks.accuracy_study.figures import MEASURES, figures_of
 from benchmarks.accuracy_study.ledger import Ledger
 from benchmarks.accuracy_study.report import write_report
 from benchmarks.accuracy_study.run import Run, run
 from benchmarks.accuracy_study.setups import FULL, QUICK, Setup
+from benchmarks.accuracy_study.standard import STANDARD
+from benchmarks.accuracy_study.tuning import TUNING_SEEDS, candidates, chosen
+from benchmarks.accuracy_study.verdicts import Ruling
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.data import Samples
 from edgefl.local_rules.ordered_dropout import parse_levels
@@ -43,12 +48,13 @@ def models(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("study", [QUICK, FULL], ids=["quick", "full"])
+@pytest.mark.parametrize("study", [QUICK, STANDARD, FULL], ids=["quick", "standard", "full"])
 def test_every_entry_is_a_strategy_with_settings_that_it_knows(study: dict[str, Setup]) -> None:
     entries = entries_of(list(study))
     for one in entries:
         strategy_of(one.strategy, settings_in(study[one.setup], one))
-    assert {one.strategy for one in entries} == set(STRATEGIES), "a new strategy is at least run on the digits"
+    if "digits" in study:
+        assert {one.strategy for one in entries} == set(STRATEGIES), "a new strategy is at least run on the digits"
     assert len({(one.setup, one.label) for one in entries}) == len(entries)
 
 
@@ -84,23 +90,44 @@ def test_figures_are_means_and_deviations_over_seeds() -> None:
     assert value.deviation == pytest.approx(0.1)
 
 
-def uplinks(fedmrn: float, bits: float) -> Figures:
-    return figures_of(
-        [
-            result("uplink", "fedavg", accuracy=0.90, up_bytes=2600.0),
-            result("uplink", "fedmrn", accuracy=fedmrn, up_bytes=bits),
-            result("uplink", "signsgd", accuracy=0.85),
-            result("uplink", "topk", accuracy=0.80),
-        ]
-    )
+def in_seeds(setup: str, label: str, measure: str, *values: float) -> list[dict[str, Any]]:
+    """Runs of seeds 0, 1, ... with these values."""
+    return [result(setup, label, seed, **{measure: value}) for seed, value in enumerate(values)]
+
+
+def test_an_interval_is_students() -> None:
+    runs = in_seeds("digits", "fedavg", "accuracy", 0.8, 0.9, 1.0)
+    value = figures_of(runs)["digits", "fedavg"].values["accuracy"]
+    assert value.interval == pytest.approx(4.302653 * 0.1 / 3**0.5)  # t of two degrees of freedom, 97.5 %
+    assert figures_of(runs[:1])["digits", "fedavg"].values["accuracy"].interval is None
 
 
 @pytest.mark.parametrize(
-    ("fedmrn", "bits", "held"),
-    [(0.891, 100.0, [True] * 4), (0.889, 100.0, [False, True, True, True]), (0.84, 101.0, [False, False, True, False])],
+    ("fedmrn", "close", "better"),
+    [
+        ((0.90, 0.91, 0.92), Ruling.HELD, Ruling.HELD),
+        ((0.85, 0.86, 0.87), Ruling.NOT_HELD, Ruling.HELD),
+        ((0.80, 0.81, 0.82), Ruling.NOT_HELD, Ruling.NOT_HELD),
+        ((0.80, 0.91, 1.00), Ruling.UNDECIDED, Ruling.UNDECIDED),
+        ((0.92,), Ruling.UNDECIDED, Ruling.UNDECIDED),
+    ],
 )
-def test_fedmrns_claims_are_judged_by_its_paper(fedmrn: float, bits: float, held: list[bool]) -> None:
-    assert [verdict.held for verdict in judged(uplinks(fedmrn, bits))] == held
+def test_a_claim_is_undecided_if_its_interval_has_room_for_both_answers(
+    fedmrn: tuple[float, ...], close: Ruling, better: Ruling
+) -> None:
+    others = {"fedavg": (0.90, 0.91, 0.92), "signsgd": (0.84, 0.849, 0.86)}
+    runs = [one for label, found in others.items() for one in in_seeds("uplink", label, "accuracy", *found)]
+    verdicts = judged(figures_of([*runs, *in_seeds("uplink", "fedmrn", "accuracy", *fedmrn)]))
+    rulings = {verdict.claim: verdict.ruling for verdict in verdicts}
+    assert rulings["uplink: FedMRN is within 1 point of FedAvg"] is close
+    assert rulings["uplink: FedMRN is above signSGD"] is better
+
+
+@pytest.mark.parametrize(("bits", "ruling"), [(100.0, Ruling.HELD), (101.0, Ruling.NOT_HELD)])
+def test_one_seed_decides_what_is_counted(bits: float, ruling: Ruling) -> None:
+    runs = [result("bytes", "fedavg", up_bytes=2600.0), result("bytes", "fedmrn", up_bytes=bits)]
+    (verdict,) = judged(figures_of(runs))
+    assert verdict.ruling is ruling
 
 
 def test_a_claim_about_what_was_not_run_is_left_out() -> None:
@@ -110,21 +137,86 @@ def test_a_claim_about_what_was_not_run_is_left_out() -> None:
 def test_a_difference_deviates_as_much_as_seeds_do_compared_with_themselves() -> None:
     # Seeds differ by tens of points, and PerFedMask's masks are 1, 2 and 3 points better in each.
     runs = [
-        result("freezing", label, seed, after=base + better * (seed + 1) / 100)
+        one
         for label, better in (("perfedmask", 1), ("perfedmask random", 0))
-        for seed, base in enumerate((0.5, 0.7, 0.9))
+        for one in in_seeds(
+            "freezing",
+            label,
+            "before",
+            *(base + better * (seed + 1) / 100 for seed, base in enumerate((0.5, 0.7, 0.9))),
+        )
     ]
     (verdict,) = judged(figures_of(runs))
-    assert verdict.held
-    assert verdict.figures == "72.0 against 70.0, +2.0 ±1.0"
+    assert verdict.figures == "72.0 against 70.0, +2.0 ±2.5"
+    assert verdict.ruling is Ruling.UNDECIDED
 
 
-@pytest.mark.parametrize(("share", "held"), [(0.5, True), (0.55, False)])
-def test_fedspa_is_judged_by_half_of_the_bytes(share: float, held: bool) -> None:
-    runs = [result("weights", "fedspa", up_bytes=1000 * share), result("weights", "fedavg", up_bytes=1000.0)]
-    *_, verdict = judged(figures_of(runs))
-    assert verdict.held == held
+@pytest.mark.parametrize(("share", "ruling"), [(0.505, Ruling.HELD), (0.51, Ruling.NOT_HELD)])
+def test_fedspa_is_judged_by_half_of_the_bytes(share: float, ruling: Ruling) -> None:
+    runs = [
+        result("weights", "fedspa static", up_bytes=1000 * share),
+        result("weights", "fedspa", up_bytes=900.0),
+        result("weights", "fedavg", up_bytes=1000.0),
+    ]
+    (verdict,) = (one for one in judged(figures_of(runs)) if "static masks" in one.claim)
+    assert verdict.ruling is ruling
     assert f"{100 * share:.1f} %" in verdict.figures
+
+
+def test_every_method_is_tuned_over_the_rates_of_its_set_up_or_its_own() -> None:
+    setup = replace(SMALL, rates=(0.1, 0.2, 0.3))
+    assert [one.settings for one in candidates(setup, entry())] == [{"learning_rate": rate} for rate in setup.rates]
+    own = replace(
+        entry("fedmrn"), settings={"noise_masks": "signed"}, grid={"learning_rate": (1, 2), "noise_bound": (3,)}
+    )
+    assert [one.settings for one in candidates(setup, own)] == [
+        {"noise_masks": "signed", "learning_rate": rate, "noise_bound": 3} for rate in (1, 2)
+    ]
+    assert candidates(SMALL, own) == [own], "a set-up without rates is not tuned"
+
+
+def test_the_best_mean_of_the_measure_is_chosen_and_failed_runs_never_are() -> None:
+    setup = replace(SMALL, rates=(0.1, 0.2, 0.3), judged_by="after")
+    runs = [
+        [result("digits", "fedavg", seed, after=value) for seed, value in zip(TUNING_SEEDS, values, strict=True)]
+        for values in ((0.5, 0.9), (0.8, 0.8), (0.95, 0.95))
+    ]
+    runs[2] = [one | {"error": "diverged"} for one in runs[2]]
+    found = chosen(setup, entry(), runs)
+    assert found.entry.settings == {"learning_rate": 0.2}
+    assert found.tried == pytest.approx({"learning_rate 0.1": 0.7, "learning_rate 0.2": 0.8, "learning_rate 0.3": 0.0})
+    assert not set(TUNING_SEEDS) & set(range(50)), "reported seeds count from 0"
+
+
+def test_a_study_is_tuned_first_and_an_interrupted_one_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tuned = replace(SMALL, rates=(0.01, 0.1))
+    monkeypatch.setattr(accuracy, "QUICK", {"digits": tuned})
+    monkeypatch.setattr(accuracy, "_prepare", lambda wanted, folder: None)
+    done: list[Run] = []
+
+    def instead(wanted: list[Run], left: list[int], workers: int) -> Iterator[tuple[int, dict[str, Any]]]:
+        for number in left:
+            done.append(wanted[number])
+            rate = wanted[number].entry.settings["learning_rate"]
+            assert isinstance(rate, float)
+            yield number, result("digits", "fedavg", wanted[number].seed, accuracy=rate, curve=[])
+
+    monkeypatch.setattr(accuracy, "_done", instead)
+    words = ["accuracy", "--strategies", "fedavg", "--seeds", "2", "--resume", "--out", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", words)
+    accuracy.main()
+    assert [(one.seed, one.entry.settings["learning_rate"]) for one in done] == [
+        (100, 0.01), (101, 0.01), (100, 0.1), (101, 0.1), (0, 0.1), (1, 0.1),
+    ]  # fmt: skip
+    assert (
+        tmp_path / "tuning.txt"
+    ).read_text() == "digits fedavg: learning_rate 0.01: 1.0; learning_rate 0.1: 10.0 *\n"
+    done.clear()
+    accuracy.main()
+    assert done == []
+    capsys.readouterr()
 
 
 def test_levels_make_parts_as_large_as_the_capacities() -> None:
@@ -162,21 +254,24 @@ def test_a_study_of_what_is_not_there_is_refused(words: list[str], monkeypatch: 
     assert stopped.value.code == 2
 
 
-def test_every_claim_can_be_judged_by_the_quick_and_the_full_study() -> None:
-    for study in (QUICK, FULL):
-        runs = [
-            result(one.setup, one.label, extracted={str(size): {"accuracy": 0.5} for size in study[one.setup].sizes})
-            for one in entries_of(list(study))
-        ]
-        figures = figures_of(runs)
-        assert all(claim(figures) for claim in CLAIMS)
+@pytest.mark.parametrize("study", [QUICK, STANDARD, FULL], ids=["quick", "standard", "full"])
+def test_every_claim_can_be_judged_by_every_study(study: dict[str, Setup]) -> None:
+    runs = [
+        result(one.setup, one.label, extracted={str(size): {"accuracy": 0.5} for size in study[one.setup].sizes})
+        for one in entries_of(list(study))
+    ]
+    figures = figures_of(runs)
+    assert all(claim(figures) for claim in COUNTED)
+    judged_somewhere = [one for one in COMPARISONS if one.setups in study]
+    assert judged_somewhere
+    assert all(list(one.verdicts(figures)) for one in judged_somewhere)
 
 
 def test_the_report_has_a_row_for_every_strategy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     curve = [{"round": n, "accuracy": 0.1 * n, "own_accuracy": 0.5} for n in (1, 2)]
     runs = [result("digits", label, curve=curve) for label in ("fedavg", "fedmrn")]
     figures = figures_of(runs)
-    write_report(figures, judged(figures), runs, [SMALL], tmp_path)
+    write_report(figures, judged(figures), runs, [SMALL], [], tmp_path)
     printed = capsys.readouterr().out
     assert "fedavg" in printed
     assert "fedmrn" in printed
@@ -184,7 +279,8 @@ def test_the_report_has_a_row_for_every_strategy(tmp_path: Path, capsys: pytest.
     assert {path.name for path in tmp_path.iterdir()} == {
         "table.txt",
         "table.csv",
-        "claims.txt",
+        "claims.md",
+        "tuning.txt",
         "results.json",
         "curves-digits.svg",
     }

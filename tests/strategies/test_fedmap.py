@@ -129,6 +129,18 @@ def test_phases_alternate() -> None:
     assert names == (mask + weight) * 2 + mask
 
 
+def test_without_mask_rounds_devices_train_weights_alone_and_beliefs_stay() -> None:
+    strategy = made(mask_rounds=0, weight_rounds=2)
+    model = strategy.begin(GRAPH, random_weights(GRAPH, 0))
+    assert not any(strategy.learns_masks(number) for number in range(6))
+    task = strategy.plan(model, [device()], round_context(0))["pi-4"]
+    assert task.rule.name == "sgd"
+    update = client_update(task.mask, model.weights, random_weights(GRAPH, 1))
+    after = strategy.combine(model, [update], round_context(0))
+    assert after.state.keys() == model.state.keys()
+    assert all(np.array_equal(after.state[name], model.state[name]) for name in model.state)
+
+
 @BOTH
 def test_the_settings_reach_the_devices(granularity: str) -> None:
     strategy = made(
@@ -468,7 +480,8 @@ def test_no_number_of_entries_makes_a_limit_out_of_nothing() -> None:
         ({"capacities": "1, half"}, r"'settings.capacities' must be a list of fractions above 0"),
         ({"capacities": "nan"}, r"'settings.capacities' must be a list of fractions above 0"),
         ({"prior": 1}, r"'settings.prior' must be a number above 1"),
-        ({"mask_rounds": 0}, r"'settings.mask_rounds' must be a count"),
+        ({"mask_rounds": -1}, r"'settings.mask_rounds' must be a count"),
+        ({"weight_rounds": 0}, r"'settings.weight_rounds' must be a count"),
         ({"max_draws": 0}, r"'settings.max_draws' must be a number of draws"),
         ({"granularity": "layer"}, r"'settings.granularity' must be one of 'weight', 'channel'"),
         ({"width": "full"}, r"'settings.width' is not a known field"),
