@@ -31,6 +31,7 @@ from edgefl.values import Dimension, FieldError, Fraction, Quantity, check_field
 from edgefl.wire import Expected
 
 __all__ = [
+    "SMALLEST_RATE",
     "Descent",
     "DescentRule",
     "ScheduleUnit",
@@ -45,9 +46,9 @@ __all__ = [
 
 BLOCK = 1 << 14
 """The number of entries per block: they and their scratch space fit a small processor's cache."""
-_SMALLEST = 1e-12
+SMALLEST_RATE = 1e-12
 
-Positive = Annotated[float, Quantity(Dimension.NUMBER, "a number above 0", "0.1", low=_SMALLEST)]
+Positive = Annotated[float, Quantity(Dimension.NUMBER, "a number above 0", "0.1", low=SMALLEST_RATE)]
 NotNegative = Annotated[float, Quantity(Dimension.NUMBER, "a number of 0 or more", "0.0005")]
 
 
@@ -113,7 +114,15 @@ class Descent:
         """Return the learning rate of a step, counted from 0 within the round."""
         steps = inputs.steps if self.schedule_by is ScheduleUnit.STEP else 1
         done = inputs.round * steps + (step if self.schedule_by is ScheduleUnit.STEP else 0)
-        progress = min(done / max(inputs.rounds * steps, 1), 1.0)
+        return self._scheduled(done, inputs.rounds, steps)
+
+    def round_rate(self, number: int, rounds: int) -> float:
+        """Return the learning rate with which a round starts."""
+        return self._scheduled(number, rounds, 1)
+
+    def _scheduled(self, done: int, rounds: int, steps: int) -> float:
+        """Return the learning rate after `done` of the steps of all rounds, of which each has `steps`."""
+        progress = min(done / max(rounds * steps, 1), 1.0)
         match self.schedule:
             case Schedule.CONSTANT:
                 return self.learning_rate

@@ -6,13 +6,17 @@ strategy that averages. The result stays on the device; the coordinator receives
 Fine-tuning may take longer than a round of training, but not more memory than a device has: if all layers are too many,
 those nearest to the input stay frozen, as many as necessary, and a device that cannot even fine-tune the last one is
 left out. On an engine that runs compiled programs, what is fine-tuned is what one of its programs trains.
+
+The rate is that of the last round, as in PerFedMask's code, which goes on from the checkpoint of the last round: the
+first rate of a schedule would undo what its small rates have found. The coordinator computes it, and plans a constant
+rate, so that devices need to know nothing about it.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from edgefl.local_rules import Descent, FineTune
-from edgefl.local_rules.descent import Positive, Schedule
+from edgefl.local_rules.descent import SMALLEST_RATE, Positive, Schedule
 from edgefl.local_rules.fine_tune import HeadTreatment
 from edgefl.masks import Mask
 from edgefl.model_graph import ModelGraph, TensorRole
@@ -33,7 +37,7 @@ class Personalisation:
     fine_tune_epochs: Count = 0
     """The number of passes over its own data that each device makes after the last round; 0 leaves the model as it is.
     """
-    fine_tune_rate: Positive | None = field(default=None, metadata={"absent": "that of the training"})
+    fine_tune_rate: Positive | None = field(default=None, metadata={"absent": "that of the last round"})
     fine_tune_head: HeadTreatment = HeadTreatment.TRAIN
 
     def __post_init__(self) -> None:
@@ -56,7 +60,7 @@ def fine_tuning_tasks(
     """Return fine-tuning tasks by device: all layers of each device's channels, or what its memory allows."""
     if not settings.fine_tune_epochs:
         return {}
-    rate = settings.fine_tune_rate or descent.learning_rate
+    rate = settings.fine_tune_rate or _last_rate(descent, round_context.rounds)
     local = FineTune(
         descent=replace(descent, learning_rate=rate, schedule=Schedule.CONSTANT, proximal=0.0),
         head=settings.fine_tune_head,
@@ -79,6 +83,11 @@ def fine_tuning_tasks(
                 planned_tasks[device] = PlannedTask(tuned, rule, work, predicted=predicted)
                 break
     return planned_tasks
+
+
+def _last_rate(descent: Descent, rounds: int) -> float:
+    """Return the rate of the last round. A schedule may reach zero, which is not a rate that a plan can contain."""
+    return max(descent.round_rate(max(rounds - 1, 0), rounds), SMALLEST_RATE)
 
 
 def _from_all_to_few(graph: ModelGraph, head: HeadTreatment) -> Iterator[frozenset[str]]:

@@ -165,6 +165,37 @@ def test_every_device_tunes_all_parameters_in_the_end() -> None:
     assert strategy_of("perfedmask", {"fine_tune_epochs": 0}).personalise(MODEL, fleet(), ROUND_CONTEXT) == {}
 
 
+def tuning_rate(settings: dict[str, Any], rounds: int = 4) -> float:
+    """Return the rate at which a plan of fine-tuning starts, as a client computes it, and does not change."""
+    strategy = strategy_of("perfedmask", settings)
+    context = dataclasses.replace(ROUND_CONTEXT, round=rounds, rounds=rounds)
+    planned = strategy.personalise(MODEL, fleet(), context)["d0"]
+    descent: Descent = rule_of(planned.rule).descent  # type: ignore[attr-defined]
+    inputs = TrainingInput(planned.mask, MODEL.weights, seed=1, round=rounds, rounds=rounds, steps=10)
+    assert descent.rate(inputs, 0) == descent.rate(inputs, 9)
+    return descent.rate(inputs, 0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "rate"),
+    [
+        ({}, 0.001),  # the authors': 0.1, times 0.1 at a half and at three quarters
+        ({"decay_at": "0.5, 0.9"}, 0.01),  # the last of 4 rounds starts at three quarters
+        ({"schedule": "constant"}, 0.1),
+        ({"schedule": "exponential", "decay_factor": 0.5}, 0.0125),
+        ({"schedule": "cosine"}, 0.05 * (1 + np.cos(0.75 * np.pi))),
+        ({"schedule": "cosine", "schedule_by": "step"}, 0.05 * (1 + np.cos(0.75 * np.pi))),
+        ({"fine_tune_rate": 0.03}, 0.03),
+    ],
+)
+def test_fine_tuning_goes_on_at_the_rate_of_the_last_round(settings: dict[str, Any], rate: float) -> None:
+    assert tuning_rate(settings) == pytest.approx(rate, rel=1e-9)
+
+
+def test_a_schedule_that_ends_at_zero_still_plans_fine_tuning() -> None:
+    assert 0 < tuning_rate({"schedule": "exponential", "decay_factor": 0.0}) < 1e-9
+
+
 @pytest.mark.parametrize("head", [HeadTreatment.TRAIN, HeadTreatment.FREEZE])
 def test_tuning_takes_no_more_memory_than_a_device_has(head: HeadTreatment) -> None:
     personal = Personalisation(fine_tune_epochs=5, fine_tune_head=head)
