@@ -45,6 +45,8 @@ class Entry:
     fitted_levels: bool = False
     """Whether its levels are the widths whose parts are as large as the set-up's capacities: levels are shares of the
     width, and parts of the next smaller one of HeteroFL's would use a third of what a device can do."""
+    epochs: int | None = None
+    """Passes over a device's data in a round; None is the set-up's number."""
 
 
 _FEDMRN: Mapping[str, Setting] = {"learning_rate": 0.1}
@@ -89,6 +91,8 @@ def _uplinks(setup: str, labels: Iterable[str] = _UPLINKS) -> list[Entry]:
     return [_entry(setup, label, _UPLINKS[label]) for label in labels]
 
 
+# FedSpa, section 5.1, gives Ditto a pull of 0.5, 3 epochs for a device's own model and 2 for the global one, so that it
+# trains as much as others do in 5. Here both models take every step together: with 3 epochs neither has fewer.
 _ENTRIES: Sequence[Entry] = [
     *_uplinks("bytes"),
     *_uplinks("uplink-small", ("fedavg", "fedmrn", "fedmrn signed", "signsgd", "topk", "eden")),
@@ -109,11 +113,12 @@ _ENTRIES: Sequence[Entry] = [
     _entry("channels", "local"),
     _entry("channels", "ditto"),
     _entry("weights", "fedspa"),
-    _entry("weights", "fedspa static", {"method": "static"}),
+    _entry("weights", "fedspa holders", {"overlap": "holders"}),
+    _entry("weights", "fedspa static", {"method": "static", "first_masks": "same"}),
     _entry("weights", "fedspa channel", {"granularity": "channel"}),
     _entry("weights", "fedavg"),
     _entry("weights", "local"),
-    _entry("weights", "ditto"),
+    Entry(setup="weights", label="ditto", strategy="ditto", settings={"pull": 0.5}, epochs=3),
     _entry("sizes", "fedmap", limit=Limit.DENSITY),
     _entry("sizes", "fedmap unlearned", {"mask_rounds": 0}, Limit.DENSITY),
     _entry("sizes", "fedmap channel", {"granularity": "channel"}, Limit.KEPT),

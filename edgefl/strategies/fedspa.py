@@ -7,10 +7,12 @@ and cuts the next submodel out of the dense global model, so new weights start f
 trained. A device's final model is its mask of the global one.
 
 What the paper leaves open or does in two ways, and what is done here:
-- Eq. 4 counts every device equally and divides by all participants. Both are settings, with these defaults.
+- Eq. 4 counts every device equally and divides by all participants. Both are settings, with these defaults: `overlap`
+  "holders" divides the decrease of a weight by the devices that held it, which moves it as far as FedAvg would.
 - Its experiments start all devices from one mask; its appendix finds masks of their own slightly better (Figure 6).
-  `first_masks` has both, their own by default. With RSM, one mask for all makes it FedAvg of a sparse model. Masks come
-  only from `mask_seed` and the device's name: a device gets the same one whenever it first takes part.
+  `first_masks` has both, their own by default. The paper's RSM is `method` static with `first_masks` same: one mask for
+  all, which makes it FedAvg of a sparse model. Masks come only from `mask_seed` and the device's name: a device gets
+  the same one whenever it first takes part.
 - Missing weights save bytes but no time, because engines work on whole arrays. A device that cannot train the whole
   model in time gets a mask of the widest submodel that it can train, of the same density; if its submodel becomes too
   large, as it turns out to have more data, the channels of the lowest magnitude go.

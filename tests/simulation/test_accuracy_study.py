@@ -58,6 +58,21 @@ def test_every_entry_is_a_strategy_with_settings_that_it_knows(study: dict[str, 
     assert len({(one.setup, one.label) for one in entries}) == len(entries)
 
 
+def test_the_entries_of_fedspa_are_those_of_its_paper() -> None:
+    """Section 4.2: RSM has one mask for all. Section 5.1: Ditto pulls by 0.5 and trains its own models for 3 epochs."""
+    found = {one.label: one for one in entries_of(["weights"])}
+    assert found["fedspa static"].settings == {"method": "static", "first_masks": "same"}
+    assert found["fedspa holders"].settings == {"overlap": "holders"}
+    assert (found["ditto"].settings, found["ditto"].epochs) == ({"pull": 0.5}, 3)
+
+
+def test_an_entry_may_have_its_own_number_of_epochs(tmp_path: Path) -> None:
+    usual, longer = (
+        run(Run(SMALL, replace(entry(), epochs=epochs), 0, models(tmp_path)))["multiply_adds"] for epochs in (None, 2)
+    )
+    assert longer == pytest.approx(2 * usual)
+
+
 def test_a_run_gives_every_figure_and_is_found_again(tmp_path: Path) -> None:
     wanted, ledger = Run(SMALL, entry(), 0, models(tmp_path)), Ledger(tmp_path / "runs")
     assert ledger.known(wanted) is None

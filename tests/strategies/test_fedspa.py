@@ -54,6 +54,18 @@ def test_what_was_lost_is_averaged_over_all_that_took_part() -> None:
     assert found.tolist() == [[10 - (3 + 6 + 9) / 3, 10 - (3 + 6) / 3, 10 - 6 / 3, 10]]
 
 
+def test_what_was_lost_may_be_averaged_over_the_holders_alone() -> None:
+    """The same three devices: 18 / 3 of the first weight, 9 / 2 of the second, 6 of the third, none of the fourth."""
+    graph = row()
+    model = Model(graph, {"head.weight": np.array([[10, 10, 10, 10]], np.float32)})
+    made = []
+    for held, change, samples in (([1, 1, 0, 0], 3, 5), ([1, 1, 1, 0], 6, 900), ([1, 0, 0, 0], 9, 1)):
+        mask = Mask.of(graph, held={"head.weight": np.array([held], np.bool_)})
+        made.append(lost(mask, model.weights, {"head.weight": np.full((1, 4), change, np.float32)}, samples=samples))
+    found = strategy_of("fedspa", {"overlap": "holders"}).combine(model, made, ROUND_CONTEXT).weights["head.weight"]
+    assert found.tolist() == [[4, 5.5, 4, 10]]
+
+
 @settings(max_examples=40)
 @given(st.data())
 def test_the_average_is_that_of_a_slow_loop(data: st.DataObject) -> None:
