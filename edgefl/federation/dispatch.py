@@ -165,11 +165,13 @@ class _Form:
         trained = rule.trains(mask)
         layers = sorted(trained.trained)
         widths = [f"{name}:{width}" for name, width in sorted(mask.widths.items())]
-        about = (repr(rule), str(is_personal), *widths, "", *layers, "", *sorted(mask.held))
 
         def sent() -> Mapping[str, Expected]:
             return {} if is_personal else rule.sends(mask)  # personal models stay on the device
 
+        forms = sent() if mask.held else {}  # a rule may send as many values of a tensor as the mask holds
+        held = [f"{name}:{forms[name].shape}" if name in forms else name for name in sorted(mask.held)]
+        about = (repr(rule), str(is_personal), *widths, "", *layers, "", *held)
         return cls(trained, sent, "\n".join(layers), "\n".join(about))
 
     def document(self) -> bytes:

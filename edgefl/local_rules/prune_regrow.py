@@ -12,7 +12,8 @@ coordinator's values (section 4.2, remark). On the device they are zero until th
 
 `prune_regrow` exchanges single weights. The new ones have the largest dense gradient of one more batch (Algorithm 2).
 Tensors that the mask holds whole (norms, biases, what ERK left dense) are trained and sent whole. Masks of frozen
-tensors do not change: they have no gradient to grow by.
+tensors do not change: they have no gradient to grow by. With `values_only`, the held weights of a tensor are sent as a
+row of values in the order of the planned mask, which the coordinator issued: it knows where they belong.
 
 `channel_regrow` is ours: sparse weights make a model no faster, fewer channels do. A device gives up ceil(alpha_t *
 channels) of each group, those of the lowest magnitude, and takes up the same number that it did not have, so every
@@ -26,7 +27,7 @@ channels exchanges fewer.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -88,7 +89,7 @@ class _Regrow(DescentRule):
 
     def _update(self, inputs: TrainingInput, state: State, mask: Mask, weights: Weights, exchanged: int) -> Update:
         """Return U at the old mask; `mask` and `weights` are those of the next round."""
-        tensors = {name: _difference(inputs, state, name) for name in inputs.mask.trained_tensors}
+        tensors = {name: self._difference(inputs, state, name) for name in inputs.mask.trained_tensors}
         metrics = {
             "learning_rate": self.descent.last_rate(inputs, state),
             "density": mask.cost.parameters / mask.graph.parameters,
@@ -97,6 +98,15 @@ class _Regrow(DescentRule):
         }
         return Update(tensors, weights, mask, metrics)
 
+    def _difference(self, inputs: TrainingInput, state: State, name: str) -> Payload:
+        difference = inputs.weights[name] - state.weights[name]
+        held = inputs.mask.held.get(name)
+        return Dense(difference) if held is None else self._payload(difference, held)
+
+    def _payload(self, difference: Array, held: BoolArray) -> Payload:
+        """Return the held entries of a tensor as they are sent."""
+        return Sparse.where(difference, held)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneRegrow(_Regrow):
@@ -104,6 +114,19 @@ class PruneRegrow(_Regrow):
 
     name: ClassVar[str] = "prune_regrow"
     _entries: ClassVar[str] = "weights"
+    values_only: bool = field(default=False, metadata={"added": True})
+    """Whether held weights are sent without their positions, which the coordinator knows from the mask of the plan."""
+
+    def sends(self, mask: Mask) -> Mapping[str, Expected]:
+        """Send U at the planned mask: held weights as sparse tensors, or as rows of values."""
+        whole = _Regrow.sends(self, mask)
+        if not self.values_only:
+            return whole
+        counts = {name: int(np.count_nonzero(mask.held[name])) for name in whole if name in mask.held}
+        return {
+            name: replace(form, shape=(counts[name],), codec=Dense.codec) if name in counts else form
+            for name, form in whole.items()
+        }
 
     def finish(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Find the next mask, and return U of the old one."""
@@ -115,6 +138,9 @@ class PruneRegrow(_Regrow):
             exchanged += int(np.count_nonzero(mask.held[name] & ~state.mask.held[name]))
             weights[name] = np.where(mask.held[name], weights[name], np.float32(0))
         return self._update(inputs, state, mask, weights, exchanged)
+
+    def _payload(self, difference: Array, held: BoolArray) -> Payload:
+        return Dense(difference[held]) if self.values_only else Sparse.where(difference, held)
 
     def extra_bytes(self, mask: Mask) -> int:
         """Return the memory that a round needs beyond the submodel's weights and the engine's own memory.
@@ -200,12 +226,6 @@ def _next_mask(state: State, rate: float, batch: Batch, run: TrainStep) -> Mask:
         if name in gradients:  # a weight that the forward pass does not use has none
             held[name] = next_held(state.weights[name], gradients[name], held[name], rate)
     return Mask(state.mask.graph, state.mask.trained, state.mask.kept, held)
-
-
-def _difference(inputs: TrainingInput, state: State, name: str) -> Payload:
-    difference = inputs.weights[name] - state.weights[name]
-    held = inputs.mask.held.get(name)
-    return Dense(difference) if held is None else Sparse.where(difference, held)
 
 
 def _carry_over(mask: Mask, other: Mask, name: str, array: Array, *, new: bool = False) -> Array:

@@ -22,8 +22,8 @@ What the paper leaves open or does in two ways, and what is done here:
 The paper's rounds are 5 epochs in batches of 128; the federation sets both.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from typing import Annotated, ClassVar
@@ -46,8 +46,9 @@ from edgefl.strategies.largest_channels import largest_fraction, largest_trainab
 from edgefl.strategies.new_mask_uplinks import DifferenceUplink
 from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.running_mean import Overlap
-from edgefl.strategies.strategy import Model, RoundContext
-from edgefl.values import Count, Dimension, Fraction, Quantity
+from edgefl.strategies.strategy import Model, Participant, PlannedTask, RoundContext
+from edgefl.strategies.uplink import rule_settings
+from edgefl.values import Capabilities, Count, Dimension, Fraction, Quantity
 
 __all__ = ["FedSpa", "FirstMasks"]
 
@@ -89,7 +90,7 @@ class FedSpa(FineTunedStrategy):
     @property
     def uplink(self) -> DifferenceUplink:
         """The decrease of the weights or channels of the old mask, and the new mask."""
-        rule = PruneRegrow if self.granularity is Granularity.WEIGHT else ChannelRegrow
+        rule = partial(PruneRegrow, values_only=True) if self.granularity is Granularity.WEIGHT else ChannelRegrow
         return DifferenceUplink(rule(descent=self.descent, method=self.method, initial_rate=self.initial_rate))
 
     def begin(self, graph: ModelGraph, weights: Weights) -> Model:
@@ -99,6 +100,21 @@ class FedSpa(FineTunedStrategy):
         else:
             filled_widths(graph, self._sparse_enough(graph))
         return FineTunedStrategy.begin(self, graph, weights)
+
+    def plan(
+        self, model: Model, participants: Sequence[Participant], round_context: RoundContext
+    ) -> Mapping[str, PlannedTask]:
+        """Plan a task for every device; clients from before `values_only` also send positions."""
+        planned_tasks = FineTunedStrategy.plan(self, model, participants, round_context)
+        local = self.uplink.local
+        if not isinstance(local, PruneRegrow):
+            return planned_tasks
+        able = {one.device_id for one in participants if _can_send_values_only(one.capabilities)}
+        older = rule_settings(replace(local, values_only=False))
+        return {
+            device: planned if device in able else replace(planned, rule=older)
+            for device, planned in planned_tasks.items()
+        }
 
     def submodels(
         self, model: Model, estimates: Mapping[str, RoundEstimate], round_context: RoundContext
@@ -147,6 +163,10 @@ class FedSpa(FineTunedStrategy):
 
     def _sparse_enough(self, graph: ModelGraph) -> Callable[[Cost], bool]:
         return lambda cost: cost.parameters <= self.density * graph.parameters
+
+
+def _can_send_values_only(capabilities: Capabilities | None) -> bool:
+    return capabilities is None or f"{PruneRegrow.name}.values_only" in capabilities.rules
 
 
 def _largest_weights(model: Model, fraction: float) -> Mask:

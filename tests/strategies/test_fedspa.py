@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgefl.errors import MaskError, SchemaError, WireFormatError
+from edgefl.federation.capability_check import UNSAID
 from edgefl.local_rules import ChannelRegrow, PruneRegrow, TrainingInput, rule_of
 from edgefl.local_rules.erk import erk_counts
 from edgefl.masks import Mask, Weights, full_mask, gather, leading_channels, random_channels
 from edgefl.model_graph import GraphBuilder, ModelGraph, TensorRole
 from edgefl.strategies import AggregationSettings, ClientUpdate, FedSpa, Model, Overlap, UpdateWeighting, strategy_of
-from edgefl.wire import Dense, Payload, ResultBody, Sparse, encode_result, measure
+from edgefl.wire import Dense, Payload, Sparse, measure
 from examples.networks import character_lstm, cnn4, preresnet18
 from tests.masks.test_slicing import held_coordinates
 from tests.random_models import masks, model_graphs
@@ -204,19 +205,66 @@ def test_static_masks_stay_and_new_ones_are_refused(granularity: str) -> None:
         strategy.check(dataclasses.replace(made[0], next_mask=full_mask(GRAPH)))
 
 
-def test_an_upload_is_about_half_of_a_dense_one() -> None:
-    planned = WEIGHT.plan(MODEL, [device()], round_context())["pi-4"]
-    made, _, body = trained(MODEL, "pi-4", planned, round_context())
-    dense = encode_result(
-        ResultBody(made.result, planned.mask.digest, {n: Dense(a) for n, a in MODEL.weights.items()}), GRAPH
-    )
-    assert 0.5 < len(body) / len(dense) < 0.57
-    # Where the values lie is known from the mask, and is sent all the same: a bit an entry of the sparse tensors.
+def lenet5() -> ModelGraph:
+    """Caffe's LeNet5 for 26 letters, as in the zoo."""
+    build = GraphBuilder("lenet5", channels=1, positions=28 * 28)
+    x = build.pool(build.conv("conv1", build.input, 20, kernel=5, positions=24 * 24, bias=True), positions=12 * 12)
+    x = build.pool(build.conv("conv2", x, 50, kernel=5, positions=8 * 8, bias=True), positions=4 * 4)
+    build.linear("head", build.linear("fc1", build.flatten(x), 500), 26, head=True)
+    return build.finish()
+
+
+def uploaded(graph: ModelGraph, strategy: Any, *, number: int = 0, older: bool = False) -> tuple[ClientUpdate, bytes]:
+    """The update of one device in a round, and its bytes; an older client does not know the setting `values_only`."""
+    model = strategy.begin(graph, random_weights(graph, 0))
+    one = dataclasses.replace(device(), capabilities=UNSAID if older else None)
+    when = round_context(number)
+    made, _, body = trained(model, "pi-4", strategy.plan(model, [one], when)["pi-4"], when)
+    strategy.check(made)
+    return made, body
+
+
+def test_an_upload_of_static_masks_is_half_of_a_dense_one() -> None:
+    graph = lenet5()
+    assert graph.parameters == 439_096
+    _, dense = uploaded(graph, strategy_of("fedavg", {}))
+    made, body = uploaded(graph, strategy_of("fedspa", {"method": "static"}))
+    assert len(body) <= 0.505 * len(dense), len(body) / len(dense)
+    for name, held in made.mask.held.items():
+        payload = made.tensors[name]
+        assert isinstance(payload, Dense)
+        assert payload.shape == (int(np.count_nonzero(held)),)
+
+
+def test_an_upload_of_moving_masks_adds_a_bit_for_each_weight() -> None:
+    made, body = uploaded(GRAPH, WEIGHT)
     assert made.next_mask is not None
-    positions = sum(p.packed.nbytes for p in made.tensors.values() if isinstance(p, Sparse))
-    assert positions / len(body) < 0.06
+    _, static = uploaded(GRAPH, strategy_of("fedspa", {"method": "static"}))
+    bits = sum(-(-held.size // 8) for held in made.mask.held.values())
     sizes = measure(body).tensor_bytes
-    assert sum(size for name, size in sizes.items() if name.startswith("held/")) == positions
+    assert sum(size for name, size in sizes.items() if name.startswith("held/")) == bits
+    assert bits < len(body) - len(static) < bits + 1500
+
+
+@pytest.mark.parametrize("method", ["static", "dynamic"])
+def test_values_without_positions_mean_the_same_as_an_older_clients(method: str) -> None:
+    strategy = strategy_of("fedspa", {"method": method})
+    (new, short), (old, long) = (uploaded(GRAPH, strategy, older=older) for older in (False, True))
+    assert new.rule.settings["values_only"] is True
+    assert "values_only" not in old.rule.settings
+    assert {name for name, payload in old.tensors.items() if isinstance(payload, Sparse)} == set(old.mask.held)
+    assert len(short) < len(long)
+    found, wanted = (strategy.combine(MODEL, [one], ROUND_CONTEXT).weights for one in (new, old))
+    assert all(np.array_equal(found[name], wanted[name]) for name in wanted)
+
+
+@pytest.mark.parametrize("change", [-1, 1])
+def test_another_number_of_values_than_the_mask_holds_is_refused(change: int) -> None:
+    made, _ = uploaded(GRAPH, WEIGHT)
+    name = min(made.mask.held)
+    values = np.zeros(np.count_nonzero(made.mask.held[name]) + change, np.float32)
+    with pytest.raises(WireFormatError, match=f"{name}.*shape"):
+        WEIGHT.check(dataclasses.replace(made, tensors={**made.tensors, name: Dense(values)}))
 
 
 def exchanged(given_mask: Mask, next_mask: Mask | None, strategy: Any = WEIGHT) -> ClientUpdate:
@@ -267,7 +315,7 @@ def test_tensors_must_be_those_of_the_given_mask() -> None:
     dense = Dense(np.ones((10, 256), np.float32))
     for wrong, message in (
         (elsewhere, "not have exactly the entries"),
-        (dense, "codec dense, and the plan says"),
+        (dense, r"shape \(10, 256\), and the plan says \(1280,\)"),
     ):
         with pytest.raises(WireFormatError, match=message):
             WEIGHT.check(dataclasses.replace(made, tensors={**made.tensors, "head.weight": wrong}))
