@@ -36,7 +36,7 @@ from benchmarks.accuracy_study.report import write_report
 from benchmarks.accuracy_study.run import Run, run
 from benchmarks.accuracy_study.setups import FULL, QUICK, Setup
 from benchmarks.accuracy_study.standard import STANDARD
-from benchmarks.accuracy_study.tuning import TUNING_SEEDS, Choice, candidates, chosen
+from benchmarks.accuracy_study.tuning import TUNING_SEEDS, Choice, candidates, chosen, sharing
 from edgefl.strategies import STRATEGIES
 from edgefl.values.formatting import format_seconds
 
@@ -49,9 +49,7 @@ def main() -> None:
     study = _study(args)
     setups = [name for name in study if args.setups is None or name in args.setups]
     choices = _tuned(study, entries_of(setups, args.strategies), args)
-    results = _results(
-        [(study[one.entry.setup], one.entry, seed) for seed in range(args.seeds) for one in choices], args
-    )
+    results = _results(_reported(study, choices, args.seeds), args)
     figures = figures_of(results)
     write_report(figures, judged(figures), results, [study[name] for name in setups], choices, args.out)
 
@@ -76,14 +74,27 @@ def _tuned(study: Mapping[str, Setup], entries: Sequence[Entry], args: argparse.
         for seed in TUNING_SEEDS
     ]
     results = iter(_results(wanted, args))
-    return [
-        chosen(
+    choices = {
+        (entry.setup, entry.label): chosen(
             study[entry.setup],
             entry,
             [[next(results) for _ in TUNING_SEEDS] for _ in found] if len(found) > 1 else [],
         )
         for entry, found in zip(entries, options, strict=True)
+    }
+    return [
+        sharing(one.entry, choices[setup, one.entry.like]) if (setup, one.entry.like) in choices else one
+        for (setup, _), one in choices.items()
     ]
+
+
+def _reported(
+    study: Mapping[str, Setup], choices: Sequence[Choice], seeds: int | None
+) -> list[tuple[Setup, Entry, int]]:
+    """Return the runs of all reported seeds: the first seed of everything before the second of anything."""
+    asked = [(study[one.entry.setup], one.entry) for one in choices]
+    most = max(seeds or setup.seeds for setup, _ in asked)
+    return [(*one, seed) for seed in range(most) for one in asked if seed < (seeds or one[0].seeds)]
 
 
 def _results(asked: Sequence[tuple[Setup, Entry, int]], args: argparse.Namespace) -> list[dict[str, Any]]:
@@ -112,7 +123,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--setups", type=_names, help=f"only these: {', '.join(dict.fromkeys([*QUICK, *STANDARD, *FULL]))}"
     )
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, help="how many are reported (default: 3, or what the set-up needs)")
     parser.add_argument("--resume", action="store_true", help="do not repeat finished runs")
     parser.add_argument("--out", type=Path, default=Path("runs/accuracy"))
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
@@ -132,7 +143,7 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         unknown = [name for name in getattr(args, option) or () if name not in there]
         if unknown:
             parser.error(f"--{option} has no {unknown[0]!r}; there are: {', '.join(there)}")
-    if args.seeds < 1 or not entries_of(args.setups or list(study), args.strategies):
+    if (args.seeds is not None and args.seeds < 1) or not entries_of(args.setups or list(study), args.strategies):
         parser.error("nothing of this is in the study; choose other --setups, --strategies or --seeds")
 
 

@@ -12,7 +12,7 @@ from benchmarks.accuracy_study.verdicts import (
     no_worse,
     percent,
     ratio,
-    size_points,
+    series_points,
     value_of,
 )
 
@@ -94,7 +94,9 @@ def fedmap_has_every_size(figures: Figures) -> Sequence[Verdict]:
     verdicts = []
     for label in ("fedmap", "fedmap channel top"):
         for smaller, unseen, larger in ((0.0625, 0.125, 0.25), (0.015625, 0.03125, 0.0625)):
-            low, own, high = (size_points(figures, "sizes", label, size) for size in (smaller, unseen, larger))
+            low, own, high = (
+                series_points(figures, "sizes", label, "size", size) for size in (smaller, unseen, larger)
+            )
             bottom, top = both(low, high, min), both(low, high, max)
             rulings = {no_worse(own, bottom), no_worse(top, own)}
             ruling = next((one for one in (Ruling.NOT_HELD, Ruling.UNDECIDED) if one in rulings), Ruling.HELD)

@@ -5,7 +5,7 @@ What is said here comes on top of what the set-up tells all strategies alike.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from benchmarks.accuracy_study.setups import Setup
@@ -47,8 +47,18 @@ class Entry:
     width, and parts of the next smaller one of HeteroFL's would use a third of what a device can do."""
     epochs: int | None = None
     """Passes over a device's data in a round; None is the set-up's number."""
+    capacities: tuple[float, ...] = ()
+    """Kinds of devices, if they are not the set-up's."""
+    fine_tuned: tuple[int, ...] = ()
+    """Numbers of epochs of fine-tuning after which devices are judged too."""
+    judged_by: str = ""
+    """The measure that it is tuned for, if it is not the set-up's: the one that its claims are about."""
+    like: str = ""
+    """The label of the entry whose tuned settings it shares: an ablation differs from its method in one thing."""
 
 
+_FINE_TUNED = (1, 2, 5, 10)
+"""Epochs, as in PerFedMask's Table 3."""
 _FEDMRN: Mapping[str, Setting] = {"learning_rate": 0.1}
 _FEDMRN_GRID: Mapping[str, Sequence[Setting]] = {"learning_rate": (0.1, 0.3), "noise_bound": (0.01, 0.05)}
 """Its weights are noise, so its rates are larger; the best bound depends on the size of the model."""
@@ -80,45 +90,88 @@ end: that takes more rounds than a quick study has."""
 
 
 def _entry(
-    setup: str, label: str, settings: Mapping[str, Setting] | None = None, limit: Limit = Limit.NOTHING
+    setup: str,
+    label: str,
+    settings: Mapping[str, Setting] | None = None,
+    limit: Limit = Limit.NOTHING,
+    *,
+    like: str = "",
+    judged_by: str = "",
 ) -> Entry:
     """Return an entry whose label begins with the name of its strategy."""
-    grid = _FEDMRN_GRID if label.startswith("fedmrn") else {}
-    return Entry(setup=setup, label=label, strategy=label.split()[0], settings=settings or {}, grid=grid, limit=limit)
+    return Entry(
+        setup=setup,
+        label=label,
+        strategy=label.split()[0],
+        settings=settings or {},
+        grid=_FEDMRN_GRID if label.startswith("fedmrn") else {},
+        limit=limit,
+        like=like,
+        judged_by=judged_by,
+    )
 
 
 def _uplinks(setup: str, labels: Iterable[str] = _UPLINKS) -> list[Entry]:
     return [_entry(setup, label, _UPLINKS[label]) for label in labels]
 
 
-# FedSpa, section 5.1, gives Ditto a pull of 0.5, 3 epochs for a device's own model and 2 for the global one, so that it
-# trains as much as others do in 5. Here both models take every step together: with 3 epochs neither has fewer.
-_ENTRIES: Sequence[Entry] = [
-    *_uplinks("bytes"),
-    *_uplinks("uplink-small", ("fedavg", "fedmrn", "fedmrn signed", "signsgd", "topk", "eden")),
-    *_uplinks("uplink"),
-    *_uplinks("uplink-labels"),
-    *_uplinks("uplink-iid"),
-    _entry("freezing", "perfedmask", limit=Limit.TRAINED),
-    _entry("freezing", "perfedmask random", {"planner": "random"}, Limit.TRAINED),
-    _entry("freezing", "fedbabu", limit=Limit.EPOCHS),
+_IN_TABLE_1 = ("fedavg", "fedmrn", "fedmrn signed", "fedpm", "signsgd", "topk", "terngrad", "drive", "eden")
+_FEDMRN_PARTS: Sequence[Entry] = [
+    *(
+        _entry("uplink", f"fedmrn {masking}", {"noise_masking": masking}, like="fedmrn")
+        for masking in ("progressive", "stochastic", "deterministic")
+    ),
+    *(
+        _entry("uplink", f"fedmrn {noise}", {"noise_distribution": noise}, like="fedmrn")
+        for noise in ("gaussian", "bernoulli")
+    ),
+]
+"""Figures 4 and 5 of its paper."""
+
+_FREEZING: Sequence[Entry] = [
+    replace(_entry("freezing", "perfedmask", limit=Limit.TRAINED), fine_tuned=_FINE_TUNED),
+    _entry("freezing", "perfedmask random", {"planner": "random"}, Limit.TRAINED, like="perfedmask"),
+    *(
+        replace(_entry("freezing", f"perfedmask {name}", limit=Limit.TRAINED, like="perfedmask"), capacities=kinds)
+        for name, kinds in (("fifth strong", (1.0, *[0.125] * 4)), ("all strong", (1.0,)))
+    ),
+    replace(_entry("freezing", "perfedmask heterofl", {"width": "levels"}, Limit.KEPT), fitted_levels=True),
+    replace(_entry("freezing", "fedbabu", limit=Limit.EPOCHS), fine_tuned=_FINE_TUNED),
     _entry("freezing", "fedavg", limit=Limit.EPOCHS),
     _entry("freezing", "fedprox", limit=Limit.EPOCHS),
     _entry("freezing", "fednova", limit=Limit.EPOCHS),
     _entry("freezing", "heterofl", limit=Limit.KEPT),
+]
+"""Tables 1 to 5 of PerFedMask."""
+
+_CHANNELS: Sequence[Entry] = [
     _entry("channels", "hermes"),
     _entry("channels", "hermes magnitude", {"prune_by": "magnitude"}),
-    _entry("channels", "fedavg"),
+    _entry("channels", "hermes half", {"kept_target": 0.5}, like="hermes"),
+    _entry("channels", "hermes four fifths", {"kept_target": 0.8}, like="hermes"),
+    _entry("channels", "fedavg", {"fine_tune_epochs": 0}, judged_by="before"),
     _entry("channels", "fedavg tuned", {"fine_tune_epochs": 5}),
+    _entry("channels", "topk", {"fine_tune_epochs": 0}, judged_by="before"),
     _entry("channels", "local"),
-    _entry("channels", "ditto"),
+]
+"""Figure 7 and Table 2 of Hermes; its devices predict with the models of FedAvg and Top-k as they are."""
+
+# FedSpa, section 5.1, gives Ditto a pull of 0.5, 3 epochs for a device's own model and 2 for the global one, so that it
+# trains as much as others do in 5. Here both models take every step together: with 3 epochs neither has fewer.
+_WEIGHTS: Sequence[Entry] = [
     _entry("weights", "fedspa"),
-    _entry("weights", "fedspa holders", {"overlap": "holders"}),
+    _entry("weights", "fedspa holders", {"overlap": "holders"}, like="fedspa"),
     _entry("weights", "fedspa static", {"method": "static", "first_masks": "same"}),
-    _entry("weights", "fedspa channel", {"granularity": "channel"}),
+    *(_entry("weights", f"fedspa {density}", {"density": density}, like="fedspa") for density in (0.8, 0.2)),
+    _entry("weights", "fedspa channel", {"granularity": "channel"}, like="fedspa"),
     _entry("weights", "fedavg"),
-    _entry("weights", "local"),
-    Entry(setup="weights", label="ditto", strategy="ditto", settings={"pull": 0.5}, epochs=3),
+    _entry("weights", "random_subsampling", {"sent_share": 0.5}),
+    _entry("weights", "local", judged_by="after"),
+    replace(_entry("weights", "ditto", {"pull": 0.5}, judged_by="after"), epochs=3),
+]
+"""Tables 1 and 3 of FedSpa."""
+
+_SIZES: Sequence[Entry] = [
     _entry("sizes", "fedmap", limit=Limit.DENSITY),
     _entry("sizes", "fedmap unlearned", {"mask_rounds": 0}, Limit.DENSITY),
     _entry("sizes", "fedmap channel", {"granularity": "channel"}, Limit.KEPT),
@@ -128,6 +181,20 @@ _ENTRIES: Sequence[Entry] = [
         Entry(setup="sizes", label=name, strategy=name, limit=Limit.KEPT, fitted_levels=True)
         for name in ("heterofl", "fedrolex", "fjord")
     ),
+]
+"""Table 1 and Figure 2 of FedMAP."""
+
+_ENTRIES: Sequence[Entry] = [
+    *_uplinks("bytes"),
+    *_uplinks("uplink-small", ("fedavg", "fedmrn", "fedmrn signed", "signsgd", "topk", "eden")),
+    *_uplinks("uplink", _IN_TABLE_1),
+    *_FEDMRN_PARTS,
+    *_uplinks("uplink-labels", _IN_TABLE_1),
+    *_uplinks("uplink-iid", _IN_TABLE_1),
+    *_FREEZING,
+    *_CHANNELS,
+    *_WEIGHTS,
+    *_SIZES,
 ]
 
 _ON_DIGITS: Mapping[str, Mapping[str, Setting]] = {

@@ -56,8 +56,8 @@ class Figure:
     label: str
     seeds: int
     values: Mapping[str, Value]
-    sizes: Mapping[float, Value]
-    """Accuracy of extracted submodels by the share that was asked for."""
+    series: Mapping[str, Mapping[float, Value]]
+    """Accuracies by something else: by the size of an extracted submodel, by epochs of fine-tuning."""
     problems: tuple[str, ...]
 
 
@@ -78,18 +78,22 @@ def _figure(setup: str, label: str, results: list[Mapping[str, Any]]) -> Figure:
     problems = {str(result["error"]) for result in results if "error" in result}
     problems |= {str(reason) for result in good for reason in result["refused"]}
     values = {name: _value({result["seed"]: result[name] for result in good}) for name in MEASURES}
-    sizes: dict[float, dict[int, float | None]] = {}
-    for result in good:
-        for size, found in result["extracted"].items():
-            sizes.setdefault(float(size), {})[result["seed"]] = found["accuracy"]
     return Figure(
         setup,
         label,
         len(good),
         {name: value for name, value in values.items() if value is not None},
-        {size: value for size, found in sizes.items() if (value := _value(found)) is not None},
+        {name: _series(good, name) for name in dict.fromkeys(name for result in good for name in result["series"])},
         tuple(sorted(problems)),
     )
+
+
+def _series(results: Sequence[Mapping[str, Any]], name: str) -> dict[float, Value]:
+    by_place: dict[float, dict[int, float | None]] = {}
+    for result in results:
+        for place, accuracy in result["series"].get(name, {}).items():
+            by_place.setdefault(float(place), {})[result["seed"]] = accuracy
+    return {place: value for place, found in by_place.items() if (value := _value(found)) is not None}
 
 
 def _value(found: Mapping[int, float | None]) -> Value | None:

@@ -73,7 +73,7 @@ def _table(figures: Figures, setups: Sequence[Setup]) -> str:
     for setup in setups:
         found = [figure for (name, _), figure in figures.items() if name == setup.name]
         if found:
-            lines += [f"{setup.name}: {setup.about}", *_rows(found), *_sizes(found), *_problems(found), ""]
+            lines += [f"{setup.name}: {setup.about}", *_rows(found), *_series(found), *_problems(found), ""]
     lines.append("Bytes (before packing), multiply-adds and parameters are of one update; deviations are over seeds.")
     return "\n".join(lines)
 
@@ -87,16 +87,19 @@ def _cells(figure: Figure) -> list[str]:
     return [show(figure.values[name]) if name in figure.values else "-" for _, name, show in _COLUMNS]
 
 
-def _sizes(figures: Sequence[Figure]) -> list[str]:
-    sizes = sorted({size for figure in figures for size in figure.sizes}, reverse=True)
-    if not sizes:
-        return []
-    head = ["accuracy by size", *(f"{size:g}" for size in sizes)]
-    rows = [
-        [figure.label, *(_percent(figure.sizes[size]) if size in figure.sizes else "-" for size in sizes)]
-        for figure in figures
-    ]
-    return ["", *_aligned([head, *rows])]
+def _series(figures: Sequence[Figure]) -> list[str]:
+    lines = []
+    for name in dict.fromkeys(name for figure in figures for name in figure.series):
+        having = [figure for figure in figures if figure.series.get(name)]
+        places = sorted({place for figure in having for place in figure.series[name]}, reverse=name.startswith("size"))
+        head = [f"accuracy by {name}", *(f"{place:g}" for place in places)]
+        rows = [[figure.label, *(_cell(figure.series[name].get(place)) for place in places)] for figure in having]
+        lines += ["", *_aligned([head, *rows])]
+    return lines
+
+
+def _cell(value: Value | None) -> str:
+    return "-" if value is None else _percent(value)
 
 
 def _problems(figures: Sequence[Figure]) -> list[str]:
@@ -145,5 +148,7 @@ def _csv(figures: Figures) -> str:
 
 def _plain(figure: Figure) -> dict[str, object]:
     plain = asdict(figure)
-    plain["sizes"] = {str(size): value for size, value in plain["sizes"].items()}
+    plain["series"] = {
+        name: {str(place): value for place, value in found.items()} for name, found in plain["series"].items()
+    }
     return plain

@@ -2,7 +2,8 @@
 
 import statistics
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from benchmarks.accuracy_study.setups import Setup
 from edgefl.artifacts.bundle import Bundle, read_bundle
 from edgefl.errors import EdgeFLError
 from edgefl.federation import EvaluationSettings, FederationSettings, RoundSettings, SelectionSettings
+from edgefl.local_rules.probabilistic_masks import Extraction
 from edgefl.simulation import (
     DeviceClass,
     DeviceRound,
@@ -22,7 +24,8 @@ from edgefl.simulation import (
     fleet_of,
 )
 from edgefl.strategies import strategy_of
-from edgefl.values import Budget, LocalWork
+from edgefl.strategies.fedmap import FedMAP
+from edgefl.values import Budget, LocalWork, Setting
 from edgefl.wire import BodyKind, decode
 
 __all__ = ["Run", "run"]
@@ -79,18 +82,21 @@ def _figures(wanted: Run) -> dict[str, Any]:
     strategy = strategy_of(wanted.entry.strategy, told)
     with SimulatedFederation(bundle, _fleet(wanted, bundle), strategy, settings, weights=weights) as federation:
         rounds = list(federation.rounds())
+        series = _series_by_size(federation, setup.sizes)
         personal = federation.personalise()
-        extracted = {str(size): _extracted(federation, size) for size in setup.sizes}
+        if wanted.entry.fine_tuned:
+            series["fine-tuned"] = _fine_tuned(federation, wanted.entry, told)
     return _summary(rounds, personal) | {
         "settings": told,
-        "extracted": extracted,
+        "series": series,
         "curve": [_point(result) for result in rounds],
     }
 
 
 def _fleet(wanted: Run, bundle: Bundle) -> tuple[FleetDevice, ...]:
     setup = wanted.setup
-    kinds = [_kind(setup, wanted.entry.limit, capacity, bundle) for capacity in setup.capacities]
+    capacities = wanted.entry.capacities or setup.capacities
+    kinds = [_kind(setup, wanted.entry.limit, capacity, bundle) for capacity in capacities]
     data = dataset_of(setup.data, setup.train, setup.test)
     return fleet_of(
         data, clients=setup.clients, scheme=setup.scheme, classes=kinds, seed=wanted.seed, matched=setup.matched
@@ -112,10 +118,28 @@ def _kind(setup: Setup, limit: Limit, capacity: float, bundle: Bundle) -> Device
     return DeviceClass(name=name, memory_bytes=2**40, limits=limits[limit])
 
 
-def _extracted(federation: SimulatedFederation, size: float) -> dict[str, float | None]:
-    mask, score = federation.extracted(size)
-    share = mask.cost.parameters / mask.graph.parameters
-    return {"share": share, "accuracy": None if score is None else score.accuracy}
+def _series_by_size(federation: SimulatedFederation, sizes: Sequence[float]) -> dict[str, dict[str, float | None]]:
+    """Return the accuracy of extracted submodels by size; of FedMAP's drawn ones too (section 5.2)."""
+    found = {"size": {str(size): _extracted(federation, size) for size in sizes}} if sizes else {}
+    if sizes and isinstance(federation.strategy, FedMAP):
+        usual, federation.strategy = federation.strategy, replace(federation.strategy, extraction=Extraction.SAMPLE)
+        found["size, drawn"] = {str(size): _extracted(federation, size) for size in sizes}
+        federation.strategy = usual
+    return found
+
+
+def _extracted(federation: SimulatedFederation, size: float) -> float | None:
+    score = federation.extracted(size)[1]
+    return None if score is None else score.accuracy
+
+
+def _fine_tuned(federation: SimulatedFederation, entry: Entry, told: Mapping[str, Setting]) -> dict[str, float | None]:
+    """Return the devices' accuracy by epochs of fine-tuning, each from the last model."""
+    found = {}
+    for epochs in entry.fine_tuned:
+        federation.strategy = strategy_of(entry.strategy, {**told, "fine_tune_epochs": epochs})
+        found[str(epochs)] = federation.personalise().mean_after
+    return found
 
 
 def _summary(rounds: list[RoundResult], personal: PersonalResult) -> dict[str, Any]:

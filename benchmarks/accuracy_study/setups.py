@@ -46,6 +46,8 @@ class Setup:
     """Learning rates that every method is tuned over (`tuning.py`); empty: nothing is tuned."""
     judged_by: str = "accuracy"
     """The measure that tuning is for. A set-up with `sizes` is judged by the mean accuracy of its submodels."""
+    seeds: int = 3
+    """The number of seeds that are reported."""
 
 
 def by_name(*setups: Setup) -> Mapping[str, Setup]:

@@ -16,7 +16,7 @@ from benchmarks.accuracy_study.setups import Setup
 from edgefl.strategies import STRATEGIES
 from edgefl.values import Setting, settings_of
 
-__all__ = ["TUNING_SEEDS", "Choice", "candidates", "chosen"]
+__all__ = ["TUNING_SEEDS", "Choice", "candidates", "chosen", "sharing"]
 
 TUNING_SEEDS = (100, 101)
 
@@ -32,7 +32,12 @@ class Choice:
 
 
 def candidates(setup: Setup, entry: Entry) -> list[Entry]:
-    """Return the entry with every combination of what it is tuned by; the entry alone if there is nothing to choose."""
+    """Return the entry with every combination of what it is tuned by; the entry alone if there is nothing to choose.
+
+    An entry that shares the settings of another one is not tuned itself.
+    """
+    if entry.like:
+        return [entry]
     known = settings_of(STRATEGIES[entry.strategy])
     grid: dict[str, Sequence[Setting]] = dict(entry.grid)
     if setup.rates and "learning_rate" in known:
@@ -50,23 +55,29 @@ def chosen(setup: Setup, entry: Entry, results: Sequence[Sequence[Mapping[str, A
     options = candidates(setup, entry)
     if len(options) == 1:
         return Choice(options[0], {})
-    means = [_mean(setup, found) for found in results]
+    measure = entry.judged_by or setup.judged_by
+    means = [_mean(setup, measure, found) for found in results]
     best = max(range(len(options)), key=lambda place: means[place])
     return Choice(options[best], {_differs(entry, option): mean for option, mean in zip(options, means, strict=True)})
 
 
-def _mean(setup: Setup, results: Sequence[Mapping[str, Any]]) -> float:
+def sharing(entry: Entry, tuned: Choice) -> Choice:
+    """Return an entry with the settings that another one was tuned to, as far as it has none of its own."""
+    return Choice(replace(entry, settings={**tuned.entry.settings, **entry.settings}), {})
+
+
+def _mean(setup: Setup, measure: str, results: Sequence[Mapping[str, Any]]) -> float:
     """Return the mean of the measure; a run that failed counts as 0, so that what diverges is not chosen."""
-    return statistics.fmean(_measure(setup, result) for result in results)
+    return statistics.fmean(_measured(setup, measure, result) for result in results)
 
 
-def _measure(setup: Setup, result: Mapping[str, Any]) -> float:
+def _measured(setup: Setup, measure: str, result: Mapping[str, Any]) -> float:
     if "error" in result:
         return 0.0
     if setup.sizes:
-        found = [each["accuracy"] for each in result["extracted"].values() if each["accuracy"] is not None]
+        found = [accuracy for accuracy in result["series"]["size"].values() if accuracy is not None]
         return statistics.fmean(found) if found else 0.0
-    value = result[setup.judged_by]
+    value = result[measure]
     return 0.0 if value is None else float(value)
 
 

@@ -24,7 +24,7 @@ __all__ = [
     "percent",
     "points",
     "ratio",
-    "size_points",
+    "series_points",
     "value_of",
 ]
 
@@ -66,12 +66,12 @@ def points(figures: Figures, setup: str, label: str, measure: str) -> Value:
     return _in_points(value_of(figures, setup, label, measure))
 
 
-def size_points(figures: Figures, setup: str, label: str, size: float) -> Value:
-    """Return the accuracy of an extracted submodel in points."""
+def series_points(figures: Figures, setup: str, label: str, series: str, place: float) -> Value:
+    """Return an accuracy of a series in points."""
     figure = figures.get((setup, label))
-    if figure is None or size not in figure.sizes:
+    if figure is None or place not in figure.series.get(series, {}):
         raise NotRunError
-    return _in_points(figure.sizes[size])
+    return _in_points(figure.series[series][place])
 
 
 def both(own: Value, other: Value, how: Callable[[float, float], float]) -> Value:

@@ -19,7 +19,7 @@ from benchmarks.accuracy_study.report import write_report
 from benchmarks.accuracy_study.run import Run, run
 from benchmarks.accuracy_study.setups import FULL, QUICK, Setup
 from benchmarks.accuracy_study.standard import STANDARD
-from benchmarks.accuracy_study.tuning import TUNING_SEEDS, candidates, chosen
+from benchmarks.accuracy_study.tuning import TUNING_SEEDS, Choice, candidates, chosen, sharing
 from benchmarks.accuracy_study.verdicts import Ruling
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.data import Samples
@@ -39,7 +39,7 @@ def entry(label: str = "fedavg") -> Entry:
 
 def result(setup: str, label: str, seed: int = 0, **changes: Any) -> dict[str, Any]:
     plain: dict[str, Any] = dict.fromkeys(MEASURES, 1.0)
-    return plain | {"setup": setup, "label": label, "seed": seed, "refused": [], "extracted": {}} | changes
+    return plain | {"setup": setup, "label": label, "seed": seed, "refused": [], "series": {}} | changes
 
 
 def models(folder: Path) -> Path:
@@ -190,6 +190,54 @@ def test_every_method_is_tuned_over_the_rates_of_its_set_up_or_its_own() -> None
     assert candidates(SMALL, own) == [own], "a set-up without rates is not tuned"
 
 
+def test_an_ablation_shares_what_its_method_was_tuned_to() -> None:
+    setup = replace(SMALL, rates=(0.1, 0.2))
+    ablation = replace(entry("fedmrn progressive"), settings={"noise_masking": "progressive"}, like="fedmrn")
+    assert candidates(setup, ablation) == [ablation], "it is not tuned itself"
+    tuned = Choice(replace(entry("fedmrn"), settings={"learning_rate": 0.2, "noise_bound": 0.05}), {"x": 0.9})
+    found = sharing(ablation, tuned)
+    assert found.entry.settings == {"learning_rate": 0.2, "noise_bound": 0.05, "noise_masking": "progressive"}
+    assert found.entry.label == "fedmrn progressive"
+    assert found.tried == {}
+
+
+@pytest.mark.parametrize("study", [QUICK, STANDARD, FULL], ids=["quick", "standard", "full"])
+def test_what_shares_settings_shares_those_of_an_entry_that_is_tuned(study: dict[str, Setup]) -> None:
+    entries = {(one.setup, one.label): one for one in entries_of(list(study))}
+    for one in entries.values():
+        assert not one.like or not entries[one.setup, one.like].like
+        assert not one.like or entries[one.setup, one.like].strategy == one.strategy
+
+
+def test_an_entry_is_tuned_for_what_its_claims_are_about() -> None:
+    setup = replace(SMALL, rates=(0.1, 0.2), judged_by="before")
+    runs = [[result("digits", "ditto", before=1 - after, after=after)] for after in (0.5, 0.9)]
+    assert chosen(setup, entry("ditto"), runs).entry.settings == {"learning_rate": 0.1}
+    own = replace(entry("ditto"), judged_by="after")
+    assert chosen(setup, own, runs).entry.settings == {"learning_rate": 0.2}
+
+
+def test_the_first_seed_of_everything_comes_before_the_second_of_anything() -> None:
+    study = {"digits": replace(SMALL, seeds=1), "uplink": replace(SMALL, name="uplink", seeds=2)}
+    choices = [Choice(replace(entry(), setup=name), {}) for name in study]
+    runs = [(setup.name, seed) for setup, _, seed in accuracy._reported(study, choices, None)]
+    assert runs == [("digits", 0), ("uplink", 0), ("uplink", 1)]
+    assert len(accuracy._reported(study, choices, 3)) == 6
+
+
+def test_devices_are_judged_after_several_numbers_of_epochs_and_have_an_entrys_own_kinds(tmp_path: Path) -> None:
+    tuned = replace(entry("fedbabu"), fine_tuned=(1, 3), limit=Limit.TRAINED, settings={"learning_rate": 0.05})
+    found = run(Run(replace(SMALL, capacities=(1.0, 0.5)), tuned, 0, models(tmp_path)))
+    assert list(found["series"]["fine-tuned"]) == ["1", "3"]
+    assert found["series"]["fine-tuned"]["1"] != found["series"]["fine-tuned"]["3"]
+    perfedmask = replace(entry("perfedmask"), limit=Limit.TRAINED)
+    some, every = (
+        run(Run(replace(SMALL, capacities=(1.0, 0.5)), replace(perfedmask, capacities=kinds), 0, models(tmp_path)))
+        for kinds in ((), (1.0,))
+    )
+    assert some["trained_fraction"] < every["trained_fraction"]
+
+
 def test_the_best_mean_of_the_measure_is_chosen_and_failed_runs_never_are() -> None:
     setup = replace(SMALL, rates=(0.1, 0.2, 0.3), judged_by="after")
     runs = [
@@ -269,12 +317,14 @@ def test_a_study_of_what_is_not_there_is_refused(words: list[str], monkeypatch: 
     assert stopped.value.code == 2
 
 
+def series_of(setup: Setup, one: Entry) -> dict[str, dict[str, float]]:
+    by_size = {str(size): 0.5 for size in setup.sizes}
+    return {"size": by_size, "size, drawn": by_size, "fine-tuned": {str(epochs): 0.5 for epochs in one.fine_tuned}}
+
+
 @pytest.mark.parametrize("study", [QUICK, STANDARD, FULL], ids=["quick", "standard", "full"])
 def test_every_claim_can_be_judged_by_every_study(study: dict[str, Setup]) -> None:
-    runs = [
-        result(one.setup, one.label, extracted={str(size): {"accuracy": 0.5} for size in study[one.setup].sizes})
-        for one in entries_of(list(study))
-    ]
+    runs = [result(one.setup, one.label, series=series_of(study[one.setup], one)) for one in entries_of(list(study))]
     figures = figures_of(runs)
     assert all(claim(figures) for claim in COUNTED)
     judged_somewhere = [one for one in COMPARISONS if one.setups in study]
