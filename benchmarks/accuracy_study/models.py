@@ -100,5 +100,7 @@ _MODELS: Mapping[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "cnn3_group": (lambda: _chain((16, 32, 64), 8, _group, (1, 2, 3)), (1, 8, 8)),
     "cnn4": (lambda: build("cnn4"), (1, 28, 28)),
     "cnn4_group": (lambda: _chain((32, 64, 128, 256), 28, _group, (1, 2, 3, 4)), (1, 28, 28)),
+    "cnn4_colour": (lambda: _chain((32, 64, 128, 256), 32, nn.BatchNorm2d, (1, 2, 3, 4), channels=3), (3, 32, 32)),
+    "preresnet18": (lambda: build("preresnet18"), (3, 32, 32)),
     "lenet5": (lambda: build("lenet5", classes=CLASSES), (1, 28, 28)),
 }

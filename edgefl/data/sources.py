@@ -1,8 +1,8 @@
 """Where a known data set is looked for, and the error if it is missing.
 
 Every format describes its data sets as `Source` values; `edgefl.data.catalogue` lists and loads them. A data set is
-looked for in the given folder (and in its subfolder of that name), otherwise in `$EDGEFL_DATA/<name>`, otherwise where
-a system package puts it.
+looked for in the given folder (and in its subfolder of that name), otherwise in `$EDGEFL_DATA/<name>`, which is
+`~/edgefl-data/<name>` where the variable is not set, otherwise where a system package puts it.
 """
 
 import os
@@ -13,9 +13,24 @@ from pathlib import Path
 from edgefl.data.dataset import Dataset
 from edgefl.errors import DataError, EdgeFLError
 
-__all__ = ["Source", "ENVIRONMENT_VARIABLE", "no_places"]
+__all__ = ["Source", "ENVIRONMENT_VARIABLE", "USUAL_FOLDER", "data_folder", "no_places"]
 
 ENVIRONMENT_VARIABLE = "EDGEFL_DATA"
+USUAL_FOLDER = "~/edgefl-data"
+
+
+def data_folder() -> Path:
+    """Return the folder of data sets: the variable's, or one in the user's home; without a home, `~` stays in it."""
+    root = os.environ.get(ENVIRONMENT_VARIABLE)
+    try:
+        return Path(root or USUAL_FOLDER).expanduser()
+    except RuntimeError as error:
+        if not root:
+            return Path(USUAL_FOLDER)
+        raise DataError(
+            f"${ENVIRONMENT_VARIABLE} is {root!r}, whose user has no home folder",
+            fix="Set it to a folder, or unset it",
+        ) from error
 
 
 def no_places() -> tuple[Path, ...]:
@@ -44,15 +59,7 @@ class Source:
         """Return every place to look, in order."""
         if folder is not None:
             return (folder, folder / self.name)
-        root = os.environ.get(ENVIRONMENT_VARIABLE)
-        try:
-            own = (Path(root).expanduser() / self.name,) if root else ()
-        except RuntimeError as error:
-            raise DataError(
-                f"${ENVIRONMENT_VARIABLE} is {root!r}, whose user has no home folder",
-                fix="Set it to a folder, or unset it",
-            ) from error
-        return (*own, *self.usual_places())
+        return (data_folder() / self.name, *self.usual_places())
 
     def locate(self, folder: Path | None = None) -> Path | None:
         """Return where the data set is, or None."""
@@ -75,9 +82,12 @@ class Source:
     def _missing(self, folder: Path | None) -> EdgeFLError:
         if self.needs_package is not None and folder is None:
             return self.needs_package()
-        places = ", ".join(map(str, self.places(folder))) or f"no folder, as ${ENVIRONMENT_VARIABLE} is not set"
+        places = ", ".join(map(str, self.places(folder)))
         problem = f"The data set {self.name!r} was not found: looked for {self.looks_for} in {places}"
         if self.needs_package is not None:
             return DataError(problem, fix=f"Omit --folder. {self.how_to_get}")
-        where = f"Then pass that folder (--folder DIR), or keep it as ${ENVIRONMENT_VARIABLE}/{self.name}"
+        where = (
+            f"Then pass that folder (--folder DIR), or keep it as ${ENVIRONMENT_VARIABLE}/{self.name} "
+            f"(without the variable: {USUAL_FOLDER}/{self.name})"
+        )
         return DataError(problem, fix=f"{self.how_to_get}. {where}")

