@@ -63,7 +63,7 @@ bench: .venv/dev
 	$(BIN)/edgefl bench coordinator --devices 1000 --rounds 6 --workers 2 --start 4
 	$(BIN)/python -m benchmarks.dead_device
 	$(BIN)/python -m benchmarks.idle_fleet
-	$(BIN)/python -m benchmarks.hermes_speed
+	$(BIN)/python -m benchmarks.hermes_inference
 	$(BIN)/python -m benchmarks.fleet_memory
 	$(BIN)/python -m benchmarks.composition
 	$(BIN)/python -m benchmarks.accuracy

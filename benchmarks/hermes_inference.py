@@ -1,16 +1,17 @@
-"""Speed of the models that Hermes' devices end with: a federation, then timings of every device's model.
+"""What the models that Hermes' devices end with cost: a federation, then time, memory and energy of every model.
 
-    python -m benchmarks.hermes_speed [MODEL] [--rounds 14] [--kept 0.3] [--turns 60]
+    python -m benchmarks.hermes_inference [MODEL] [--rounds 14] [--kept 0.3] [--turns 60]
 
 VGG11 or CNN4 on Fashion-MNIST, five devices, two labels a device. Every device prunes its own channels from round to
 round down to --kept of the parameters (`edgefl.simulation`: real training and masks). Then the whole model and those of
-all devices predict one sample on onnxruntime: two threads, each in a process of its own, in turns.
+all devices predict one sample on onnxruntime: two threads, each in a process of its own, in turns. This is what the
+paper's Figures 10 and 11 and its Table 3 are about: latency, energy and memory of an inference.
 """
 
 import argparse
 import statistics
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,10 +20,11 @@ import numpy as np
 from benchmarks.accuracy_study.data import dataset_of
 from edgefl.artifacts.submodel import make_submodel
 from edgefl.bench.engine_job import EngineJob, command_of
-from edgefl.bench.engine_processes import EngineProcess, run_interleaved_and_stop
+from edgefl.bench.measurements import EngineMeasurement, MeasuringTime, measure_processes, source_notes
 from edgefl.data import Dataset, Samples
+from edgefl.errors import EdgeFLError
 from edgefl.federation import EvaluationSettings, FederationSettings, RoundSettings, SelectionSettings
-from edgefl.masks import full_mask
+from edgefl.masks import Mask, full_mask
 from edgefl.simulation import DeviceClass, SimulatedFederation, fleet_of
 from edgefl.strategies import strategy_of
 from edgefl.values import LocalWork
@@ -74,21 +76,34 @@ def main() -> None:
         paths = {device: Path(name) / f"{place}.onnx" for place, device in enumerate(masks)}
         for device, mask in masks.items():
             paths[device].write_bytes(make_submodel(bundle, mask, federation.model.weights).inference_model)
-        processes = {device: EngineProcess(_command(path)) for device, path in paths.items()}
-        times = run_interleaved_and_stop(processes, options.turns)
-    whole = times["whole"].median
-    print(f"\n{'':<12}{'parameters':>12}{'multiply-adds':>15}{'ms':>9}{'faster':>9}")
+        sizes = {device: path.stat().st_size / 2**20 for device, path in paths.items()}
+        commands = {device: _command(path) for device, path in paths.items()}
+        found, missing = measure_processes(commands, MeasuringTime(turns=options.turns, threads=_THREADS))
+    if missing:
+        raise EdgeFLError(f"{', '.join(missing)}: {next(iter(missing.values()))}", fix="Run it again.")
+    _print(masks, {device: (*_costs(one), sizes[device]) for device, one in found.items()})
+    print("\n".join(source_notes(found)))
+
+
+def _print(masks: Mapping[str, Mask], costs: Mapping[str, Sequence[float]]) -> None:
+    """Print a line for every device, and the ratios to the whole model."""
+    columns = ("ms", "memory MiB", "mJ", "file MiB")
+    print(f"\n{'':<12}{'parameters':>12}{'multiply-adds':>15}" + "".join(f"{column:>12}" for column in columns))
+    full = masks["whole"].cost
     for device, mask in masks.items():
-        part, full = mask.cost, masks["whole"].cost
-        print(
-            f"{device:<12}{part.parameters / full.parameters:>12.1%}"
-            f"{part.forward_multiply_adds / full.forward_multiply_adds:>15.1%}"
-            f"{1000 * times[device].median:>9.3f}{whole / times[device].median:>8.2f}x"
-        )
-    ratios = [whole / times[device].median for device in federation.masks]
-    print(
-        f"faster than the whole model: median {statistics.median(ratios):.2f}x, {min(ratios):.2f} to {max(ratios):.2f}"
-    )
+        shares = (mask.cost.parameters / full.parameters, mask.cost.forward_multiply_adds / full.forward_multiply_adds)
+        figures = "".join(f"{value:>12.3f}" for value in costs[device])
+        print(f"{device:<12}{shares[0]:>12.1%}{shares[1]:>15.1%}{figures}")
+    for place, column in enumerate(columns):
+        ratios = [costs["whole"][place] / costs[device][place] for device in masks if device != "whole"]
+        middle = statistics.median(ratios)
+        print(f"{column}: the whole model's is {middle:.2f} times as much ({min(ratios):.2f} to {max(ratios):.2f})")
+
+
+def _costs(one: EngineMeasurement) -> tuple[float, float, float]:
+    """Return milliseconds, MiB of memory, and millijoules of one prediction."""
+    assert one.energy is not None  # it is measured unless it is switched off
+    return 1000 * one.times.median, one.memory["beyond_bytes"] / 2**20, 1000 * one.energy["joules_each"]
 
 
 def _command(model: Path) -> list[str]:
