@@ -19,6 +19,8 @@ from tests.device_runtime.coordinator import KEY, Coordinator
 from tests.device_runtime.in_process_transport import InProcessTransport
 from tests.values.samples import CAPABILITIES, PROFILE, SAMPLE
 
+RULES_PAGE = Path(__file__).parents[3] / "docs" / "rules.md"
+
 
 def client_of(coordinator: Coordinator) -> CoordinatorClient:
     return CoordinatorClient(InProcessTransport(coordinator.answer))
@@ -91,7 +93,9 @@ def test_a_new_device_without_an_answer_does_not_join(tmp_path: Path) -> None:
 def test_this_software_has_every_rule_and_codec() -> None:
     can = own_capabilities()
     assert (can.client.name, can.client.version) == ("edgefl-python", __version__)
-    assert set(can.rules) == {*RULES, "sgd.sensitivity", "masked_noise.sensitivity"}
+    added = {"sgd.sensitivity", "masked_noise.sensitivity", "prune_regrow.values_only"}
+    assert set(can.rules) == {*RULES, *added}
+    assert all(f"`{name}`" in RULES_PAGE.read_text() for name in added), "a client finds it on the page of the rules"
     assert set(can.codecs) == {"dense", "slice", "sparse", "bits", "counts"}
     assert [engine.format for engine in can.engines] == [GraphFormat.ONNX]
     assert can.batch_sizes is None
