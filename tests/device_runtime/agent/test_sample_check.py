@@ -123,3 +123,29 @@ def test_a_coordinator_from_before_capabilities_takes_a_device_without_them(tmp_
     coordinator.is_old = False  # it was upgraded
     agent_of(tmp_path / "home", coordinator).enrol("http://here", PROFILE, KEY, capabilities=CAPABILITIES)
     assert coordinator.capabilities == [CAPABILITIES]
+
+
+def test_samples_are_told_with_the_enrolment_and_again_at_every_start(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    for told in (480, 480, 500, None):
+        agent_of(tmp_path / "home", coordinator).enrol("http://here", PROFILE, KEY, samples=told)
+    (enrolment,) = coordinator.enrolments.values()
+    assert enrolment.samples == 480
+    assert coordinator.samples == [480, 500], "a result may have said another number since"
+
+
+def test_a_coordinator_from_before_both_takes_a_device_without_them_and_is_told_when_it_was_upgraded(
+    tmp_path: Path,
+) -> None:
+    coordinator = Coordinator(is_old=True)
+
+    def start() -> None:
+        agent = agent_of(tmp_path / "home", coordinator)
+        agent.enrol("http://here", PROFILE, KEY, capabilities=CAPABILITIES, samples=480)
+
+    start()
+    (enrolment,) = coordinator.enrolments.values()
+    assert (enrolment.capabilities, enrolment.samples) == (None, None)
+    coordinator.is_old = False
+    start()
+    assert (coordinator.capabilities, coordinator.samples) == ([CAPABILITIES], [480])
