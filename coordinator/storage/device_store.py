@@ -94,8 +94,8 @@ class DeviceStore:
         `device.federation` and `device.key` are taken from the key, not from the argument; `device.enrolled_at` is now.
         `device.id` is the name that it wants, which may be taken in other federations.
         The same enrolment id again, with a key of the same federation, is the same device: it keeps its id, gets the
-        new token hash, profile, software and capabilities, and does not use the key up further (so a spent key will
-        do, while a revoked or expired one will not). `address` is where it called from, for the audit log.
+        new token hash, profile, software, capabilities and samples, and does not use the key up further (so a spent
+        key will do, while a revoked or expired one will not). `address` is where it called from, for the audit log.
         """
 
         def work(connection: Connection) -> tuple[Admission, Device | None]:
@@ -175,6 +175,11 @@ class DeviceStore:
         change = update(devices).where(devices.c.id == device).values(news)
         self._database.write(lambda connection: connection.execute(change) and None)
 
+    def set_samples(self, device: str, samples: int) -> None:
+        """Note how many training samples a device has now. Why it was left out may no longer hold."""
+        change = update(devices).where(devices.c.id == device).values(samples=samples, left_out=None)
+        self._database.write(lambda connection: connection.execute(change) and None)
+
     def set_corrections(self, corrections: Mapping[str, str]) -> None:
         """Note, by device, what its rounds really took against what was predicted."""
         if corrections:
@@ -243,5 +248,7 @@ def _enrol_again(connection: Connection, known: Device, device: Device) -> tuple
         "engine": first_engine(device.capabilities),
         "seen_at": device.seen_at,
     }
+    if device.samples is not None:
+        news["samples"] = device.samples
     connection.execute(update(devices).where(devices.c.id == known.id).values(news))
     return Admission.ADMITTED, replace(known, **news)

@@ -293,7 +293,7 @@ class Device:
     failed: int = 0
     """Tasks that it refused or did not end in time."""
     samples: int | None = None
-    """Training samples, from its last result."""
+    """Training samples, as it said or as its last result said; None if it never did."""
     mask_body: str | None = None
     """Digest of the body of its latest mask: the one it was given or, where the rule changed it, sent back."""
     correction: str | None = None

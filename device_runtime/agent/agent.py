@@ -31,7 +31,18 @@ from device_runtime.refusal import RefusalError
 from device_runtime.trainer import StoppedError
 from edgefl import __version__
 from edgefl.errors import EdgeFLError
-from edgefl.values import Capabilities, DeviceProfile, Enrolled, Enrolment, Outcome, Reason, Receipt, Refusal, printable
+from edgefl.values import (
+    Capabilities,
+    DeviceProfile,
+    Enrolled,
+    Enrolment,
+    Outcome,
+    Reason,
+    Receipt,
+    Refusal,
+    SampleCount,
+    printable,
+)
 
 __all__ = ["Agent", "AgentSettings"]
 
@@ -118,9 +129,13 @@ class Agent:
         *,
         name: str | None = None,
         capabilities: Capabilities | None = None,
+        samples: int | None = None,
     ) -> Identity:
-        """Join the federation, unless this device has joined already. Tell it what this software can run."""
-        identity = self._home.identity() or Identity(coordinator, uuid.uuid4().hex)
+        """Join the federation, unless this device has joined already.
+
+        Tell it what this software can run, and how many training samples this device has.
+        """
+        identity, asked = self._home.identity() or Identity(coordinator, uuid.uuid4().hex), None
         if identity.coordinator != coordinator:
             raise EdgeFLError(
                 f"{self._home.folder} belongs to the coordinator {identity.coordinator}",
@@ -137,10 +152,11 @@ class Agent:
                 software=software,
                 name=name,
                 capabilities=capabilities,
+                samples=samples,
             )
             self._limits.allow_traffic()
             try:
-                answer = self._ask_to_join(asked, key)
+                answer, asked = self._ask_to_join(asked, key)
             finally:
                 self._limits.count()  # a refused device is started again and again
             identity = replace(identity, device_id=answer.device_id, token=answer.token)
@@ -154,19 +170,39 @@ class Agent:
         if capabilities is not None and capabilities.engines:
             self._runner.engine = capabilities.engines[0].format
         self._tell_capabilities(capabilities, profile)
+        if samples is not None and (asked is None or asked.samples is None):
+            self._tell_samples(samples)
         return identity
 
-    def _ask_to_join(self, asked: Enrolment, key: str) -> Enrolled:
-        """Enrol. A coordinator from before capabilities refuses an enrolment with them."""
+    def _ask_to_join(self, asked: Enrolment, key: str) -> tuple[Enrolled, Enrolment]:
+        """Enrol; return the answer and to what.
+
+        A coordinator from before samples or capabilities names the first field that it does not know. It gets an
+        enrolment without it.
+        """
         self._home.save_told_capabilities(None)
-        try:
-            answer = self._client.enrol(asked, key)
-        except RejectedError as error:
-            if asked.capabilities is None or "capabilities" not in error.problem:
-                raise
-            return self._client.enrol(replace(asked, capabilities=None), key)
-        self._home.save_told_capabilities(asked.capabilities)
-        return answer
+        while True:
+            try:
+                answer = self._client.enrol(asked, key)
+            except RejectedError as error:
+                if asked.samples is not None and "'samples'" in error.problem:
+                    asked = replace(asked, samples=None)
+                elif asked.capabilities is not None and "capabilities" in error.problem:
+                    asked = replace(asked, capabilities=None)
+                else:
+                    raise
+            else:
+                self._home.save_told_capabilities(asked.capabilities)
+                return answer, asked
+
+    def _tell_samples(self, samples: int) -> None:
+        """Tell the coordinator how many training samples this device has; if it fails, the next result says it.
+
+        At every start: what the coordinator knows may be from a result of another number.
+        """
+        if self._limits.allow_traffic() is None:
+            with contextlib.suppress(UnreachableError, UnknownDeviceError, TrafficSpentError, RejectedError):
+                self._client.update_samples(SampleCount(samples=samples))
 
     def _tell_capabilities(self, capabilities: Capabilities | None, profile: DeviceProfile) -> None:
         """Tell the coordinator what this software can run, if that has changed; if it fails, at the next start.

@@ -30,6 +30,7 @@ from edgefl.values import (
     Pins,
     Receipt,
     Refusal,
+    SampleCount,
     SampleSpec,
     check_digest,
     digest_of,
@@ -130,6 +131,10 @@ class CoordinatorClient:
         except RejectedError:
             return False
         return True
+
+    def update_samples(self, count: SampleCount) -> None:
+        """Send the device's number of training samples; a coordinator from before this question rejects it."""
+        self._send(Request("PUT", "/v1/devices/me/samples", self.token, dumps(count).encode()))
 
     def update_profile(self, profile: DeviceProfile) -> None:
         """Send the device's current profile."""

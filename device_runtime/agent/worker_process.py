@@ -46,7 +46,7 @@ class WorkerProcess:
     """Trains in another process, which starts when it is first needed and again after it was ended.
 
     `module` is run with the number of a descriptor, where it finds a pipe: it reads the options as JSON, answers
-    {"ready": true} or {"error": {"problem", "fix"}}, and then serves requests (`worker_service`).
+    {"ready": true, "samples": ...} or {"error": {"problem", "fix"}}, and then serves requests (`worker_service`).
     """
 
     def __init__(self, module: str, options: Mapping[str, object]) -> None:
@@ -56,6 +56,8 @@ class WorkerProcess:
         self._joules = 0.0
         self._cpu_began: float | None = None
         self._had_bytes = 0
+        self.samples: int | None = None
+        """The device's training samples, once the process has started."""
 
     @property
     def joules(self) -> float:
@@ -93,6 +95,7 @@ class WorkerProcess:
             raise EdgeFLError(answer["error"]["problem"], fix=answer["error"]["fix"])
         if answer.get("ready") is not True:
             raise self._crashed()
+        self.samples = answer.get("samples")
         self._had_bytes = self._resident()
 
     def size(self, plan: ClientPlan, stop: threading.Event, *, memory_bytes: int | None) -> TaskSize:

@@ -178,7 +178,7 @@ def _joined(args: argparse.Namespace, coordinator: "Pairing | None") -> int:
             engine, profile = chosen()
         agent = _agent(args, home, transport, worker, say, tls, device)
         can = own_capabilities(engine)
-        agent.enrol(url, profile, key, name=args.name, capabilities=can)
+        agent.enrol(url, profile, key, name=args.name, capabilities=can, samples=worker.samples)
         try:
             return _run(agent)
         except UnknownDeviceError:
@@ -186,7 +186,7 @@ def _joined(args: argparse.Namespace, coordinator: "Pairing | None") -> int:
                 raise
             say("the coordinator no longer knows this device; joining again")
             home.forget_token()
-            agent.enrol(url, profile, key, name=args.name, capabilities=can)
+            agent.enrol(url, profile, key, name=args.name, capabilities=can, samples=worker.samples)
             return _run(agent)
 
 

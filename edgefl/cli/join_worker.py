@@ -54,7 +54,7 @@ def main(words: list[str]) -> int:
         )
 
     worker = TrainerInProcess(trainer, home / "cache", home / "personal", samples=data.samples, engine=engine.format)
-    connection.send_bytes(json.dumps({"ready": True}).encode())
+    connection.send_bytes(json.dumps({"ready": True, "samples": data.samples}).encode())
     serve(connection, worker, threads=threads.count + _OTHER_THREADS)
     return 0
 

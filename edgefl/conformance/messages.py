@@ -26,6 +26,7 @@ _ROUTES = (
     ("sample", "GET", r"/v1/sample"),
     ("profile", "PUT", r"/v1/devices/me/profile"),
     ("capabilities", "PUT", r"/v1/devices/me/capabilities"),
+    ("samples", "PUT", r"/v1/devices/me/samples"),
     ("side", "GET", r"/v1/(?:pins|measurement(?:/(?P<name>[^/]+))?|speed)"),
     ("side", "POST", r"/v1/speed"),
 )
@@ -42,6 +43,7 @@ class Route(StrEnum):
     SAMPLE = "sample"
     PROFILE = "profile"
     CAPABILITIES = "capabilities"
+    SAMPLES = "samples"
     SIDE = "side"
     """A route of the protocol that no situation asks for."""
     UNKNOWN = "unknown"

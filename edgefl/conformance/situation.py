@@ -33,6 +33,7 @@ class Act(StrEnum):
     REVOKED = "revoked"
     NAME_TAKEN = "name-taken"
     MISMATCH = "mismatch"
+    OLDER = "older"
 
 
 class RowVerdict(StrEnum):

@@ -112,7 +112,7 @@ class Stage:
             case Route.SIDE if exchange.name:
                 _, content = conformance_measurement().bodies.get(exchange.name, ("", None))
                 return _download(exchange, content)
-            case Route.PROFILE | Route.CAPABILITIES:
+            case Route.PROFILE | Route.CAPABILITIES | Route.SAMPLES:
                 return ScriptedAnswer(status=204)
         return problem(404, f"there is no {exchange.method} {exchange.path}", "Ask for something else.")
 

@@ -24,8 +24,8 @@ def participant_of(
 ) -> Participant:
     """Return a device as a strategy sees it, with its budget for one round.
 
-    `correction` is what earlier rounds taught about its predictions, `limits` are the device's own, and `samples` and
-    `mask` come from its last result; `capabilities` are what its software said that it can run.
+    `correction` is what earlier rounds taught about its predictions, and `limits` are the device's own. `samples` is
+    what it said last, `mask` comes from its last result; `capabilities` are what its software said that it can run.
     """
     caps, profile = settings.budget, bounded(profile)
     budget = budget_of(

@@ -63,7 +63,8 @@ def _agent(device: FleetDevice, folder: Path, url: str) -> Agent:
 
     agent = Agent(home, CoordinatorClient(HttpTransport(url)), trainer, settings=AgentSettings(wait_seconds=20.0))
     can = device.capabilities or own_capabilities("onnx")
-    agent.enrol(url, device.profile, os.environ.get("EDGEFL_JOIN_KEY"), name=device.device_id, capabilities=can)
+    key, samples = os.environ.get("EDGEFL_JOIN_KEY"), device.data.samples
+    agent.enrol(url, device.profile, key, name=device.device_id, capabilities=can, samples=samples)
     return agent
 
 

@@ -107,7 +107,7 @@ class SimulatedFederation:
             body = None if outcome.body is None else decode_result(outcome.body, self.model.graph)
             if body is not None:
                 check_personal(self._update(dispatched, body))
-                self._note_result(dispatched, outcome, body.result.samples, body.next_mask)
+                self._note_result(dispatched, outcome, body.next_mask)
             devices.append(self._device_round(dispatched, outcome, body, models=1))
             kept[dispatched.device_id] = devices[-1].kept_fraction
             if devices[-1].own_accuracy is not None:
@@ -177,7 +177,7 @@ class SimulatedFederation:
         update = finished.update
         if counts and update is not None:
             next_mask = mask_after(self.strategy, self.settings, update)
-            self._note_result(finished.dispatched, finished.outcome, update.result.samples, next_mask)
+            self._note_result(finished.dispatched, finished.outcome, next_mask)
         else:
             self._note_failure(finished.dispatched.device_id)
 
@@ -223,15 +223,13 @@ class SimulatedFederation:
     def _update(self, dispatched: DispatchedJob, body: ResultBody) -> ClientUpdate:
         return client_update_of(dispatched.plan, dispatched.planned.mask, self.model.weights, body)
 
-    def _note_result(
-        self, dispatched: DispatchedJob, outcome: TrainingOutcome, samples: int, next_mask: Mask | None
-    ) -> None:
+    def _note_result(self, dispatched: DispatchedJob, outcome: TrainingOutcome, next_mask: Mask | None) -> None:
         """Note what is known of a device after a result that counts."""
         before = self._states[dispatched.device_id]
         mask, accuracy = before.mask, before.accuracy
         if changes_model(dispatched.planned.rule):
             mask, accuracy = next_mask or dispatched.planned.mask, own_accuracy(outcome)
-        self._states[dispatched.device_id] = _DeviceState(samples, mask, accuracy, before.done + 1, before.failed)
+        self._states[dispatched.device_id] = _DeviceState(mask, accuracy, before.done + 1, before.failed)
 
     def _note_failure(self, device: str) -> None:
         before = self._states[device]
@@ -264,7 +262,7 @@ class SimulatedFederation:
             device.device_id,
             device.profile,
             limits=device.kind.limits,
-            samples=state.samples,
+            samples=device.data.samples,
             mask=state.mask,
             capabilities=device.capabilities,
         )
@@ -297,7 +295,6 @@ _FAILED = TrainingOutcome(None, None, None, 0.0, 0.0)
 class _DeviceState:
     """What is known of a device from its last result."""
 
-    samples: int | None = None
     mask: Mask | None = None
     accuracy: float | None = None
     """Of its own model."""

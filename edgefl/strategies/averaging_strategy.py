@@ -40,7 +40,7 @@ class AveragingStrategy(ABC):
     """How devices train."""
     averaging: AggregationSettings = field(default_factory=AggregationSettings)
     assumed_samples: PositiveCount = 1000
-    """The number of training samples to plan a device with until its first result reports it."""
+    """The number of training samples to plan a device with that did not say how many it has when it joined."""
 
     def __post_init__(self) -> None:
         check_fields(self)

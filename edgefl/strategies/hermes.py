@@ -29,14 +29,18 @@ A device that skips a round finds, when it takes part again, what the others mad
 
 The paper's rounds are 5 epochs in batches of 16; the federation sets both. lambda of the penalty and the learning rate
 are not given: they are settings, and every device reports what it used. A device that can only train less than the
-target is never pruned. A device whose submodel becomes too large for its budget, because it has more data than assumed,
-gets less of it: the channels of the lowest magnitude go. Frozen layers (`freezing`) lose their channels with the
-others; by sensitivity, a group of channels that has no trained tensor keeps all of them.
+target is never pruned. A pruned submodel that becomes too large for its device's budget, because there is more data
+than before, loses more: the channels of the lowest magnitude go. Frozen layers (`freezing`) lose their channels with
+the others; by sensitivity, a group of channels that has no trained tensor keeps all of them.
+
+Until a device is pruned for the first time, every round gives it the widest submodel that it can train: a wider one if
+it has fewer samples than before, its rounds turned out faster than predicted, or a program of a wider rung was
+compiled. What pruning removed does not come back, unless that was just the last channels of every group: what remains
+then cannot be told from a first submodel.
 
 A device whose engine runs compiled programs is pruned to the next rung: the largest one of at most the parameters that
-pruning would have left. It ends on the rung whose size is nearest to the target, above or below it. Until it was pruned,
-its first submodel becomes wider as soon as a program of a wider rung is compiled. It is not pruned in a round in which
-it could not evaluate its model.
+pruning would have left. It ends on the rung whose size is nearest to the target, above or below it. It is not pruned in
+a round in which it could not evaluate its model.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -203,7 +207,7 @@ class _OwnChannels:
 
     def _of(self, estimate: RoundEstimate, trained: Collection[str] | None) -> Mask | None:
         own = estimate.participant.mask
-        if own is None or (estimate.on_rungs and _is_first(own)):
+        if own is None or _is_first(own):
             return estimate.widest(trained)
         return largest_trainable(Mask.of(own.graph, trained=trained, kept=own.kept), self.weights, estimate)
 

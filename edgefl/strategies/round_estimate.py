@@ -29,7 +29,7 @@ class RoundEstimate:
     participant: Participant
     work: LocalWork
     assumed_samples: int
-    """The number of training samples of a device that has not reported it."""
+    """The number of training samples of a device that has never said it."""
     costs: MutableMapping[object, dict[int, Cost]] = field(default_factory=dict)
     """The costs of uniform submodels by the layers that they train, shared by the estimates of several devices."""
     models: int = 1
@@ -43,8 +43,9 @@ class RoundEstimate:
 
     @property
     def samples(self) -> int:
-        """The number of training samples of the device, or an assumption."""
-        return self.participant.samples or self.assumed_samples
+        """The number of training samples of the device, or an assumption; one that has none is planned as with one."""
+        told = self.participant.samples
+        return self.assumed_samples if told is None else max(told, 1)
 
     @property
     def steps(self) -> int:

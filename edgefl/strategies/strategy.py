@@ -59,7 +59,7 @@ class Participant:
     budget: Budget
     """What the operator lets it spend on a round: its seconds follow from the deadline."""
     samples: int | None = None
-    """The number of its training samples; None until its first result."""
+    """The number of its training samples; None until it says so, at the latest with its first result."""
     mask: Mask | None = None
     """Its mask after its last result; None before the first."""
     capabilities: Capabilities | None = None

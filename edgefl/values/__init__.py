@@ -54,7 +54,7 @@ from edgefl.values.frozen_mapping import FrozenMapping
 from edgefl.values.local_result import LocalResult
 from edgefl.values.measurement import Measurement, MeasurementCase
 from edgefl.values.program import SAMPLE_WEIGHTS, Program, ProgramRole, ProgramSpec, runs_on
-from edgefl.values.protocol import Assignment, Enrolled, Enrolment, Outcome, Pins, Reason, Receipt, Refusal
+from edgefl.values.protocol import Assignment, Enrolled, Enrolment, Outcome, Pins, Reason, Receipt, Refusal, SampleCount
 from edgefl.values.provenance import Provenance, Scope
 from edgefl.values.quantities import (
     LARGEST_INTEGER,
@@ -127,6 +127,7 @@ __all__ = [
     "Scope",
     "Provenance",
     "SampleSpec",
+    "SampleCount",
     "SampleDtype",
     "SampleExample",
     "SampleKind",

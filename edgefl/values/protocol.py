@@ -11,11 +11,11 @@ from edgefl.values.capabilities import Capabilities
 from edgefl.values.client_plan import ClientPlan
 from edgefl.values.dataclass_fields import check_fields
 from edgefl.values.device_profile import DeviceProfile
-from edgefl.values.quantities import Seconds
+from edgefl.values.quantities import Count, Seconds
 from edgefl.values.schema import document
 from edgefl.values.strings import Identifier, Name
 
-__all__ = ["Assignment", "Enrolled", "Enrolment", "Outcome", "Pins", "Reason", "Receipt", "Refusal"]
+__all__ = ["Assignment", "Enrolled", "Enrolment", "Outcome", "Pins", "Reason", "Receipt", "Refusal", "SampleCount"]
 
 
 @document("enrolment", version=1)
@@ -37,6 +37,21 @@ class Enrolment:
 
     capabilities: Capabilities | None = field(default=None, metadata={"absent": "every rule and codec", "added": True})
     """What the device's software can run, or None for every rule and codec and for ONNX graphs."""
+
+    samples: Count | None = field(default=None, metadata={"absent": "known after its first result", "added": True})
+    """The number of its training samples: its first task is planned by it."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@document("sample_count", version=1)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleCount:
+    """The number of training samples that a device has now."""
+
+    samples: Count
+    """The number, without validation samples."""
 
     def __post_init__(self) -> None:
         check_fields(self)

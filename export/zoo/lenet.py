@@ -1,8 +1,8 @@
 """LeNet5 in the form that Caffe gave it: 20 and 50 channels, 500 hidden units.
 
 Paper: FedSpa, "Achieving Personalized Federated Learning with Sparse Local Models", appendix B.2, for the 26 letters of
-EMNIST: Caffe's sizes, no padding and max pools. Its footnote names an implementation of SNIP, which we have not seen. As
-is usual in work on pruning, there is a ReLU after each convolution; Caffe's own file
+EMNIST: Caffe's sizes, no padding and max pools. Its footnote names an implementation of SNIP, which we have not seen.
+As is usual in work on pruning, there is a ReLU after each convolution; Caffe's own file
 (examples/mnist/lenet_train_test.prototxt) has only the one after the hidden layer. Either way there are 431,080
 parameters for 10 classes, 439,096 for 26.
 

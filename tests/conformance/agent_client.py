@@ -41,6 +41,8 @@ class AgentClient:
 
     def __init__(self, invitation: Invitation) -> None:
         self._invitation = invitation
+        self.samples: int | None = None
+        """Of the training data, once it is read."""
         self._stop = threading.Event()
         self.error: BaseException | None = None
         self._transport = self.transport(invitation.url, tls=Pairing.at(invitation.uri).tls())
@@ -62,6 +64,7 @@ class AgentClient:
         sample = federation_sample(home, client, self._invitation.key)
         dataset = load(str(self._invitation.data))
         data = self.data.whole(dataset if sample is None else fitting(dataset, sample))
+        self.samples = data.samples
         engine = open_engine("onnx", ThreadSettings(1))
 
         def trainer(device: str) -> Trainer:
@@ -72,7 +75,8 @@ class AgentClient:
     def _run(self) -> None:
         try:
             agent = self.made()
-            agent.enrol(self._invitation.url, PROFILE, self._invitation.key, capabilities=self.capabilities())
+            can, samples = self.capabilities(), self.samples
+            agent.enrol(self._invitation.url, PROFILE, self._invitation.key, capabilities=can, samples=samples)
             agent.run(self._stop)
         except Exception as error:  # a client that ends is what the suite must notice
             self.error = error

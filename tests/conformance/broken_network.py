@@ -16,7 +16,7 @@ from device_runtime.agent.compression import compressed
 from device_runtime.agent.transport import HttpTransport, Reply, Request, Sink
 from edgefl.conformance.client_starts import Invitation
 from edgefl.errors import EdgeFLError
-from edgefl.values import Assignment, ClientPlan, Outcome, Reason, Receipt, Refusal, loads
+from edgefl.values import Assignment, ClientPlan, Enrolled, Enrolment, Outcome, Reason, Receipt, Refusal, loads
 from edgefl.wire import decode, encode
 from tests.conformance.agent_client import AgentClient
 
@@ -63,6 +63,12 @@ class KeepsEnrolling(AgentClient):
 class _IgnoresRetryAfter(Backoff):
     def wait(self, asked: float | None = None) -> float:
         return Backoff.wait(self)
+
+
+class InsistsOnItsSamples(AgentClient):
+    class agent(Agent):  # noqa: N801
+        def _ask_to_join(self, asked: Enrolment, key: str) -> tuple[Enrolled, Enrolment]:
+            return self._client.enrol(asked, key), asked
 
 
 class SaysNothingOfItself(AgentClient):

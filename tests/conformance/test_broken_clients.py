@@ -20,6 +20,7 @@ CAUGHT: list[tuple[type[AgentClient], str, str]] = [
     (network.ForgetsItsToken, "enrolment/token,polling/clock-skew", "does not have the device's token"),
     (network.ForgetsItsEnrolmentId, "enrolment/lost-answer", "with another enrolment_id"),
     (network.KeepsEnrolling, "enrolment/rejected", "the same enrolment 2 more times"),
+    (network.InsistsOnItsSamples, "enrolment/older-coordinator", "did not enrol without its number of samples"),
     (network.SaysNothingOfItself, "enrolment/capabilities", "did not say what it can run"),
     (network.NeverComparesItsData, "sample/mismatch", "enrolled nevertheless"),
     (network.IgnoresRetryAfter, "polling/retry-after", "1.00 s is the least"),

@@ -23,6 +23,7 @@ from edgefl.values import (
     Outcome,
     Receipt,
     Refusal,
+    SampleCount,
     digest_of,
     dumps,
     loads,
@@ -52,7 +53,9 @@ class Coordinator:
     sample: Any = None
     """What it says about samples, or a reply; None if it is from before that question."""
     is_old: bool = False
-    """Whether it is from before capabilities."""
+    """Whether it is from before capabilities and numbers of samples."""
+    samples: list[int] = field(default_factory=list)
+    """Numbers of samples that it was told after the enrolment."""
     capabilities: list[Capabilities] = field(default_factory=list)
     """What it was told after the enrolment."""
     profiles: list[DeviceProfile] = field(default_factory=list)
@@ -97,12 +100,8 @@ class Coordinator:
             return _error(401, "the token is not known", "Join again.")
         if path == "/v1/tasks/next":
             return self._next()
-        if path == "/v1/devices/me/capabilities" and not self.is_old:
-            self.capabilities.append(loads(Capabilities, request.body))
-            return Reply(204)
-        if path == "/v1/devices/me/profile":
-            self.profiles.append(loads(DeviceProfile, request.body))
-            return Reply(204)
+        if path.startswith("/v1/devices/me/"):
+            return self._update(path.rpartition("/")[2], request.body)
         found = re.fullmatch(r"/v1/(artifacts|tasks)/([^/]+)(?:/(result|refusal))?", path)
         if found is None:
             return _error(404, f"there is no {path}", "Ask for something else.")
@@ -110,11 +109,23 @@ class Coordinator:
             return self._artifact(found[2], request.start)
         return self._end(found[2], found[3], request.body)
 
+    def _update(self, what: str, body: bytes) -> Reply:
+        if what == "profile":
+            self.profiles.append(loads(DeviceProfile, body))
+        elif what == "capabilities" and not self.is_old:
+            self.capabilities.append(loads(Capabilities, body))
+        elif what == "samples" and not self.is_old:
+            self.samples.append(loads(SampleCount, body).samples)
+        else:
+            return _error(404, f"there is no {what}", "Look at the documents.")
+        return Reply(204)
+
     def _enrol(self, request: Request) -> Reply:
         if request.token != KEY:
             return _error(403, "the join key is not known", "Ask the operator for one.")
-        if self.is_old and b'"capabilities"' in request.body:
-            return _error(422, "field 'capabilities' is not a known field", "Known fields: enrolment_id, ...")
+        for added in ("samples", "capabilities"):
+            if self.is_old and f'"{added}"'.encode() in request.body:
+                return _error(422, f"field '{added}' is not a known field", "Known fields: enrolment_id, ...")
         enrolment = loads(Enrolment, request.body)
         self.enrolments[enrolment.enrolment_id] = enrolment
         return _json(Enrolled(device_id=DEVICE, token=TOKEN))

@@ -29,6 +29,7 @@ MESSAGES = {
     "measurement": "`GET /v1/measurement` answers it. [profile.md](profile.md) says how to use it.",
     "enrolment": "The body of `POST /v1/devices`.",
     "device_profile": "In an enrolment, and the body of `PUT /v1/devices/me/profile`.",
+    "sample_count": "The body of `PUT /v1/devices/me/samples`.",
     "capabilities": "In an enrolment, and the body of `PUT /v1/devices/me/capabilities`.",
     "enrolled": "`POST /v1/devices` answers it.",
     "pins": "`GET /v1/pins` answers it. [protocol.md](protocol.md#pins) says what a pin is.",

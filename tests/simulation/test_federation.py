@@ -140,6 +140,17 @@ def test_devices_with_less_get_smaller_parts() -> None:
     assert max(o.multiply_adds / o.steps for o in narrow) < min(o.multiply_adds / o.steps for o in wide)
 
 
+def test_nothing_is_assumed_of_the_samples_of_simulated_devices() -> None:
+    """With the assumption, nobody would have time for the first round."""
+    ends = []
+    for assumed in (1, 10**9):
+        with federation(FEDAVG | {"assumed_samples": assumed}) as made:
+            results = list(made.rounds())
+            ends.append({name: array.tobytes() for name, array in made.model.weights.items()})
+        assert [len(result.devices) for result in results] == [4, 4]
+    assert ends[0] == ends[1]
+
+
 def test_devices_are_judged_by_their_own_samples_before_and_after_tuning() -> None:
     made = federation(FEDAVG | {"fine_tune_epochs": 3}, rounds=3, per_round=6)
     list(made.rounds())

@@ -108,6 +108,13 @@ def test_more_samples_mean_more_steps_and_a_narrower_part() -> None:
     assert needed(device(samples=4000, round_seconds=8.0), few_steps).mask.digest == full_mask(GRAPH).digest
 
 
+def test_nothing_is_assumed_of_a_device_that_told_its_samples_not_even_of_none() -> None:
+    for told in (0, 1, 7, 4000):
+        one, other = (needed(device(samples=told), assumed_samples=assumed) for assumed in (1, 10**9))
+        assert one.predicted == other.predicted
+    assert needed(device(samples=0)).predicted == needed(device(samples=1)).predicted
+
+
 def test_steps_are_counted_as_the_device_counts_them() -> None:
     seconds = {}
     for samples in (10, 32, 33, 34, 64):

@@ -176,6 +176,21 @@ def test_a_device_that_is_not_accurate_keeps_its_channels() -> None:
     assert after[0].mask.digest == full_mask(GRAPH).digest
 
 
+@pytest.mark.parametrize("strategy", [Hermes(), letter()], ids=["sensitivity", "magnitude"])
+def test_until_it_was_pruned_a_part_follows_the_number_of_samples(strategy: Hermes) -> None:
+    def planned(mask: Mask | None, samples: int) -> Mask:
+        one = device(mask=mask, samples=samples, round_seconds=12.0)
+        return strategy.plan(MODEL, [one], round_context())["pi-4"].mask
+
+    first = planned(None, 1000)
+    assert first.cost.parameters < GRAPH.parameters
+    grown = planned(first, 100)
+    assert grown.digest == full_mask(GRAPH).digest
+    assert planned(grown, 1000).digest == first.digest
+    pruned = Mask.of(GRAPH, kept={**first.kept, "conv2": first.kept["conv2"][1:]})
+    assert planned(pruned, 100).digest == pruned.digest
+
+
 def test_a_part_that_no_longer_fits_loses_its_lowest_channels() -> None:
     half = Mask.of(GRAPH, kept={"conv2": range(0, 64, 2), "conv3": range(1, 128, 2)})
     strategy = letter()

@@ -33,6 +33,7 @@ from edgefl.values import (
     Receipt,
     Refusal,
     RuleSettings,
+    SampleCount,
     SampleDtype,
     SampleKind,
     SampleNormalisation,
@@ -243,10 +244,16 @@ sample_specs = st.builds(
     class_names=maybe(st.lists(names, min_size=2, max_size=2)),
 )
 enrolments = st.builds(
-    Enrolment, enrolment_id=identifiers, profile=profiles, software=names, capabilities=maybe(capabilities)
+    Enrolment,
+    enrolment_id=identifiers,
+    profile=profiles,
+    software=names,
+    capabilities=maybe(capabilities),
+    samples=maybe(counts),
 )
 conversations = st.one_of(
     enrolments,
+    st.builds(SampleCount, samples=counts),
     st.builds(Enrolled, device_id=identifiers, token=identifiers),
     st.builds(Pins, pins=st.lists(identifiers, max_size=3).map(tuple)),
     st.builds(Assignment, retry_seconds=amounts, plan=maybe(plans), finished=flags),

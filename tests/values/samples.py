@@ -37,6 +37,7 @@ from edgefl.values import (
     Receipt,
     Refusal,
     RuleSettings,
+    SampleCount,
     SampleDtype,
     SampleExample,
     SampleKind,
@@ -170,6 +171,7 @@ RESULT = LocalResult(
 )
 
 ENROLMENT = Enrolment(enrolment_id="f00d", profile=PROFILE, software="edgefl 0.1.0", name="kitchen-pi")
+SAMPLE_COUNT = SampleCount(samples=480)
 CAPABILITIES = Capabilities(
     client=ClientSoftware(name="edgefl-java", version="0.1.0"),
     platform="Android 15",
@@ -240,6 +242,7 @@ SAMPLES: dict[str, Any] = {
     "telemetry": TELEMETRY,
     "local_result": RESULT,
     "enrolment": ENROLMENT,
+    "sample_count": SAMPLE_COUNT,
     "enrolled": ENROLLED,
     "pins": PINS,
     "assignment": ASSIGNMENT,

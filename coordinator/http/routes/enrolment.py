@@ -1,4 +1,4 @@
-"""The enrolment of devices, their profiles, and what their software can run."""
+"""The enrolment of devices, their profiles, what their software can run, and how many samples they have."""
 
 import secrets
 from typing import Annotated
@@ -18,7 +18,7 @@ from coordinator.http.server_settings import ServerLimits
 from coordinator.http.services import Services, services_of
 from coordinator.storage.records import OVER, Actor, Admission, AuditOutcome, Device, JoinKey
 from edgefl.planning import check_plausible
-from edgefl.values import Capabilities, DeviceProfile, Enrolled, Enrolment, dumps
+from edgefl.values import Capabilities, DeviceProfile, Enrolled, Enrolment, SampleCount, dumps
 
 __all__ = ["add_routes"]
 
@@ -68,6 +68,17 @@ def add_routes(app: FastAPI, limits: ServerLimits) -> None:
         body=media(reference("Capabilities"), about="What the device's software can run now.", required=True),
         most_bytes=limits.document_bytes,
     )
+    add(
+        app,
+        "PUT",
+        "/v1/devices/me/samples",
+        update_samples,
+        caller=Caller.DEVICE,
+        tag="devices",
+        status=204,
+        body=media(reference("SampleCount"), about="How many training samples the device has now.", required=True),
+        most_bytes=limits.document_bytes,
+    )
 
 
 async def enrol(request: Request, key: Annotated[JoinKey, Depends(key_of)]) -> Response:
@@ -115,6 +126,7 @@ def _admit(
             profile=dumps(enrolment.profile),
             software=enrolment.software,
             capabilities=None if enrolment.capabilities is None else dumps(enrolment.capabilities),
+            samples=enrolment.samples,
             enrolled_at=now,
             seen_at=now,
         )
@@ -141,4 +153,14 @@ async def update_capabilities(request: Request, device: Annotated[Device, Depend
     await services.threads.run(services.context.store.devices.set_capabilities, device.id, dumps(capabilities))
     services.authenticator.forget(device.id)
     services.driver.wake()  # a round may have waited for a device that can do its tasks
+    return Response(status_code=204)
+
+
+async def update_samples(request: Request, device: Annotated[Device, Depends(device_of)]) -> Response:
+    """Update how many training samples a device has. Only its own tasks are planned by this."""
+    services = services_of(request)
+    count = await read_document(request, SampleCount)
+    await services.threads.run(services.context.store.devices.set_samples, device.id, count.samples)
+    services.authenticator.forget(device.id)
+    services.driver.wake()  # a round may have waited for a device that can do its tasks in time
     return Response(status_code=204)

@@ -34,6 +34,7 @@ from edgefl.values import (
     Quantity,
     Receipt,
     Refusal,
+    SampleCount,
     SampleSpec,
     Submodel,
     Timestamp,
@@ -49,7 +50,7 @@ __all__ = ["DIGEST", "IDENTIFIER", "document_schemas", "reference"]
 IDENTIFIER = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 DIGEST = r"^sha256:[0-9a-f]{64}$"
 
-_REQUESTS = (Enrolment, DeviceProfile, Capabilities, LocalResult, Refusal, FederationSettings, Program)
+_REQUESTS = (Enrolment, DeviceProfile, Capabilities, SampleCount, LocalResult, Refusal, FederationSettings, Program)
 _ANSWERS = (Enrolled, Pins, Assignment, Receipt, SampleSpec, Measurement, Submodel, ModelGraph)
 _DOCUMENTS = (*_REQUESTS, *_ANSWERS)
 _PREFIX = "#/components/schemas/"

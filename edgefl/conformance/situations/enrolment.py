@@ -14,7 +14,15 @@ __all__ = ["ROWS"]
 _SECTION = "protocol.md#post-v1devices-enrol"
 _RULES = ("sgd", "fine_tune", "masked_noise")
 _CODECS = ("dense", "bits")
-_WITH_TOKEN = (Route.POLL, Route.ARTIFACT, Route.RESULT, Route.REFUSAL, Route.PROFILE, Route.CAPABILITIES)
+_WITH_TOKEN = (
+    Route.POLL,
+    Route.ARTIFACT,
+    Route.RESULT,
+    Route.REFUSAL,
+    Route.PROFILE,
+    Route.CAPABILITIES,
+    Route.SAMPLES,
+)
 
 
 class _Body(Situation):
@@ -129,6 +137,29 @@ class _UnknownFields(Situation):
         return [] if self.of(Route.POLL) else ["did not poll after it had enrolled"]
 
 
+class _OlderCoordinator(Situation):
+    """The coordinator does not know a field that was added to enrolments, and names it."""
+
+    def answer(self, exchange: Exchange) -> ScriptedAnswer | None:
+        if exchange.route is not Route.ENROL or not self._says_samples(exchange):
+            return None
+        return problem(422, "field 'samples' is not a known field", "Known fields: enrolment_id, profile, software.")
+
+    def problems(self) -> list[str]:
+        return [] if self.of(Route.POLL) or not self.is_asked() else ["did not enrol without its number of samples"]
+
+    def is_asked(self) -> bool:
+        return any(self._says_samples(exchange) for exchange in self.of(Route.ENROL))
+
+    def did(self) -> str:
+        return "enrolled without its number of samples"
+
+    def _says_samples(self, exchange: Exchange) -> bool:
+        with contextlib.suppress(EdgeFLError):
+            return loads(Enrolment, exchange.content or b"").samples is not None
+        return False
+
+
 class _Rejected(Ending):
     """The federation has ended, so nobody can join it."""
 
@@ -160,6 +191,13 @@ ROWS = (
         "stability.md#promised",
         _UnknownFields,
         Act.REVOKED,
+    ),
+    Row(
+        "enrolment/older-coordinator",
+        "enrol without `samples` after a 422 that names it",
+        _SECTION,
+        _OlderCoordinator,
+        Act.OLDER,
     ),
     Row("enrolment/rejected", "give up after a 409", _SECTION, _Rejected, Act.NAME_TAKEN),
 )

@@ -11,6 +11,7 @@ from edgefl.values import (
     Capabilities,
     Enrolment,
     FieldError,
+    SampleCount,
     SampleDtype,
     SampleNormalisation,
     SampleSpec,
@@ -74,6 +75,38 @@ def test_capabilities_are_stored_at_enrolment_and_replaced_later(site: Site) -> 
         assert _stored(site, "can-do") == more
         agent.token = agent.enrol(asked, key).token
         assert _stored(site, "can-do") == CAPABILITIES
+
+
+def test_samples_are_stored_at_enrolment_and_replaced_later(site: Site) -> None:
+    key = new_key(site.context, "digits")[1]
+    asked = Enrolment(enrolment_id="counts", profile=PROFILE, software="edgefl 0", name="counts", samples=480)
+    store = site.context.store.devices
+
+    def stored() -> int | None:
+        device = store.get("counts")
+        assert device is not None
+        return device.samples
+
+    with site.agent() as agent:
+        agent.token = agent.enrol(asked, key).token
+        assert stored() == 480
+        store.set_left_out({"counts": "too many samples for its budget"})
+        agent.update_samples(SampleCount(samples=20))
+        assert stored() == 20
+        device = store.get("counts")
+        assert device is not None
+        assert device.left_out is None
+        agent.token = agent.enrol(dataclasses.replace(asked, samples=None), key).token
+        assert stored() == 20, "a client from before samples says nothing about them"
+        agent.token = agent.enrol(asked, key).token
+        assert stored() == 480
+
+
+@pytest.mark.parametrize("count", [-1, 1.5, 2**63, "many", None])
+def test_a_number_of_samples_that_cannot_be_is_refused(site: Site, count: object) -> None:
+    client = site.client(site.device(f"claims-{str(count).replace('.', '-')}"))
+    answer = client.put("/v1/devices/me/samples", json={"schema": "edgefl.sample_count/1", "samples": count})
+    assert answer.status_code == 422
 
 
 def test_an_operator_sees_what_a_device_can_run_and_why_it_is_left_out(site: Site) -> None:

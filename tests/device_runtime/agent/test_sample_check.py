@@ -19,6 +19,8 @@ from tests.device_runtime.coordinator import KEY, Coordinator
 from tests.device_runtime.in_process_transport import InProcessTransport
 from tests.values.samples import CAPABILITIES, PROFILE, SAMPLE
 
+RULES_PAGE = Path(__file__).parents[3] / "docs" / "rules.md"
+
 
 def client_of(coordinator: Coordinator) -> CoordinatorClient:
     return CoordinatorClient(InProcessTransport(coordinator.answer))
@@ -91,7 +93,9 @@ def test_a_new_device_without_an_answer_does_not_join(tmp_path: Path) -> None:
 def test_this_software_has_every_rule_and_codec() -> None:
     can = own_capabilities()
     assert (can.client.name, can.client.version) == ("edgefl-python", __version__)
-    assert set(can.rules) == {*RULES, "sgd.sensitivity", "masked_noise.sensitivity"}
+    added = {"sgd.sensitivity", "masked_noise.sensitivity", "prune_regrow.values_only"}
+    assert set(can.rules) == {*RULES, *added}
+    assert all(f"`{name}`" in RULES_PAGE.read_text() for name in added), "a client finds it on the page of the rules"
     assert set(can.codecs) == {"dense", "slice", "sparse", "bits", "counts"}
     assert [engine.format for engine in can.engines] == [GraphFormat.ONNX]
     assert can.batch_sizes is None
@@ -119,3 +123,29 @@ def test_a_coordinator_from_before_capabilities_takes_a_device_without_them(tmp_
     coordinator.is_old = False  # it was upgraded
     agent_of(tmp_path / "home", coordinator).enrol("http://here", PROFILE, KEY, capabilities=CAPABILITIES)
     assert coordinator.capabilities == [CAPABILITIES]
+
+
+def test_samples_are_told_with_the_enrolment_and_again_at_every_start(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    for told in (480, 480, 500, None):
+        agent_of(tmp_path / "home", coordinator).enrol("http://here", PROFILE, KEY, samples=told)
+    (enrolment,) = coordinator.enrolments.values()
+    assert enrolment.samples == 480
+    assert coordinator.samples == [480, 500], "a result may have said another number since"
+
+
+def test_a_coordinator_from_before_both_takes_a_device_without_them_and_is_told_when_it_was_upgraded(
+    tmp_path: Path,
+) -> None:
+    coordinator = Coordinator(is_old=True)
+
+    def start() -> None:
+        agent = agent_of(tmp_path / "home", coordinator)
+        agent.enrol("http://here", PROFILE, KEY, capabilities=CAPABILITIES, samples=480)
+
+    start()
+    (enrolment,) = coordinator.enrolments.values()
+    assert (enrolment.capabilities, enrolment.samples) == (None, None)
+    coordinator.is_old = False
+    start()
+    assert (coordinator.capabilities, coordinator.samples) == ([CAPABILITIES], [480])

@@ -33,6 +33,8 @@ final class Enrolment {
     private final Patience patience;
     private final IdleTime idle;
     private final Status status;
+    private final OwnSamples samples;
+    private final ToldSamples told;
     private final StopSignal stop;
     private Membership member;
     private String token;
@@ -48,6 +50,8 @@ final class Enrolment {
         this.idle = parts.idle;
         this.stop = parts.stop;
         this.status = parts.status;
+        this.samples = parts.samples;
+        this.told = parts.told;
     }
 
     String token() {
@@ -121,13 +125,27 @@ final class Enrolment {
         Map<String, Object> profile = profile(spec);
         String capabilities = JsonText.write(settings.capabilities().toJson());
         Map<String, Object> request = request(profile);
-        Enrolled enrolled = patience.until(client -> client.enrol(pairing.key(), request));
+        Enrolled enrolled = enrolled(request);
         token = enrolled.token();
         member = member.enrolled(enrolled.deviceId(), home.vault().seal(token), capabilities);
         member.save(home);
         sample = spec;
         patience.becomeMember();
         status.say("joined as " + member.deviceId());
+    }
+
+    /** Enrol. A coordinator from before numbers of samples refuses an enrolment with one, and gets it without. */
+    private Enrolled enrolled(Map<String, Object> request) {
+        try {
+            Enrolled answer = patience.until(client -> client.enrol(pairing.key(), request));
+            told.enrolledWith(request.containsKey("samples") ? samples.count() : ToldSamples.NONE);
+            return answer;
+        } catch (ProblemAnswer older) {
+            if (!older.getMessage().contains("'samples'") || request.remove("samples") == null) {
+                throw older;
+            }
+            return enrolled(request);
+        }
     }
 
     private Map<String, Object> request(Map<String, Object> profile) {
@@ -138,6 +156,9 @@ final class Enrolment {
         fields.put("software", settings.capabilities().client() + " " + settings.capabilities().version());
         fields.put("name", settings.name());
         fields.put("capabilities", withoutSchema(settings.capabilities().toJson()));
+        if (samples.count() != ToldSamples.NONE) {
+            fields.put("samples", samples.count());
+        }
         return fields;
     }
 

@@ -25,6 +25,11 @@ final class OwnSamples {
         return latest != null || anew() != null;
     }
 
+    /** Return the number of training samples when they were read last; {@link ToldSamples#NONE} if there were none. */
+    int count() {
+        return latest == null ? ToldSamples.NONE : latest.trainingSamples();
+    }
+
     /** A task has ended: what was read for it says nothing about the next, and need not stay in memory. */
     void forget() {
         latest = null;

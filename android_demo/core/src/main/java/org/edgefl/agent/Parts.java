@@ -15,6 +15,7 @@ final class Parts {
     final Patience patience;
     final ArtifactCache cache;
     final OwnSamples samples;
+    final ToldSamples told;
     final Enrolment enrolment;
     final Outbox outbox;
 
@@ -29,6 +30,7 @@ final class Parts {
         this.patience = new Patience(connection, stop, idle, status);
         this.cache = new ArtifactCache(home, settings.limits().cacheBytes());
         this.samples = new OwnSamples(settings.data());
+        this.told = new ToldSamples(patience);
         this.enrolment = new Enrolment(this, pairing);
         this.outbox = new Outbox(home, enrolment, patience, status, traffic);
     }

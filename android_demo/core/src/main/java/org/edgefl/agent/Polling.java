@@ -41,6 +41,7 @@ final class Polling {
         status.enter(Phase.ASKING, 0);
         refreshPins();
         try {
+            parts.told.tell(parts.enrolment.token(), parts.samples.count());
             return take(parts.patience.until(
                 client -> checked(client.poll(parts.enrolment.token(), waitSeconds()))));
         } catch (ProblemAnswer problem) {

@@ -43,6 +43,7 @@ final class Work {
             deadline.begin();
             status.enter(Phase.TRAINING, plan.round() + 1);
             Trained trained = runner.run(plan, parts.samples, deadline, status::step);
+            parts.told.trainedOn(trained.samples());
             status.say(String.format("  %d steps, loss %.4f%s", trained.steps(), trained.loss(),
                 trained.accuracy() == null ? "" : String.format(", accuracy %.3f", trained.accuracy())));
         } catch (Interrupts.Stopped stopped) {

@@ -66,6 +66,12 @@ public final class CoordinatorClient {
         successful(put("PUT", "/v1/devices/me/capabilities", token, capabilities)).close();
     }
 
+    /** Send the number of training samples. */
+    public void putSamples(String token, int samples) {
+        Map<String, Object> count = Map.of("schema", "edgefl.sample_count/1", "samples", samples);
+        successful(put("PUT", "/v1/devices/me/samples", token, count)).close();
+    }
+
     /** Send a new profile. */
     public void putProfile(String token, Map<String, Object> profile) {
         successful(put("PUT", "/v1/devices/me/profile", token, profile)).close();

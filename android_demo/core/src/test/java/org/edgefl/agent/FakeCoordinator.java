@@ -37,6 +37,10 @@ final class FakeCoordinator implements Transport {
     final List<Body> results = new ArrayList<>();
     /** Refusals that it received. */
     final List<JsonObject> refusals = new ArrayList<>();
+    /** Numbers of samples that it was told after the enrolment. */
+    final List<Integer> samples = new ArrayList<>();
+    /** Whether it is from before numbers of samples. */
+    boolean older;
     /** Plans that it will hand out. */
     final Deque<Map<String, Object>> plans = new ArrayDeque<>();
     /** Whether nobody can reach it. */
@@ -89,17 +93,27 @@ final class FakeCoordinator implements Transport {
             case "/v1/sample" -> json(200, sample);
             case "/v1/devices" -> enrol(request);
             case "/v1/tasks/next" -> next();
+            case "/v1/devices/me/samples" -> older ? problem(404, "there is no " + path) : countSamples(request);
             case "/v1/devices/me/capabilities" -> json(200, Map.of());
             default -> problem(404, "there is no " + path);
         };
     }
 
     private Answer enrol(Request request) {
-        enrolments.add(JsonReader.object(content(request)));
+        JsonObject asked = JsonReader.object(content(request));
+        if (older && asked.has("samples")) {
+            return problem(422, "field 'samples' is not a known field");
+        }
+        enrolments.add(asked);
         Map<String, Object> fields = document("enrolled");
         fields.put("device_id", "phone-7");
         fields.put("token", "edgefl-token-" + enrolments.size());
         return json(201, fields);
+    }
+
+    private Answer countSamples(Request request) {
+        samples.add((int) JsonReader.object(content(request)).whole("samples"));
+        return json(200, Map.of());
     }
 
     private Answer next() {

@@ -96,6 +96,60 @@ class JoiningTest {
     }
 
     @Test
+    void anEnrolmentSaysHowManySamplesThereAre() throws IOException {
+        coordinator.plans.add(GoldenTasks.plan(0, Map.of()));
+        device.run(folder, coordinator);
+        assertEquals(GoldenTasks.data(0).trainingSamples(), coordinator.enrolments.get(0).whole("samples"));
+        assertEquals(List.of(), coordinator.samples);
+    }
+
+    @Test
+    void whoJoinsWithoutSamplesTellsTheirNumberBeforeTheFirstPoll() throws IOException {
+        device.join(folder, coordinator);
+        assertFalse(coordinator.enrolments.get(0).has("samples"));
+        coordinator.plans.add(GoldenTasks.plan(0, Map.of()));
+        coordinator.whenPolled =
+            () -> assertEquals(List.of(GoldenTasks.data(0).trainingSamples()), coordinator.samples);
+        device.run(folder, coordinator);
+        assertEquals(1, coordinator.results.size());
+    }
+
+    @Test
+    void aNumberOfSamplesThatHasChangedIsToldBeforeTheNextPoll() throws IOException {
+        for (String task : new String[] {"task-7", "task-8", "task-9"}) {
+            coordinator.plans.add(GoldenTasks.plan(0, Map.of("task_id", task)));
+        }
+        device.mostTasks = 3;
+        device.data = spec -> GoldenTasks.data(0, coordinator.results.isEmpty() ? 0.5 : 0.1);
+        device.run(folder, coordinator);
+        assertEquals(3, coordinator.results.size());
+        assertEquals(List.of(GoldenTasks.data(0, 0.1).trainingSamples()), coordinator.samples);
+    }
+
+    @Test
+    void aTaskOnAnotherNumberThanWasToldIsFollowedByTheTrueOne() throws IOException {
+        coordinator.plans.add(GoldenTasks.plan(0, Map.of()));
+        coordinator.plans.add(GoldenTasks.plan(0, Map.of("task_id", "task-8")));
+        device.mostTasks = 2;
+        boolean[] training = {false};
+        coordinator.whenPolled = () -> training[0] = coordinator.results.isEmpty();
+        device.data = spec -> GoldenTasks.data(0, training[0] && coordinator.results.isEmpty() ? 0.1 : 0.5);
+        device.run(folder, coordinator);
+        assertEquals(2, coordinator.results.size());
+        assertEquals(List.of(GoldenTasks.data(0, 0.5).trainingSamples()), coordinator.samples);
+    }
+
+    @Test
+    void aCoordinatorFromBeforeNumbersOfSamplesTakesTheDeviceWithoutOne() throws IOException {
+        coordinator.older = true;
+        coordinator.plans.add(GoldenTasks.plan(0, Map.of()));
+        device.run(folder, coordinator);
+        assertEquals(1, coordinator.enrolments.size());
+        assertFalse(coordinator.enrolments.get(0).has("samples"));
+        assertEquals(1, coordinator.results.size());
+    }
+
+    @Test
     void theTokenIsOnTheDiskOnlyAsTheVaultSealedIt() throws IOException {
         device.vault = new Vault();
         device.join(folder, coordinator);

@@ -66,12 +66,17 @@ public final class GoldenTasks {
 
     /** The device's samples; {@code shift} is added to every label, so that they are others. */
     public static LocalData data(int shift) {
+        return data(shift, GOLDEN.number("validation_share"));
+    }
+
+    /** Return the samples with labels moved on, of which another share is held out. */
+    public static LocalData data(int shift, double validationShare) {
         long[] labels = GOLDEN.object("data").wholes("labels");
         for (int i = 0; i < labels.length; i++) {
             labels[i] = (labels[i] + shift) % spec().classes();
         }
         ByteBuffer bytes = Tensor.ofLongs(labels, labels.length).bytes();
         return new LocalData(raw(), new NumpyArray("int64", new long[] {labels.length}, bytes), spec(),
-            GOLDEN.number("validation_share"), 0);
+            validationShare, 0);
     }
 }
