@@ -63,6 +63,7 @@ _UPLINKS: Mapping[str, Mapping[str, Setting]] = {
     "drive": {},
     "eden": {},
     "random_subsampling": {},
+    "fedsparsify": {},
 }
 
 
@@ -106,6 +107,7 @@ _ENTRIES: Sequence[Entry] = [
     _entry("freezing", "fedprox", limit=Limit.EPOCHS),
     _entry("freezing", "fednova", limit=Limit.EPOCHS),
     _entry("freezing", "heterofl", limit=Limit.KEPT),
+    _entry("freezing", "split_mix", limit=Limit.KEPT),
     _entry("channels", "hermes"),
     _entry("channels", "hermes magnitude", {"prune_by": "magnitude"}),
     _entry("channels", "fedavg"),
