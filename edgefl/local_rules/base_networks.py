@@ -43,10 +43,12 @@ class BaseNetworks(DescentRule):
     name: ClassVar[str] = "base_networks"
     networks: PositiveCount = 8
     """k: how many base networks the whole model is split into."""
+    sent: bool = True
+    """Whether the new values are sent; those of fine-tuning stay on the device."""
 
     def sends(self, mask: Mask) -> Mapping[str, Expected]:
-        """Send the new values of the networks' own entries."""
-        return held_values(mask)
+        """Send the new values of the networks' own entries, or nothing."""
+        return held_values(mask) if self.sent else {}
 
     def step(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Run every network on the batch, and move all of them down their gradients."""
@@ -57,7 +59,7 @@ class BaseNetworks(DescentRule):
         held = state.mask.held
         tensors = {
             name: Dense(state.weights[name][held[name]] if name in held else state.weights[name])
-            for name in state.mask.trained_tensors
+            for name in self.sends(state.mask)
         }
         metrics = {"learning_rate": self.descent.last_rate(inputs, state)}
         return Update(tensors, state.weights, state.mask, metrics)

@@ -142,6 +142,7 @@ class FineTunedStrategy(AveragingStrategy):
             estimates,
             share_equal_masks(self.submodels(model, estimates, round_context)),
             round_context,
+            self.predicted,
         )
 
 

@@ -18,6 +18,7 @@ What the paper leaves open, or does otherwise, and what is done here:
 - The bias of the head has no channels, and is shared by all networks: it is averaged over all devices.
 - The graph of a model runs all its channels together. That adds the logits of its networks up, and a norm over all
   channels couples them. So wherever accuracy is measured, the networks run one by one.
+- At the end devices may fine-tune their networks, each with its own loss, as PerFedMask's comparison does.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,15 +28,15 @@ from typing import ClassVar
 import numpy as np
 
 from edgefl.errors import MaskError
-from edgefl.local_rules import BaseNetworks, Descent
+from edgefl.local_rules import BaseNetworks, Descent, FineTune, rule_of
 from edgefl.local_rules.base_networks import base_networks, joined_networks
 from edgefl.local_rules.descent import Schedule
 from edgefl.masks import Mask, Weights
 from edgefl.model_graph import ModelGraph
 from edgefl.noise import bits, derive
-from edgefl.strategies.averaging_strategy import AveragingStrategy
+from edgefl.strategies.averaging_strategy import FineTunedStrategy
 from edgefl.strategies.round_estimate import RoundEstimate
-from edgefl.strategies.strategy import ClientUpdate, Model, RoundContext
+from edgefl.strategies.strategy import ClientUpdate, Model, Participant, PlannedTask, RoundContext
 from edgefl.strategies.update_checks import check_mask_kept, check_values, values_at
 from edgefl.strategies.uplink import rule_settings
 from edgefl.values import PositiveCount, Prediction, RuleSettings
@@ -45,7 +46,7 @@ __all__ = ["SplitMix"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SplitMix(AveragingStrategy):
+class SplitMix(FineTunedStrategy):
     """Federated averaging of base networks."""
 
     name: ClassVar[str] = "split_mix"
@@ -65,7 +66,7 @@ class SplitMix(AveragingStrategy):
     def begin(self, graph: ModelGraph, weights: Weights) -> Model:
         """Start from the weights as they are, if the model is wide enough for its networks."""
         self._joined(graph, [0])
-        return AveragingStrategy.begin(self, graph, weights)
+        return FineTunedStrategy.begin(self, graph, weights)
 
     def networks(self, mask: Mask) -> tuple[Mask, ...]:
         """Return the networks of a submodel, whose logits are averaged."""
@@ -91,6 +92,13 @@ class SplitMix(AveragingStrategy):
         networks = self.networks(mask)
         return replace(estimate, models=len(networks)).prediction(networks[0])
 
+    def personalise(
+        self, model: Model, participants: Sequence[Participant], round_context: RoundContext
+    ) -> Mapping[str, PlannedTask]:
+        """Let every device fine-tune its networks, each with its own loss as before."""
+        planned_tasks = FineTunedStrategy.personalise(self, model, participants, round_context)
+        return {device: self._tuned(planned) for device, planned in planned_tasks.items()}
+
     def extract(self, model: Model, fraction: float, seed: int) -> Mask:
         """Return the first networks, as many as there are within this share of the parameters."""
         most = fraction * model.graph.parameters
@@ -102,6 +110,12 @@ class SplitMix(AveragingStrategy):
                 fix="Request a larger fraction, or split the model into more networks.",
             )
         return fitting
+
+    def _tuned(self, planned: PlannedTask) -> PlannedTask:
+        local = rule_of(planned.rule)
+        descent = local.descent if isinstance(local, FineTune) else self.descent
+        rule = BaseNetworks(descent=descent, networks=self.base_networks, sent=False)
+        return replace(planned, mask=local.trains(planned.mask), rule=rule_settings(rule))
 
     def _joined(self, graph: ModelGraph, numbers: Sequence[int]) -> Mask:
         return joined_networks(graph, numbers, self.base_networks)

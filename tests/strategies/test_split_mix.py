@@ -15,7 +15,7 @@ from edgefl.local_rules import BaseNetworks, mean_logits, rule_of
 from edgefl.local_rules.base_networks import joined_networks
 from edgefl.masks import Array, Mask, gather
 from edgefl.model_graph import GraphBuilder, ModelGraph
-from edgefl.strategies import ClientUpdate, Model, Participant, RoundContext, SplitMix
+from edgefl.strategies import ClientUpdate, Model, Participant, RoundContext, SplitMix, strategy_of
 from edgefl.values import Budget
 from edgefl.wire import Dense, Payload
 from examples.networks import cnn4
@@ -146,6 +146,20 @@ def test_a_prediction_is_the_mean_of_the_logits_of_all_networks() -> None:
     two = networks_in(STRATEGY, MODEL, joined_networks(GRAPH, [1, 3], 4))
     assert np.array_equal(two[1]["head.weight"], blocks[3])
     assert len(two) == 2
+
+
+@pytest.mark.parametrize(("head", "trained"), [("train", True), ("freeze", False)])
+def test_devices_fine_tune_their_networks_for_themselves(head: str, trained: bool) -> None:
+    strategy = strategy_of("split_mix", {"base_networks": 4, "fine_tune_epochs": 2, "fine_tune_head": head})
+    tasks = strategy.personalise(MODEL, [Participant("pi", PROFILE, Budget())], RoundContext(10, 10, 1))
+    rule = rule_of(tasks["pi"].rule)
+    assert isinstance(rule, BaseNetworks)
+    assert rule.networks == 4
+    assert rule.descent.learning_rate == pytest.approx(0.001)  # after both drops
+    assert not rule.sends(tasks["pi"].mask)
+    assert ("head" in tasks["pi"].mask.trained) is trained
+    assert tasks["pi"].work.epochs == 2
+    assert strategy_of("split_mix", {"base_networks": 4}).personalise(MODEL, [], ROUND_CONTEXT) == {}
 
 
 def test_a_submodel_of_any_size_is_the_networks_that_fit() -> None:
