@@ -1,6 +1,6 @@
 """Rule `base_networks`: every step trains several small networks that lie side by side in one model. Split-Mix.
 
-Hong et al., "Efficient Split-Mix Federated Learning for On-Demand and In-Situ Customization", ICLR 2022, section 4. A
+Hong et al., "Efficient Split-Mix Federated Learning for On-Demand and In-Situ Customization", ICLR 2022. A
 model is split into k base networks of 1/k of its width that share no weights: network j has the j-th block of channels
 of every group, and of a tensor only the entries within its own block on every axis. Each has its own loss on the batch,
 and the sum of all losses is descended; as no weight is in two networks, that trains each by itself.

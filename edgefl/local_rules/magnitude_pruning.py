@@ -5,7 +5,7 @@ FedSparsify-Local a device trains the weights that the mask holds, and then send
 layers together. The coordinator says in each plan how many are left; `largest_weights` is the choice, for both ends.
 
 Matrices and kernels are pruned; norms, biases and running statistics are sent in full. The authors' code prunes every
-trained array of a network, biases too, which are one in a hundred of its entries or fewer.
+array of a network, biases too.
 """
 
 from collections.abc import Mapping

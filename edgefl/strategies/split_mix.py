@@ -1,9 +1,9 @@
 """Strategy `split_mix`: small networks side by side, of which every device trains as many as it can afford.
 
-Hong et al., "Efficient Split-Mix Federated Learning for On-Demand and In-Situ Customization", ICLR 2022, section 4. The
+Hong et al., "Efficient Split-Mix Federated Learning for On-Demand and In-Situ Customization", ICLR 2022. The
 model is split into k base networks of 1/k of its width that share no weights (`base_networks` says how); in every round
 a device trains as many of them as fit its budget, each with its own loss, and each is averaged over the devices that
-trained it (Algorithm 1). A prediction is the mean of the logits of several networks, so a device predicts with as many
+trained it. A prediction is the mean of the logits of several networks, so a device predicts with as many
 as it can afford: `extract` gives as many as fit a size, and the global model is judged by the mean of all k.
 
 The authors' code has 8 networks. Rate, momentum, decay and schedule are those of PerFedMask's code, which compares

@@ -47,7 +47,7 @@ def small() -> ModelGraph:
 
 
 def test_two_networks_of_three_devices_by_hand() -> None:
-    """Algorithm 1 with k = 2: network 0 is trained by the first and second device, network 1 by the first and third.
+    """With k = 2, network 0 is trained by the first and second device, network 1 by the first and third.
 
     b.weight is [[network 0, none], [none, network 1]]; all start from 1.
     """
