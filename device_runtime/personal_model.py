@@ -15,6 +15,7 @@ import numpy as np
 
 from edgefl.artifacts.artifact_store import PRIVATE, write_atomically
 from edgefl.errors import EdgeFLError
+from edgefl.local_rules import BaseNetworks, networks_within
 from edgefl.masks import Array, Mask, Weights, gather, scatter
 from edgefl.model_graph import ModelGraph
 from edgefl.values import ClientPlan, GraphFormat, Program, dumps, loads
@@ -45,6 +46,15 @@ class PersonalModel:
     """Whether that task personalised the final model."""
     program: Program | None = None
     """The description of `inference`, if that is an ExecuTorch program."""
+    split_into: int = 0
+    """Into how many base networks the whole model is split (Split-Mix); 0 if it is one network."""
+
+    @property
+    def networks(self) -> list[Weights]:
+        """The networks whose logits are averaged in a prediction: one, unless the model is split."""
+        if not self.split_into:
+            return [self.weights]
+        return networks_within(BaseNetworks(networks=self.split_into), self.mask, self.weights)
 
     @property
     def format(self) -> GraphFormat:
@@ -74,6 +84,7 @@ def save_personal(folder: Path, model: PersonalModel, before: SavedPersonalModel
         tensors["program"] = _bytes(dumps(model.program).encode())
     about = {"round": str(model.round), "device": model.device_id, "task": model.task_id}
     about |= {"personal": "yes"} if model.is_personal else {}
+    about |= {"split into": str(model.split_into)} if model.split_into else {}
     path = folder / FILE
     with contextlib.suppress(FileNotFoundError, EdgeFLError):  # it does not exist yet, or is damaged
         last = before if before is not None and before.file == _state(path) else _read(path)
@@ -136,7 +147,8 @@ def _read(path: Path) -> PersonalModel:
         inference, number = arrays["inference"].tobytes(), int(about.get("round", "0"))
         device, task = about.get("device", ""), about.get("task", "")
         program = loads(Program, arrays["program"].tobytes()) if "program" in arrays else None
-        return PersonalModel(mask, weights, inference, number, device, task, about.get("personal") == "yes", program)
+        personal, split_into = about.get("personal") == "yes", int(about.get("split into", "0"))
+        return PersonalModel(mask, weights, inference, number, device, task, personal, program, split_into)
     except (KeyError, ValueError):
         raise EdgeFLError(f"{path} is not a personal model", fix="Let the device train again.") from None
 

@@ -6,8 +6,9 @@ step where that was written.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,8 +29,8 @@ from device_runtime.refusal import RefusalError
 from device_runtime.telemetry import Recorder
 from device_runtime.training_loop import StoppedError, TrainingLoop, diverged
 from edgefl.errors import EdgeFLError, SchemaError, WireFormatError
-from edgefl.local_rules import LocalRule, TrainingInput, Update, rule_of
-from edgefl.masks import Mask, Weights
+from edgefl.local_rules import LocalRule, TrainingInput, Update, mean_logits, networks_within, rule_of
+from edgefl.masks import Array, Mask, Weights
 from edgefl.values import ClientPlan, GraphFormat, LocalResult, Program, Reason
 from edgefl.wire import ResultBody, encode_result
 
@@ -129,7 +130,7 @@ class Trainer:
             predictor = None if task.inference is None else self._predictor(task, task.inference)
             cancellation.watch(step, predictor)
             recorder.loaded()
-            part = self._training_input(task, predictor, self._steps(plan, step))
+            part = self._training_input(task, rule, predictor, self._steps(plan, step))
             checkpoint = CheckpointFile(self._folder, plan.task_id, self._checkpoint_seconds)
             origin = origin_of(plan, self._data.samples)
             known = checkpoint.load(task.mask.graph, origin)
@@ -201,7 +202,9 @@ class Trainer:
             return open_engine("onnx", ThreadSettings(self._threads))
         return self._engine
 
-    def _training_input(self, task: TrainingTask, predictor: Predictor | None, steps: int) -> TrainingInput:
+    def _training_input(
+        self, task: TrainingTask, rule: LocalRule, predictor: Predictor | None, steps: int
+    ) -> TrainingInput:
         plan = task.plan
         return TrainingInput(
             task.mask,
@@ -213,7 +216,7 @@ class Trainer:
             extras=task.extras,
             accuracy=None
             if predictor is None or not len(self._data.split.validation)
-            else self._accuracy_of(predictor),
+            else self._accuracy_of(predictor, lambda weights: networks_within(rule, task.mask, weights)),
             own=task.own,
         )
 
@@ -236,10 +239,13 @@ class Trainer:
             )
         return steps
 
-    def _accuracy_of(self, predictor: Predictor) -> Callable[[Weights], float]:
+    def _accuracy_of(
+        self, predictor: Predictor, networks_of: Callable[[Weights], Sequence[Weights]]
+    ) -> Callable[[Weights], float]:
         def share(weights: Weights) -> float:
+            networks = networks_of(weights)
             right = [
-                predictor(weights, batch.x).argmax(axis=1) == batch.y
+                mean_logits(partial(_predicted, predictor, batch.x), networks).argmax(axis=1) == batch.y
                 for batch in self._data.validation(_VALIDATION_BATCH)
             ]
             return float(np.mean(np.concatenate(right)))
@@ -273,3 +279,7 @@ def _rule(plan: ClientPlan) -> LocalRule:
         return rule_of(plan.rule)
     except SchemaError as error:
         raise RefusalError(Reason.UNSUPPORTED, error.problem, fix=error.fix) from None
+
+
+def _predicted(predictor: Predictor, x: Array, weights: Weights) -> Array:
+    return predictor(weights, x)

@@ -73,6 +73,7 @@ _UPLINKS: Mapping[str, Mapping[str, Setting]] = {
     "drive": {},
     "eden": {},
     "random_subsampling": {},
+    "fedsparsify": {},
 }
 
 
@@ -115,7 +116,18 @@ def _uplinks(setup: str, labels: Iterable[str] = _UPLINKS) -> list[Entry]:
     return [_entry(setup, label, _UPLINKS[label]) for label in labels]
 
 
-_IN_TABLE_1 = ("fedavg", "fedmrn", "fedmrn signed", "fedpm", "signsgd", "topk", "terngrad", "drive", "eden")
+_IN_TABLE_1 = (
+    "fedavg",
+    "fedmrn",
+    "fedmrn signed",
+    "fedpm",
+    "fedsparsify",
+    "signsgd",
+    "topk",
+    "terngrad",
+    "drive",
+    "eden",
+)
 _FEDMRN_PARTS: Sequence[Entry] = [
     *(
         _entry("uplink", f"fedmrn {masking}", {"noise_masking": masking}, like="fedmrn")
@@ -141,6 +153,7 @@ _FREEZING: Sequence[Entry] = [
     _entry("freezing", "fedprox", limit=Limit.EPOCHS),
     _entry("freezing", "fednova", limit=Limit.EPOCHS),
     _entry("freezing", "heterofl", limit=Limit.KEPT),
+    _entry("freezing", "split_mix", limit=Limit.KEPT),
 ]
 """Tables 1 to 5 of PerFedMask."""
 

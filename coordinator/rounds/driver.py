@@ -8,10 +8,10 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from coordinator.rounds.context import Context
-from coordinator.rounds.evaluation import Evaluator
+from coordinator.rounds.evaluation import Evaluator, Scorer
 from coordinator.rounds.garbage_collection import GarbageCollector
 from coordinator.rounds.state_machine import RoundStateMachine
 from coordinator.storage.records import Federation, FederationState
@@ -123,16 +123,16 @@ class Driver:
             self._context.store.workers.release_lease(lease, self._context.worker)
             self._garbage.request(lease.removeprefix(_LEASE))
 
-    def _scorer(self, federation: Federation) -> Callable[[Weights], Score] | None:
+    def _scorer(self, federation: Federation) -> Scorer | None:
         """Return the function that evaluates a federation's models. Its data are read when first needed."""
         wanted = self._context.repository.settings(federation).evaluation
         if wanted is None:
             return None
 
-        def score(weights: Weights) -> Score:
+        def score(networks: Sequence[Weights]) -> Score:
             if federation.id not in self._evaluators:
                 self._evaluators[federation.id] = Evaluator(self._context.repository.bundle(federation), wanted)
-            return self._evaluators[federation.id].score(weights)
+            return self._evaluators[federation.id].score(networks)
 
         return score
 

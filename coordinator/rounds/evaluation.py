@@ -5,7 +5,8 @@ The graph takes weights as inputs, so one session serves every round.
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,18 +17,22 @@ from edgefl.data import Dataset, load
 from edgefl.errors import DataError
 from edgefl.federation.evaluation import Score, score_of, sum_of, tally_of
 from edgefl.federation.settings import EvaluationSettings
+from edgefl.local_rules import mean_logits
 from edgefl.masks import Array, Weights
 from edgefl.model_graph import Dtype
 
-__all__ = ["Evaluator", "check_data", "evaluated"]
+__all__ = ["Evaluator", "Scorer", "check_data", "evaluated"]
+
+Scorer = Callable[[Sequence[Weights]], Score]
+"""Evaluates a model by the networks that it predicts with."""
 
 _LOG = logging.getLogger(__name__)
 
 
-def evaluated(score: Callable[[Weights], Score], weights: Weights) -> tuple[Score | None, str | None]:
+def evaluated(score: Scorer, networks: Sequence[Weights]) -> tuple[Score | None, str | None]:
     """Return what a model achieves, or why it could not be evaluated: a federation does not stop because of that."""
     try:
-        return score(weights), None
+        return score(networks), None
     except Exception as error:
         _LOG.warning("the model could not be evaluated", exc_info=error)
         return None, str(error)
@@ -67,19 +72,20 @@ class Evaluator:
         self._names = [node.name for node in self._session.get_inputs() if node.name != "x"]
         self._lock = threading.Lock()
 
-    def score(self, weights: Weights) -> Score:
-        """Return the accuracy and loss of these weights."""
-        feeds: dict[str, Any] = {name: weights[name] for name in self._names}
+    def score(self, networks: Sequence[Weights]) -> Score:
+        """Return the accuracy and loss of a network, or of the mean of several networks' logits."""
+        feeds: list[dict[str, Any]] = [{name: weights[name] for name in self._names} for weights in networks]
         count, tallies = len(self._data.test), []
         with self._lock:
             for start in range(0, count, self._batch):
                 features, labels = self._data.batch(np.arange(start, min(count, start + self._batch)), "test")
-                tallies.append(tally_of(self._predict(feeds | {"x": features}), labels))
+                logits = mean_logits(partial(self._predict, features), feeds)
+                tallies.append(tally_of(logits, labels))
         return score_of(sum_of(tallies))
 
-    def _predict(self, feeds: dict[str, Any]) -> Array:
+    def _predict(self, features: Array, weights: Weights) -> Array:
         try:
-            found: Array = self._session.run(None, feeds)[0]
+            found: Array = self._session.run(None, {**weights, "x": features})[0]
         except Exception as error:  # onnxruntime raises a dozen kinds, of its own and RuntimeError
             raise DataError(
                 f"onnxruntime cannot evaluate the model: {first_line(error)}",

@@ -36,7 +36,7 @@ from functools import partial
 from coordinator.rounds.context import Context
 from coordinator.rounds.deadlines import bounded_round, seconds_since
 from coordinator.rounds.dispatch import DispatchedRound, dispatch_round
-from coordinator.rounds.evaluation import evaluated
+from coordinator.rounds.evaluation import Scorer, evaluated
 from coordinator.rounds.garbage_collection import drop_old_artifacts, drop_old_models, drop_updates
 from coordinator.rounds.planner import RoundPlanner
 from coordinator.rounds.report import round_report
@@ -50,9 +50,8 @@ from coordinator.storage.records import (
     Task,
     TaskState,
 )
-from edgefl.federation.evaluation import Score
+from edgefl.federation.evaluation import networks_in
 from edgefl.federation.settings import FederationSettings
-from edgefl.masks import Weights
 from edgefl.strategies import Model, PlannedTask
 
 __all__ = ["RoundStateMachine"]
@@ -73,7 +72,7 @@ class RoundStateMachine:
 
     context: Context
     federation: Federation
-    score: Callable[[Weights], Score] | None = None
+    score: Scorer | None = None
     """Evaluates a model, if the coordinator has data."""
     collect_garbage: Callable[[str], None] | None = None
     """Requests garbage collection after a round; None does it at once."""
@@ -373,7 +372,8 @@ class RoundStateMachine:
     def _report(self, closed: Round, tasks: Sequence[Task], model: Model | None, seconds: float) -> dict[str, object]:
         score, failure = None, None
         if self.score is not None and model is not None and self.settings.evaluates(closed.number):
-            score, failure = evaluated(self.score, model.weights)
+            strategy = self.context.repository.strategy(self.federation)
+            score, failure = evaluated(self.score, networks_in(strategy, model))
         return round_report(
             tasks,
             self.context.store.tasks.counts(self.federation.id, closed.number),

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgefl.masks import Array
+from edgefl.masks import Array, Mask, Weights, full_mask, gather
+from edgefl.strategies import Model, Strategy
 
-__all__ = ["Score", "Tally", "score_of", "sum_of", "tally_of"]
+__all__ = ["Score", "Tally", "networks_in", "score_of", "sum_of", "tally_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,14 @@ class Score:
     loss: float
     """Mean cross-entropy."""
     samples: int
+
+
+def networks_in(strategy: Strategy, model: Model, mask: Mask | None = None) -> list[Weights]:
+    """Return the networks that a model, or a submodel of it, predicts with: one, unless the strategy mixes several."""
+    networks = getattr(strategy, "networks", None)
+    if networks is None:
+        return [model.weights if mask is None else gather(mask, model.weights)]
+    return [gather(network, model.weights) for network in networks(full_mask(model.graph) if mask is None else mask)]
 
 
 def tally_of(logits: Array, labels: Array) -> Tally:

@@ -8,6 +8,7 @@ sgd.py                  gradient descent: FedAvg, FedProx, PerFedMask
 fine_tune.py            gradient descent for the device alone
 local_training.py       gradient descent on the device's own model, from round to round
 ditto.py                Ditto: a model of the device's own beside the global one
+base_networks.py        Split-Mix: every step trains several small networks side by side
 channel_pruning.py      Hermes: a device loses channels from round to round
 group_lasso.py          the penalty of Hermes
 channel_removal.py      removes the least valuable channels
@@ -21,6 +22,7 @@ maskable_weights.py     masks over single weights
 maskable_channels.py    masks over channels
 masked_noise.py         FedMRN: one bit per weight
 pruned_noise.py         Hermes with FedMRN's uplink
+magnitude_pruning.py    FedSparsify: the smallest weights are pruned after training
 compressed_sgd.py       gradient descent whose update is compressed at the end
 compression/            the compressors: signs, TernGrad, Top-k, DRIVE, EDEN, random subsampling
 sampled_masks.py        FedPM: random weights, and one bit for each that says whether it is kept
@@ -30,18 +32,29 @@ ranking.py              the lowest or highest entries of an array
 upload_bound.py         the most bytes that an update can have
 """
 
+from edgefl.local_rules.base_networks import BaseNetworks, mean_logits
 from edgefl.local_rules.channel_pruning import ChannelPruning
 from edgefl.local_rules.compressed_sgd import CompressedSgd
 from edgefl.local_rules.descent import Descent
 from edgefl.local_rules.ditto import DittoRule
 from edgefl.local_rules.fine_tune import FineTune
 from edgefl.local_rules.local_training import LocalTraining
+from edgefl.local_rules.magnitude_pruning import MagnitudePruning
 from edgefl.local_rules.masked_noise import MaskedNoise, noise_of, rebuild
 from edgefl.local_rules.ordered_dropout import OrderedDropout
 from edgefl.local_rules.probabilistic_masks import ProbabilisticMasks
 from edgefl.local_rules.prune_regrow import ChannelRegrow, PruneRegrow
 from edgefl.local_rules.pruned_noise import PrunedNoise
-from edgefl.local_rules.registry import RULES, changes_model, changes_widths, rule_names, rule_needs, rule_of
+from edgefl.local_rules.registry import (
+    RULES,
+    changes_model,
+    changes_widths,
+    networks_of,
+    networks_within,
+    rule_names,
+    rule_needs,
+    rule_of,
+)
 from edgefl.local_rules.rule import (
     Batch,
     LocalRule,
@@ -70,6 +83,9 @@ __all__ = [
     "RULES",
     "changes_model",
     "changes_widths",
+    "mean_logits",
+    "networks_of",
+    "networks_within",
     "rule_names",
     "rule_needs",
     "rule_of",
@@ -87,6 +103,8 @@ __all__ = [
     "CompressedSgd",
     "SampledMasks",
     "OrderedDropout",
+    "BaseNetworks",
+    "MagnitudePruning",
     # the coordinator's side
     "most_upload_bytes",
     "noise_of",

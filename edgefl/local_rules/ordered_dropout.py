@@ -26,7 +26,7 @@ import numpy as np
 
 from edgefl.local_rules.descent import DescentRule, train
 from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update
-from edgefl.local_rules.submodel_channels import narrow, without_channels
+from edgefl.local_rules.submodel_channels import narrow, positions_within, without_channels
 from edgefl.masks import Array, Mask, Weights, kept_width
 from edgefl.noise import bits, derive
 from edgefl.values import FieldError
@@ -110,12 +110,5 @@ class _NestedStep:
 
     def _placed(self, name: str, values: Array, into: Array) -> Array:
         """Write the entries of the nested submodel's tensor to their places in the outer one."""
-        places = []
-        for axis, size in enumerate(self.whole.graph.tensor[name].shape):
-            outer, inner = (np.arange(size)[mask.selectors[name][axis]] for mask in (self.whole, self.drawn))
-            places.append(np.searchsorted(outer, inner))
-        if all(indices.size == indices[-1] - indices[0] + 1 for indices in places):
-            into[tuple(slice(indices[0], indices[-1] + 1) for indices in places)] = values
-        else:
-            into[np.ix_(*places)] = values
+        into[positions_within(self.whole, self.drawn, name)] = values
         return into

@@ -6,11 +6,13 @@ The device's trainer calls `rule_of`; strategies call it too, to refuse a bad pl
 
 from collections.abc import Mapping
 
+from edgefl.local_rules.base_networks import BaseNetworks, base_networks
 from edgefl.local_rules.channel_pruning import ChannelPruning
 from edgefl.local_rules.compressed_sgd import CompressedSgd
 from edgefl.local_rules.ditto import DittoRule
 from edgefl.local_rules.fine_tune import FineTune
 from edgefl.local_rules.local_training import LocalTraining
+from edgefl.local_rules.magnitude_pruning import MagnitudePruning
 from edgefl.local_rules.masked_noise import MaskedNoise
 from edgefl.local_rules.ordered_dropout import OrderedDropout
 from edgefl.local_rules.probabilistic_masks import ProbabilisticMasks
@@ -19,9 +21,20 @@ from edgefl.local_rules.pruned_noise import PrunedNoise
 from edgefl.local_rules.rule import LocalRule
 from edgefl.local_rules.sampled_masks import SampledMasks
 from edgefl.local_rules.sgd import Sgd
+from edgefl.local_rules.submodel_channels import narrow
+from edgefl.masks import Mask, Weights
 from edgefl.values import RuleSettings, added_settings, chosen
 
-__all__ = ["RULES", "changes_model", "changes_widths", "rule_names", "rule_needs", "rule_of"]
+__all__ = [
+    "RULES",
+    "changes_model",
+    "changes_widths",
+    "networks_of",
+    "networks_within",
+    "rule_names",
+    "rule_needs",
+    "rule_of",
+]
 
 _RULES: tuple[type[LocalRule], ...] = (
     Sgd,
@@ -35,13 +48,15 @@ _RULES: tuple[type[LocalRule], ...] = (
     CompressedSgd,
     SampledMasks,
     OrderedDropout,
+    BaseNetworks,
+    MagnitudePruning,
     LocalTraining,
     DittoRule,
 )
 RULES: Mapping[str, type[LocalRule]] = {rule.name: rule for rule in _RULES}
 """The rules that a plan may name."""
 _CHANGE_WIDTHS = frozenset(
-    rule.name for rule in (ChannelPruning, ChannelRegrow, ProbabilisticMasks, PrunedNoise, OrderedDropout)
+    rule.name for rule in (ChannelPruning, ChannelRegrow, ProbabilisticMasks, PrunedNoise, OrderedDropout, BaseNetworks)
 )
 _LEARN_MASKS_ALONE = frozenset({ProbabilisticMasks.name})
 
@@ -78,3 +93,14 @@ def changes_model(settings: RuleSettings) -> bool:
 def changes_widths(name: str) -> bool:
     """Return whether a rule runs steps at other widths than the plan's, which a compiled program cannot."""
     return name in _CHANGE_WIDTHS
+
+
+def networks_of(rule: LocalRule, mask: Mask) -> tuple[Mask, ...]:
+    """Return the networks of a submodel, whose logits are averaged: one, unless the rule trains several."""
+    return base_networks(mask, rule.networks) if isinstance(rule, BaseNetworks) else (mask,)
+
+
+def networks_within(rule: LocalRule, mask: Mask, weights: Weights) -> list[Weights]:
+    """Return the weights of the networks of a submodel, whose own weights are given."""
+    networks = networks_of(rule, mask)
+    return [weights] if networks == (mask,) else [narrow(mask, network, weights) for network in networks]

@@ -19,6 +19,7 @@ __all__ = [
     "channel_of_index",
     "channel_positions",
     "narrow",
+    "positions_within",
     "prunable_groups",
     "squared_norms",
     "without_channels",
@@ -80,6 +81,17 @@ def without_channels(mask: Mask, kept: Mapping[str, IndexArray]) -> Mask:
 def narrow(mask: Mask, narrower: Mask, weights: Weights) -> dict[str, Array]:
     """Return the submodel of `narrower` cut from that of `mask`, which contains it; `weights` may lack tensors."""
     return {name: _narrowed(mask, narrower, name, array) for name, array in weights.items()}
+
+
+def positions_within(mask: Mask, narrower: Mask, tensor: str) -> tuple[slice | IndexArray, ...]:
+    """Return the numpy index of the entries of `narrower` in a tensor of `mask`, which contains it."""
+    places = []
+    for axis, size in enumerate(mask.graph.tensor[tensor].shape):
+        outer, inner = (np.arange(size)[each.selectors[tensor][axis]] for each in (mask, narrower))
+        places.append(np.searchsorted(outer, inner))
+    if all(indices.size == indices[-1] - indices[0] + 1 for indices in places):
+        return tuple(slice(indices[0], indices[-1] + 1) for indices in places)
+    return np.ix_(*places)
 
 
 def _narrowed(mask: Mask, narrower: Mask, name: str, array: Array) -> Array:

@@ -14,6 +14,7 @@ from edgefl.local_rules.compression.top_k import kept_count
 from edgefl.local_rules.descent import weight_tensors
 from edgefl.local_rules.fine_tune import FineTune
 from edgefl.local_rules.local_training import LocalTraining
+from edgefl.local_rules.magnitude_pruning import MagnitudePruning, weights_left
 from edgefl.local_rules.masked_noise import MaskedNoise
 from edgefl.local_rules.probabilistic_masks import ProbabilisticMasks
 from edgefl.local_rules.prune_regrow import ChannelRegrow, PruneRegrow
@@ -60,6 +61,10 @@ def _tensor_bytes(rule: LocalRule, mask: Mask) -> dict[str, int]:
     values = {name: _value_bytes(mask, name) for name in mask.trained_tensors}
     if isinstance(rule, _SENDS_BITS):
         return values | {name: _packed(math.prod(mask.shapes[name])) for name in weight_tensors(mask)}
+    if isinstance(rule, MagnitudePruning):
+        left = weights_left(mask, rule.kept)
+        sizes = {name: math.prod(mask.shapes[name]) for name in weight_tensors(mask)}
+        return values | {name: 4 * min(left, size) + _packed(size) for name, size in sizes.items()}
     if isinstance(rule, CompressedSgd):
         return values | _compressed_bytes(rule, mask)
     return values

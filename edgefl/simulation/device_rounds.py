@@ -1,5 +1,6 @@
 """The record that a run keeps of one device's task, from the task and its outcome."""
 
+from edgefl.local_rules import networks_of, rule_of
 from edgefl.masks import Mask
 from edgefl.simulation.fleet import FleetDevice
 from edgefl.simulation.job_dispatch import DispatchedJob
@@ -14,13 +15,14 @@ __all__ = ["device_round", "kept_fraction", "own_accuracy"]
 def device_round(
     device: FleetDevice, dispatched: DispatchedJob, outcome: TrainingOutcome, body: ResultBody | None, models: int
 ) -> DeviceRound:
-    """Return the record of a task; `models` is how many models the device trains at a time.
+    """Return the record of a task; `models` is how many models of its submodel's size the device trains at a time.
 
     A device that prunes before it trains is charged for what it trained, which is the mask that it sends.
     """
     planned = dispatched.planned
     worked_on = planned.works_on if body is None or body.next_mask is None else body.next_mask
-    cost = worked_on.cost
+    networks = networks_of(rule_of(planned.rule), worked_on)
+    cost, models = networks[0].cost, models * len(networks)
     result = None if body is None else body.result
     steps = 0 if result is None else result.steps
     seen = 0 if result is None else min(steps * planned.work.batch_size, planned.work.epochs * result.samples)
@@ -37,7 +39,7 @@ def device_round(
     return DeviceRound(
         device_id=dispatched.device_id,
         kept_fraction=kept_fraction(worked_on),
-        trained_fraction=cost.trained_parameters / max(planned.mask.graph.parameters, 1),
+        trained_fraction=worked_on.cost.trained_parameters / max(planned.mask.graph.parameters, 1),
         down_bytes=dispatched.job.down_bytes - dispatched.setup_bytes,
         setup_bytes=dispatched.setup_bytes,
         up_bytes=up_bytes,

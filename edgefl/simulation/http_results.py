@@ -2,23 +2,24 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from device_runtime.personal_model import load_personal
 from edgefl.artifacts.bundle import Bundle, pack_bundle
 from edgefl.errors import EdgeFLError
-from edgefl.federation.evaluation import Score
-from edgefl.masks import Mask, Weights, gather
+from edgefl.federation.evaluation import Score, networks_in
+from edgefl.masks import Mask, Weights
 from edgefl.simulation.device_rounds import kept_fraction
 from edgefl.simulation.fleet import FleetDevice
-from edgefl.simulation.jobs import EvaluationJob
+from edgefl.simulation.jobs import evaluation_of
 from edgefl.simulation.request import SimulationInputs, SimulationRequest
 from edgefl.simulation.results import DeviceRound, Fate, PersonalResult, RoundResult
 from edgefl.simulation.task_time import spent_by
 from edgefl.simulation.worker import SimulationWorker
-from edgefl.values import digest_of
-from edgefl.wire import BodyKind, decode, decode_mask, encode_weights
+from edgefl.strategies import Model
+from edgefl.wire import BodyKind, decode, decode_mask
 
 __all__ = ["Download", "final_results", "round_results"]
 
@@ -105,23 +106,23 @@ def _evaluated(
 ) -> PersonalResult:
     """Evaluate each device's submodel of the global model, and its own model, on its own test samples."""
     worker = SimulationWorker(pack_bundle(bundle), found.fleet)
+    model = Model(bundle.graph, weights)
     before, after, kept = {}, {}, {}
     for place, device in enumerate(found.fleet):
         mask = masks.get(device.device_id)
         if mask is None or not len(device.test):
             continue
-        before[device.device_id] = _own_accuracy(worker, place, gather(mask, weights))
+        before[device.device_id] = _own_accuracy(worker, place, networks_in(found.strategy, model, mask))
         kept[device.device_id] = kept_fraction(mask)
         try:
             own = load_personal(homes / device.device_id / "personal")
         except EdgeFLError:
             after[device.device_id] = before[device.device_id]
             continue
-        after[device.device_id] = _own_accuracy(worker, place, own.weights)
+        after[device.device_id] = _own_accuracy(worker, place, own.networks)
         kept[device.device_id] = kept_fraction(own.mask)
     return PersonalResult(before, after, kept, (), 0.0)
 
 
-def _own_accuracy(worker: SimulationWorker, place: int, weights: Weights) -> float:
-    body = encode_weights(weights, {})
-    return worker.evaluate(EvaluationJob(body, digest_of(body), device=place)).accuracy
+def _own_accuracy(worker: SimulationWorker, place: int, networks: Sequence[Weights]) -> float:
+    return worker.evaluate(replace(evaluation_of(networks), device=place)).accuracy

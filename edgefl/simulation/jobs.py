@@ -1,11 +1,14 @@
 """Jobs for workers and their outcomes: plain bytes and numbers, so that processes can exchange them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from edgefl.federation.evaluation import Tally
-from edgefl.values import Digest
+from edgefl.masks import Weights
+from edgefl.values import Digest, digest_of
+from edgefl.wire import encode_weights
 
-__all__ = ["EvaluationJob", "TrainingJob", "TrainingOutcome"]
+__all__ = ["EvaluationJob", "TrainingJob", "TrainingOutcome", "evaluation_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +49,11 @@ class EvaluationJob:
     device: int | None = None
     begin: int = 0
     end: int = 0
+    mixed_with: tuple[bytes, ...] = ()
+    """Further networks, whose logits are averaged with its own."""
+
+
+def evaluation_of(networks: Sequence[Weights]) -> EvaluationJob:
+    """Return the job that evaluates a model by the networks that it predicts with; where is not said yet."""
+    body, *others = (encode_weights(weights, {}) for weights in networks)
+    return EvaluationJob(body, digest_of(body), mixed_with=tuple(others))

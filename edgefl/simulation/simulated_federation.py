@@ -14,25 +14,24 @@ from edgefl.artifacts.bundle import Bundle, pack_bundle
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.federation.capability_check import plan_capable
 from edgefl.federation.client_selection import ClientRecord, plan_round, selection_order
-from edgefl.federation.evaluation import Score, score_of, sum_of
+from edgefl.federation.evaluation import Score, networks_in, score_of, sum_of
 from edgefl.federation.participants import participant_of
 from edgefl.federation.seeds import aggregation_context, extract_seed, personalisation_context, planning_context
 from edgefl.federation.settings import FederationSettings
 from edgefl.federation.updates import client_update_of, mask_after
 from edgefl.local_rules import changes_model
-from edgefl.masks import Mask, Weights, full_mask, gather
+from edgefl.masks import Mask, Weights
 from edgefl.simulation.availability import Availability, Sessions
 from edgefl.simulation.buffered_rounds import BufferedRounds, TrainedTask
 from edgefl.simulation.device_rounds import device_round, kept_fraction, own_accuracy
 from edgefl.simulation.executor import Executor, open_executor
 from edgefl.simulation.fleet import FleetDevice
 from edgefl.simulation.job_dispatch import DispatchedJob, JobDispatcher
-from edgefl.simulation.jobs import EvaluationJob, TrainingOutcome
+from edgefl.simulation.jobs import EvaluationJob, TrainingOutcome, evaluation_of
 from edgefl.simulation.results import DeviceRound, Fate, PersonalResult, RoundResult
 from edgefl.simulation.simulated_clock import SimulatedClock, away_between
 from edgefl.strategies import ClientUpdate, Participant, PlannedTask, Strategy, check_personal
-from edgefl.values import digest_of
-from edgefl.wire import ResultBody, decode_result, encode_weights
+from edgefl.wire import ResultBody, decode_result
 
 __all__ = ["SimulatedFederation"]
 
@@ -127,11 +126,9 @@ class SimulatedFederation:
         samples = len(self.fleet[0].data.dataset.test)
         if not samples:
             return None
-        mask = full_mask(self.model.graph) if mask is None else mask
-        body = encode_weights(gather(mask, self.model.weights), {})
-        digest = digest_of(body)
+        job = self._evaluation_of(mask)
         jobs = [
-            EvaluationJob(body, digest, begin=begin, end=min(samples, begin + _TEST_SAMPLES_PER_JOB))
+            replace(job, begin=begin, end=min(samples, begin + _TEST_SAMPLES_PER_JOB))
             for begin in range(0, samples, _TEST_SAMPLES_PER_JOB)
         ]
         return score_of(sum_of(self._executor.evaluate(jobs)))
@@ -275,16 +272,19 @@ class SimulatedFederation:
 
     def _evaluate_submodels(self, masks: Mapping[str, Mask]) -> dict[str, float]:
         """Return the accuracy of each device's submodel of the global model on the device's own test samples."""
-        bodies: dict[str, bytes] = {}
+        made: dict[str, EvaluationJob] = {}
         jobs = []
         for place, device in enumerate(self.fleet):
             mask = masks.get(device.device_id)
             if mask is not None and len(device.test):
-                if mask.digest not in bodies:
-                    bodies[mask.digest] = encode_weights(gather(mask, self.model.weights), {})
-                jobs.append((device.device_id, EvaluationJob(bodies[mask.digest], mask.digest, device=place)))
+                if mask.digest not in made:
+                    made[mask.digest] = self._evaluation_of(mask)
+                jobs.append((device.device_id, replace(made[mask.digest], device=place)))
         tallies = self._executor.evaluate([job for _, job in jobs])
         return {device: tally.accuracy for (device, _), tally in zip(jobs, tallies, strict=True)}
+
+    def _evaluation_of(self, mask: Mask | None) -> EvaluationJob:
+        return evaluation_of(networks_in(self.strategy, self.model, mask))
 
 
 _FAILED = TrainingOutcome(None, None, None, 0.0, 0.0)

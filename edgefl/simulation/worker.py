@@ -11,21 +11,20 @@ from pathlib import Path
 
 import numpy as np
 
-from device_runtime.engines.onnx import OnnxPredictor
 from device_runtime.refusal import RefusalError
 from device_runtime.trainer import Trainer, TrainingTask
 from edgefl.artifacts.bundle import INFER, TRAIN, unpack_bundle
 from edgefl.artifacts.cut import cut_training_graph
 from edgefl.federation.cache import LruCache
 from edgefl.federation.evaluation import Tally, sum_of, tally_of
-from edgefl.local_rules import changes_model, rule_of
-from edgefl.masks import Mask, Weights
+from edgefl.local_rules import changes_model, mean_logits, networks_within, rule_of
+from edgefl.masks import Array, Mask, Weights
 from edgefl.simulation.cached_engine import CachedEngine
 from edgefl.simulation.device_models import DeviceModels
 from edgefl.simulation.fleet import FleetDevice
 from edgefl.simulation.jobs import EvaluationJob, TrainingJob, TrainingOutcome
 from edgefl.simulation.recorder import PredictedRecorder
-from edgefl.values import ClientPlan, loads
+from edgefl.values import ClientPlan, digest_of, loads
 from edgefl.wire import BodyKind, decode, decode_mask
 
 __all__ = ["SimulationWorker"]
@@ -77,30 +76,32 @@ class SimulationWorker:
         if changes_model(plan.rule):
             if job.starts_from_own:  # nothing else reads it, and a thousand models would fill a disk
                 self._models.keep(job.device, finished.mask, finished.weights)
-            own = self._evaluate_own(finished.weights, device) if len(device.test) else None
+            networks = networks_within(rule_of(plan.rule), finished.mask, finished.weights)
+            own = self._evaluate_own(networks, device) if len(device.test) else None
         return TrainingOutcome(finished.body, None, own, seconds, statistics.median(recorder.step_seconds))
 
     def evaluate(self, job: EvaluationJob) -> Tally:
         """Evaluate a model."""
-        weights = self._arrays(job.weights_digest, job.weights)
+        networks = [self._arrays(job.weights_digest, job.weights)]
+        networks += [self._arrays(digest_of(body), body) for body in job.mixed_with]
         if job.device is not None:
-            return self._evaluate_own(weights, self._fleet[job.device])
+            return self._evaluate_own(networks, self._fleet[job.device])
         dataset, tallies = self._fleet[0].data.dataset, []
         for begin in range(job.begin, job.end, _BATCH):
             x, y = dataset.batch(np.arange(begin, min(job.end, begin + _BATCH)), "test")
-            tallies.append(tally_of(self._predictor(weights, x), y))
+            tallies.append(tally_of(self._logits(networks, x), y))
         return sum_of(tallies)
 
-    def _evaluate_own(self, weights: Weights, device: FleetDevice) -> Tally:
+    def _evaluate_own(self, networks: Sequence[Weights], device: FleetDevice) -> Tally:
         tallies = []
         for begin in range(0, len(device.test), _BATCH):
             x, y = device.data.dataset.batch(device.test[begin : begin + _BATCH], device.test_part)
-            tallies.append(tally_of(self._predictor(weights, x), y))
+            tallies.append(tally_of(self._logits(networks, x), y))
         return sum_of(tallies)
 
-    @property
-    def _predictor(self) -> OnnxPredictor:
-        return self._engine.predictor(self._inference)
+    def _logits(self, networks: Sequence[Weights], x: Array) -> Array:
+        predictor = self._engine.predictor(self._inference)
+        return mean_logits(lambda weights: predictor(weights, x), networks)
 
     def _mask(self, digest: str, body: bytes) -> Mask:
         return self._masks.get(digest, lambda: decode_mask(body, self._bundle.graph))

@@ -11,6 +11,7 @@ fednova.py                FedNova: averaging of normalised changes
 heterofl.py               HeteroFL: submodels of leading channels in a few widths
 fedrolex.py               FedRolex: submodels whose channels roll through the model
 fjord.py                  FjORD: every step trains a random width
+split_mix.py              Split-Mix: small networks side by side, as many as a device can afford
 perfedmask.py             PerFedMask: every device trains the layers that it can afford
 fedbabu.py                FedBABU: averaging of everything but the head
 hermes.py                 Hermes: devices lose channels and end with small models of their own
@@ -19,6 +20,7 @@ initial_masks.py          FedSpa's first masks
 fedmap.py                 FedMAP: a probabilistic mask that yields submodels of any size
 mask_posterior.py         FedMAP's Beta distributions over the entries of the mask
 capacities.py             FedMAP's capacities: the largest submodel that fits a device
+fedsparsify.py            FedSparsify: the model becomes sparser from round to round
 fedmrn.py                 FedMRN: masked random noise, one bit per weight
 fedpm.py                  FedPM: random weights, and a learned mask of them
 compression_baselines.py  signSGD, Top-k, TernGrad, DRIVE, EDEN, random subsampling: compressed updates
@@ -64,6 +66,7 @@ from edgefl.strategies.fedpm import FedPM, Posterior, ServedMask
 from edgefl.strategies.fedprox import FedProx
 from edgefl.strategies.fedrolex import FedRolex
 from edgefl.strategies.fedspa import FedSpa, FirstMasks
+from edgefl.strategies.fedsparsify import FedSparsify, PurgeAt
 from edgefl.strategies.fjord import FjORD
 from edgefl.strategies.freezing import FrozenLayers
 from edgefl.strategies.hermes import Hermes, HermesAggregation, PruningCriterion
@@ -73,6 +76,7 @@ from edgefl.strategies.perfedmask import PerFedMask
 from edgefl.strategies.personalisation import check_personal
 from edgefl.strategies.registry import STRATEGIES, strategy_of
 from edgefl.strategies.running_mean import Overlap, RunningMean
+from edgefl.strategies.split_mix import SplitMix
 from edgefl.strategies.strategy import (
     ClientUpdate,
     ClientUpdates,
@@ -117,6 +121,7 @@ __all__ = [
     "HeteroFL",
     "FedRolex",
     "FjORD",
+    "SplitMix",
     "PerFedMask",
     "FedBABU",
     "Hermes",
@@ -125,6 +130,8 @@ __all__ = [
     "FedSpa",
     "FirstMasks",
     "FedMAP",
+    "FedSparsify",
+    "PurgeAt",
     "LocalOnly",
     "Ditto",
     "Width",

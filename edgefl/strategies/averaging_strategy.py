@@ -20,7 +20,7 @@ from edgefl.strategies.sample_counts import claims_of
 from edgefl.strategies.strategy import ClientUpdate, ClientUpdates, Model, Participant, PlannedTask, RoundContext
 from edgefl.strategies.update_checks import movement
 from edgefl.strategies.uplink import Uplink
-from edgefl.values import PositiveCount, check_fields
+from edgefl.values import PositiveCount, Prediction, check_fields
 
 __all__ = ["AveragingStrategy", "FineTunedStrategy", "MappedUpdates", "share_equal_masks"]
 
@@ -60,6 +60,10 @@ class AveragingStrategy(ABC):
     ) -> Mapping[str, Mask]:
         """Return the submodel of each device, by its id; a device that can do nothing useful is left out."""
 
+    def predicted(self, estimate: RoundEstimate, mask: Mask) -> Prediction:
+        """Return what a round takes with a submodel."""
+        return estimate.prediction(mask)
+
     def extras(self, model: Model, mask: Mask, round_context: RoundContext) -> Weights:
         """Return further arrays that the rule reads with a submodel; equal submodels share them."""
         return {}
@@ -77,7 +81,7 @@ class AveragingStrategy(ABC):
         planned_tasks = {}
         extras: dict[int, Weights] = {}
         for device, mask in share_equal_masks(self.submodels(model, estimates, round_context)).items():
-            predicted = estimates[device].prediction(mask)
+            predicted = self.predicted(estimates[device], mask)
             if id(mask) not in extras:
                 extras[id(mask)] = self.extras(model, mask, round_context)
             planned_tasks[device] = PlannedTask(mask, rule, round_context.work, extras[id(mask)], predicted)
@@ -138,6 +142,7 @@ class FineTunedStrategy(AveragingStrategy):
             estimates,
             share_equal_masks(self.submodels(model, estimates, round_context)),
             round_context,
+            self.predicted,
         )
 
 

@@ -18,13 +18,13 @@ from edgefl.local_rules import ChannelPruning, ChannelRegrow, LocalRule, PrunedN
 from edgefl.local_rules.channel_removal import step_of
 from edgefl.local_rules.prune_regrow import RegrowMethod
 from edgefl.local_rules.submodel_channels import without_channels
-from edgefl.masks import Array, Mask, gather
+from edgefl.masks import Mask, gather
 from edgefl.model_graph import cost_of
 from edgefl.strategies.strategy import ClientUpdate
-from edgefl.strategies.update_checks import check_mask_kept, check_values, values_of
+from edgefl.strategies.update_checks import check_mask_kept, check_values, values_at
 from edgefl.strategies.uplink import Uplink, rule_settings
 from edgefl.values import RuleSettings
-from edgefl.wire import Dense, Payload, Sparse
+from edgefl.wire import Dense, Sparse
 
 __all__ = ["DifferenceUplink", "PrunedUplink", "check_pruned", "trained_submodel"]
 
@@ -77,7 +77,7 @@ class DifferenceUplink:
         """Subtract U from what the device was given."""
         mask, lost = update.mask, update.tensors
         given = gather(mask, update.base, lost)
-        new = {name: Dense(given[name] - _at_mask(mask, name, payload)) for name, payload in lost.items()}
+        new = {name: Dense(given[name] - values_at(mask, name, payload)) for name, payload in lost.items()}
         return replace(update, tensors=new, next_mask=None)
 
     def _as_sent(self, update: ClientUpdate) -> LocalRule:
@@ -85,15 +85,6 @@ class DifferenceUplink:
         if not isinstance(self.local, PruneRegrow):
             return self.local
         return replace(self.local, values_only=not any(isinstance(one, Sparse) for one in update.tensors.values()))
-
-
-def _at_mask(mask: Mask, name: str, payload: Payload) -> Array:
-    """Return the values of a checked tensor at the size of the submodel, zero where the mask does not hold them."""
-    if not isinstance(payload, Dense) or name not in mask.held:
-        return values_of(payload)
-    whole = np.zeros(mask.shapes[name], payload.array.dtype)
-    whole[mask.held[name]] = payload.array
-    return whole
 
 
 def trained_submodel(update: ClientUpdate) -> ClientUpdate:

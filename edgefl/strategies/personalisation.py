@@ -12,7 +12,7 @@ first rate of a schedule would undo what its small rates have found. The coordin
 rate, so that devices need to know nothing about it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from edgefl.local_rules import Descent, FineTune
@@ -24,7 +24,7 @@ from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.strategy import ClientUpdate, PlannedTask, RoundContext
 from edgefl.strategies.update_checks import check_mask_kept
 from edgefl.strategies.uplink import rule_settings
-from edgefl.values import Count, check_fields
+from edgefl.values import Count, Prediction, check_fields
 from edgefl.wire import check_tensors
 
 __all__ = ["Personalisation", "check_personal", "fine_tuning_tasks"]
@@ -56,8 +56,12 @@ def fine_tuning_tasks(
     estimates: Mapping[str, RoundEstimate],
     masks: Mapping[str, Mask],
     round_context: RoundContext,
+    predict: Callable[[RoundEstimate, Mask], Prediction] = RoundEstimate.prediction,
 ) -> dict[str, PlannedTask]:
-    """Return fine-tuning tasks by device: all layers of each device's channels, or what its memory allows."""
+    """Return fine-tuning tasks by device: all layers of each device's channels, or what its memory allows.
+
+    `predict` tells what a round takes with a submodel.
+    """
     if not settings.fine_tune_epochs:
         return {}
     rate = settings.fine_tune_rate or _last_rate(descent, round_context.rounds)
@@ -76,7 +80,7 @@ def fine_tuning_tasks(
             tuned = made[key] = made.get(key) or Mask(mask.graph, trained, mask.kept, mask.held)
             estimate = replace(estimates[device], work=work)
             counted = local.trains(tuned) if estimate.on_rungs else tuned
-            predicted = estimate.prediction(counted) if estimate.runs(counted) else None
+            predicted = predict(estimate, counted) if estimate.runs(counted) else None
             if predicted is None:
                 continue
             if limit is None or predicted.peak_bytes is None or predicted.peak_bytes <= limit:

@@ -20,11 +20,13 @@ from edgefl.strategies.fedpm import FedPM
 from edgefl.strategies.fedprox import FedProx
 from edgefl.strategies.fedrolex import FedRolex
 from edgefl.strategies.fedspa import FedSpa
+from edgefl.strategies.fedsparsify import FedSparsify
 from edgefl.strategies.fjord import FjORD
 from edgefl.strategies.hermes import Hermes
 from edgefl.strategies.heterofl import HeteroFL
 from edgefl.strategies.local_only import LocalOnly
 from edgefl.strategies.perfedmask import PerFedMask
+from edgefl.strategies.split_mix import SplitMix
 from edgefl.strategies.strategy import Strategy
 from edgefl.strategies.user_strategies import is_user_strategy, user_strategy
 from edgefl.values import Setting, chosen
@@ -44,6 +46,7 @@ _STRATEGIES: tuple[type[Strategy], ...] = (
     DriveAverage,
     EdenAverage,
     RandomSubsampling,
+    FedSparsify,
     LocalOnly,
     Ditto,
     FedProx,
@@ -51,6 +54,7 @@ _STRATEGIES: tuple[type[Strategy], ...] = (
     HeteroFL,
     FedRolex,
     FjORD,
+    SplitMix,
     PerFedMask,
     FedBABU,
 )

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from device_runtime.personal_model import PersonalModel, load_personal, own_submodel, own_weights, save_personal
 from edgefl.errors import EdgeFLError
+from edgefl.local_rules.base_networks import base_networks, joined_networks
 from edgefl.masks import Mask, full_mask, gather, leading_channels
 from edgefl.model_graph import ModelGraph
 from tests.device_runtime.federation import bundle, plan_of
@@ -139,3 +140,16 @@ def test_what_two_parts_share_is_the_devices_and_the_rest_the_coordinators(case:
         whole = numbered(graph)[name]
         values = [0 if c not in held else (-whole[c] if c in own else whole[c]) for c in kept_coordinates(mask, name)]
         assert part[name].ravel().tolist() == values, name
+
+
+def test_a_split_model_is_kept_with_its_networks(tmp_path: Path) -> None:
+    mask = joined_networks(bundle().graph, [0, 2], 4)
+    weights = gather(mask, numbered(bundle().graph))
+    save_personal(tmp_path, PersonalModel(mask, weights, b"graph", 1, split_into=4))
+    kept = load_personal(tmp_path).networks
+    assert len(kept) == 2
+    for network, one in zip(base_networks(mask, 4), kept, strict=True):
+        assert {name: array.shape for name, array in one.items()} == dict(network.shapes)
+        assert all(np.array_equal(one[name], array) for name, array in gather(network, numbered(mask.graph)).items())
+    save_personal(tmp_path, model(2, "b"))
+    assert len(load_personal(tmp_path).networks) == 1

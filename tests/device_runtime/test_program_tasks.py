@@ -225,6 +225,7 @@ def test_an_executorch_device_does_not_name_rules_that_change_widths() -> None:
     can = own_capabilities("executorch")
     assert [engine.format for engine in can.engines] == [EXECUTORCH]
     missing = {"channel_pruning", "pruned_noise", "channel_regrow", "ordered_dropout", "probabilistic_masks"}
+    missing |= {"base_networks"}
     assert {name for name in can.rules if "." not in name} == set(RULES) - missing
     assert can.batch_sizes is None
 

@@ -85,6 +85,8 @@ RULES = {
     "fine_tune": {"learning_rate": 0.05},
     "local_training": {"learning_rate": 0.05, "momentum": 0.9},
     "ditto": {"learning_rate": 0.05, "momentum": 0.9, "pull": 0.3},
+    "magnitude_pruning": {"learning_rate": 0.05, "kept": 0.2},
+    "base_networks": {"learning_rate": 0.05, "momentum": 0.9, "networks": 4},
 }
 
 

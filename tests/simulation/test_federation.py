@@ -66,6 +66,31 @@ def test_a_federation_is_what_a_slow_loop_without_plans_bodies_and_workers_gives
         np.testing.assert_allclose(array, weights[name], rtol=1e-5, atol=1e-6, err_msg=name)
 
 
+def test_split_mix_is_judged_by_the_mean_of_its_networks() -> None:
+    """One by one in numpy order: the whole graph would mix them in its norms."""
+    settings = settings_of(rounds=1)
+    made = SimulatedFederation(
+        bundle(), fleet(), strategy_of("split_mix", {"base_networks": 2}), settings, executor=witness()
+    )
+    (result,) = made.rounds()
+    data = fleet()[0].data.dataset
+    x, y = data.batch(np.arange(len(data.test)), "test")
+    predictor = open_engine("onnx", ThreadSettings(1)).predictor(bundle().files[INFER])
+    graph, half = bundle().graph, {"0": 8, "4": 16}
+    logits = []
+    for number in range(2):
+        kept = {name: range(number * width, (number + 1) * width) for name, width in half.items()}
+        logits.append(predictor(gather(Mask.of(graph, kept=kept), made.model.weights), x))
+    assert result.score is not None
+    assert result.score.accuracy == pytest.approx(np.mean((logits[0] + logits[1]).argmax(axis=1) == y))
+    one = Mask.of(graph, kept={name: range(width) for name, width in half.items()})
+    share = one.cost.parameters / graph.parameters
+    mask, score = made.extracted(share)
+    assert mask.digest == one.digest
+    assert score is not None
+    assert score.accuracy == pytest.approx(np.mean(logits[0].argmax(axis=1) == y))
+
+
 def slow_round(weights: Mapping[str, Array], parts: Mapping[str, Mask], number: int) -> dict[str, Array]:
     """Train every device's part by hand, and average each coordinate over those that have it."""
     sums = {name: np.zeros(array.shape) for name, array in weights.items()}

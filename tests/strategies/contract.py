@@ -43,6 +43,7 @@ Settings = Mapping[str, Setting]
 SETTINGS: Mapping[str, Settings] = {
     "fedmap": {"mask_rounds": 1, "weight_rounds": 1, "capacities": "0.5, 0.25"},
     "hermes": {"accuracy_threshold": 0.0},
+    "split_mix": {"base_networks": 4},
 }
 VARIANTS: Mapping[str, tuple[str, Settings]] = {
     "fedmap of channels": ("fedmap", {"mask_rounds": 1, "weight_rounds": 1, "granularity": "channel"}),

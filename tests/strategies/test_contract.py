@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgefl.local_rules import ProbabilisticMasks
+from edgefl.local_rules import ProbabilisticMasks, networks_of, rule_of
 from edgefl.masks import Mask, holders
 from edgefl.model_graph import cost_of
 from edgefl.planning import predict
@@ -29,11 +29,12 @@ NOT_VALUES = {
     "fedpm",
     "fedspa",
     "local",
+    "split_mix",
     "hermes with noise",
     "hermes by magnitude with noise",
     "perfedmask of rolling parts",
 }
-"""What sends something else than new values: bits, compressed updates, differences, nothing."""
+"""What sends something else than new values: bits, compressed updates, differences, rows of held values, nothing."""
 
 
 def learns_masks(planned: PlannedTask) -> bool:
@@ -51,12 +52,16 @@ def fingerprints(planned_tasks: Mapping[str, PlannedTask]) -> dict[str, tuple[An
 
 def use_of(participant: Participant, planned: PlannedTask) -> Budget:
     """What an order takes of each limit, counted anew from the mask and the profile."""
-    mask = planned.mask
+    networks = networks_of(rule_of(planned.rule), planned.mask)  # one, unless they are trained in turns
+    mask = networks[0]
     engine = cost_of(GRAPH, mask.widths, mask.trained)  # which works on whole arrays, however few weights are held
     batch, steps = min(WORK.batch_size, participant.samples or WORK.batch_size), WORK.most_steps or 0
-    use = predict(participant.profile, engine, batch=batch, steps=steps)
+    use = predict(participant.profile, engine, batch=batch, steps=steps * len(networks))
     return replace(
-        use, kept_fraction=engine.parameters / GRAPH.parameters, weight_density=mask.cost.parameters / engine.parameters
+        use,
+        trainable_parameters=planned.mask.cost.trained_parameters,
+        kept_fraction=len(networks) * engine.parameters / GRAPH.parameters,
+        weight_density=mask.cost.parameters / engine.parameters,
     )
 
 
@@ -138,9 +143,10 @@ def test_a_device_without_limits_is_asked_and_one_that_can_do_nothing_is_not(cas
 def test_every_limit_makes_an_order_smaller_or_leaves_the_device_out(case: str) -> None:
     """Limits are those that the whole model is beyond, so that a strategy that does not look at one shows it."""
     for one in played(case):
-        whole = fingerprint(one.done["free"].planned)
+        free = one.done["free"].planned
+        whole, known = fingerprint(free), {participant.device_id: participant for participant in one.participants}
         for name in set(LIMITS) - {"free"}:
-            if name in one.done:
+            if name in one.done and LIMITS[name].exceeded_by(use_of(known[name], free)):
                 assert fingerprint(one.done[name].planned) != whole, name
 
 

@@ -45,6 +45,10 @@ PROOFS: Mapping[str, Proof] = {
     "fedprox": Proof(HOLDERS, "test_equations_by_hand.test_fedprox_pulls_two_devices_back_and_averages_them"),
     "fedrolex": Proof(HOLDERS, "test_equations_by_hand.test_fedrolex_averages_a_window_that_begins_anew"),
     "fjord": Proof(HOLDERS, "test_fjord.test_a_coordinate_is_averaged_over_those_whose_level_reaches_it"),
+    "split_mix": Proof(
+        "test_split_mix.test_each_network_is_averaged_as_in_a_slow_loop",
+        "test_split_mix.test_two_networks_of_three_devices_by_hand",
+    ),
     "perfedmask": Proof(HOLDERS, "test_perfedmask.test_a_layer_is_the_mean_of_those_that_trained_it_by_samples"),
     "fedbabu": Proof(HOLDERS, "test_equations_by_hand.test_fedbabu_averages_the_body_and_leaves_the_head"),
     "ditto": Proof(HOLDERS, "test_ditto.test_updates_count_alike"),
@@ -77,6 +81,14 @@ PROOFS: Mapping[str, Proof] = {
     ),
     "fedpm": Proof(
         "test_equations.test_fedpms_posterior_is_that_of_a_slow_loop", "test_fedpm.test_the_posterior_by_hand"
+    ),
+    "fedsparsify": Proof(
+        "test_fedsparsify.test_a_merge_is_that_of_a_slow_loop",
+        "test_fedsparsify.test_the_majority_of_three_devices_by_hand",
+        (
+            "test_fedsparsify.test_sparsity_grows_by_the_papers_formula",
+            "test_fedsparsify.test_the_coordinator_prunes_the_smallest_weights_of_all_layers_together",
+        ),
     ),
     "local": Proof(LOCAL, LOCAL),
     **dict.fromkeys(("signsgd", "topk", "terngrad", "drive", "eden", "random_subsampling"), Proof(COMPRESSED, BY_HAND)),

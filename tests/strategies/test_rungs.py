@@ -87,6 +87,9 @@ def test_every_task_is_on_a_rung_and_its_whole_program_is_within_the_budget(case
 @every_strategy
 def test_with_a_whole_ladder_devices_that_can_train_a_part_of_the_model_get_one(case: str) -> None:
     tasks = strategy(case).plan(model(case), fleet(ALL), context())
+    if case == "split_mix":  # whose steps are of several networks
+        assert not tasks
+        return
     assert "free" in tasks
     if not strategy(case).plan(model(case), fleet(None), context()).keys() & {"timed", "narrow"}:
         return  # a strategy that gives everybody the whole model

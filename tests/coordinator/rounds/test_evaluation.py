@@ -3,12 +3,14 @@
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 from coordinator.rounds.evaluation import Evaluator
 from coordinator.rounds.state_machine import RoundStateMachine
 from coordinator.storage.records import RoundState
 from edgefl.artifacts.bundle import INFER, Bundle
+from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import DataError, SchemaError
 from edgefl.federation.settings import (
     EvaluationSettings,
@@ -56,3 +58,11 @@ def test_a_hostile_graph_is_refused_before_it_is_evaluated(how: str) -> None:
     stored = Bundle(bundle().manifest, bundle().graph, files)
     with pytest.raises(SchemaError, match="the graph"):
         Evaluator(stored, EvaluationSettings(data="digits"))
+
+
+def test_several_networks_are_judged_by_the_mean_of_their_logits() -> None:
+    evaluator, whole = Evaluator(bundle(), EvaluationSettings(data="digits")), bundle_weights(bundle())
+    opposite = {name: -array if name.startswith("9.") else array for name, array in whole.items()}
+    alone, twice = evaluator.score([whole]), evaluator.score([whole, whole])
+    assert twice.loss == pytest.approx(alone.loss)
+    assert evaluator.score([whole, opposite]).loss == pytest.approx(np.log(10))  # logits that cancel say nothing

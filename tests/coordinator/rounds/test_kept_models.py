@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +46,7 @@ def play(stage: Stage, rounds: int, accuracies: dict[int, float] | None = None, 
         stage.advance()
         number = stage.round.number
 
-        def score(weights: Weights, number: int = number) -> Score:
+        def score(networks: Sequence[Weights], number: int = number) -> Score:
             return Score((accuracies or {})[number], 1.0, 10)
 
         RoundStateMachine(stage.context, stage.federation, score if accuracies else None).advance()

@@ -1,0 +1,171 @@
+"""Strategy `split_mix`: small networks side by side, of which every device trains as many as it can afford.
+
+Hong et al., "Efficient Split-Mix Federated Learning for On-Demand and In-Situ Customization", ICLR 2022. The
+model is split into k base networks of 1/k of its width that share no weights (`base_networks` says how); in every round
+a device trains as many of them as fit its budget, each with its own loss, and each is averaged over the devices that
+trained it. A prediction is the mean of the logits of several networks, so a device predicts with as many
+as it can afford: `extract` gives as many as fit a size, and the global model is judged by the mean of all k.
+
+The authors' code has 8 networks. Rate, momentum, decay and schedule are those of PerFedMask's code, which compares
+with it: 0.1, 0.9, 5e-4, times 0.1 at half and at three quarters of the rounds.
+
+What the paper leaves open, or does otherwise, and what is done here:
+- Which networks a device trains: the authors' code goes round all of them for each device's first one, and draws the
+  others. Here they are dealt like cards, in a random order, to the devices of a round in a random order. So every
+  network is trained by the same number of devices, or by one more.
+- The authors scale the outputs of layers and the first weights by the width. A norm takes such factors out again
+  (`heterofl.py` says why), and the first weights of a model here are as it was exported.
+- The bias of the head has no channels, and is shared by all networks: it is averaged over all devices.
+- The graph of a model runs all its channels together. That adds the logits of its networks up, and a norm over all
+  channels couples them. So wherever accuracy is measured, the networks run one by one.
+- At the end devices may fine-tune their networks, each with its own loss, as PerFedMask's comparison does.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+from edgefl.errors import MaskError
+from edgefl.local_rules import BaseNetworks, Descent, FineTune, rule_of
+from edgefl.local_rules.base_networks import base_networks, joined_networks
+from edgefl.local_rules.descent import Schedule
+from edgefl.masks import Mask, Weights
+from edgefl.model_graph import ModelGraph
+from edgefl.noise import bits, derive
+from edgefl.strategies.averaging_strategy import FineTunedStrategy
+from edgefl.strategies.round_estimate import RoundEstimate
+from edgefl.strategies.strategy import ClientUpdate, Model, Participant, PlannedTask, RoundContext
+from edgefl.strategies.update_checks import check_mask_kept, check_values, values_at
+from edgefl.strategies.uplink import rule_settings
+from edgefl.values import PositiveCount, Prediction, RuleSettings
+from edgefl.wire import Dense
+
+__all__ = ["SplitMix"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitMix(FineTunedStrategy):
+    """Federated averaging of base networks."""
+
+    name: ClassVar[str] = "split_mix"
+    descent: Descent = field(
+        default_factory=lambda: Descent(
+            learning_rate=0.1, momentum=0.9, weight_decay=5e-4, schedule=Schedule.STEP_DECAY
+        )
+    )
+    base_networks: PositiveCount = 8
+    """How many networks the model is split into."""
+
+    @property
+    def uplink(self) -> "NetworksUplink":
+        """The new values of the networks that a device trains."""
+        return NetworksUplink(BaseNetworks(descent=self.descent, networks=self.base_networks))
+
+    def begin(self, graph: ModelGraph, weights: Weights) -> Model:
+        """Start from the weights as they are, if the model is wide enough for its networks."""
+        self._joined(graph, [0])
+        return FineTunedStrategy.begin(self, graph, weights)
+
+    def networks(self, mask: Mask) -> tuple[Mask, ...]:
+        """Return the networks of a submodel, whose logits are averaged."""
+        return base_networks(mask, self.base_networks)
+
+    def submodels(
+        self, model: Model, estimates: Mapping[str, RoundEstimate], round_context: RoundContext
+    ) -> Mapping[str, Mask]:
+        """Deal every device as many networks as it can train; a device that can train none is left out.
+
+        So is one whose engine runs compiled programs: a step of the whole mask is steps of its networks.
+        """
+        one = self._joined(model.graph, [0])
+        counts = {
+            device: 0 if estimate.on_rungs else self._affordable(one, estimate)
+            for device, estimate in estimates.items()
+        }
+        dealt = _dealt({device: count for device, count in counts.items() if count}, self.base_networks, round_context)
+        return {device: self._joined(model.graph, numbers) for device, numbers in dealt.items()}
+
+    def predicted(self, estimate: RoundEstimate, mask: Mask) -> Prediction:
+        """Return what a round takes with the networks of a mask, one after the other."""
+        networks = self.networks(mask)
+        return replace(estimate, models=len(networks)).prediction(networks[0])
+
+    def personalise(
+        self, model: Model, participants: Sequence[Participant], round_context: RoundContext
+    ) -> Mapping[str, PlannedTask]:
+        """Let every device fine-tune its networks, each with its own loss as before."""
+        planned_tasks = FineTunedStrategy.personalise(self, model, participants, round_context)
+        return {device: self._tuned(planned) for device, planned in planned_tasks.items()}
+
+    def extract(self, model: Model, fraction: float, seed: int) -> Mask:
+        """Return the first networks, as many as there are within this share of the parameters."""
+        most = fraction * model.graph.parameters
+        found = (self._joined(model.graph, range(count)) for count in range(self.base_networks, 0, -1))
+        fitting = next((mask for mask in found if mask.cost.parameters <= most), None)
+        if fitting is None:
+            raise MaskError(
+                f"not even one of the {self.base_networks} base networks has at most {most:,.0f} parameters",
+                fix="Request a larger fraction, or split the model into more networks.",
+            )
+        return fitting
+
+    def _tuned(self, planned: PlannedTask) -> PlannedTask:
+        local = rule_of(planned.rule)
+        descent = local.descent if isinstance(local, FineTune) else self.descent
+        rule = BaseNetworks(descent=descent, networks=self.base_networks, sent=False)
+        return replace(planned, mask=local.trains(planned.mask), rule=rule_settings(rule))
+
+    def _joined(self, graph: ModelGraph, numbers: Sequence[int]) -> Mask:
+        return joined_networks(graph, numbers, self.base_networks)
+
+    def _affordable(self, one: Mask, estimate: RoundEstimate) -> int:
+        """Return how many networks a device can train; `one` is one of them, and all are alike."""
+        counts = range(self.base_networks, 0, -1)
+        return next((count for count in counts if _fits(one, count, estimate)), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class NetworksUplink:
+    """Devices send the new values of their networks, without the zeros between them."""
+
+    local: BaseNetworks
+
+    @property
+    def rule(self) -> RuleSettings:
+        """The rule `base_networks`."""
+        return rule_settings(self.local)
+
+    def check(self, update: ClientUpdate) -> None:
+        """Refuse anything but the new values of the planned networks."""
+        check_mask_kept(update)
+        check_values(self.local, update.mask, update.tensors)
+
+    def values(self, update: ClientUpdate) -> ClientUpdate:
+        """Put the values of each network to their places."""
+        tensors = {name: Dense(values_at(update.mask, name, payload)) for name, payload in update.tensors.items()}
+        return replace(update, tensors=tensors)
+
+
+def _fits(one: Mask, count: int, estimate: RoundEstimate) -> bool:
+    """Return whether a device can train some networks: every limit counts all of them."""
+    use = replace(estimate, models=count).use(one.cost)
+    share, trained = use.kept_fraction, use.trainable_parameters
+    use = replace(
+        use,
+        kept_fraction=None if share is None else min(share * count, 1.0),
+        trainable_parameters=None if trained is None else trained * count,
+    )
+    return not estimate.participant.budget.exceeded_by(use)
+
+
+def _dealt(counts: Mapping[str, int], of: int, round_context: RoundContext) -> dict[str, list[int]]:
+    """Return which networks each device trains: they are dealt in turn, so that each is trained about as often."""
+    order = np.argsort(bits(derive(round_context.seed, "networks"), 0, of), kind="stable").tolist()
+    devices = sorted(counts, key=lambda device: (derive(round_context.seed, "turn", device), device))
+    dealt, first = {}, 0
+    for device in devices:
+        dealt[device] = [order[place % of] for place in range(first, first + counts[device])]
+        first += counts[device]
+    return {device: dealt[device] for device in counts}
