@@ -116,7 +116,7 @@ def _uplinks(setup: str, labels: Iterable[str] = _UPLINKS) -> list[Entry]:
     return [_entry(setup, label, _UPLINKS[label]) for label in labels]
 
 
-_IN_TABLE_1 = (
+_IN_TABLE_1 = tuple(name for name in _UPLINKS if name != "random_subsampling")
     "fedavg",
     "fedmrn",
     "fedmrn signed",
