@@ -91,7 +91,14 @@ def test_a_new_device_without_an_answer_does_not_join(tmp_path: Path) -> None:
 def test_this_software_has_every_rule_and_codec() -> None:
     can = own_capabilities()
     assert (can.client.name, can.client.version) == ("edgefl-python", __version__)
-    assert set(can.rules) == {*RULES, "sgd.sensitivity", "masked_noise.sensitivity"}
+    assert set(can.rules) == {
+        *RULES,
+        "sgd.sensitivity",
+        "masked_noise.sensitivity",
+        "masked_noise.distribution",
+        "pruned_noise.distribution",
+        "prune_regrow.values_only",
+    }
     assert set(can.codecs) == {"dense", "slice", "sparse", "bits", "counts"}
     assert [engine.format for engine in can.engines] == [GraphFormat.ONNX]
     assert can.batch_sizes is None
