@@ -1,4 +1,6 @@
 import json
+import statistics
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +74,59 @@ def test_unit_is_uniform() -> None:
     assert np.abs(counts - 10_000).max() < 6 * np.sqrt(10_000)
 
 
+def test_normal_numbers_are_the_quantiles_of_their_words() -> None:
+    exact = statistics.NormalDist().inv_cdf
+    powers = np.array([2**power for power in range(32)], np.uint64)
+    seams = [round(share * 2**32) + near for share in (0.075, 0.5, 0.925) for near in range(-3, 3)]
+    tops = np.unique(
+        np.concatenate([powers, powers - np.uint64(1), np.uint64(2**32) - powers, np.array(seams, np.uint64)])
+    )
+    tops = np.concatenate([tops, noise.bits(5, 0, 5000) >> np.uint64(32)])
+    found = noise._normal_quantiles((tops.astype(np.float64) - 2147483647.5) * 2.0**-32)
+    expected = np.array([exact((top + 0.5) / 2**32) for top in tops.tolist()])
+    assert np.abs(found / expected - 1).max() < 2e-7
+    assert np.all(np.diff(found[np.argsort(tops, kind="stable")]) >= 0)
+
+
+def test_normal_numbers_are_as_symmetric_as_their_words() -> None:
+    centred = np.array([0.5, 3.5, 1e6 + 0.5, 2**31 - 0.5]) * 2.0**-32
+    assert np.array_equal(noise._normal_quantiles(centred), -noise._normal_quantiles(-centred))
+
+
+def test_normal_numbers_have_the_moments_and_the_tails_of_a_normal_distribution() -> None:
+    count = 1_000_000
+    values = noise.normal(8, 0, count, 1.0).astype(np.float64)
+    for power, moment, variance in [(1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)]:
+        assert abs((values**power).mean() - moment) < 4 * (variance / count) ** 0.5, power
+    for limit in (0.5, 1.0, 2.0, 3.0, 4.0, 4.5):
+        expected = 2 * count * statistics.NormalDist().cdf(-limit)
+        assert abs((np.abs(values) > limit).sum() - expected) < 4 * expected**0.5, limit
+    neighbours = float((values[1:] * values[:-1]).mean())
+    assert abs(neighbours) < 4 / count**0.5
+
+
+def test_the_largest_normal_numbers_are_finite_and_lie_beyond_six_deviations() -> None:
+    for case, sign in zip(GOLDEN["normal"][-4::2], (-1, 1), strict=True):
+        (value,) = noise.normal(int(case["seed"]), 0, 1, 2.0**124)
+        assert np.isfinite(value)
+        assert 6.33 < sign * value / np.float32(2.0**124) < 6.34
+    with pytest.raises(SchemaError, match=r"bound of the noise is 4\.2"):
+        noise.normal(0, 0, 1, 2.0**125)
+
+
+def test_rademacher_numbers_have_one_size_and_either_sign() -> None:
+    values = noise.rademacher(2, 0, 100_000, 0.01)
+    assert set(values.tolist()) == {np.float32(0.01), -np.float32(0.01)}
+    assert abs((values > 0).sum() - 50_000) < 5 * 100_000**0.5 / 2
+    assert np.array_equal(values > 0, noise.symmetric(2, 0, 100_000, 0.01) >= 0)
+
+
+@pytest.mark.parametrize("generate", [noise.normal, noise.rademacher])
+def test_any_part_of_a_stream_of_either_kind_is_the_same(generate: Callable[..., np.ndarray]) -> None:
+    whole = generate(7, 0, 100_000, 0.01)
+    assert np.array_equal(whole[37_001:61_000], generate(7, 37_001, 23_999, 0.01))
+
+
 def test_derived_seeds_follow_the_specification() -> None:
     word = int.from_bytes(bytes.fromhex("ca978112ca1bbdca"), "little")  # SHA-256 of "a" begins like this
     assert noise.derive(9, "a", 4) == slow_bits(slow_bits(9, word), 4)
@@ -84,6 +139,12 @@ def test_golden_values_are_reproduced() -> None:
         assert [f"{word:016x}" for word in words.tolist()] == case["words"]
     for case in GOLDEN["symmetric"]:
         values = noise.symmetric(int(case["seed"]), int(case["start"]), len(case["floats"]), case["bound"])
+        assert [f"{word:08x}" for word in values.view(np.uint32).tolist()] == case["floats"]
+    for case in GOLDEN["normal"]:
+        values = noise.normal(int(case["seed"]), int(case["start"]), len(case["floats"]), case["bound"])
+        assert [f"{word:08x}" for word in values.view(np.uint32).tolist()] == case["floats"]
+    for case in GOLDEN["rademacher"]:
+        values = noise.rademacher(int(case["seed"]), int(case["start"]), len(case["floats"]), case["bound"])
         assert [f"{word:08x}" for word in values.view(np.uint32).tolist()] == case["floats"]
     for case in GOLDEN["unit"]:
         values = noise.unit(int(case["seed"]), int(case["start"]), len(case["floats"]))

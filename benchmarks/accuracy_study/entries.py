@@ -117,17 +117,6 @@ def _uplinks(setup: str, labels: Iterable[str] = _UPLINKS) -> list[Entry]:
 
 
 _IN_TABLE_1 = tuple(name for name in _UPLINKS if name != "random_subsampling")
-    "fedavg",
-    "fedmrn",
-    "fedmrn signed",
-    "fedpm",
-    "fedsparsify",
-    "signsgd",
-    "topk",
-    "terngrad",
-    "drive",
-    "eden",
-)
 _FEDMRN_PARTS: Sequence[Entry] = [
     *(
         _entry("uplink", f"fedmrn {masking}", {"noise_masking": masking}, like="fedmrn")

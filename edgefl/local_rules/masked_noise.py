@@ -12,7 +12,8 @@ n from its seed, trains an update u that starts at zero, and replaces it by mask
 
 At the end the device draws m once more and sends it (line 20): one bit per weight. Where the paper is silent the
 authors' code decides: only matrices and kernels are masked (including the head's), everything else is trained as usual
-and sent in full; u is clipped in the forward pass only; noise nearer to zero than 1e-8 is 1e-8.
+and sent in full; u is clipped in the forward pass only; noise nearer to zero than 1e-8 is 1e-8; the a of Gaussian noise
+N(0, a) is its standard deviation.
 
 Randomness, all from `edgefl.noise`: the noise of a tensor is `noise_of`. The draws of a step are halves of words of the
 stream derive(seed, "draws"). The masked tensors lie on it one after the other in the model's order, each beginning with
@@ -44,11 +45,11 @@ from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, Tra
 from edgefl.local_rules.sensitivity import observed, report_forms, reported
 from edgefl.local_rules.sent_tensors import bits_and_values
 from edgefl.masks import Array, BoolArray, Mask
-from edgefl.noise import bits, derive, symmetric
+from edgefl.noise import bits, derive, normal, rademacher, symmetric
 from edgefl.wire import Bits, Dense, Expected, Payload
 from edgefl.wire.codecs.checks import check_finite
 
-__all__ = ["MaskKind", "MaskedNoise", "Masking", "noise_of", "rebuild"]
+__all__ = ["MaskKind", "MaskedNoise", "Masking", "NoiseDistribution", "noise_of", "rebuild"]
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -63,6 +64,17 @@ class MaskKind(StrEnum):
 
 
 _BOUNDS = {MaskKind.BINARY: 0.01, MaskKind.SIGNED: 0.005}  # section 5.1.4
+
+
+class NoiseDistribution(StrEnum):
+    """What noise is drawn from; all but the first are those of section 5.5. a is the bound."""
+
+    UNIFORM = "uniform"
+    """Uniform in [-a, a)."""
+    GAUSSIAN = "gaussian"
+    """Normal, with mean 0 and standard deviation a."""
+    BERNOULLI = "bernoulli"
+    """-a or a, with equal chances."""
 
 
 class Masking(StrEnum):
@@ -87,9 +99,22 @@ class Masking(StrEnum):
         return self in (Masking.PROGRESSIVE_STOCHASTIC, Masking.PROGRESSIVE)
 
 
-def noise_of(seed: int, tensor: str, shape: tuple[int, ...], bound: float) -> FloatArray:
-    """Return the noise of a tensor, uniform in [-bound, bound): the same bits on the device and the coordinator."""
-    noise = symmetric(derive(seed, "noise", tensor), 0, math.prod(shape), bound)
+_GENERATORS = {
+    NoiseDistribution.UNIFORM: symmetric,
+    NoiseDistribution.GAUSSIAN: normal,
+    NoiseDistribution.BERNOULLI: rademacher,
+}
+
+
+def noise_of(
+    seed: int,
+    tensor: str,
+    shape: tuple[int, ...],
+    bound: float,
+    distribution: NoiseDistribution = NoiseDistribution.UNIFORM,
+) -> FloatArray:
+    """Return the noise of a tensor: the same bits on the device and the coordinator."""
+    noise = _GENERATORS[distribution](derive(seed, "noise", tensor), 0, math.prod(shape), bound)
     noise[np.abs(noise) < LEAST_NOISE] = LEAST_NOISE
     return noise.reshape(shape)
 
@@ -101,10 +126,11 @@ def rebuild(
     *,
     masks: MaskKind = MaskKind.BINARY,
     bound: float | None = None,
+    distribution: NoiseDistribution = NoiseDistribution.UNIFORM,
     held: BoolArray | None = None,
 ) -> FloatArray:
     """Return the masked noise that a device's bits stand for (Algorithm 1, line 9): its update of this tensor."""
-    noise = noise_of(seed, tensor, payload.shape, _BOUNDS[masks] if bound is None else bound)
+    noise = noise_of(seed, tensor, payload.shape, _BOUNDS[masks] if bound is None else bound, distribution)
     noise *= _values_of(payload.to_bool(), masks)
     if held is not None:
         noise *= held
@@ -118,15 +144,29 @@ class MaskedNoise(DescentRule):
     name: ClassVar[str] = "masked_noise"
     masks: MaskKind = MaskKind.BINARY
     bound: Positive | None = None
-    """The noise is uniform in [-bound, bound). By default 0.01 with binary masks and 0.005 with signed ones."""
+    """How large noise is, as its distribution says. By default 0.01 with binary masks and 0.005 with signed ones."""
     masking: Masking = Masking.PROGRESSIVE_STOCHASTIC
     sensitivity: bool = field(default=False, metadata={"added": True})
     """Whether the update also reports sensitivities, by the weights of the forward pass."""
+    distribution: NoiseDistribution = field(default=NoiseDistribution.UNIFORM, metadata={"added": True})
+    """What noise is drawn from."""
 
     @property
     def noise_bound(self) -> float:
         """The bound, or its default."""
         return _BOUNDS[self.masks] if self.bound is None else self.bound
+
+    def change(self, payload: Bits, seed: int, tensor: str, held: BoolArray | None) -> FloatArray:
+        """Return the masked noise that bits stand for."""
+        return rebuild(
+            payload,
+            seed,
+            tensor,
+            masks=self.masks,
+            bound=self.noise_bound,
+            distribution=self.distribution,
+            held=held,
+        )
 
     def sends(self, mask: Mask) -> Mapping[str, Expected]:
         """Send bits of matrices and kernels, new values of the rest, and the report if it is asked for."""
@@ -138,7 +178,8 @@ class MaskedNoise(DescentRule):
         state = start(inputs)
         for name in weight_tensors(inputs.mask):
             shape = state.weights[name].shape
-            state.memory[f"noise:{name}"] = noise_of(inputs.seed, name, shape, self.noise_bound)
+            noise = noise_of(inputs.seed, name, shape, self.noise_bound, self.distribution)
+            state.memory[f"noise:{name}"] = noise
             state.memory[f"update:{name}"] = np.zeros(shape, np.float32)
         return state
 
@@ -171,8 +212,7 @@ class MaskedNoise(DescentRule):
         for name in masked:
             payload, held = tensors[name], state.mask.held.get(name)
             assert isinstance(payload, Bits)  # set a few lines above
-            noise = rebuild(payload, inputs.seed, name, masks=self.masks, bound=self.noise_bound, held=held)
-            weights[name] = inputs.weights[name] + noise
+            weights[name] = inputs.weights[name] + self.change(payload, inputs.seed, name, held)
             ones += payload.ones()
         size = sum(weights[name].size for name in masked)
         if self.sensitivity:

@@ -9,12 +9,12 @@ forward pass, at the weights of the forward pass, and moves the update like any 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from edgefl.local_rules.channel_pruning import ChannelPruning, PruningScope, remember_accuracy
 from edgefl.local_rules.descent import DescentRule, Positive, weight_tensors
-from edgefl.local_rules.masked_noise import MaskedNoise, Masking, MaskKind
+from edgefl.local_rules.masked_noise import MaskedNoise, Masking, MaskKind, NoiseDistribution
 from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update
 from edgefl.local_rules.sent_tensors import bits_and_values
 from edgefl.local_rules.submodel_channels import narrow
@@ -39,6 +39,7 @@ class PrunedNoise(DescentRule):
     masks: MaskKind = MaskKind.BINARY
     bound: Positive | None = None
     masking: Masking = Masking.PROGRESSIVE_STOCHASTIC
+    distribution: NoiseDistribution = field(default=NoiseDistribution.UNIFORM, metadata={"added": True})
 
     @classmethod
     def of(cls, pruning: ChannelPruning, noise: MaskedNoise) -> "PrunedNoise":
@@ -54,6 +55,7 @@ class PrunedNoise(DescentRule):
             masks=noise.masks,
             bound=noise.bound,
             masking=noise.masking,
+            distribution=noise.distribution,
         )
 
     @property
@@ -72,7 +74,13 @@ class PrunedNoise(DescentRule):
     @property
     def noise(self) -> MaskedNoise:
         """How the remaining submodel is trained."""
-        return MaskedNoise(descent=self.descent, masks=self.masks, bound=self.bound, masking=self.masking)
+        return MaskedNoise(
+            descent=self.descent,
+            masks=self.masks,
+            bound=self.bound,
+            masking=self.masking,
+            distribution=self.distribution,
+        )
 
     def sends(self, mask: Mask) -> Mapping[str, Expected]:
         """Send bits of matrices and kernels, and new values of the rest."""

@@ -5,7 +5,8 @@ averaging with another uplink, and nothing else: submodels of any width, frozen 
 devices hold different submodels, the mean of Eq. 5 is over those that held and trained the coordinate.
 
 Defaults are those of section 5.1.4: noise uniform in [-0.01, 0.01) with binary masks and in [-0.005, 0.005) with signed
-ones, plain SGD. The learning rate is one of those that were tried there: 0.1, where FedAvg has 0.03.
+ones, plain SGD; `noise_distribution` offers those of section 5.5. The learning rate is one of those that were tried
+there: 0.1, where FedAvg has 0.03.
 """
 
 from dataclasses import dataclass, field

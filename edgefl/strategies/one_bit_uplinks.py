@@ -14,9 +14,9 @@ FedPM (`fedpm.py`): a bit says whether a random weight is kept. Devices train by
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from edgefl.local_rules import Descent, MaskedNoise, SampledMasks, rebuild
+from edgefl.local_rules import Descent, MaskedNoise, SampledMasks
 from edgefl.local_rules.descent import Positive
-from edgefl.local_rules.masked_noise import Masking, MaskKind
+from edgefl.local_rules.masked_noise import Masking, MaskKind, NoiseDistribution
 from edgefl.local_rules.sampled_masks import random_weights
 from edgefl.strategies.strategy import ClientUpdate
 from edgefl.strategies.update_checks import check_mask_kept, check_values
@@ -33,9 +33,11 @@ class NoiseSettings:
 
     noise_masks: MaskKind = MaskKind.BINARY
     noise_bound: Positive | None = field(default=None, metadata={"absent": "0.01, or 0.005 with signed masks"})
-    """The noise is uniform in [-bound, bound)."""
+    """How large noise is: uniform in [-bound, bound), unless it has another distribution."""
     noise_masking: Masking = Masking.PROGRESSIVE_STOCHASTIC
     """How masks are drawn; all but the default are the paper's ablations."""
+    noise_distribution: NoiseDistribution = NoiseDistribution.UNIFORM
+    """What noise is drawn from; clients that know only uniform noise are left out of rounds with another."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -48,6 +50,7 @@ class NoiseSettings:
             bound=self.noise_bound,
             masking=self.noise_masking,
             sensitivity=sensitivity,
+            distribution=self.noise_distribution,
         )
         return MaskedNoiseUplink(rule)
 
@@ -70,11 +73,9 @@ class MaskedNoiseUplink:
 
     def values(self, update: ClientUpdate) -> ClientUpdate:
         """Add the masked noise to what the device was given."""
-        kind, bound = self.local.masks, self.local.noise_bound
 
         def restore(name: str, bits: Bits) -> Dense:
-            held = update.mask.held.get(name)
-            return add_change(update, name, rebuild(bits, update.seed, name, masks=kind, bound=bound, held=held))
+            return add_change(update, name, self.local.change(bits, update.seed, name, update.mask.held.get(name)))
 
         return _restore_bits(update, restore)
 

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NoReturn
 
 from edgefl.local_rules import Descent
 from edgefl.local_rules.compressed_sgd import Compression
+from edgefl.local_rules.masked_noise import NoiseDistribution
 from edgefl.strategies.compressed_uplink import CompressionSettings
 from edgefl.strategies.one_bit_uplinks import NoiseSettings
 from edgefl.strategies.uplink import Uplink, ValuesUplink
@@ -39,12 +41,19 @@ class UplinkChoice:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.sent is not UplinkKind.MASKED_NOISE and self.noise.noise_bound is not None:
-            raise FieldError(
-                f"is {self.noise.noise_bound}, but devices send {self.sent.value!r}",
-                fix="Write sent = 'masked_noise', or leave the bound out",
-                path=("noise_bound",),
-            )
+        if self.sent is UplinkKind.MASKED_NOISE:
+            return
+        if self.noise.noise_bound is not None:
+            self._refuse_noise("noise_bound", f"{self.noise.noise_bound}")
+        if self.noise.noise_distribution is not NoiseDistribution.UNIFORM:
+            self._refuse_noise("noise_distribution", f"{self.noise.noise_distribution.value!r}")
+
+    def _refuse_noise(self, setting: str, given: str) -> NoReturn:
+        raise FieldError(
+            f"is {given}, but devices send {self.sent.value!r}",
+            fix=f"Write sent = 'masked_noise', or leave {setting} out",
+            path=(setting,),
+        )
 
     def check_only(self, sent: UplinkKind, strategy: str) -> None:
         """Refuse any other kind, for a strategy that is federated averaging with one uplink."""

@@ -26,11 +26,9 @@ def table(heading: str) -> dict[str, tuple[str, str | None]]:
 
 def settings(cls: type) -> dict[str, tuple[str, str | None]]:
     """Return the type and default of every setting of a class."""
-    defaults = {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in settings_from(cls()).items()
-    }
-    defaults |= dict.fromkeys(added_settings(cls), "false")  # not written while they have their default
+    written: dict[str, object] = {**settings_from(cls())}
+    written |= {name: getattr(cls(), name) for name in added_settings(cls)}  # not written while they have their default
+    defaults = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in written.items()}
     return {name: (getattr(kind, "words", ""), defaults.get(name)) for name, kind in settings_of(cls).items()}
 
 

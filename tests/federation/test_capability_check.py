@@ -151,6 +151,16 @@ def test_hermes_plans_for_clients_that_prune_nothing_if_they_report_sensitivitie
     assert left_out == {"older": reason, "other": reason}
 
 
+@pytest.mark.parametrize("strategy", ["fedmrn", "hermes"])
+def test_other_noise_than_uniform_needs_clients_that_know_it(strategy: str) -> None:
+    uniform = replace(ALL, rules=(*CONTRACT, "masked_noise.sensitivity"))
+    clients = {"a": ALL, "b": uniform}
+    assert planned(strategy, clients, sent="masked_noise", noise_distribution="uniform") == ({"a", "b"}, {})
+    tasks, left_out = planned(strategy, clients, sent="masked_noise", noise_distribution="gaussian")
+    assert tasks == {"a"}
+    assert left_out == {"b": "its client edgefl-java 0.1.0 lacks the setting 'distribution' of the rule 'masked_noise'"}
+
+
 def test_by_magnitude_hermes_needs_clients_that_prune() -> None:
     tasks, left_out = planned("hermes", {"a": ALL, "b": replace(ALL, rules=CONTRACT)}, prune_by="magnitude")
     assert tasks == {"a"}

@@ -8,15 +8,17 @@ from hypothesis import strategies as st
 from edgefl.errors import WireFormatError
 from edgefl.local_rules import Batch, Descent, MaskedNoise, State, StepResult, TrainingInput, noise_of, rebuild
 from edgefl.local_rules.descent import BLOCK, weight_tensors
-from edgefl.local_rules.masked_noise import FloatArray, Masking, MaskKind
+from edgefl.local_rules.masked_noise import FloatArray, Masking, MaskKind, NoiseDistribution
 from edgefl.masks import Mask, Weights, full_mask
 from edgefl.model_graph import GraphBuilder, ModelGraph
+from edgefl.noise import derive, normal, symmetric
 from edgefl.wire import Bits, Body, BodyKind, Dense, decode, encode, measure
 from tests.local_rules.quadratic import Quadratic, assert_frozen_stay, assert_resumes, nth_batch, part_of, train
 from tests.random_models import masked_models
 
 ENTRIES = 3 * BLOCK + 5
 KINDS = list(MaskKind)
+DISTRIBUTIONS = list(NoiseDistribution)
 
 
 def wide() -> ModelGraph:
@@ -58,9 +60,10 @@ def forward(rule: MaskedNoise, ratio: float, *, step: int, steps: int) -> FloatA
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("ratio", [0.0, 0.3, 0.9, 1.0])
-def test_the_expectation_of_a_mask_is_the_update(kind: MaskKind, ratio: float) -> None:
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_the_expectation_of_a_mask_is_the_update(kind: MaskKind, ratio: float, distribution: NoiseDistribution) -> None:
     for signed_ratio in {ratio, -ratio} if kind is MaskKind.SIGNED else {ratio}:
-        factor = forward(MaskedNoise(masks=kind), signed_ratio, step=5, steps=5)
+        factor = forward(MaskedNoise(masks=kind, distribution=distribution), signed_ratio, step=5, steps=5)
         values = {0.0, 1.0} if kind is MaskKind.BINARY else {-1.0, 1.0}
         assert set(np.unique(factor)) <= values
         # Five standard deviations of a mean of so many draws, at most 1/2 or 1 each.
@@ -107,14 +110,14 @@ def test_the_ablations_leave_out_what_they_name() -> None:
     assert np.allclose(half[half != 1], 0.25)
 
 
-@given(masked_models(), st.sampled_from(KINDS), st.integers(0, 2**64 - 1))
+@given(masked_models(), st.sampled_from(KINDS), st.sampled_from(DISTRIBUTIONS), st.integers(0, 2**64 - 1))
 def test_the_coordinator_rebuilds_the_update_bit_for_bit(
-    model: tuple[ModelGraph, Mask], kind: MaskKind, seed: int
+    model: tuple[ModelGraph, Mask], kind: MaskKind, distribution: NoiseDistribution, seed: int
 ) -> None:
     graph, mask = model
     part = TrainingInput(mask, part_of(mask, 1).weights, seed, steps=3)
     before = {name: array.copy() for name, array in part.weights.items()}
-    state, update = train(MaskedNoise(masks=kind), part, Quadratic(graph), 3)
+    state, update = train(MaskedNoise(masks=kind, distribution=distribution), part, Quadratic(graph), 3)
     assert all(np.array_equal(part.weights[name], array) for name, array in before.items())
     assert_frozen_stay(part, update)
     arrived = decode(encode(Body(BodyKind.UPDATE, update.tensors, seed))).tensors
@@ -122,7 +125,8 @@ def test_the_coordinator_rebuilds_the_update_bit_for_bit(
     for name, payload in arrived.items():
         if name in weight_tensors(mask):
             assert isinstance(payload, Bits)
-            noise = rebuild(payload, seed, name, masks=kind, held=mask.held.get(name))
+            held = mask.held.get(name)
+            noise = rebuild(payload, seed, name, masks=kind, distribution=distribution, held=held)
             assert np.array_equal(before[name] + noise, update.weights[name])
         else:
             assert isinstance(payload, Dense)
@@ -164,6 +168,24 @@ def test_noise_is_uniform_within_its_bound_and_never_nearer_to_zero_than_allowed
     assert (tiny == np.float32(1e-8)).mean() > 0.4
     assert not np.array_equal(noise, noise_of(4, "a", (100_000,), 0.01))
     assert not np.array_equal(noise, noise_of(3, "b", (100_000,), 0.01))
+
+
+def test_the_other_distributions_are_those_of_the_paper() -> None:
+    gaussian = noise_of(3, "a", (100, 1000), 0.01, NoiseDistribution.GAUSSIAN)
+    assert gaussian.shape == (100, 1000)
+    assert gaussian.dtype == np.float32
+    assert gaussian.std() == pytest.approx(0.01, rel=0.01)  # a is the standard deviation, not the variance
+    assert np.array_equal(gaussian[0], normal(derive(3, "noise", "a"), 0, 1000, 0.01))
+    bernoulli = noise_of(3, "a", (100_000,), 0.01, NoiseDistribution.BERNOULLI)
+    assert set(bernoulli.tolist()) == {np.float32(0.01), -np.float32(0.01)}
+    assert np.array_equal(bernoulli > 0, symmetric(derive(3, "noise", "a"), 0, 100_000, 0.01) >= 0)
+
+
+def test_noise_of_any_distribution_is_never_nearer_to_zero_than_allowed() -> None:
+    tiny = noise_of(3, "a", (100_000,), 2e-8, NoiseDistribution.GAUSSIAN)
+    assert np.abs(tiny).min() == np.float32(1e-8)
+    assert (tiny == np.float32(1e-8)).mean() == pytest.approx(0.383, abs=0.01)  # within half a deviation of zero
+    assert (noise_of(3, "a", (9,), 5e-9, NoiseDistribution.BERNOULLI) == np.float32(1e-8)).all()
 
 
 def test_bounds_are_the_papers_unless_they_are_given() -> None:

@@ -22,7 +22,7 @@ from edgefl.local_rules import (
 )
 from edgefl.local_rules.descent import weight_tensors
 from edgefl.local_rules.group_lasso import group_lasso_gradient, penalised
-from edgefl.local_rules.masked_noise import MaskKind
+from edgefl.local_rules.masked_noise import MaskKind, NoiseDistribution
 from edgefl.masks import Mask, Weights, full_mask, gather
 from edgefl.model_graph import ModelGraph
 from edgefl.values import RuleSettings, settings_from
@@ -146,5 +146,12 @@ def test_a_weight_that_is_left_is_one_bit_on_the_wire() -> None:
 
 
 def test_settings_make_the_same_rule_on_the_device() -> None:
-    rule = PrunedNoise(rate=0.1, target=0.4, masks=MaskKind.SIGNED, bound=0.002, descent=Descent(learning_rate=0.3))
+    rule = PrunedNoise(
+        rate=0.1,
+        target=0.4,
+        masks=MaskKind.SIGNED,
+        bound=0.002,
+        distribution=NoiseDistribution.GAUSSIAN,
+        descent=Descent(learning_rate=0.3),
+    )
     assert rule_of(RuleSettings(name="pruned_noise", settings=settings_from(rule))) == rule

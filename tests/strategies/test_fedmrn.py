@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -46,13 +47,22 @@ def seed_for(seed: int, *parts: str) -> int:
     return seed
 
 
-def noise_at(seed: int, tensor: str, place: int, bound: float) -> float:
-    top = word_of(seed_for(seed, "noise", tensor), place) >> 40
-    number = (top - 2**23) * 2.0**-23 * float(np.float32(bound))
+def noise_at(seed: int, tensor: str, place: int, bound: float, distribution: str) -> float:
+    word = word_of(seed_for(seed, "noise", tensor), place)
+    number = float(np.float32(bound))
+    match distribution:
+        case "uniform":
+            number *= ((word >> 40) - 2**23) * 2.0**-23
+        case "gaussian":
+            number *= statistics.NormalDist().inv_cdf(((word >> 32) + 0.5) * 2.0**-32)
+        case "bernoulli":
+            number *= 1 if word >> 63 else -1
     return 1e-8 if abs(number) < 1e-8 else number
 
 
-def slow_fedmrn(model: Model, made: Sequence[ClientUpdate], kind: MaskKind, bound: float) -> dict[str, Any]:
+def slow_fedmrn(
+    model: Model, made: Sequence[ClientUpdate], kind: MaskKind, bound: float, distribution: str
+) -> dict[str, Any]:
     """Eq. 5, over the holders of each coordinate: w + sum of p_k G(s_k) m_k / sum of p_k, in double precision."""
     exact = {}
     for name in weight_tensors(full_mask(model.graph)):
@@ -65,7 +75,7 @@ def slow_fedmrn(model: Model, made: Sequence[ClientUpdate], kind: MaskKind, boun
             for place, coordinate in enumerate(kept_coordinates(one.mask, name)):
                 if coordinate in held:
                     m = int(bits[place]) if kind is MaskKind.BINARY else 2 * int(bits[place]) - 1
-                    sums[coordinate] += share * noise_at(one.seed, name, place, bound) * m
+                    sums[coordinate] += share * noise_at(one.seed, name, place, bound, distribution) * m
                     totals[coordinate] += share
         exact[name] = model.weights[name] + sums / np.where(totals == 0, 1, totals)
     return exact
@@ -80,7 +90,8 @@ def small() -> ModelGraph:
 
 
 @pytest.mark.parametrize(("kind", "bound"), [(MaskKind.BINARY, 0.01), (MaskKind.SIGNED, 0.005)])
-def test_the_next_model_is_equation_five_by_a_slow_loop(kind: MaskKind, bound: float) -> None:
+@pytest.mark.parametrize("distribution", ["uniform", "gaussian", "bernoulli"])
+def test_the_next_model_is_equation_five_by_a_slow_loop(kind: MaskKind, bound: float, distribution: str) -> None:
     graph = small()
     held = np.arange(4 * 6 * 9).reshape(4, 6, 3, 3) % 3 > 0
     masks = [
@@ -90,7 +101,7 @@ def test_the_next_model_is_equation_five_by_a_slow_loop(kind: MaskKind, bound: f
         Mask.of(graph, held={"conv2.weight": held}),
         Mask.of(graph, trained=["conv2", "head"]),
     ]
-    strategy = strategy_of("fedmrn", {"noise_masks": kind.value})
+    strategy = strategy_of("fedmrn", {"noise_masks": kind.value, "noise_distribution": distribution})
     assert isinstance(strategy, FedMRN)
     model = strategy.begin(graph, random_weights(graph, 1))
     made = [
@@ -101,8 +112,8 @@ def test_the_next_model_is_equation_five_by_a_slow_loop(kind: MaskKind, bound: f
     for one in made:
         strategy.check(one)
     found = strategy.combine(model, made, ROUND_CONTEXT).weights
-    for name, exact in slow_fedmrn(model, made, kind, bound).items():
-        rounding = 2e-7 * (np.abs(exact) + bound)
+    for name, exact in slow_fedmrn(model, made, kind, bound, distribution).items():
+        rounding = 2e-7 * (np.abs(exact) + 4 * bound)
         assert np.all(np.abs(found[name] - exact) <= rounding), name
         assert np.abs(found[name] - model.weights[name]).max() > bound / 10
 
@@ -118,6 +129,17 @@ def test_defaults_are_the_papers() -> None:
     assert isinstance(rule, MaskedNoise)
     assert (rule.masks, rule.noise_bound) == (MaskKind.SIGNED, 0.005)
     assert FedMRN().uplinks.sent is UplinkKind.MASKED_NOISE
+
+
+def test_plans_with_uniform_noise_are_as_they_were_before_there_was_another() -> None:
+    def settings(**given: Any) -> Any:
+        strategy = strategy_of("fedmrn", given)
+        assert isinstance(strategy, FedMRN)
+        return strategy.uplink.rule.settings
+
+    assert "distribution" not in settings()
+    assert settings(noise_distribution="uniform") == settings()
+    assert settings(noise_distribution="bernoulli") == {**settings(), "distribution": "bernoulli"}
 
 
 def test_another_uplink_is_refused_with_the_reason() -> None:

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from edgefl.errors import MaskError, SchemaError, WireFormatError
 from edgefl.local_rules import ChannelPruning, Descent, PrunedNoise, rule_of
 from edgefl.local_rules.channel_pruning import PruningScope, magnitudes
-from edgefl.local_rules.masked_noise import MaskKind
 from edgefl.masks import Mask, full_mask, gather, leading_channels
 from edgefl.model_graph import GraphBuilder, ModelGraph
 from edgefl.strategies import (
@@ -280,11 +279,12 @@ def test_movement_is_that_of_the_channels_that_are_left() -> None:
     assert letter().movement(made) == pytest.approx(np.sqrt(3 * 2.0**2))
 
 
-@pytest.mark.parametrize("masks", list(MaskKind))
-def test_bits_of_a_pruned_part_become_the_values_that_the_device_has(masks: MaskKind) -> None:
-    strategy = strategy_of(
-        "hermes", {"prune_by": "magnitude", "sent": "masked_noise", "noise_masks": masks.value, "learning_rate": 0.02}
-    )
+@pytest.mark.parametrize(
+    ("masks", "distribution"), [("binary", "uniform"), ("signed", "uniform"), ("signed", "gaussian")]
+)
+def test_bits_of_a_pruned_part_become_the_values_that_the_device_has(masks: str, distribution: str) -> None:
+    noise = {"sent": "masked_noise", "noise_masks": masks, "noise_distribution": distribution}
+    strategy = strategy_of("hermes", {"prune_by": "magnitude", "learning_rate": 0.02, **noise})
     assert isinstance(strategy, Hermes)
     planned = strategy.plan(MODEL, [device()], round_context())["pi-4"]
     assert isinstance(rule_of(planned.rule), PrunedNoise)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from edgefl.errors import SchemaError, WireFormatError
 from edgefl.local_rules import CompressedSgd, Descent, MaskedNoise, Sgd, TrainingInput, rule_of
 from edgefl.local_rules.descent import weight_tensors
-from edgefl.local_rules.masked_noise import Masking, MaskKind
+from edgefl.local_rules.masked_noise import Masking, MaskKind, NoiseDistribution
 from edgefl.masks import Array, Mask, full_mask, gather, leading_channels, random_channels
 from edgefl.model_graph import ModelGraph
 from edgefl.strategies import ClientUpdate, FedAvg, Model, RunningMean, UplinkKind, strategy_of
@@ -348,6 +348,9 @@ def test_settings_reach_the_rule() -> None:
     assert isinstance(rule(), Sgd)
     found = rule(sent="masked_noise", noise_masks="signed", noise_bound=0.02, noise_masking="stochastic")
     assert found == MaskedNoise(masks=MaskKind.SIGNED, bound=0.02, masking=Masking.STOCHASTIC)
+    assert rule(sent="masked_noise", noise_distribution="gaussian") == MaskedNoise(
+        distribution=NoiseDistribution.GAUSSIAN
+    )
     found = rule(sent="top_k", sent_share=0.1, learning_rate=0.2)
     assert (found.compressor, found.kept, found.descent) == ("top_k", 0.1, Descent(learning_rate=0.2))
     found = rule(sent="random_subsample", subsample_unbiased=False)
@@ -361,6 +364,14 @@ def test_settings_reach_the_rule() -> None:
     [
         ({"sent": "edem"}, r"'settings.sent' must be one of .* Did you mean 'eden'"),
         ({"noise_bound": 0.02}, r"'settings.noise_bound' is 0.02, but devices send 'values'"),
+        (
+            {"sent": "eden", "noise_distribution": "gaussian"},
+            r"'settings.noise_distribution' is 'gaussian', but devices send 'eden'",
+        ),
+        (
+            {"sent": "masked_noise", "noise_distribution": "normal"},
+            r"must be one of 'uniform', 'gaussian'",
+        ),
         ({"sent": "eden", "noise_bound": 0.02}, r"'settings.noise_bound' is 0.02, but devices send 'eden'"),
         ({"sent": "top_k", "sent_share": 0}, r"'settings.sent_share' must be a share above 0"),
     ],

@@ -93,7 +93,13 @@ def test_a_new_device_without_an_answer_does_not_join(tmp_path: Path) -> None:
 def test_this_software_has_every_rule_and_codec() -> None:
     can = own_capabilities()
     assert (can.client.name, can.client.version) == ("edgefl-python", __version__)
-    added = {"sgd.sensitivity", "masked_noise.sensitivity", "prune_regrow.values_only"}
+    added = {
+        "sgd.sensitivity",
+        "masked_noise.sensitivity",
+        "masked_noise.distribution",
+        "pruned_noise.distribution",
+        "prune_regrow.values_only",
+    }
     assert set(can.rules) == {*RULES, *added}
     assert all(f"`{name}`" in RULES_PAGE.read_text() for name in added), "a client finds it on the page of the rules"
     assert set(can.codecs) == {"dense", "slice", "sparse", "bits", "counts"}

@@ -9,12 +9,13 @@ import pytest
 import torch
 
 from edgefl.local_rules import Batch, Descent, MaskedNoise, TrainingInput, rebuild
-from edgefl.local_rules.masked_noise import Masking, MaskKind
+from edgefl.local_rules.masked_noise import Masking, MaskKind, NoiseDistribution
 from edgefl.masks import full_mask, gather, leading_channels
 from edgefl.wire import Bits, Body, BodyKind, encode, measure
 from export.zoo import build
 from tests.export.local_rules.engines import OnnxStep, TorchStep, batches, exported, network, run_rule
 from tests.export.parity import Exported
+from tests.golden.noise_file import normal_quantile
 
 STEPS = 20
 RATE = 0.1
@@ -40,17 +41,23 @@ def stream(seed: int, *parts: str) -> int:
 class Algorithm1:
     """Lines 11-20 for the tensors that are masked; the others take plain steps."""
 
-    def __init__(self, part: TrainingInput, masked: list[str], kind: MaskKind, masking: Masking, bound: float) -> None:
-        self.part, self.masked, self.kind, self.masking = part, masked, kind, masking
+    def __init__(self, part: TrainingInput, masked: list[str], rule: MaskedNoise) -> None:
+        self.part, self.masked, self.kind, self.masking = part, masked, rule.masks, rule.masking
         self.weights = {name: array.copy() for name, array in part.weights.items()}
-        self.noise = {name: self._noise(name, bound) for name in masked}
+        self.noise = {name: self._noise(name, f32(rule.noise_bound), rule.distribution) for name in masked}
         self.update = {name: [f32(0)] * part.weights[name].size for name in masked}
         self.words = self._words()
 
-    def _noise(self, name: str, bound: float) -> list[np.float32]:
+    def _noise(self, name: str, bound: np.float32, distribution: NoiseDistribution) -> list[np.float32]:
         seed = stream(self.part.seed, "noise", name)
-        tops = [word(seed, i) >> 40 for i in range(self.part.weights[name].size)]
-        noise = [f32((f32(top) - f32(2**23)) * f32(2**-23)) * f32(bound) for top in tops]
+        words = [word(seed, i) for i in range(self.part.weights[name].size)]
+        match distribution:
+            case NoiseDistribution.UNIFORM:
+                noise = [f32((f32(one >> 40) - f32(2**23)) * f32(2**-23)) * bound for one in words]
+            case NoiseDistribution.GAUSSIAN:
+                noise = [f32(normal_quantile(one >> 32)) * bound for one in words]
+            case NoiseDistribution.BERNOULLI:
+                noise = [bound if one >> 63 else -bound for one in words]
         return [f32(1e-8) if abs(n) < f32(1e-8) else n for n in noise]
 
     def _words(self) -> Iterator[int]:
@@ -108,13 +115,21 @@ class Algorithm1:
         return found
 
 
-@pytest.mark.parametrize("kind", MaskKind)
-@pytest.mark.parametrize("masking", Masking)
-def test_twenty_steps_equal_algorithm_1_bit_for_bit(kind: MaskKind, masking: Masking) -> None:
+CASES = [
+    *((kind, masking, NoiseDistribution.UNIFORM) for masking in Masking for kind in MaskKind),
+    *((kind, Masking.PROGRESSIVE_STOCHASTIC, other) for other in list(NoiseDistribution)[1:] for kind in MaskKind),
+]
+
+
+@pytest.mark.parametrize(("kind", "masking", "distribution"), CASES)
+def test_twenty_steps_equal_algorithm_1_bit_for_bit(
+    kind: MaskKind, masking: Masking, distribution: NoiseDistribution
+) -> None:
     found, run, data = exported(), TorchStep(network()), batches(STEPS)
     part = TrainingInput(full_mask(found.graph), found.weights(), seed=2**63 + 5, steps=STEPS)
-    rule = MaskedNoise(masks=kind, masking=masking, descent=Descent(learning_rate=RATE))
-    paper = Algorithm1(part, ["0.weight", "5.weight", "7.weight"], kind, masking, rule.noise_bound)
+    descent = Descent(learning_rate=RATE)
+    rule = MaskedNoise(masks=kind, masking=masking, distribution=distribution, descent=descent)
+    paper = Algorithm1(part, ["0.weight", "5.weight", "7.weight"], rule)
     state = rule.begin(part)
     for number, batch in enumerate(data, start=1):
         rule.step(part, state, batch, run)
