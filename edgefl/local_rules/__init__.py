@@ -41,7 +41,15 @@ from edgefl.local_rules.ordered_dropout import OrderedDropout
 from edgefl.local_rules.probabilistic_masks import ProbabilisticMasks
 from edgefl.local_rules.prune_regrow import ChannelRegrow, PruneRegrow
 from edgefl.local_rules.pruned_noise import PrunedNoise
-from edgefl.local_rules.registry import RULES, changes_model, changes_widths, rule_names, rule_needs, rule_of
+from edgefl.local_rules.registry import (
+    RULES,
+    changes_model,
+    changes_widths,
+    continues_own,
+    rule_names,
+    rule_needs,
+    rule_of,
+)
 from edgefl.local_rules.rule import (
     Batch,
     LocalRule,
@@ -70,6 +78,7 @@ __all__ = [
     "RULES",
     "changes_model",
     "changes_widths",
+    "continues_own",
     "rule_names",
     "rule_needs",
     "rule_of",

@@ -21,7 +21,7 @@ from edgefl.local_rules.sampled_masks import SampledMasks
 from edgefl.local_rules.sgd import Sgd
 from edgefl.values import RuleSettings, added_settings, chosen
 
-__all__ = ["RULES", "changes_model", "changes_widths", "rule_names", "rule_needs", "rule_of"]
+__all__ = ["RULES", "changes_model", "changes_widths", "continues_own", "rule_names", "rule_needs", "rule_of"]
 
 _RULES: tuple[type[LocalRule], ...] = (
     Sgd,
@@ -44,6 +44,7 @@ _CHANGE_WIDTHS = frozenset(
     rule.name for rule in (ChannelPruning, ChannelRegrow, ProbabilisticMasks, PrunedNoise, OrderedDropout)
 )
 _LEARN_MASKS_ALONE = frozenset({ProbabilisticMasks.name})
+_CONTINUE_OWN = frozenset(rule.name for rule in (LocalTraining, DittoRule))
 
 
 def rule_of(settings: RuleSettings) -> LocalRule:
@@ -73,6 +74,11 @@ def changes_model(settings: RuleSettings) -> bool:
     that it predicts with stays the same.
     """
     return settings.name not in _LEARN_MASKS_ALONE
+
+
+def continues_own(settings: RuleSettings) -> bool:
+    """Return whether a rule starts from the device's own model of before the task (`TrainingInput.own`)."""
+    return settings.name in _CONTINUE_OWN
 
 
 def changes_widths(name: str) -> bool:
