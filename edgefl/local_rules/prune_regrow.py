@@ -27,7 +27,7 @@ channels exchanges fewer.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -38,7 +38,7 @@ from edgefl.local_rules.channel_pruning import magnitudes
 from edgefl.local_rules.descent import Descent, DescentRule
 from edgefl.local_rules.ranking import highest, lowest
 from edgefl.local_rules.rule import Batch, State, TrainingInput, TrainStep, Update, trained_parameters
-from edgefl.local_rules.sent_tensors import new_values
+from edgefl.local_rules.sent_tensors import held_values, new_values
 from edgefl.local_rules.submodel_channels import prunable_groups
 from edgefl.masks import Array, BoolArray, IndexArray, Mask, Weights
 from edgefl.model_graph import ChannelGroup
@@ -119,14 +119,7 @@ class PruneRegrow(_Regrow):
 
     def sends(self, mask: Mask) -> Mapping[str, Expected]:
         """Send U at the planned mask: held weights as sparse tensors, or as rows of values."""
-        whole = _Regrow.sends(self, mask)
-        if not self.values_only:
-            return whole
-        counts = {name: int(np.count_nonzero(mask.held[name])) for name in whole if name in mask.held}
-        return {
-            name: replace(form, shape=(counts[name],), codec=Dense.codec) if name in counts else form
-            for name, form in whole.items()
-        }
+        return held_values(mask) if self.values_only else _Regrow.sends(self, mask)
 
     def finish(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> Update:
         """Find the next mask, and return U of the old one."""

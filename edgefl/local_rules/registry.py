@@ -11,6 +11,7 @@ from edgefl.local_rules.compressed_sgd import CompressedSgd
 from edgefl.local_rules.ditto import DittoRule
 from edgefl.local_rules.fine_tune import FineTune
 from edgefl.local_rules.local_training import LocalTraining
+from edgefl.local_rules.maml import Maml
 from edgefl.local_rules.masked_noise import MaskedNoise
 from edgefl.local_rules.ordered_dropout import OrderedDropout
 from edgefl.local_rules.probabilistic_masks import ProbabilisticMasks
@@ -19,6 +20,8 @@ from edgefl.local_rules.pruned_noise import PrunedNoise
 from edgefl.local_rules.rule import LocalRule
 from edgefl.local_rules.sampled_masks import SampledMasks
 from edgefl.local_rules.sgd import Sgd
+from edgefl.local_rules.shared_layers import SharedLayers
+from edgefl.local_rules.weight_pruning import WeightPruning
 from edgefl.values import RuleSettings, added_settings, chosen
 
 __all__ = ["RULES", "changes_model", "changes_widths", "continues_own", "rule_names", "rule_needs", "rule_of"]
@@ -37,6 +40,9 @@ _RULES: tuple[type[LocalRule], ...] = (
     OrderedDropout,
     LocalTraining,
     DittoRule,
+    SharedLayers,
+    Maml,
+    WeightPruning,
 )
 RULES: Mapping[str, type[LocalRule]] = {rule.name: rule for rule in _RULES}
 """The rules that a plan may name."""
@@ -44,7 +50,7 @@ _CHANGE_WIDTHS = frozenset(
     rule.name for rule in (ChannelPruning, ChannelRegrow, ProbabilisticMasks, PrunedNoise, OrderedDropout)
 )
 _LEARN_MASKS_ALONE = frozenset({ProbabilisticMasks.name})
-_CONTINUE_OWN = frozenset(rule.name for rule in (LocalTraining, DittoRule))
+_CONTINUE_OWN = frozenset(rule.name for rule in (LocalTraining, DittoRule, SharedLayers))
 
 
 def rule_of(settings: RuleSettings) -> LocalRule:

@@ -5,11 +5,14 @@ against it, and the plan tells devices (`edgefl.federation.submodel_document`).
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
 
 from edgefl.masks import Mask
 from edgefl.wire import Bits, Dense, Expected, Sparse
 
-__all__ = ["bits_and_values", "new_values"]
+__all__ = ["bits_and_values", "held_values", "new_values"]
 
 
 def new_values(mask: Mask, *, sparse: bool = False) -> dict[str, Expected]:
@@ -24,6 +27,15 @@ def new_values(mask: Mask, *, sparse: bool = False) -> dict[str, Expected]:
             dtype=mask.graph.tensor[name].dtype.value,
         )
         for name in mask.trained_tensors
+    }
+
+
+def held_values(mask: Mask) -> dict[str, Expected]:
+    """Return the forms of the values of everything that the mask trains, held entries as rows without positions."""
+    counts = {name: int(np.count_nonzero(where)) for name, where in mask.held.items()}
+    return {
+        name: replace(form, shape=(counts[name],)) if name in counts else form
+        for name, form in new_values(mask).items()
     }
 
 

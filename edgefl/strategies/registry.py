@@ -23,9 +23,12 @@ from edgefl.strategies.fedspa import FedSpa
 from edgefl.strategies.fjord import FjORD
 from edgefl.strategies.hermes import Hermes
 from edgefl.strategies.heterofl import HeteroFL
+from edgefl.strategies.lg_fedavg import LGFedAvg
 from edgefl.strategies.local_only import LocalOnly
+from edgefl.strategies.per_fedavg import PerFedAvg
 from edgefl.strategies.perfedmask import PerFedMask
 from edgefl.strategies.strategy import Strategy
+from edgefl.strategies.sub_fedavg import SubFedAvg
 from edgefl.strategies.user_strategies import is_user_strategy, user_strategy
 from edgefl.values import Setting, chosen
 
@@ -46,6 +49,9 @@ _STRATEGIES: tuple[type[Strategy], ...] = (
     RandomSubsampling,
     LocalOnly,
     Ditto,
+    LGFedAvg,
+    PerFedAvg,
+    SubFedAvg,
     FedProx,
     FedNova,
     HeteroFL,

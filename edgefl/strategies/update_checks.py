@@ -24,6 +24,7 @@ __all__ = [
     "movement",
     "submodel_norm",
     "sum_dtype",
+    "values_at",
     "values_of",
 ]
 
@@ -74,6 +75,15 @@ def values_of(payload: Payload) -> Array:
     if isinstance(payload, Sparse):
         return payload.to_dense()
     raise TypeError(f"values cannot come as {payload.codec}: check_values was not called")
+
+
+def values_at(mask: Mask, name: str, payload: Payload) -> Array:
+    """Return new values at the size of the submodel that may have come as a row of those that the mask holds."""
+    if not isinstance(payload, Dense) or name not in mask.held:
+        return values_of(payload)
+    whole = np.zeros(mask.shapes[name], payload.array.dtype)
+    whole[mask.held[name]] = payload.array
+    return whole
 
 
 def base_of(tensor: TensorSpec, base: Weights, now: Weights) -> Array:

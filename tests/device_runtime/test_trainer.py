@@ -85,6 +85,9 @@ RULES = {
     "fine_tune": {"learning_rate": 0.05},
     "local_training": {"learning_rate": 0.05, "momentum": 0.9},
     "ditto": {"learning_rate": 0.05, "momentum": 0.9, "pull": 0.3},
+    "shared_layers": {"learning_rate": 0.05, "momentum": 0.9},
+    "maml": {"learning_rate": 0.05, "momentum": 0.9},
+    "weight_pruning": {"learning_rate": 0.05, "accuracy_threshold": 0.0, "distance": 0.0},
 }
 
 
