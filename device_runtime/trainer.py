@@ -218,6 +218,7 @@ class Trainer:
             if predictor is None or not len(self._data.split.validation)
             else self._accuracy_of(predictor, lambda weights: networks_within(rule, task.mask, weights)),
             own=task.own,
+            epoch_steps=self._data.steps(plan.work.batch_size),
         )
 
     def _steps(self, plan: ClientPlan, step: EngineStep) -> int:

@@ -200,8 +200,10 @@ class _Bodies:
         """Make the bodies of a planned task, unless they exist."""
         mask, about = planned.mask, {"model": planned.mask.graph.digest, "mask": planned.mask.digest}
         self._make(BodyRole.MASK, mask.digest, lambda: encode_mask(mask))
-        self._reuse_stored_model(mask)
-        self._make(BodyRole.WEIGHTS, mask.digest, lambda: encode_weights(gather(mask, self._model.weights), about))
+        if planned.weights is None:
+            self._reuse_stored_model(mask)
+        given = self._model.weights if planned.weights is None else planned.weights
+        self._make(BodyRole.WEIGHTS, mask.digest, lambda: encode_weights(gather(mask, given), about))
         self._make(BodyRole.GRAPH, form.graph_key, lambda: self._training_graph(form.trained))
         self._make(BodyRole.TENSORS, form.tensors_key, form.document)
         if planned.extras:

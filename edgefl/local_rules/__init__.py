@@ -9,12 +9,15 @@ fine_tune.py            gradient descent for the device alone
 local_training.py       gradient descent on the device's own model, from round to round
 ditto.py                Ditto: a model of the device's own beside the global one
 base_networks.py        Split-Mix: every step trains several small networks side by side
+shared_layers.py        LG-FedAvg: layers of the device's own, and shared ones
+maml.py                 Per-FedAvg: a model that a step on the device's data makes good
 channel_pruning.py      Hermes: a device loses channels from round to round
 group_lasso.py          the penalty of Hermes
 channel_removal.py      removes the least valuable channels
 submodel_channels.py    where the channels lie in a submodel
 sensitivity.py          how much a device's loss depends on each channel: reported, and pruned by
 prune_regrow.py         FedSpa: a device exchanges weights or channels for others
+weight_pruning.py       Sub-FedAvg: a device gives up weights from round to round
 erk.py                  FedSpa's first masks
 probabilistic_masks.py  FedMAP: a device learns the probability that an entry is worth having
 mask_generation.py      draws masks that fit a device, and learns their probabilities
@@ -40,6 +43,7 @@ from edgefl.local_rules.ditto import DittoRule
 from edgefl.local_rules.fine_tune import FineTune
 from edgefl.local_rules.local_training import LocalTraining
 from edgefl.local_rules.magnitude_pruning import MagnitudePruning
+from edgefl.local_rules.maml import Maml
 from edgefl.local_rules.masked_noise import MaskedNoise, noise_of, rebuild
 from edgefl.local_rules.ordered_dropout import OrderedDropout
 from edgefl.local_rules.probabilistic_masks import ProbabilisticMasks
@@ -49,6 +53,7 @@ from edgefl.local_rules.registry import (
     RULES,
     changes_model,
     changes_widths,
+    continues_own,
     networks_of,
     networks_within,
     rule_names,
@@ -67,7 +72,9 @@ from edgefl.local_rules.rule import (
 )
 from edgefl.local_rules.sampled_masks import SampledMasks
 from edgefl.local_rules.sgd import Sgd
+from edgefl.local_rules.shared_layers import SharedLayers
 from edgefl.local_rules.upload_bound import most_upload_bytes
+from edgefl.local_rules.weight_pruning import WeightPruning
 
 __all__ = [
     # the interface
@@ -86,6 +93,7 @@ __all__ = [
     "mean_logits",
     "networks_of",
     "networks_within",
+    "continues_own",
     "rule_names",
     "rule_needs",
     "rule_of",
@@ -94,6 +102,9 @@ __all__ = [
     "FineTune",
     "LocalTraining",
     "DittoRule",
+    "SharedLayers",
+    "Maml",
+    "WeightPruning",
     "ChannelPruning",
     "PruneRegrow",
     "ChannelRegrow",

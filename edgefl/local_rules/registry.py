@@ -13,6 +13,7 @@ from edgefl.local_rules.ditto import DittoRule
 from edgefl.local_rules.fine_tune import FineTune
 from edgefl.local_rules.local_training import LocalTraining
 from edgefl.local_rules.magnitude_pruning import MagnitudePruning
+from edgefl.local_rules.maml import Maml
 from edgefl.local_rules.masked_noise import MaskedNoise
 from edgefl.local_rules.ordered_dropout import OrderedDropout
 from edgefl.local_rules.probabilistic_masks import ProbabilisticMasks
@@ -21,7 +22,9 @@ from edgefl.local_rules.pruned_noise import PrunedNoise
 from edgefl.local_rules.rule import LocalRule
 from edgefl.local_rules.sampled_masks import SampledMasks
 from edgefl.local_rules.sgd import Sgd
+from edgefl.local_rules.shared_layers import SharedLayers
 from edgefl.local_rules.submodel_channels import narrow
+from edgefl.local_rules.weight_pruning import WeightPruning
 from edgefl.masks import Mask, Weights
 from edgefl.values import RuleSettings, added_settings, chosen
 
@@ -29,6 +32,7 @@ __all__ = [
     "RULES",
     "changes_model",
     "changes_widths",
+    "continues_own",
     "networks_of",
     "networks_within",
     "rule_names",
@@ -52,6 +56,9 @@ _RULES: tuple[type[LocalRule], ...] = (
     MagnitudePruning,
     LocalTraining,
     DittoRule,
+    SharedLayers,
+    Maml,
+    WeightPruning,
 )
 RULES: Mapping[str, type[LocalRule]] = {rule.name: rule for rule in _RULES}
 """The rules that a plan may name."""
@@ -59,6 +66,7 @@ _CHANGE_WIDTHS = frozenset(
     rule.name for rule in (ChannelPruning, ChannelRegrow, ProbabilisticMasks, PrunedNoise, OrderedDropout, BaseNetworks)
 )
 _LEARN_MASKS_ALONE = frozenset({ProbabilisticMasks.name})
+_CONTINUE_OWN = frozenset(rule.name for rule in (LocalTraining, DittoRule, SharedLayers))
 
 
 def rule_of(settings: RuleSettings) -> LocalRule:
@@ -88,6 +96,11 @@ def changes_model(settings: RuleSettings) -> bool:
     that it predicts with stays the same.
     """
     return settings.name not in _LEARN_MASKS_ALONE
+
+
+def continues_own(settings: RuleSettings) -> bool:
+    """Return whether a rule starts from the device's own model of before the task (`TrainingInput.own`)."""
+    return settings.name in _CONTINUE_OWN
 
 
 def changes_widths(name: str) -> bool:

@@ -74,6 +74,8 @@ class TrainingInput:
     own: Callable[[], Weights | None] = lambda: None
     """Returns the device's own model from before this round, every tensor at the widths of `mask`; None if it has none
     yet. It may be on disk: rules that continue with it call this once, in `begin`."""
+    epoch_steps: int = 1
+    """The number of steps of one pass over the device's data, if the round is that long."""
 
 
 @dataclass(slots=True, eq=False)

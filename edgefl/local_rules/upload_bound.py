@@ -24,6 +24,8 @@ from edgefl.local_rules.rule import LocalRule
 from edgefl.local_rules.sampled_masks import SampledMasks
 from edgefl.local_rules.sensitivity import report_forms
 from edgefl.local_rules.sgd import Sgd
+from edgefl.local_rules.shared_layers import SharedLayers
+from edgefl.local_rules.weight_pruning import WeightPruning
 from edgefl.masks import Mask
 from edgefl.values import RuleSettings
 from edgefl.wire import Bits
@@ -38,7 +40,7 @@ _NAMES = 8
 """How often the name of a tensor may be written, or how much longer its escaped form may be."""
 _SENDS_NOTHING = (FineTune, LocalTraining)
 _SENDS_BITS = (MaskedNoise, PrunedNoise, SampledMasks)
-_CHANGES_MASK = (ChannelPruning, PrunedNoise, PruneRegrow, ChannelRegrow)
+_CHANGES_MASK = (ChannelPruning, PrunedNoise, PruneRegrow, ChannelRegrow, WeightPruning)
 
 
 def most_upload_bytes(settings: RuleSettings, mask: Mask) -> int:
@@ -58,7 +60,8 @@ def _tensor_bytes(rule: LocalRule, mask: Mask) -> dict[str, int]:
         bits = (rule.max_draws + 1).bit_length()
         sizes = {name: math.prod(shape) for name, shape in mask.shapes.items()}
         return {name: bits * _packed(size) for name, size in sizes.items()}
-    values = {name: _value_bytes(mask, name) for name in mask.trained_tensors}
+    sent = rule.sends(mask) if isinstance(rule, SharedLayers) else mask.trained_tensors
+    values = {name: _value_bytes(mask, name) for name in sent}
     if isinstance(rule, _SENDS_BITS):
         return values | {name: _packed(math.prod(mask.shapes[name])) for name in weight_tensors(mask)}
     if isinstance(rule, MagnitudePruning):

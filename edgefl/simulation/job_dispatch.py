@@ -11,7 +11,7 @@ from edgefl.artifacts.bundle import GRAPH, INFER, TRAIN, Bundle
 from edgefl.artifacts.cut import cut_training_graph
 from edgefl.federation.dispatch import BodyRole, Dispatcher
 from edgefl.federation.settings import FederationSettings
-from edgefl.local_rules import LocalTraining
+from edgefl.local_rules import continues_own
 from edgefl.masks import Mask
 from edgefl.simulation.jobs import TrainingJob
 from edgefl.strategies import Model, PlannedTask
@@ -74,7 +74,7 @@ class JobDispatcher:
         setup = self._download(
             plan.device_id, graphs | ({} if plan.graph is None else {plan.graph: len(stored[plan.graph])})
         )
-        starts_from_own = planned.rule.name == LocalTraining.name
+        starts_from_own = continues_own(planned.rule)
         place = self._places[plan.device_id]
         job = TrainingJob(place, text, mask, weights, extras, down + setup, starts_from_own)
         return DispatchedJob(planned, plan, job, setup)

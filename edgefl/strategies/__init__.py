@@ -17,6 +17,7 @@ fedbabu.py                FedBABU: averaging of everything but the head
 hermes.py                 Hermes: devices lose channels and end with small models of their own
 fedspa.py                 FedSpa: sparse masks of constant size, part of which devices exchange
 initial_masks.py          FedSpa's first masks
+sub_fedavg.py             Sub-FedAvg: devices prune weights and end with sparse models of their own
 fedmap.py                 FedMAP: a probabilistic mask that yields submodels of any size
 mask_posterior.py         FedMAP's Beta distributions over the entries of the mask
 capacities.py             FedMAP's capacities: the largest submodel that fits a device
@@ -26,13 +27,15 @@ fedpm.py                  FedPM: random weights, and a learned mask of them
 compression_baselines.py  signSGD, Top-k, TernGrad, DRIVE, EDEN, random subsampling: compressed updates
 local_only.py             every device alone
 ditto.py                  Ditto: federated averaging, and a model of every device's own
+lg_fedavg.py              LG-FedAvg: averaging of some layers, under or over layers of every device's own
+per_fedavg.py             Per-FedAvg: averaging of models that a little training on a device makes good
 widths.py                 the setting for channels
 freezing.py               the setting for layers
 uplink_choice.py          the setting for the uplink
 uplink.py                 the interface of uplinks, and the uplink of new values
 one_bit_uplinks.py        the uplinks of FedMRN and FedPM
 compressed_uplink.py      the uplink of compressed updates
-new_mask_uplinks.py       the uplinks of Hermes and FedSpa: a new mask comes with the update
+new_mask_uplinks.py       the uplinks of Hermes, FedSpa and Sub-FedAvg: a new mask comes with the update
 sensitivity_uplink.py     the uplink of Hermes: a report comes with the update, by which the coordinator prunes
 personalisation.py        fine-tuning of the last model
 round_estimate.py         what a round takes on a device, and which submodel fits
@@ -71,7 +74,9 @@ from edgefl.strategies.fjord import FjORD
 from edgefl.strategies.freezing import FrozenLayers
 from edgefl.strategies.hermes import Hermes, HermesAggregation, PruningCriterion
 from edgefl.strategies.heterofl import HeteroFL
+from edgefl.strategies.lg_fedavg import LGFedAvg
 from edgefl.strategies.local_only import LocalOnly
+from edgefl.strategies.per_fedavg import PerFedAvg
 from edgefl.strategies.perfedmask import PerFedMask
 from edgefl.strategies.personalisation import check_personal
 from edgefl.strategies.registry import STRATEGIES, strategy_of
@@ -86,6 +91,7 @@ from edgefl.strategies.strategy import (
     RoundContext,
     Strategy,
 )
+from edgefl.strategies.sub_fedavg import SubFedAvg
 from edgefl.strategies.update_checks import submodel_norm
 from edgefl.strategies.uplink_choice import UplinkKind
 from edgefl.strategies.user_strategies import is_user_strategy
@@ -134,6 +140,9 @@ __all__ = [
     "PurgeAt",
     "LocalOnly",
     "Ditto",
+    "LGFedAvg",
+    "PerFedAvg",
+    "SubFedAvg",
     "Width",
     "Placement",
     "FrozenLayers",

@@ -34,8 +34,6 @@ class AveragingStrategy(ABC):
     """
 
     name: ClassVar[str]
-    models: ClassVar[int] = 1
-    """The number of models of its submodel's size that a device trains in a round."""
     descent: Descent = field(default_factory=Descent)
     """How devices train."""
     averaging: AggregationSettings = field(default_factory=AggregationSettings)
@@ -48,6 +46,11 @@ class AveragingStrategy(ABC):
 
     def check_settings(self) -> None:  # noqa: B027 - most strategies have nothing to add
         """Raise a `FieldError` if settings contradict each other. Each was checked on its own before."""
+
+    @property
+    def models(self) -> int:
+        """The number of models of its submodel's size that a device trains in a round."""
+        return 1
 
     @property
     @abstractmethod

@@ -31,7 +31,6 @@ class Ditto(AveragingStrategy):
     """Federated averaging with personal models."""
 
     name: ClassVar[str] = "ditto"
-    models: ClassVar[int] = 2
     pull: NotNegative = 1.0
     """lambda: how strongly a device's own model is pulled to the global one."""
     own_rate: Positive | None = field(default=None, metadata={"absent": "that of the global model"})
@@ -49,6 +48,11 @@ class Ditto(AveragingStrategy):
                 fix="Leave it out",
                 path=("sent",),
             )
+
+    @property
+    def models(self) -> int:
+        """The global one and the device's own."""
+        return 2
 
     @property
     def uplink(self) -> Uplink:

@@ -1,4 +1,4 @@
-"""The uplinks of Hermes and FedSpa: a new mask arrives with the update.
+"""The uplinks of Hermes, FedSpa and Sub-FedAvg: a new mask arrives with the update.
 
 Hermes prunes before it trains. The tensors have the widths of the new mask, which is the submodel that was trained.
 Once the mask is checked, the rest is an ordinary upload of a smaller submodel: the inner uplink decides what travels,
@@ -7,14 +7,17 @@ values or bits.
 FedSpa exchanges weights or channels after it trains. Algorithm 1, line 17: U = w_start - w_end at the mask of the plan;
 the mask of the next round goes with it (line 19). The given weights minus U are new values again, which every average
 understands.
+
+Sub-FedAvg prunes weights after it trains. What is left comes as rows of values in the order of the new mask.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from edgefl.errors import WireFormatError
-from edgefl.local_rules import ChannelPruning, ChannelRegrow, LocalRule, PrunedNoise, PruneRegrow
+from edgefl.local_rules import ChannelPruning, ChannelRegrow, LocalRule, PrunedNoise, PruneRegrow, WeightPruning
 from edgefl.local_rules.channel_removal import step_of
 from edgefl.local_rules.prune_regrow import RegrowMethod
 from edgefl.local_rules.submodel_channels import without_channels
@@ -26,7 +29,7 @@ from edgefl.strategies.uplink import Uplink, rule_settings
 from edgefl.values import RuleSettings
 from edgefl.wire import Dense, Sparse
 
-__all__ = ["DifferenceUplink", "PrunedUplink", "check_pruned", "trained_submodel"]
+__all__ = ["DifferenceUplink", "PrunedUplink", "PrunedWeightsUplink", "check_pruned", "trained_submodel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,33 @@ class DifferenceUplink:
         return replace(self.local, values_only=not any(isinstance(one, Sparse) for one in update.tensors.values()))
 
 
+@dataclass(frozen=True, slots=True)
+class PrunedWeightsUplink:
+    """Devices prune weights, and send the values of those that are left: Sub-FedAvg."""
+
+    local: WeightPruning
+
+    @property
+    def rule(self) -> RuleSettings:
+        """The rule that prunes."""
+        return rule_settings(self.local)
+
+    def check(self, update: ClientUpdate) -> None:
+        """Refuse a mask that pruning cannot have made, and tensors that do not have its weights."""
+        given, found = update.mask, update.next_mask
+        if found is not None:
+            _check_layers(given, found, fix="Prune weights; leave the layers as they are.")
+            _check_channels(given, found)
+            _check_lost(given, found, self.local.lost(given))
+        check_values(self.local, trained_submodel(update).mask, update.tensors)
+
+    def values(self, update: ClientUpdate) -> ClientUpdate:
+        """Return the new values of the remaining weights."""
+        left = trained_submodel(update)
+        dense = {name: Dense(values_at(left.mask, name, payload)) for name, payload in left.tensors.items()}
+        return replace(left, tensors=dense)
+
+
 def trained_submodel(update: ClientUpdate) -> ClientUpdate:
     """Return an update whose mask is the submodel that was trained, as if the plan had asked for it."""
     left = update.next_mask
@@ -143,14 +173,35 @@ def _check_widths(given: Mask, found: Mask) -> None:
         )
 
 
-def _check_counts(given: Mask, found: Mask) -> None:
-    """Refuse other channels than before, another number of weights in a tensor, and exchanges in frozen layers."""
+def _check_channels(given: Mask, found: Mask) -> None:
     for group, kept in given.kept.items():
         if not np.array_equal(found.kept[group], kept):
             raise WireFormatError(
                 f"the new mask keeps other channels of group {group!r} than the mask of the plan",
-                fix="Exchange single weights within the given channels.",
+                fix="Change single weights within the given channels.",
             )
+
+
+def _check_lost(given: Mask, found: Mask, lost: Mapping[str, int]) -> None:
+    """Refuse weights that the planned mask does not hold, and another number of lost ones."""
+    for name in sorted({*given.held, *found.held}):
+        before, after = (m.held.get(name, np.ones(m.shapes[name], np.bool_)) for m in (given, found))
+        if np.any(after & ~before):
+            raise WireFormatError(
+                f"the new mask holds weights of {name!r} that the mask of the plan does not",
+                fix="Masks only lose weights: send the given mask without the pruned ones.",
+            )
+        gone, due = int(np.count_nonzero(before & ~after)), lost.get(name, 0)
+        if gone != due:
+            raise WireFormatError(
+                f"the new mask lost {gone} weights of {name!r}, but pruning takes {due}",
+                fix="Prune as many weights of each tensor as the rule says, or none of any.",
+            )
+
+
+def _check_counts(given: Mask, found: Mask) -> None:
+    """Refuse other channels than before, another number of weights in a tensor, and exchanges in frozen layers."""
+    _check_channels(given, found)
     for name in sorted({*given.held, *found.held}):
         before, after = (m.held.get(name, np.ones(m.shapes[name], np.bool_)) for m in (given, found))
         counts = int(np.count_nonzero(before)), int(np.count_nonzero(after))

@@ -24,10 +24,13 @@ from edgefl.strategies.fedsparsify import FedSparsify
 from edgefl.strategies.fjord import FjORD
 from edgefl.strategies.hermes import Hermes
 from edgefl.strategies.heterofl import HeteroFL
+from edgefl.strategies.lg_fedavg import LGFedAvg
 from edgefl.strategies.local_only import LocalOnly
+from edgefl.strategies.per_fedavg import PerFedAvg
 from edgefl.strategies.perfedmask import PerFedMask
 from edgefl.strategies.split_mix import SplitMix
 from edgefl.strategies.strategy import Strategy
+from edgefl.strategies.sub_fedavg import SubFedAvg
 from edgefl.strategies.user_strategies import is_user_strategy, user_strategy
 from edgefl.values import Setting, chosen
 
@@ -49,6 +52,9 @@ _STRATEGIES: tuple[type[Strategy], ...] = (
     FedSparsify,
     LocalOnly,
     Ditto,
+    LGFedAvg,
+    PerFedAvg,
+    SubFedAvg,
     FedProx,
     FedNova,
     HeteroFL,

@@ -88,6 +88,9 @@ class PlannedTask:
     the federation sets them."""
     inference_program: ProgramSpec | None = None
     """The program that evaluates it on such a device; None if it cannot be evaluated there."""
+    weights: Weights | None = None
+    """The whole model whose submodel the device downloads, if that is not the global one. Tasks of one round that have
+    equal masks have the same."""
 
     @property
     def works_on(self) -> Mask:

@@ -22,7 +22,7 @@ def download_bytes(model: Model, planned: PlannedTask) -> int:
     Graphs are left out: a device keeps them from round to round.
     """
     about = {"model": planned.mask.graph.digest, "mask": planned.mask.digest}
-    weights = encode_weights(gather(planned.mask, model.weights), about)
+    weights = encode_weights(_given(model, planned), about)
     extras = encode_weights(planned.extras, about) if planned.extras else b""
     return len(weights) + len(encode_mask(planned.mask)) + len(extras)
 
@@ -37,7 +37,7 @@ def upload_report(model: Model, planned: PlannedTask, round_context: RoundContex
     rule = rule_of(planned.rule)
     inputs = TrainingInput(
         planned.mask,
-        gather(planned.mask, model.weights),
+        _given(model, planned),
         0,
         round_context.round,
         round_context.rounds,
@@ -50,6 +50,11 @@ def upload_report(model: Model, planned: PlannedTask, round_context: RoundContex
     update = rule.finish(inputs, state, batch, run)
     next_mask = None if update.mask.digest == planned.mask.digest else update.mask
     return ResultBody(USUAL_RESULT, planned.mask.digest, update.tensors, next_mask, 0)
+
+
+def _given(model: Model, planned: PlannedTask) -> Weights:
+    """Return the weights that a task's device downloads."""
+    return gather(planned.mask, model.weights if planned.weights is None else planned.weights)
 
 
 def _zero_gradients(planned: PlannedTask) -> TrainStep:

@@ -14,7 +14,7 @@ import pytest
 from device_runtime.checkpoint import load_checkpoint
 from device_runtime.trainer import TrainingTask
 from edgefl.local_rules import State
-from edgefl.values import LocalWork, Provenance, RuleSettings, dumps
+from edgefl.values import LocalWork, Provenance, RuleSettings, Setting, dumps
 from edgefl.wire import Bits, Body, BodyKind, Dense, ResultBody, decode_result, encode, encode_mask
 from tests.device_runtime.emulated_pi import emulated_pi, made_once, why_not
 from tests.device_runtime.federation import bundle, digits, task_of
@@ -22,10 +22,13 @@ from tests.device_runtime.on_the_pi import PACKAGES, Facts, carry_out, read_fact
 
 pytestmark = pytest.mark.slow
 
-RULES = {
+RULES: dict[str, dict[str, Setting]] = {
     "sgd": {"learning_rate": 0.05, "momentum": 0.9},
     "masked_noise": {"learning_rate": 0.1},
     "channel_pruning": {"learning_rate": 0.05, "accuracy_threshold": 0.0},
+    "shared_layers": {"learning_rate": 0.05, "momentum": 0.9},
+    "maml": {"learning_rate": 0.1, "variant": "first_order"},
+    "weight_pruning": {"learning_rate": 0.05, "accuracy_threshold": 0.0, "distance": 0.0},
 }
 WORK = LocalWork(epochs=2, batch_size=32)
 STEPS = 2 * 12  # 360 of 400 samples, the last batch of 8

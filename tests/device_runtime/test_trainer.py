@@ -87,6 +87,9 @@ RULES = {
     "ditto": {"learning_rate": 0.05, "momentum": 0.9, "pull": 0.3},
     "magnitude_pruning": {"learning_rate": 0.05, "kept": 0.2},
     "base_networks": {"learning_rate": 0.05, "momentum": 0.9, "networks": 4},
+    "shared_layers": {"learning_rate": 0.05, "momentum": 0.9},
+    "maml": {"learning_rate": 0.05, "momentum": 0.9},
+    "weight_pruning": {"learning_rate": 0.05, "accuracy_threshold": 0.0, "distance": 0.0},
 }
 
 

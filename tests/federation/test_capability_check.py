@@ -183,3 +183,13 @@ def test_personalisation_leaves_out_who_cannot_fine_tune() -> None:
     plan = plan_capable(lambda some: method.personalise(MODEL, some, context), fleet)
     assert set(plan.tasks) == {"a"}
     assert plan.left_out == {"b": "its client edgefl-java 0.1.0 lacks the rule 'fine_tune'"}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "rule"), [("lg_fedavg", "shared_layers"), ("per_fedavg", "maml"), ("sub_fedavg", "weight_pruning")]
+)
+def test_baselines_with_rules_of_their_own_leave_out_clients_that_lack_them(strategy: str, rule: str) -> None:
+    tasks, left_out = planned(strategy, {"a": ALL, "b": replace(ALL, rules=CONTRACT), "older": UNSAID})
+    assert tasks == {"a"}
+    assert left_out["b"] == f"its client edgefl-java 0.1.0 lacks the rule {rule!r}"
+    assert left_out["older"].endswith(f"lacks the rule {rule!r}")

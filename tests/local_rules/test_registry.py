@@ -42,7 +42,7 @@ def test_what_a_rule_changes_of_the_inner_defaults_stays() -> None:
 
 def test_the_five_papers_and_the_baselines_have_their_rules() -> None:
     named = {"sgd", "fine_tune", "channel_pruning", "prune_regrow", "probabilistic_masks", "masked_noise"}
-    named |= {"compressed_sgd", "local_training", "ditto"}
+    named |= {"compressed_sgd", "local_training", "ditto", "shared_layers", "maml", "weight_pruning"}
     named |= {"base_networks", "magnitude_pruning"}
     assert set(RULES) == named | {"channel_regrow", "pruned_noise", "sampled_masks", "ordered_dropout"}
 

@@ -278,3 +278,14 @@ def test_devices_that_keep_a_model_of_their_own_go_on_with_it() -> None:
             assert made.personalise().mean_after != made.personalise().mean_before
     assert losses[1] == losses[2]
     assert np.mean(losses[1][-1]) < 0.6 * np.mean(losses[1][0]), "every round would start afresh"
+
+
+def test_dittos_own_models_go_on_from_round_to_round() -> None:
+    """Without a pull they are what devices that train alone have, if the coordinator plans the same work for both."""
+    found = []
+    for strategy in (strategy_of("local", FEDAVG), strategy_of("ditto", FEDAVG | {"pull": 0.0})):
+        settings = settings_of(rounds=3, per_round=6)
+        with SimulatedFederation(bundle(), fleet(), strategy, settings) as made:
+            found.append([[one.own_accuracy for one in result.devices] for result in made.rounds()])
+    assert found[0] == found[1]
+    assert found[0][0] != found[0][2]

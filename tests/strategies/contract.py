@@ -44,6 +44,7 @@ SETTINGS: Mapping[str, Settings] = {
     "fedmap": {"mask_rounds": 1, "weight_rounds": 1, "capacities": "0.5, 0.25"},
     "hermes": {"accuracy_threshold": 0.0},
     "split_mix": {"base_networks": 4},
+    "sub_fedavg": {"accuracy_threshold": 0.0, "mask_distance": 0.0, "learning_rate": 0.1},
 }
 VARIANTS: Mapping[str, tuple[str, Settings]] = {
     "fedmap of channels": ("fedmap", {"mask_rounds": 1, "weight_rounds": 1, "granularity": "channel"}),
@@ -56,6 +57,8 @@ VARIANTS: Mapping[str, tuple[str, Settings]] = {
         {"accuracy_threshold": 0.0, "prune_by": "magnitude", "sent": "masked_noise", "frozen": "planned"},
     ),
     "fedpm that counts on": ("fedpm", {"reset_every": 2}),
+    "per_fedavg of first order": ("per_fedavg", {"variant": "first_order"}),
+    "lg_fedavg after whole rounds": ("lg_fedavg", {"whole_rounds": 1, "shared_layers": 1, "shared_end": "first"}),
     "perfedmask of rolling parts": ("perfedmask", {"width": "fit", "placement": "rolling", "sent": "scaled_sign"}),
 }
 CASES: Mapping[str, tuple[str, Settings]] = {name: (name, SETTINGS.get(name, {})) for name in STRATEGIES} | dict(

@@ -15,8 +15,8 @@ from edgefl.wire.envelope import header_bytes
 from tests.strategies.contract import CASES, GRAPH, Done, played, strategy
 
 every_strategy = pytest.mark.parametrize("case", CASES)
-PRUNE_FIRST = {"channel_pruning", "pruned_noise"}
-"""Rules whose update has the widths of the mask that comes with it; the plan names the planned ones."""
+BY_NEW_MASK = {"channel_pruning", "pruned_noise", "weight_pruning"}
+"""Rules whose update has the shapes of the mask that comes with it; the plan names the planned ones."""
 SMALLER_OR_LARGER = {"float32": np.float64, "int64": np.int32, "uint8": np.int32}
 
 
@@ -44,11 +44,11 @@ def test_the_plan_names_what_the_rule_sends(case: str) -> None:
             named = submodel_document(rule.trains(done.planned.mask), rule.sends(done.planned.mask))
             assert digest_of(dumps(named).encode()) == done.plan.tensors
             assert sent_by(named).keys() == done.report.tensors.keys()
-            left = done.report.next_mask if done.planned.rule.name in PRUNE_FIRST else None
+            left = done.report.next_mask if done.planned.rule.name in BY_NEW_MASK else None
             for name, payload in done.report.tensors.items():
                 codec, shape, dtype = sent_by(named)[name]
                 assert payload.codec == codec
-                assert payload.shape == (shape if left is None else left.shapes[name])
+                assert payload.shape == (shape if left is None else rule.sends(left)[name].shape)
                 assert dtype is None or values_dtype(payload) == dtype
 
 

@@ -52,6 +52,12 @@ PROOFS: Mapping[str, Proof] = {
     "perfedmask": Proof(HOLDERS, "test_perfedmask.test_a_layer_is_the_mean_of_those_that_trained_it_by_samples"),
     "fedbabu": Proof(HOLDERS, "test_equations_by_hand.test_fedbabu_averages_the_body_and_leaves_the_head"),
     "ditto": Proof(HOLDERS, "test_ditto.test_updates_count_alike"),
+    "lg_fedavg": Proof(HOLDERS, "test_lg_fedavg.test_two_devices_average_the_shared_layer_and_keep_their_own"),
+    "per_fedavg": Proof(HOLDERS, "test_per_fedavg.test_two_devices_meet_where_one_step_is_best"),
+    "sub_fedavg": Proof(
+        "test_sub_fedavg.test_the_average_is_that_of_a_slow_loop",
+        "test_sub_fedavg.test_every_weight_is_the_mean_of_those_that_still_hold_it",
+    ),
     "hermes": Proof(
         HOLDERS,
         "test_hermes.test_two_devices_average_what_both_have_and_keep_what_one_has",
@@ -111,14 +117,20 @@ def test_every_strategy_has_its_equation_and_its_example(name: str) -> None:
 # Means over those that held a coordinate
 
 
-@pytest.mark.parametrize("name", ["fedavg", "fedprox", "fedrolex", "fjord", "perfedmask", "fedbabu", "ditto", "hermes"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("fedavg", "fedprox", "fedrolex", "fjord", "perfedmask", "fedbabu", "hermes"),
+        *("ditto", "lg_fedavg", "per_fedavg"),
+    ],
+)
 @settings(max_examples=8, deadline=None)
 @given(case=rounds())
 def test_means_over_holders_are_those_of_a_slow_loop(name: str, case: tuple[Model, list[ClientUpdate]]) -> None:
-    """w + sum_i n_i (w_i - w) / sum_i n_i over those i that trained the coordinate; in Ditto every n is 1. A claim of
-    samples counts for ten times the middle one at most."""
+    """w + sum_i n_i (w_i - w) / sum_i n_i over those i that trained the coordinate; in Ditto, LG-FedAvg and Per-FedAvg
+    every n is 1. A claim of samples counts for ten times the middle one at most."""
     model, made = case
-    if name == "ditto":
+    if name in ("ditto", "lg_fedavg", "per_fedavg"):
         one = [dataclasses.replace(c.result, samples=min(c.result.samples, 1)) for c in made]
         made = [dataclasses.replace(c, result=result) for c, result in zip(made, one, strict=True)]
     exact, size = slow_mean(model, counted(made))
