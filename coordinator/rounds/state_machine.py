@@ -373,7 +373,7 @@ class RoundStateMachine:
     def _report(self, closed: Round, tasks: Sequence[Task], model: Model | None, seconds: float) -> dict[str, object]:
         score, failure = None, None
         if self.score is not None and model is not None and self.settings.evaluates(closed.number):
-            score, failure = evaluated(self.score, model.weights)
+            score, failure = evaluated(self.score, model)
         return round_report(
             tasks,
             self.context.store.tasks.counts(self.federation.id, closed.number),

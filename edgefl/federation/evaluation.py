@@ -36,6 +36,8 @@ class Score:
     loss: float
     """Mean cross-entropy."""
     samples: int
+    judged_fraction: float = 1.0
+    """Share of the model's parameters in the part that was judged."""
 
 
 def tally_of(logits: Array, labels: Array) -> Tally:
