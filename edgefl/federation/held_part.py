@@ -7,7 +7,7 @@ devices lose channels, as with Hermes, it is the same with those that nobody has
 
 Not "ever held": Hermes' first submodels are nearly the whole model. Nor "held in the last round": where few devices are
 selected, that changes with who was. Half of the rounds forgets what was lost, keeps the channels of rare wide devices,
-and contains all windows of FedRolex after enough rounds. docs/decisions/0013-judged-part.md has the figures.
+and contains all windows of FedRolex after enough rounds. docs/decisions/0029 has the figures.
 
 What counts is the mask that the coordinator planned, whatever a device claims, of an update that was aggregated and
 trained something: not FedMAP's mask phases, no device without samples, nobody with `local`. Channels alone matter:

@@ -126,8 +126,8 @@ def model_of(
     query = {} if budget is None else {"fraction": f"{budget:.12g}"}
     if round_number is not None:
         query["round"] = str(round_number - 1)  # people count rounds from 1
-    if held and device is None and budget is None:
-        query["part"] = "held"
+    if device is None and budget is None:
+        query["part"] = "held" if held else "whole"
     return path_of("federations", federation, *part, "model"), query
 
 

@@ -101,9 +101,10 @@ def _save(args: argparse.Namespace, path: str, form: str, **query: str) -> int:
         with contextlib.suppress(OSError):
             Path(name).unlink()
         raise
+    part = {name: value for name, value in query.items() if name == "part"}
     if args.json:
-        print_json({"file": str(out), "format": form, "bytes": count, "part": query.get("part")})
+        print_json({"file": str(out), "format": form, "bytes": count, **part})
     else:
-        part = ", the part that devices hold (--whole: all of it)" if "part" in query else ""
-        print(f"{out}: {count:,} bytes of {form}{part}")
+        held = ", the part that devices hold (--whole: all of it)" if part.get("part") == "held" else ""
+        print(f"{out}: {count:,} bytes of {form}{held}")
     return 0
