@@ -27,6 +27,7 @@ from edgefl.artifacts.bundle import Bundle, write_bundle
 from edgefl.masks import full_mask
 from edgefl.planning import predict
 from edgefl.values import DeviceProfile, dumps
+from edgefl.values.formatting import format_part
 from export.bundle import make_bundle
 from export.model_source import open_source
 from export.zoo import block_of
@@ -134,6 +135,7 @@ def _federate(folder: Path, bundle: Bundle, strategy: str, args: argparse.Namesp
         "up": up / args.rounds,
         "down": down / args.rounds,
         "accuracy": told["accuracy"],
+        "judged": told["judged_fraction"],
         "before": told["personal"]["device_accuracy_before"],
         "personal": told["personal"]["device_accuracy"],
     }
@@ -141,7 +143,8 @@ def _federate(folder: Path, bundle: Bundle, strategy: str, args: argparse.Namesp
 
 def _words(found: dict[str, Any]) -> str:
     return (
-        f"{found['up']:,.0f} bytes up and {found['down']:,.0f} down a round, global accuracy {found['accuracy']:.1%}, "
+        f"{found['up']:,.0f} bytes up and {found['down']:,.0f} down a round, global accuracy {found['accuracy']:.1%}"
+        f"{format_part(found['judged'])}, "
         f"on the devices {found['before']:.1%} before and {found['personal']:.1%} after personalisation"
     )
 

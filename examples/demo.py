@@ -30,6 +30,7 @@ from edgefl.simulation.request import SimulationRequest, simulation_inputs
 from edgefl.simulation.run_folder import Run, RunFolder, read_run
 from edgefl.simulation.simulate import simulate
 from edgefl.values import LocalWork, Setting, format_bytes, format_seconds
+from edgefl.values.formatting import format_part
 from edgefl.wire import decode_mask
 
 _MODEL = "digits_cnn"
@@ -104,6 +105,10 @@ def _show_methods(runs: Mapping[str, Run]) -> None:
             f"{_TITLES[name]:<21}{overall:>8}{found.personal_after or 0:>10.1%}{found.kept_fraction or 0:>8.0%}"
             f"{_words(lasts):>10}{found.joules or 0:>7.0f} J{format_bytes(found.up_bytes):>10}"
         )
+    for name, run in runs.items():
+        part = "" if run.summary is None else format_part(run.summary.judged_fraction, unit="%")
+        if part:
+            print(f"\nThe global model of {_TITLES[name]} is judged{part}: those that devices hold.")
 
 
 def _show_devices(run: Run, bundle: Bundle, turns: int) -> None:

@@ -148,6 +148,7 @@ def _summary(rounds: list[RoundResult], personal: PersonalResult) -> dict[str, A
     refused = sorted({one.refused for result in rounds for one in result.devices if one.refused is not None})
     return {
         "accuracy": scores[-1],
+        "judged_fraction": [result.score.judged_fraction for result in rounds if result.score is not None][-1],
         "late_accuracy": statistics.fmean(scores[-max(1, round(LATE * len(scores))) :]),
         "before": personal.mean_before,
         "after": personal.mean_after,

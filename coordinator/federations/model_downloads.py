@@ -16,28 +16,38 @@ from edgefl.artifacts.bake import bake
 from edgefl.artifacts.bundle import INFER
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import EdgeFLError
+from edgefl.federation.held_part import held_part
 from edgefl.federation.seeds import extract_seed
 from edgefl.masks import Mask, full_mask, gather
 from edgefl.strategies import Model
 from edgefl.wire import encode_mask, encode_weights
 
-__all__ = ["Form", "device_model", "global_model"]
+__all__ = ["Form", "Part", "device_model", "global_model"]
 
 Form = Literal["weights", "onnx", "mask"]
+Part = Literal["whole", "held"]
+"""All of the global model, or the part that devices hold (`edgefl.federation.held_part`)."""
 
 
 def global_model(
-    context: Context, name: str, form: Form, fraction: float | None = None, number: int | None = None
+    context: Context,
+    name: str,
+    form: Form,
+    fraction: float | None = None,
+    number: int | None = None,
+    part: Part = "whole",
 ) -> bytes:
     """Return the newest global model, or the one that a round ended with; before the first round, the one that was
     exported.
 
-    With a fraction, return the best submodel with at most this share of the parameters, as the strategy finds it.
+    With a fraction, return the best submodel with at most this share of the parameters, as the strategy finds it;
+    `part` does not matter then.
     """
     federation = existing(context, name)
     model = _newest(context, federation) if number is None else _of_round(context, federation, number)
     if fraction is None:
-        return _written(context, federation, model, full_mask(model.graph), form)
+        mask = held_part(model) if part == "held" else full_mask(model.graph)
+        return _written(context, federation, model, mask, form)
     seed = extract_seed(context.repository.settings(federation).seed)
     mask = context.repository.strategy(federation).extract(model, fraction, seed)
     return _written(context, federation, model, mask, form)

@@ -104,7 +104,16 @@ _NUMBERS: tuple[tuple[str, str, Callable[[Overview], float | None]], ...] = (
         "Seconds that the aggregation of the last round took.",
         lambda one: (one.report or {}).get("combine_seconds"),
     ),
-    ("edgefl_accuracy", "Accuracy of the global model.", lambda one: (one.report or {}).get("accuracy")),
+    (
+        "edgefl_accuracy",
+        "Accuracy of the part of the global model that devices hold.",
+        lambda one: (one.report or {}).get("accuracy"),
+    ),
+    (
+        "edgefl_judged_fraction",
+        "Share of the model's parameters in the part that the accuracy is of.",
+        lambda one: (one.report or {}).get("judged_fraction"),
+    ),
 )
 
 

@@ -127,7 +127,12 @@ def _curves(done: Sequence[Round], fates: Mapping[int, Mapping[TaskState, int]])
     known = {word for _, report in reports for word in report.get("energy_known", ())}
     middle = [report.get("seconds_quartiles") for _, report in reports]
     return (
-        accuracy_curve([(place, report["accuracy"]) for place, report in scored], rounds=count, on=_TESTED_ON),
+        accuracy_curve(
+            [(place, report["accuracy"]) for place, report in scored],
+            rounds=count,
+            on=_TESTED_ON,
+            judged=scored[-1][1].get("judged_fraction") if scored else None,
+        ),
         loss_curve([(place, report["test_loss"]) for place, report in scored], rounds=count, on=_TESTED_ON),
         own_accuracy_curve(_spread(reports, "accuracy_quartiles"), rounds=count),
         training_loss_curve(_spread(reports, "loss_quartiles"), rounds=count),

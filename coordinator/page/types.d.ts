@@ -41,6 +41,8 @@ interface FederationInfo {
   model: string;
   rounds: number;
   accuracy: number | null;
+  /** The share of the parameters in the part that the accuracy is of. */
+  judged_fraction: number | null;
   created_at: number;
   settings?: { rounds?: { deadline?: number }; selection?: { available_within?: number } } | null;
 }

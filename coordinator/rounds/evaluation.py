@@ -1,11 +1,12 @@
 """Evaluates the global model on the coordinator's own test data: onnxruntime and the inference graph, no torch.
 
-The graph takes weights as inputs, so one session serves every round.
+The graph takes weights of any width as inputs, so one session serves every round and every part of the model.
 """
 
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,11 +16,13 @@ from edgefl.artifacts.bundle import INFER, Bundle
 from edgefl.artifacts.onnx_session import first_line, open_onnx_session
 from edgefl.data import Dataset, load
 from edgefl.errors import DataError
-from edgefl.federation.evaluation import Score, score_of, sum_of, tally_of
+from edgefl.federation.evaluation import Score, networks_in, score_of, sum_of, tally_of
+from edgefl.federation.held_part import held_part
 from edgefl.federation.settings import EvaluationSettings
 from edgefl.local_rules import mean_logits
 from edgefl.masks import Array, Weights
 from edgefl.model_graph import Dtype
+from edgefl.strategies import Model, Strategy
 
 __all__ = ["Evaluator", "Scorer", "check_data", "evaluated"]
 
@@ -29,10 +32,15 @@ Scorer = Callable[[Sequence[Weights]], Score]
 _LOG = logging.getLogger(__name__)
 
 
-def evaluated(score: Scorer, networks: Sequence[Weights]) -> tuple[Score | None, str | None]:
-    """Return what a model achieves, or why it could not be evaluated: a federation does not stop because of that."""
+def evaluated(score: Scorer, strategy: Strategy, model: Model) -> tuple[Score | None, str | None]:
+    """Return what the part of a model that devices hold achieves.
+
+    If it could not be evaluated, return why: a federation does not stop because of that.
+    """
     try:
-        return score(networks), None
+        part = held_part(model)
+        found = score(networks_in(strategy, model, part))
+        return replace(found, judged_fraction=part.cost.parameters / max(model.graph.parameters, 1)), None
     except Exception as error:
         _LOG.warning("the model could not be evaluated", exc_info=error)
         return None, str(error)

@@ -71,6 +71,7 @@ def round_report(
     if score is not None:
         loss = score.loss if math.isfinite(score.loss) else None  # a model that diverged has none
         report |= {"accuracy": score.accuracy, "test_loss": loss, "test_samples": score.samples}
+        report["judged_fraction"] = score.judged_fraction
     if failure is not None:
         report["evaluation_error"] = failure
     return report

@@ -4,15 +4,17 @@ Called by the round state machine.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from coordinator.rounds.context import Context
 from coordinator.rounds.stored_updates import StoredUpdates
 from coordinator.storage.records import Federation, Round, Task
 from edgefl.artifacts.submodel import bundle_weights
+from edgefl.federation.held_part import arrays_beside, begun, model_with, note_held, trains_model
 from edgefl.federation.left_out import run_sound
 from edgefl.federation.seeds import aggregation_context
+from edgefl.masks import Mask
 from edgefl.strategies import Model
 from edgefl.wire import encode_weights
 
@@ -31,19 +33,19 @@ class RoundModels:
     def first(self) -> Model:
         """Return the model before the first round."""
         bundle = self.context.repository.bundle(self.federation)
-        return self.context.repository.strategy(self.federation).begin(bundle.graph, bundle_weights(bundle))
+        return begun(self.context.repository.strategy(self.federation).begin(bundle.graph, bundle_weights(bundle)))
 
     def stored(self, weights: str, state: str | None) -> Model:
-        """Return a model by the digests of its weights and its strategy's arrays."""
+        """Return a model by the digests of its weights and of the arrays beside them."""
         repository = self.context.repository
         arrays = {} if state is None else repository.arrays(state)
-        return Model(repository.bundle(self.federation).graph, repository.arrays(weights), arrays)
+        return model_with(repository.bundle(self.federation).graph, repository.arrays(weights), arrays)
 
     def keep(self, model: Model) -> tuple[str, str | None]:
         """Store a model, and return its digests; its body equals that of a submodel with everything, to the byte."""
         about = {"model": model.graph.digest, "mask": self.context.repository.mask(model.graph, None).digest}
-        keep = self.context.repository.keep_arrays
-        state = keep(encode_weights(model.state, {"model": model.graph.digest})) if model.state else None
+        keep, beside = self.context.repository.keep_arrays, arrays_beside(model)
+        state = keep(encode_weights(beside, {"model": model.graph.digest})) if beside else None
         return keep(encode_weights(model.weights, about)), state
 
     def are_stored(self, weights: str, state: str | None) -> bool:
@@ -65,7 +67,19 @@ class RoundModels:
         for device, reason in left_out.items():
             about = {"federation": self.federation.id, "round": closed.number, "device": device, "because": reason}
             _LOG.warning("an update was left out", extra=about)
-        return aggregated, left_out
+        sound = [task for place, task in enumerate(tasks) if place not in faults]
+        return note_held(model, aggregated, self._trained(sound), closed.number), left_out
+
+    def _trained(self, tasks: Sequence[Task]) -> Iterator[Mask]:
+        """Yield the planned masks of the updates that trained something."""
+        repository = self.context.repository
+        graph = repository.bundle(self.federation).graph
+        for task in tasks:
+            plan = repository.plan(task)
+            if task.update is None or task.result is None:
+                continue
+            if trains_model(plan.rule, repository.result(task.update, task.result).samples):
+                yield repository.mask(graph, plan.mask_body)
 
 
 def result_of(done: Round) -> tuple[str, str | None]:

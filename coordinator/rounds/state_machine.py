@@ -50,7 +50,6 @@ from coordinator.storage.records import (
     Task,
     TaskState,
 )
-from edgefl.federation.evaluation import networks_in
 from edgefl.federation.settings import FederationSettings
 from edgefl.strategies import Model, PlannedTask
 
@@ -373,7 +372,7 @@ class RoundStateMachine:
         score, failure = None, None
         if self.score is not None and model is not None and self.settings.evaluates(closed.number):
             strategy = self.context.repository.strategy(self.federation)
-            score, failure = evaluated(self.score, networks_in(strategy, model))
+            score, failure = evaluated(self.score, strategy, model)
         return round_report(
             tasks,
             self.context.store.tasks.counts(self.federation.id, closed.number),

@@ -127,7 +127,7 @@ class Round:
     model: str
     """Digest of the weights that it starts from."""
     state_arrays: str | None = None
-    """Digest of the strategy's own arrays that it starts from, if any."""
+    """Digest of the arrays beside them, if any: the strategy's own, and in which rounds channels were held."""
     state: RoundState = RoundState.OPEN
     attempt: int = 1
     opened_at: float

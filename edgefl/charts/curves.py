@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from edgefl.charts.figure import Figure, band, bars, layout, line, number
-from edgefl.values.formatting import format_bytes, format_joules, format_number, format_percent, format_seconds
+from edgefl.values.formatting import (
+    format_bytes,
+    format_joules,
+    format_number,
+    format_part,
+    format_percent,
+    format_seconds,
+)
 
 __all__ = [
     "PERCENT_AXIS",
@@ -61,17 +68,19 @@ def spread_of(values: Sequence[tuple[int, Sequence[float | None]]]) -> Spread:
     return [(place, quartiles(several)) for place, several in there if several]
 
 
-def accuracy_curve(points: Points, *, rounds: int, on: str) -> Figure | None:
-    """Draw the accuracy of the global model; `on` names the samples."""
+def accuracy_curve(points: Points, *, rounds: int, on: str, judged: float | None = None) -> Figure | None:
+    """Draw the accuracy of the global model; `on` names the samples, and `judged` is the fraction judged at the end."""
     if not points:
         return None
     xs, ys = zip(*points, strict=True)
     best = max(points, key=lambda point: point[1])
+    part = format_part(judged)
+    told = part and f" Judged{part} in the end: the part that devices hold."
     return Figure(
         name="accuracy",
         title="Accuracy of the global model",
         summary=f"From {format_percent(ys[0])} after round {xs[0]} to {format_percent(ys[-1])} after round {xs[-1]}; "
-        f"best {format_percent(best[1])}, after round {best[0]}. On {on}.",
+        f"best {format_percent(best[1])}, after round {best[0]}. On {on}.{told}",
         traces=(line(xs, ys, name="global model", form=".1%"),),
         layout=_over_rounds(rounds, "accuracy", yaxis=PERCENT_AXIS),
     )

@@ -19,8 +19,9 @@ examples:
   edgefl compare --json runs/*
 
 The other runs are compared with the first: fractions differ in percentage points (pp), amounts in per cent. Accuracy
-is that of the global model; 'before' and 'personal' are means over devices before and after personalisation. Time is
-simulated, and energy is estimated, by device class. --out needs the extra 'report'.
+is that of the part of the global model that devices hold, and 'judged' the fraction of the parameters in it; 'before'
+and 'personal' are means over devices before and after personalisation. Time is simulated, and energy is estimated, by
+device class. --out needs the extra 'report'.
 """
 
 

@@ -30,6 +30,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     part.add_argument(
         "--budget", type=float, metavar="F", help="the best submodel with this fraction of the parameters"
     )
+    part.add_argument(
+        "--whole", action="store_true", help="also the channels that no device holds (default: without them)"
+    )
     add_coordinator(parser)
 
 
@@ -40,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.budget is not None and not 0 < args.budget <= 1:
         raise ExportError(f"the budget is {args.budget}", fix="Give a fraction of the parameters, such as 0.07.")
-    path, query = model_of(args.federation, args.device, args.budget)
+    path, query = model_of(args.federation, args.device, args.budget, held=not args.whole)
     with connect(args) as api:
         files = fetched(lambda form: _download(api, path, query | {"format": form}))
     for name, content in files.items():

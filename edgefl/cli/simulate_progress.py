@@ -3,7 +3,7 @@
 import sys
 from typing import TYPE_CHECKING
 
-from edgefl.values.formatting import format_bytes, format_percent, format_seconds
+from edgefl.values.formatting import format_bytes, format_part, format_percent, format_seconds
 
 if TYPE_CHECKING:
     from edgefl.simulation.request import SimulationRequest
@@ -21,7 +21,7 @@ class SimulationProgress:
     def __init__(self, rounds: int, *, shown: bool = True) -> None:
         self._rounds, self._shown = rounds, shown
         self._moves = sys.stderr.isatty()
-        self._accuracy: float | None = None
+        self._accuracy = ""
         self._seconds = self._joules = 0.0
         self._up = 0
 
@@ -33,17 +33,17 @@ class SimulationProgress:
     def round(self, result: "RoundResult") -> None:
         """Show a finished round."""
         if result.score is not None:
-            self._accuracy = result.score.accuracy
+            part = format_part(result.score.judged_fraction, unit="%")
+            self._accuracy = f", accuracy {result.score.accuracy:.1%}{part}"
         self._seconds += result.simulated_seconds
         self._joules += result.joules or 0.0
         self._up += result.up_bytes
         done = _WIDTH * (result.number + 1) // self._rounds
         bar = f"[{'#' * done}{'.' * (_WIDTH - done)}] " if self._moves else ""
-        accuracy = "" if self._accuracy is None else f", accuracy {self._accuracy:.1%}"
         arrived = sum(one.fate.value == "arrived" for one in result.devices)
         self._write(
-            f"{bar}round {result.number + 1}/{self._rounds}: {arrived} of {len(result.devices)} devices{accuracy}, "
-            f"{format_seconds(self._seconds)}, {self._joules:,.0f} J, {format_bytes(self._up)} up"
+            f"{bar}round {result.number + 1}/{self._rounds}: {arrived} of {len(result.devices)} devices"
+            f"{self._accuracy}, {format_seconds(self._seconds)}, {self._joules:,.0f} J, {format_bytes(self._up)} up"
         )
 
     def done(self) -> None:
@@ -70,7 +70,8 @@ def summary_lines(request: "SimulationRequest", found: "Summary", *, over_http: 
     lines = [
         f"{federation.strategy.name}, {request.model} on {request.data} ({request.partition}), "
         f"{request.devices} devices ({classes}), {found.rounds} rounds, seed {federation.seed}",
-        f"global model        {_percent(found.accuracy)} of the test samples",
+        f"global model        {_percent(found.accuracy)} of the test samples"
+        f"{format_part(found.judged_fraction, unit='%')}",
         f"on the devices      {_percent(found.personal_before)} before, {_percent(found.personal_after)} after "
         "personalisation",
         f"their models        {_percent(found.kept_fraction)} of the parameters",

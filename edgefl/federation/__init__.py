@@ -14,6 +14,7 @@ dispatch.py            planned tasks become client plans, and the bodies that th
 submodel_document.py   the document that names a task's tensors
 measurement.py         steps of a federation's model that a client measures itself with
 updates.py             a device's result becomes the update that a strategy aggregates; old updates weigh less
+held_part.py           the part of the global model that devices hold: what is judged and exported by default
 evaluation.py          accuracy and loss from logits
 cache.py               a least-recently-used cache
 """

@@ -37,6 +37,8 @@ class Score:
     loss: float
     """Mean cross-entropy."""
     samples: int
+    judged_fraction: float = 1.0
+    """Share of the model's parameters in the part that was judged."""
 
 
 def networks_in(strategy: Strategy, model: Model, mask: Mask | None = None) -> list[Weights]:

@@ -21,7 +21,7 @@ from edgefl.values.formatting import (
 
 __all__ = ["FIGURES", "SHARES", "Comparison", "RunRow", "comparison_of"]
 
-SHARES = ("accuracy", "personal_before", "personal_after", "kept_fraction")
+SHARES = ("accuracy", "judged_fraction", "personal_before", "personal_after", "kept_fraction")
 """Figures compared in percentage points; all others are compared as a ratio minus one."""
 _AMOUNTS = ("simulated_seconds", "joules", "up_bytes", "down_bytes", "updates")
 _TEST_DATA = ("data", "folder", "test_samples")
@@ -29,6 +29,7 @@ _NOT_SET = "not set"
 _SAID_ELSEWHERE = re.compile(r"classes\..*\.(name|share|source)|federation\.(name|evaluation\.(data|folder))")
 FIGURES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("accuracy", "Accuracy", format_percent),
+    ("judged_fraction", "Judged", format_percent),
     ("personal_before", "Before", format_percent),
     ("personal_after", "Personal", format_percent),
     ("kept_fraction", "Kept", format_percent),

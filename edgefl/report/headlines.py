@@ -12,6 +12,7 @@ from edgefl.values.formatting import (
     format_count,
     format_joules,
     format_number,
+    format_part,
     format_percent,
     format_seconds,
     pluralise,
@@ -65,7 +66,7 @@ def headlines(run: Run) -> tuple[Headline, ...]:
         Headline(
             "Global accuracy",
             format_percent(total.accuracy),
-            f"best {format_percent(total.best_accuracy)}, loss {format_number(total.loss)}",
+            f"best {format_percent(total.best_accuracy)}, loss {format_number(total.loss)}{_judged(total)}",
         ),
         Headline(
             "Personal accuracy",
@@ -92,6 +93,11 @@ def headlines(run: Run) -> tuple[Headline, ...]:
         ),
         Headline("Wall time", format_seconds(total.wall_seconds), "on the machine that simulated it"),
     )
+
+
+def _judged(total: Summary) -> str:
+    part = format_part(total.judged_fraction)
+    return part and f"; judged{part}: the part that devices hold"
 
 
 def asked(run: Run) -> tuple[tuple[str, str], ...]:

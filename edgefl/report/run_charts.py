@@ -32,7 +32,12 @@ def curves(rounds: Sequence[RoundResult]) -> tuple[Figure, ...]:
         quartiles([one.simulated_seconds for one in result.devices])[1] if result.devices else None for result in rounds
     ]
     figures = (
-        accuracy_curve([(place, score.accuracy) for place, score in scored], rounds=count, on=_TESTED_ON),
+        accuracy_curve(
+            [(place, score.accuracy) for place, score in scored],
+            rounds=count,
+            on=_TESTED_ON,
+            judged=scored[-1][1].judged_fraction if scored else None,
+        ),
         loss_curve([(place, score.loss) for place, score in scored], rounds=count, on=_TESTED_ON),
         own_accuracy_curve(spread_of(own), rounds=count),
         training_loss_curve(spread_of(losses), rounds=count),

@@ -48,7 +48,7 @@ def round_results(
         took = max((one.simulated_seconds for one in done), default=0.0)
         score = None
         if report.get("accuracy") is not None:
-            score = Score(report["accuracy"], report["test_loss"], report["test_samples"])
+            score = Score(report["accuracy"], report["test_loss"], report["test_samples"], report["judged_fraction"])
         seconds = told["done_at"] - told["opened_at"]
         results.append(RoundResult(told["number"], done, score, seconds, began_at, took))
         began_at += took
@@ -92,13 +92,14 @@ def _device_round(device: FleetDevice, row: Mapping[str, Any], mask: Mask | None
 
 def final_results(
     get: Download, name: str, bundle: Bundle, found: SimulationInputs, homes: Path, request: SimulationRequest
-) -> tuple[dict[str, Mask], Weights, PersonalResult | None]:
-    """Return the devices' masks, the global model, and the accuracy of both for every device."""
+) -> tuple[dict[str, Mask], Weights, Mask, PersonalResult | None]:
+    """Return the devices' masks, the global model, the part of it that they hold, and the accuracy for every device."""
     weights = decode(get(f"/v1/federations/{name}/model", {"format": "weights"}), kind=BodyKind.WEIGHTS).arrays
+    held = decode_mask(get(f"/v1/federations/{name}/model", {"format": "mask", "part": "held"}), bundle.graph)
     parts = {device.device_id: part_mask(get, name, device.device_id, bundle) for device in found.fleet}
     masks = {device: mask for device, mask in parts.items() if mask is not None}
     personal = _evaluated(bundle, found, homes, masks, weights) if request.personalise else None
-    return masks, weights, personal
+    return masks, weights, held, personal
 
 
 def _evaluated(

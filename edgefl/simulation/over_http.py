@@ -71,9 +71,9 @@ def simulate_over_http(
         ):
             shown.stage("devices join")
             rounds = _follow(get, agents, bundle, found, folder, shown)
-            masks, weights, personal = final_results(get, NAME, bundle, found, place / "homes", request)
+            masks, weights, held, personal = final_results(get, NAME, bundle, found, place / "homes", request)
     summary = summary_of(rounds, personal, time.perf_counter() - began)
-    folder.finish(weights, masks, personal, summary)
+    folder.finish(weights, held, masks, personal, summary)
     return summary
 
 

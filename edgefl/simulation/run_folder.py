@@ -7,7 +7,8 @@
     parts.json            of each device's last part: which layers it trains, which channels it keeps
     masks/                those parts as masks, for `edgefl inspect`
     personal.json         how good the last model is for each device, before and after it made the model its own
-    weights.safetensors   the global model in the end
+    weights.safetensors   the global model in the end, all of it
+    held.safetensors      the mask of the part of it that devices hold: the part that was judged
     summary.json          the whole run in a few figures; its presence means that the run came to its end
 
 `edgefl simulate` writes it while it goes on; `edgefl report` and `edgefl compare` read it, a run under way too.
@@ -85,9 +86,14 @@ class RunFolder:
             file.write(dumps(result) + "\n")
 
     def finish(
-        self, weights: Weights, masks: Mapping[str, Mask], personal: PersonalResult | None, summary: Summary
+        self,
+        weights: Weights,
+        held: Mask,
+        masks: Mapping[str, Mask],
+        personal: PersonalResult | None,
+        summary: Summary,
     ) -> None:
-        """Write the final models and the summary."""
+        """Write the final models and the summary; `held` is the part of the global model that devices hold."""
         some = dict(list(masks.items())[:_MOST_MASKS])
         (self.path / "masks").mkdir(exist_ok=True)
         for device, mask in some.items():
@@ -97,6 +103,7 @@ class RunFolder:
         if personal is not None:
             (self.path / "personal.json").write_text(dumps(personal) + "\n", encoding="utf-8")
         (self.path / "weights.safetensors").write_bytes(encode_weights(weights, {}))
+        (self.path / "held.safetensors").write_bytes(encode_mask(held))
         write_atomically(self.path / "summary.json", (dumps(summary, indent=2) + "\n").encode())
 
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 
 from edgefl.artifacts.bundle import Bundle
+from edgefl.federation.held_part import held_part
 from edgefl.simulation.executor import Executor
 from edgefl.simulation.request import SimulationInputs, SimulationRequest
 from edgefl.simulation.results import RoundResult
@@ -46,5 +47,5 @@ def simulate(
             stage("devices personalise the final model")
             personal = federation.personalise()
         summary = summary_of(rounds, personal, time.perf_counter() - began)
-        folder.finish(federation.model.weights, parts, personal, summary)
+        folder.finish(federation.model.weights, held_part(federation.model), parts, personal, summary)
     return summary

@@ -15,6 +15,7 @@ from edgefl.artifacts.submodel import bundle_weights
 from edgefl.federation.capability_check import plan_capable
 from edgefl.federation.client_selection import ClientRecord, plan_round, selection_order
 from edgefl.federation.evaluation import Score, networks_in, score_of, sum_of
+from edgefl.federation.held_part import begun, held_part, note_held, trains_model
 from edgefl.federation.participants import participant_of
 from edgefl.federation.seeds import aggregation_context, extract_seed, personalisation_context, planning_context
 from edgefl.federation.settings import FederationSettings
@@ -57,7 +58,7 @@ class SimulatedFederation:
     ) -> None:
         """`resumes`: a device that goes offline continues its task when it is back. In buffered mode all do."""
         self.strategy, self.settings, self.fleet = strategy, settings, tuple(fleet)
-        self.model = strategy.begin(bundle.graph, bundle_weights(bundle) if weights is None else weights)
+        self.model = begun(strategy.begin(bundle.graph, bundle_weights(bundle) if weights is None else weights))
         self._executor = open_executor(pack_bundle(bundle), fleet, workers) if executor is None else executor
         self._dispatcher = JobDispatcher(bundle, settings, {one.device_id: place for place, one in enumerate(fleet)})
         self._models = getattr(strategy, "models", 1)
@@ -122,16 +123,18 @@ class SimulatedFederation:
         return {device: one.mask for device, one in self._states.items() if one.mask is not None}
 
     def score(self, mask: Mask | None = None) -> Score | None:
-        """Evaluate the global model, or a submodel of it, on the published test samples; None if there are none."""
+        """Evaluate the part of the global model that devices hold, or any other submodel, on the published test
+        samples; None if there are none."""
         samples = len(self.fleet[0].data.dataset.test)
         if not samples:
             return None
+        mask = held_part(self.model) if mask is None else mask
         job = self._evaluation_of(mask)
         jobs = [
             replace(job, begin=begin, end=min(samples, begin + _TEST_SAMPLES_PER_JOB))
             for begin in range(0, samples, _TEST_SAMPLES_PER_JOB)
         ]
-        return score_of(sum_of(self._executor.evaluate(jobs)))
+        return replace(score_of(sum_of(self._executor.evaluate(jobs))), judged_fraction=kept_fraction(mask))
 
     def extracted(self, fraction: float) -> tuple[Mask, Score | None]:
         """Evaluate the submodel of this size that the strategy considers the best."""
@@ -181,7 +184,9 @@ class SimulatedFederation:
     def aggregate(self, number: int, updates: Sequence[ClientUpdate]) -> None:
         """Make the next model, if there are updates."""
         if updates:
-            self.model = self.strategy.combine(self.model, updates, aggregation_context(self.settings, number))
+            made = self.strategy.combine(self.model, updates, aggregation_context(self.settings, number))
+            masks = [update.mask for update in updates if trains_model(update.rule, update.result.samples)]
+            self.model = note_held(self.model, made, masks, number)
 
     def result_of(self, number: int, devices: Sequence[DeviceRound], wall: float, began_at: float) -> RoundResult:
         """Return the results of a buffered round that ends now."""
@@ -283,7 +288,7 @@ class SimulatedFederation:
         tallies = self._executor.evaluate([job for _, job in jobs])
         return {device: tally.accuracy for (device, _), tally in zip(jobs, tallies, strict=True)}
 
-    def _evaluation_of(self, mask: Mask | None) -> EvaluationJob:
+    def _evaluation_of(self, mask: Mask) -> EvaluationJob:
         return evaluation_of(networks_in(self.strategy, self.model, mask))
 
 

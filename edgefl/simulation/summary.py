@@ -16,6 +16,7 @@ class Summary:
     accuracy: float | None
     """Of the final global model, on the published test samples."""
     best_accuracy: float | None
+    """Of the part that was judged in its round."""
     loss: float | None
     personal_before: float | None
     """Mean over devices, of their submodels of the global model, on their own test samples."""
@@ -38,6 +39,9 @@ class Summary:
     refused: int
     wall_seconds: float
     """On this machine, from the first round to the end."""
+    judged_fraction: float | None = None
+    """Share of the model's parameters in the part of the final model that `accuracy` and `loss` are of: what devices
+    hold. None if it was not evaluated, and in runs of earlier versions, which judged all of it."""
 
 
 def summary_of(rounds: Sequence[RoundResult], personal: PersonalResult | None, wall_seconds: float) -> Summary:
@@ -66,4 +70,5 @@ def summary_of(rounds: Sequence[RoundResult], personal: PersonalResult | None, w
         lost=fates.count(Fate.LOST),
         refused=fates.count(Fate.REFUSED),
         wall_seconds=wall_seconds,
+        judged_fraction=scores[-1].judged_fraction if scores else None,
     )

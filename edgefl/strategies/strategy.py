@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
-from edgefl.masks import Mask, Weights
+from edgefl.masks import IndexArray, Mask, Weights
 from edgefl.model_graph import ModelGraph
 from edgefl.planning import Rungs
 from edgefl.values import (
@@ -36,6 +36,9 @@ class Model:
     """Every tensor of the model."""
     state: Weights = field(default_factory=dict)
     """Further arrays that the strategy keeps from round to round, such as FedMAP's probabilities."""
+    last_held: Mapping[str, IndexArray] = field(default_factory=dict)
+    """By group, the round, counted from 1, in which a device last held each channel; 0 is never. The federation notes
+    it after every round: strategies leave it alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,11 @@ def format_percent(fraction: float | None, *, unit: str = " %") -> str:
     return UNKNOWN if fraction is None else f"{100 * fraction:.1f}{unit}"
 
 
+def format_part(fraction: float | None, *, unit: str = " %") -> str:
+    """' with 30.5 % of its parameters': the part of a model that a figure is of; empty if it is all of it."""
+    return "" if fraction is None or fraction >= 1 else f" with {format_percent(fraction, unit=unit)} of its parameters"
+
+
 def format_fraction(fraction: float) -> str:
     """'30 %', '0.123 %': a fraction with three significant digits."""
     return f"{_three_digits(fraction * 100)} %"

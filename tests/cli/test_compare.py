@@ -35,6 +35,7 @@ def test_a_row_a_run_and_the_differences_to_the_first(folders: list[str], capsys
         "run",
         "strategy",
         "accuracy",
+        "judged",
         "before",
         "personal",
         "kept",
@@ -45,8 +46,8 @@ def test_a_row_a_run_and_the_differences_to_the_first(folders: list[str], capsys
         "updates",
     ]
     assert plain.split()[:4] == ["plain", "fedavg", "70.0", "%"]
-    assert pruned.split()[:4] == ["pruned", "hermes", "75.0", "%"]
-    assert pruned.split()[10:] == ["15", "s", "72", "J", "4.39", "KiB", "17.6", "KiB", "8"]
+    assert pruned.split()[:6] == ["pruned", "hermes", "75.0", "%", "100.0", "%"]
+    assert pruned.split()[12:] == ["15", "s", "72", "J", "4.39", "KiB", "17.6", "KiB", "8"]
     assert changes.startswith("beside plain\n")
     told = changes.splitlines()[2]
     assert told.split()[2:4] == ["+5.0", "pp"]

@@ -182,6 +182,24 @@ def test_the_global_model_and_a_device_s_part_come_out(story: Story, capsys: Cap
     assert all(isinstance(payload, Dense) for payload in part.values())
 
 
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["--format", "onnx"], {"part": "held"}),
+        (["--format", "mask"], {"part": "held"}),
+        (["--format", "weights"], {"part": "whole"}),
+        (["--format", "onnx", "--whole"], {"part": "whole"}),
+        (["--format", "onnx", "--budget", "0.5"], {}),
+        (["--format", "onnx", "--device", "device-1"], {}),
+    ],
+)
+def test_an_export_is_of_the_part_that_devices_hold_unless_the_whole_is_asked_for(
+    words: list[str], part: dict[str, str], story: Story, capsys: Capture, tmp_path: Path
+) -> None:
+    said = json_of(capsys, story, "export", "digits", *words, "--out", str(tmp_path / "model"))
+    assert {name: value for name, value in said.items() if name == "part"} == part
+
+
 @pytest.mark.parametrize(("words", "share"), [(["--budget", "0.3"], 0.3), (["--device", "device-1"], 1), ([], 1)])
 def test_a_model_of_any_size_is_exported(
     words: list[str], share: float, story: Story, capsys: Capture, tmp_path: Path

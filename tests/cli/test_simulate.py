@@ -3,14 +3,19 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from edgefl.artifacts.bundle import read_bundle
+from edgefl.cli.simulate_progress import summary_lines
 from edgefl.simulation.run_folder import read_run
+from edgefl.wire import decode_mask
 
 SMALL = ("--model", "digits_mlp", "--samples", "300", "--devices", "4", "--rounds", "2", "--set", "learning_rate=0.1")
+NARROW = ("--strategy", "heterofl", "--set", "levels=0.5,0.25", "--set", "fine_tune_epochs=1")
 
 
 def simulate(*words: str) -> "subprocess.CompletedProcess[str]":
@@ -21,7 +26,7 @@ def simulate(*words: str) -> "subprocess.CompletedProcess[str]":
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     out = tmp_path_factory.mktemp("simulate") / "run"
-    done = simulate(*SMALL, "--workers", "1", "--set", "fine_tune_epochs=1", "--json", "--out", str(out))
+    done = simulate(*SMALL, *NARROW, "--workers", "1", "--json", "--out", str(out))
     assert not done.returncode, done.stderr
     return out, json.loads(done.stdout)
 
@@ -57,13 +62,28 @@ def test_rounds_are_shown_as_they_end_and_the_summary_in_words(tmp_path: Path) -
 def test_every_engine_ends_with_the_same_weights(
     engine: tuple[str, ...], local: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
-    done = simulate(*SMALL, *engine, "--set", "fine_tune_epochs=1", "--json", "--out", str(tmp_path / "run"))
+    done = simulate(*SMALL, *NARROW, *engine, "--json", "--out", str(tmp_path / "run"))
     assert not done.returncode, done.stderr
     first, told = local
     assert (tmp_path / "run" / "weights.safetensors").read_bytes() == (first / "weights.safetensors").read_bytes()
+    assert (tmp_path / "run" / "held.safetensors").read_bytes() == (first / "held.safetensors").read_bytes()
     again = json.loads(done.stdout)
-    for figure in ("accuracy", "personal_before", "personal_after", "updates", "kept_fraction"):
+    personal = ("personal_before", "personal_after", "kept_fraction")
+    for figure in ("accuracy", "judged_fraction", "updates", *personal):
         assert again[figure] == told[figure], figure
+    assert again["loss"] == pytest.approx(told["loss"], rel=1e-12)  # its sum may be in another order
+
+
+def test_the_summary_says_which_part_was_judged(local: tuple[Path, dict[str, Any]]) -> None:
+    out, told = local
+    run = read_run(out)
+    mask = decode_mask((out / "held.safetensors").read_bytes(), read_bundle(out / "model.zip").graph)
+    assert 0 < told["judged_fraction"] == mask.cost.parameters / mask.graph.parameters < 0.6
+    assert run.summary is not None
+    lines = summary_lines(run.request, run.summary)
+    assert f"test samples with {100 * told['judged_fraction']:.1f}% of its parameters" in lines[1]
+    whole = summary_lines(run.request, replace(run.summary, judged_fraction=1.0))
+    assert whole[1].endswith("of the test samples")
 
 
 @pytest.mark.thorough

@@ -68,6 +68,18 @@ def test_a_report_says_what_came_out(page: Page) -> None:
         assert said in words
 
 
+def test_a_report_says_which_part_of_the_model_was_judged() -> None:
+    run = tiny_run()
+    assert run.summary is not None
+    scores = [None if one.score is None else replace(one.score, judged_fraction=0.305) for one in run.rounds]
+    rounds = tuple(replace(one, score=score) for one, score in zip(run.rounds, scores, strict=True))
+    part = replace(run, rounds=rounds, summary=replace(run.summary, judged_fraction=0.305))
+    found = run_page(part)
+    assert "; judged with 30.5 % of its parameters: the part that devices hold" in found
+    assert "Judged with 30.5 % of its parameters in the end" in found
+    assert "of its parameters" not in run_page(run)
+
+
 def test_a_report_is_of_real_headings_tables_and_described_charts(page: Page) -> None:
     assert len(page.of("h1")) == 1
     assert len(page.of("h2")) == 6

@@ -11,8 +11,9 @@ from edgefl import noise
 from edgefl.artifacts.bundle import INFER, TRAIN
 from edgefl.artifacts.cut import cut_training_graph
 from edgefl.artifacts.submodel import bundle_weights
+from edgefl.federation.held_part import held_part
 from edgefl.local_rules import TrainingInput, rule_of
-from edgefl.masks import Array, Mask, gather
+from edgefl.masks import Array, Mask, full_mask, gather, leading_channels
 from edgefl.simulation import FleetDevice, RoundResult, SimulatedFederation
 from edgefl.strategies import strategy_of
 from edgefl.values import ClientPlan, Digest, LocalWork, RuleSettings, loads
@@ -240,6 +241,35 @@ def test_the_model_is_evaluated_as_often_as_asked_and_in_the_end() -> None:
     assert results[-1].score is not None
     assert results[-1].score.samples == 355
     assert 0 < results[-1].score.accuracy < 1
+
+
+def test_a_width_for_all_is_judged_at_this_width() -> None:
+    half = leading_channels(bundle().graph, 0.5)
+    settings = settings_of(rounds=2, per_round=6)
+    with SimulatedFederation(bundle(), fleet(), strategy_of("heterofl", {**FEDAVG, "levels": "0.5"}), settings) as made:
+        results = list(made.rounds())
+        assert held_part(made.model).digest == half.digest
+        score = made.score(half)
+        assert made.score(full_mask(bundle().graph)) != score
+    assert results[-1].score == score
+    assert score is not None
+    assert score.judged_fraction == half.cost.parameters / bundle().graph.parameters
+
+
+def test_a_wide_device_among_narrow_ones_makes_its_channels_judged() -> None:
+    made = federation(rounds=1, per_round=6)
+    (result,) = made.rounds()
+    assert {one.kept_fraction < 1 for one in result.devices} == {True, False}
+    assert result.score is not None
+    assert result.score.judged_fraction == 1
+
+
+def test_where_nothing_is_averaged_the_whole_model_is_judged() -> None:
+    strategy = strategy_of("local", {**FEDAVG, "levels": "0.5", "width": "levels"})
+    with SimulatedFederation(bundle(), fleet(), strategy, settings_of(rounds=1)) as made:
+        (result,) = made.rounds()
+    assert result.score is not None
+    assert result.score.judged_fraction == 1
 
 
 def test_a_submodel_of_any_size_can_be_taken_out_and_judged() -> None:

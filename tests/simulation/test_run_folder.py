@@ -7,8 +7,10 @@ from edgefl.federation import FederationSettings, RoundSettings, SelectionSettin
 from edgefl.simulation import open_executor
 from edgefl.simulation.built_in_models import built_in_bundle
 from edgefl.simulation.request import SimulationRequest, read_request, simulation_inputs
+from edgefl.simulation.results import RoundResult
 from edgefl.simulation.run_folder import RunFolder, read_run
 from edgefl.simulation.simulate import simulate
+from edgefl.values import loads
 
 
 def test_parts_are_those_of_the_rounds_though_devices_tune_others_in_the_end(tmp_path: Path) -> None:
@@ -57,3 +59,10 @@ def test_a_request_of_the_first_version_may_leave_defaults_out() -> None:
     federation = request.federation
     assert (federation.seed, federation.strategy.name, federation.rounds.count) == (3, "fedavg", 10)
     assert (federation.rounds.deadline, federation.selection.devices, federation.round_share) == (600.0, 10, 0.5)
+
+
+def test_results_of_an_earlier_version_were_judged_with_the_whole_model() -> None:
+    line = '{"number": 0, "devices": [], "score": {"accuracy": 0.5, "loss": 1.0, "samples": 10}, "seconds": 1.0}'
+    result = loads(RoundResult, line)
+    assert result.score is not None
+    assert result.score.judged_fraction == 1

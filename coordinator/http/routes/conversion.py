@@ -55,6 +55,7 @@ def federation_view(overview: Overview, *, whole: bool = False) -> FederationVie
         wanted=overview.wanted,
         devices=overview.devices,
         accuracy=(overview.report or {}).get("accuracy"),
+        judged_fraction=(overview.report or {}).get("judged_fraction"),
         report=overview.report,
         personal=overview.personal,
         created_at=overview.created_at,

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from coordinator.federations.lifecycle import existing
-from coordinator.federations.model_downloads import Form, device_model, global_model
+from coordinator.federations.model_downloads import Form, Part, device_model, global_model
 from coordinator.federations.telemetry_table import as_csv, rows, write_parquet
 from coordinator.http.authentication import Caller, actor_of
 from coordinator.http.routes.federations import LARGEST_ROUND, Named
@@ -87,11 +87,13 @@ async def get_model(
     form: _Form = "weights",
     fraction: Annotated[float | None, Query(gt=0, le=1)] = None,
     number: Annotated[int | None, Query(alias="round", ge=0, le=LARGEST_ROUND)] = None,
+    part: Part = "whole",
 ) -> Response:
-    """Get the newest global model or that of a round, or its best submodel of at most a fraction of the parameters."""
+    """Get the newest global model or that of a round: all of it, the part that devices hold, which is what is judged,
+    or its best submodel of at most a fraction of the parameters."""
     services = services_of(request)
-    data = await services.threads.run_long(global_model, services.context, name, form, fraction, number)
-    await _audit(request, name, form=form, fraction=fraction, round=number, bytes=len(data))
+    data = await services.threads.run_long(global_model, services.context, name, form, fraction, number, part)
+    await _audit(request, name, form=form, fraction=fraction, round=number, part=part, bytes=len(data))
     titles = [name, *([] if number is None else [f"round-{number}"]), *([] if fraction is None else [f"{fraction:g}"])]
     return _model(data, "-".join(titles), form)
 

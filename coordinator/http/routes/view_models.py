@@ -238,7 +238,9 @@ class FederationView(BaseModel):
     """Updates that close it."""
     devices: int
     accuracy: float | None
-    """Accuracy of the newest global model, if it was evaluated."""
+    """Accuracy of the newest global model, if it was evaluated: of the part that devices hold."""
+    judged_fraction: float | None = None
+    """Share of the model's parameters in that part."""
     report: dict[str, Any] | None
     """The report of the last round that is done."""
     personal: dict[str, Any] | None

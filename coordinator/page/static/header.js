@@ -5,6 +5,18 @@ import { byId, element, setAttribute, setText } from "./dom.js";
 import { roundTitle } from "./rounds.js";
 import { count, plural, share } from "./formatting.js";
 
+/**
+ * @param {FederationInfo} federation
+ * @returns {string}
+ */
+function accuracyText({ accuracy, judged_fraction: judged }) {
+  if (accuracy === null) {
+    return "Accuracy not known yet";
+  }
+  const part = judged === null || judged >= 1 ? "" : ` with ${share(judged)} of its parameters`;
+  return `Accuracy ${share(accuracy)}${part}`;
+}
+
 export class Header {
   #app;
   #names = "";
@@ -69,7 +81,7 @@ export class Header {
     const facts = {
       round: progress === null ? `No round yet of ${count(rounds)}` : roundTitle(progress, rounds),
       devices: `${plural(devices.size - gone, "device")} there, ${count(gone)} gone`,
-      accuracy: federation.accuracy === null ? "Accuracy not known yet" : `Accuracy ${share(federation.accuracy)}`,
+      accuracy: accuracyText(federation),
       method: `${federation.strategy}, ${federation.model}`,
     };
     for (const [name, text] of Object.entries(facts)) {

@@ -23,6 +23,7 @@ const COLUMNS = [
   state(92),
   plain("updates", "Updates", 80, count, (/** @type {RoundRow} */ row) => row.updates, number),
   plain("accuracy", "Accuracy", 86, share, report("accuracy"), number),
+  plain("judged_fraction", "Judged part", 104, share, report("judged_fraction"), number),
   plain("test_loss", "Loss", 74, ordinary, report("test_loss"), number),
   plain("device_accuracy", "Own accuracy", 118, share, report("device_accuracy"), number),
   plain("loss", "Training loss", 114, ordinary, report("loss"), number),

@@ -116,13 +116,18 @@ def path_of(*parts: object) -> str:
 
 
 def model_of(
-    federation: str, device: str | None, budget: float | None, round_number: int | None = None
+    federation: str, device: str | None, budget: float | None, round_number: int | None = None, *, held: bool = False
 ) -> tuple[str, dict[str, str]]:
-    """Return the path and query of a federation's model, a device's submodel, or the best submodel of a size."""
+    """Return the path and query of a federation's model, a device's submodel, or the best submodel of a size.
+
+    Of the model, `held` selects the part that devices hold.
+    """
     part = () if device is None else ("devices", device)
     query = {} if budget is None else {"fraction": f"{budget:.12g}"}
     if round_number is not None:
         query["round"] = str(round_number - 1)  # people count rounds from 1
+    if device is None and budget is None:
+        query["part"] = "held" if held else "whole"
     return path_of("federations", federation, *part, "model"), query
 
 

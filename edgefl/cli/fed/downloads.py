@@ -30,12 +30,18 @@ def add_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         run_export,
         help="write the latest global model or an earlier one, or a submodel of it",
         more="\nWrites a finished ONNX model, the weights alone (which `edgefl export --weights` reads), or the mask\n"
-        "of the submodel.",
+        "of the submodel. Of the global model, the first and the last are those of the part that devices hold, whose\n"
+        "accuracy is reported; the weights are all of it.",
     )
     part = export.add_mutually_exclusive_group()
     part.add_argument("--device", metavar="ID", help="the submodel of this device")
     part.add_argument(
         "--budget", type=float, metavar="F", help="the best submodel with this fraction of the parameters"
+    )
+    part.add_argument(
+        "--whole",
+        action="store_true",
+        help="the global model with the channels that no device holds (default: without them, except its weights)",
     )
     export.add_argument(
         "--round",
@@ -74,7 +80,8 @@ def run_export(args: argparse.Namespace) -> int:
     if args.round is not None and (args.device is not None or args.round < 1):
         fix = "Give --round without --device, and a number that `edgefl fed rounds` shows."
         raise EdgeFLError(f"--round {args.round} names no global model", fix=fix)
-    path, query = model_of(args.name, args.device, args.budget, args.round)
+    held = form != "weights" and not args.whole
+    path, query = model_of(args.name, args.device, args.budget, args.round, held=held)
     return _save(args, path, form, **query)
 
 
@@ -94,8 +101,10 @@ def _save(args: argparse.Namespace, path: str, form: str, **query: str) -> int:
         with contextlib.suppress(OSError):
             Path(name).unlink()
         raise
+    part = {name: value for name, value in query.items() if name == "part"}
     if args.json:
-        print_json({"file": str(out), "format": form, "bytes": count})
+        print_json({"file": str(out), "format": form, "bytes": count, **part})
     else:
-        print(f"{out}: {count:,} bytes of {form}")
+        held = ", the part that devices hold (--whole: all of it)" if part.get("part") == "held" else ""
+        print(f"{out}: {count:,} bytes of {form}{held}")
     return 0

@@ -11,7 +11,7 @@ __all__ = ["add_parser"]
 
 _HEAD = (
     *("round", "state", "because", "updates", "refused", "expired"),
-    *("loss", "accuracy", "on devices", "took", "traffic", "model"),
+    *("loss", "accuracy", "judged", "on devices", "took", "traffic", "model"),
 )
 
 
@@ -46,6 +46,7 @@ def _row(one: dict[str, Any]) -> tuple[object, ...]:
         report.get("expired"),
         None if report.get("loss") is None else float(f"{report['loss']:.4g}"),
         cell(report.get("accuracy"), format_percent),
+        cell(report.get("judged_fraction"), format_percent),
         cell(report.get("device_accuracy"), format_percent),
         None if end is None else format_seconds(end - one["opened_at"]),
         traffic,

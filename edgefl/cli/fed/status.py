@@ -98,7 +98,7 @@ def _bar(told: dict[str, Any]) -> str:
 
 def _progress(told: dict[str, Any], now: float | None) -> str:
     """Return the status line; `now` adds the remaining time, for a line that is redrawn continuously."""
-    from edgefl.values.formatting import format_percent, format_seconds
+    from edgefl.values.formatting import format_part, format_percent, format_seconds
 
     unit = "models" if told["mode"] == "buffered" else "rounds"
     parts = [f"{_bar(told)} {told['rounds_done']} of {told['rounds']} {unit}"]
@@ -111,9 +111,10 @@ def _progress(told: dict[str, Any], now: float | None) -> str:
             parts.append(f"{format_seconds(round(latest['deadline_at'] - now))} left")
     elif latest is None and told["state"] == "running":
         parts.append(f"{told['devices']} devices joined, waiting for enough of them")
-    found = cell(accuracy_of(told["report"]), format_percent)
+    report = told["report"]
+    found = cell(accuracy_of(report), format_percent)
     if found is not None:
-        parts.append(f"accuracy {found}")
+        parts.append(f"accuracy {found}{format_part(report.get('judged_fraction'))}")
     return ", ".join(parts)
 
 
@@ -171,11 +172,12 @@ def _personal_rows(report: dict[str, Any] | None) -> list[tuple[str, str]]:
 def _report_rows(report: dict[str, Any] | None) -> list[tuple[str, str]]:
     if report is None:
         return []
-    from edgefl.values.formatting import format_percent
+    from edgefl.values.formatting import format_part, format_percent
 
     rows = []
     if report.get("accuracy") is not None:
-        rows.append(("accuracy", f"{format_percent(report['accuracy'])} of {report['test_samples']:,} test samples"))
+        samples = f"{report['test_samples']:,} test samples{format_part(report.get('judged_fraction'))}"
+        rows.append(("accuracy", f"{format_percent(report['accuracy'])} of {samples}"))
     if report.get("device_accuracy") is not None:
         rows.append(("on devices", f"{format_percent(report['device_accuracy'])} of their own validation samples"))
     if report.get("loss") is not None:

@@ -7,12 +7,13 @@ import httpx
 import onnx
 import pytest
 
+from edgefl.masks import full_mask
 from edgefl.values import to_json
-from edgefl.wire import BodyKind, decode
+from edgefl.wire import BodyKind, decode, decode_mask
 from tests.artifacts.hostile_bundles import HOSTILE
 from tests.coordinator.fleet import settings_of
 from tests.coordinator.http.site import Site
-from tests.device_runtime.federation import BUNDLE
+from tests.device_runtime.federation import BUNDLE, bundle
 
 
 def settings(name: str, **changes: Any) -> dict[str, Any]:
@@ -152,6 +153,9 @@ def test_the_global_model_is_weights_or_a_model_that_infers(site: Site) -> None:
     onnx.checker.check_model(onnx.load_from_string(model.content))
     assert "digits.onnx" in model.headers["Content-Disposition"]
     assert site.admin.get("/v1/federations/digits/model?format=tflite").status_code == 422
+    part = site.admin.get("/v1/federations/digits/model?format=mask&part=held")
+    assert decode_mask(part.content, bundle().graph).digest == full_mask(bundle().graph).digest  # no round yet
+    assert site.admin.get("/v1/federations/digits/model?part=best").status_code == 422
 
 
 def test_the_model_of_a_device_that_had_no_task_is_not_there_yet(site: Site) -> None:
