@@ -60,8 +60,14 @@ class Entry:
 _FINE_TUNED = (1, 2, 5, 10)
 """Epochs, as in PerFedMask's Table 3."""
 _FEDMRN: Mapping[str, Setting] = {"learning_rate": 0.1}
-_FEDMRN_GRID: Mapping[str, Sequence[Setting]] = {"learning_rate": (0.1, 0.3), "noise_bound": (0.01, 0.05)}
-"""Its weights are noise, so its rates are larger; the best bound depends on the size of the model."""
+_GRIDS: Mapping[str, Mapping[str, Sequence[Setting]]] = {
+    "fedmrn": {"learning_rate": (0.1, 0.3), "noise_bound": (0.01, 0.05)},
+    "fedpm": {"score_rate": (0.03, 0.1, 0.3)},
+    "per_fedavg": {"learning_rate": (0.03, 0.1), "inner_rate": (0.01, 0.1)},
+}
+"""What strategies are tuned over that have more than a rate, or another one. FedMRN's updates are noise, so its rates are
+larger, and the best bound depends on the size of the model. FedPM learns scores. Devices of Per-FedAvg adapt at the end
+with the rate that they adapted with while they learned."""
 _UPLINKS: Mapping[str, Mapping[str, Setting]] = {
     "fedavg": {},
     "fedmrn": _FEDMRN,
@@ -105,7 +111,7 @@ def _entry(
         label=label,
         strategy=label.split()[0],
         settings=settings or {},
-        grid=_FEDMRN_GRID if label.startswith("fedmrn") else {},
+        grid=_GRIDS.get(label.split()[0], {}),
         limit=limit,
         like=like,
         judged_by=judged_by,
@@ -154,6 +160,8 @@ _CHANNELS: Sequence[Entry] = [
     _entry("channels", "fedavg", {"fine_tune_epochs": 0}, judged_by="before"),
     _entry("channels", "fedavg tuned", {"fine_tune_epochs": 5}),
     _entry("channels", "topk", {"fine_tune_epochs": 0}, judged_by="before"),
+    _entry("channels", "lg_fedavg", {"whole_rounds": 20}),
+    _entry("channels", "per_fedavg", {"fine_tune_epochs": 1}),
     _entry("channels", "local"),
 ]
 """Figure 7 and Table 2 of Hermes; its devices predict with the models of FedAvg and Top-k as they are."""
@@ -168,6 +176,7 @@ _WEIGHTS: Sequence[Entry] = [
     _entry("weights", "fedspa channel", {"granularity": "channel"}, like="fedspa"),
     _entry("weights", "fedavg"),
     _entry("weights", "random_subsampling", {"sent_share": 0.5}),
+    _entry("weights", "sub_fedavg", {"prune_rate": 0.05, "kept_target": 0.5}, judged_by="after"),
     _entry("weights", "local", judged_by="after"),
     replace(_entry("weights", "ditto", {"pull": 0.5}, judged_by="after"), epochs=3),
 ]

@@ -17,6 +17,7 @@ STANDARD: Mapping[str, Setup] = by_name(
     QUICK["bytes"],
     Setup(
         name="uplink",
+        settings={"momentum": 0.0},
         about="FedMRN, Table 1: Dirichlet 0.3, 10 devices in every round, CNN4 less a block at half its widths",
         data="fashion-mnist-14",
         train=2000,
@@ -50,7 +51,7 @@ STANDARD: Mapping[str, Setup] = by_name(
     ),
     Setup(
         name="channels",
-        settings={"fine_tune_epochs": 0},
+        settings={"fine_tune_epochs": 0, "momentum": 0.0},
         about="Hermes, Figure 7: CIFAR-10, 2 labels a device, 10 of 30 devices in a round, pruning to 30 %",
         data="cifar10-16",
         train=6000,
@@ -67,7 +68,7 @@ STANDARD: Mapping[str, Setup] = by_name(
     ),
     Setup(
         name="weights",
-        settings={name: value for name, value in FEDSPA.items() if name != "learning_rate"},
+        settings={"momentum": 0.0, **{name: value for name, value in FEDSPA.items() if name != "learning_rate"}},
         about="FedSpa, Table 1: LeNet5, Dirichlet 0.1, density 0.5",
         data="fashion-mnist",
         train=3000,
