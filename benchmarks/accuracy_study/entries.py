@@ -65,7 +65,7 @@ _GRIDS: Mapping[str, Mapping[str, Sequence[Setting]]] = {
     "fedpm": {"score_rate": (0.03, 0.1, 0.3)},
     "per_fedavg": {"learning_rate": (0.03, 0.1), "inner_rate": (0.01, 0.1)},
 }
-"""What strategies are tuned over that have more than a rate, or another one. FedMRN's updates are noise, so its rates are
+"""What strategies are tuned over that have more than a rate, or another one. FedMRN's updates are noise: its rates are
 larger, and the best bound depends on the size of the model. FedPM learns scores. Devices of Per-FedAvg adapt at the end
 with the rate that they adapted with while they learned."""
 _UPLINKS: Mapping[str, Mapping[str, Setting]] = {

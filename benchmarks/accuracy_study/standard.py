@@ -2,7 +2,7 @@
 
 Sizes are a compromise. All 10,000 test images are used, so that an accuracy has a standard error of half a point at
 most; images are half as large as published, networks have 25,000 to 80,000 parameters, and fleets 10 to 30 devices, so
-that a run takes about a minute. What differs by less than the interval beside it is undecided.
+that a run takes about half a minute. What differs by less than the interval beside it is undecided.
 """
 
 from collections.abc import Mapping
