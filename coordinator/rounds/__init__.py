@@ -12,7 +12,7 @@ upload_sizes.py        how large an update may be, before it is read
 upload_checks.py       checks of incoming updates: task, size, tensors, how far they move the model
 round_models.py        the models between rounds, and the aggregation of a round's updates
 stored_updates.py      the stored updates of a round, for aggregation
-evaluation.py          evaluates the global model
+evaluation.py          evaluates the part of the global model that devices hold
 report.py              the report of a round
 corrections.py         how far devices were from their predictions
 garbage_collection.py  drops what no round needs any more
