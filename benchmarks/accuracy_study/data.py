@@ -9,7 +9,7 @@ from benchmarks.accuracy_study.setups import Setup
 from edgefl.data import Dataset, Samples, load, some_samples
 from edgefl.errors import DataError
 
-__all__ = ["dataset_of", "missing_data", "shrunk"]
+__all__ = ["dataset_of", "missing_data", "of_own_classes", "shrunk"]
 
 _FACTORS = {"-8": 4, "-14": 2, "-16": 2}
 """What the sides of an image are divided by, for the end of a data set's name."""
@@ -24,6 +24,16 @@ def dataset_of(name: str, train: int | None, test: int | None) -> Dataset:
         return some
     factor = _FACTORS[end]
     return replace(some, name=name, train=shrunk(some.train, factor), test=shrunk(some.test, factor))
+
+
+def of_own_classes(dataset: Dataset, count: int) -> list[Dataset]:
+    """Return so many data sets that have the training samples of some classes each; all have every test sample."""
+    train = dataset.train
+    owners = train.labels * count // dataset.classes
+    return [
+        replace(dataset, train=Samples(train.features[owners == own], train.labels[owners == own]))
+        for own in range(count)
+    ]
 
 
 def missing_data(setup: Setup) -> str | None:

@@ -151,6 +151,12 @@ _FREEZING: Sequence[Entry] = [
     _entry("freezing", "split_mix", limit=Limit.KEPT),
 ]
 """Tables 1 to 5 of PerFedMask."""
+_FREEZING_OWN = [
+    replace(one, setup="freezing-own", fine_tuned=())
+    for one in _FREEZING
+    if one.label in ("perfedmask", "fedbabu", "fedavg", "heterofl", "split_mix")
+]
+"""Not in its paper: weak devices with classes of their own."""
 
 _CHANNELS: Sequence[Entry] = [
     _entry("channels", "hermes"),
@@ -203,6 +209,7 @@ _ENTRIES: Sequence[Entry] = [
     *_uplinks("uplink-labels", _IN_TABLE_1),
     *_uplinks("uplink-iid", _IN_TABLE_1),
     *_FREEZING,
+    *_FREEZING_OWN,
     *_CHANNELS,
     *_WEIGHTS,
     *_SIZES,

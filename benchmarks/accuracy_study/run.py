@@ -4,10 +4,11 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.accuracy_study.data import dataset_of
+from benchmarks.accuracy_study.data import dataset_of, of_own_classes
 from benchmarks.accuracy_study.entries import Entry, Limit, levels_for, settings_in
 from benchmarks.accuracy_study.setups import Setup
 from edgefl.artifacts.bundle import Bundle, read_bundle
@@ -98,9 +99,12 @@ def _fleet(wanted: Run, bundle: Bundle) -> tuple[FleetDevice, ...]:
     capacities = wanted.entry.capacities or setup.capacities
     kinds = [_kind(setup, wanted.entry.limit, capacity, bundle) for capacity in capacities]
     data = dataset_of(setup.data, setup.train, setup.test)
-    return fleet_of(
-        data, clients=setup.clients, scheme=setup.scheme, classes=kinds, seed=wanted.seed, matched=setup.matched
-    )
+    divide = partial(fleet_of, scheme=setup.scheme, seed=wanted.seed, matched=setup.matched)
+    if not setup.own_classes:
+        return divide(data, clients=setup.clients, classes=kinds)
+    shares = zip(kinds, of_own_classes(data, len(kinds)), strict=True)
+    fleets = [divide(own, clients=setup.clients // len(kinds), classes=[kind]) for kind, own in shares]
+    return tuple(device for fleet in fleets for device in fleet)
 
 
 def _kind(setup: Setup, limit: Limit, capacity: float, bundle: Bundle) -> DeviceClass:

@@ -38,6 +38,8 @@ class Setup:
     """Published test samples that each device is judged by, with the labels that it has."""
     capacities: tuple[float, ...] = (1.0,)
     """Kinds of devices, equally many of each: what share of the whole each can do. Entries say of what."""
+    own_classes: bool = False
+    """Whether each kind of devices has classes of its own, as many as the others."""
     evaluate_every: int = 5
     sizes: tuple[float, ...] = ()
     """Shares of the parameters of the submodels that are judged in the end."""

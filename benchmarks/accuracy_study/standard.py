@@ -6,12 +6,32 @@ that a run takes about half a minute. What differs by less than the interval bes
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from benchmarks.accuracy_study.setups import FEDMAP_SIZES, FEDSPA, QUICK, Setup, by_name
 
 __all__ = ["STANDARD"]
 
 _RATES = (0.01, 0.03, 0.1)
+
+_FREEZING = Setup(
+    name="freezing",
+    settings={"momentum": 0.9, "weight_decay": 5e-4, "schedule": "step_decay", "fine_tune_epochs": 5},
+    about="PerFedMask, Table 1: CIFAR-10, 3 labels a device, all in every round, half of them can train an eighth",
+    data="cifar10-16",
+    train=4000,
+    model="cnn4_colour_16",
+    scheme="labels:3",
+    clients=20,
+    per_round=20,
+    rounds=25,
+    epochs=2,
+    batch=25,
+    capacities=(1.0, 0.125),
+    rates=_RATES,
+    judged_by="after",
+    seeds=4,
+)
 
 STANDARD: Mapping[str, Setup] = by_name(
     QUICK["bytes"],
@@ -31,23 +51,14 @@ STANDARD: Mapping[str, Setup] = by_name(
         rates=_RATES,
         seeds=5,
     ),
-    Setup(
-        name="freezing",
-        settings={"momentum": 0.9, "weight_decay": 5e-4, "schedule": "step_decay", "fine_tune_epochs": 5},
-        about="PerFedMask, Table 1: CIFAR-10, 3 labels a device, all in every round, half of them can train an eighth",
-        data="cifar10-16",
-        train=4000,
-        model="cnn4_colour_16",
-        scheme="labels:3",
-        clients=20,
-        per_round=20,
-        rounds=25,
-        epochs=2,
-        batch=25,
-        capacities=(1.0, 0.125),
-        rates=_RATES,
-        judged_by="after",
-        seeds=4,
+    _FREEZING,
+    replace(
+        _FREEZING,
+        name="freezing-own",
+        about="the same where weak devices have five classes to themselves, and strong ones the others",
+        scheme="iid",
+        own_classes=True,
+        rates=(0.03, 0.1),
     ),
     Setup(
         name="channels",

@@ -11,7 +11,7 @@ import pytest
 from benchmarks import accuracy
 from benchmarks.accuracy_study.claims import COMPARISONS, judged
 from benchmarks.accuracy_study.counted_claims import COUNTED
-from benchmarks.accuracy_study.data import dataset_of, shrunk
+from benchmarks.accuracy_study.data import dataset_of, of_own_classes, shrunk
 from benchmarks.accuracy_study.entries import Entry, Limit, entries_of, levels_for, settings_in
 from benchmarks.accuracy_study.figures import MEASURES, figures_of
 from benchmarks.accuracy_study.ledger import Ledger
@@ -223,6 +223,22 @@ def test_the_first_seed_of_everything_comes_before_the_second_of_anything() -> N
     runs = [(setup.name, seed) for setup, _, seed in accuracy._reported(study, choices, None)]
     assert runs == [("digits", 0), ("uplink", 0), ("uplink", 1)]
     assert len(accuracy._reported(study, choices, 3)) == 6
+
+
+def test_each_kind_of_devices_may_have_classes_of_its_own() -> None:
+    data = dataset_of("digits", None, None)
+    lower, upper = of_own_classes(data, 2)
+    assert set(lower.train.labels) == {0, 1, 2, 3, 4}
+    assert set(upper.train.labels) == {5, 6, 7, 8, 9}
+    assert len(lower.train) + len(upper.train) == len(data.train)
+    assert len(lower.test) == len(upper.test) == len(data.test), "the global model is judged by all classes"
+
+
+def test_weak_devices_with_classes_of_their_own_take_part(tmp_path: Path) -> None:
+    setup = replace(SMALL, capacities=(1.0, 0.5), own_classes=True, scheme="iid", per_round=6)
+    found = run(Run(setup, replace(entry("perfedmask"), limit=Limit.TRAINED), 0, models(tmp_path)))
+    assert found["updates"] == 12
+    assert found["refused"] == []
 
 
 def test_devices_are_judged_after_several_numbers_of_epochs_and_have_an_entrys_own_kinds(tmp_path: Path) -> None:
