@@ -83,9 +83,9 @@ class FedSparsify(FineTunedStrategy):
             )
 
     @property
-    def uplink(self) -> "PrunedWeightsUplink":
+    def uplink(self) -> "LargestWeightsUplink":
         """New values: of the weights that are left, and of everything else."""
-        return PrunedWeightsUplink(ValuesUplink.by_descent(self.descent, Codec.SPARSE))
+        return LargestWeightsUplink(ValuesUplink.by_descent(self.descent, Codec.SPARSE))
 
     def sparsity(self, number: int, rounds: int) -> float:
         """Return the share of weights that are pruned after a round, counted from 0."""
@@ -151,7 +151,7 @@ class FedSparsify(FineTunedStrategy):
 
 
 @dataclass(frozen=True, slots=True)
-class PrunedWeightsUplink:
+class LargestWeightsUplink:
     """Devices send new values, and those that prune only the weights that are left."""
 
     dense: ValuesUplink
