@@ -46,7 +46,7 @@ class Entry:
     """Whether its levels are the widths whose parts are as large as the set-up's capacities: levels are shares of the
     width, and parts of the next smaller one of HeteroFL's would use a third of what a device can do."""
     epochs: int | None = None
-    """Passes over a device's data in a round; None is the set-up's number."""
+    """Passes over a device's data in a round, if there are fewer than the set-up's."""
     capacities: tuple[float, ...] = ()
     """Kinds of devices, if they are not the set-up's."""
     fine_tuned: tuple[int, ...] = ()
@@ -58,16 +58,17 @@ class Entry:
 
 
 _FINE_TUNED = (1, 2, 5, 10)
-"""Epochs, as in PerFedMask's Table 3."""
+"""Epochs; 2 and 10 are in PerFedMask's Table 3."""
 _FEDMRN: Mapping[str, Setting] = {"learning_rate": 0.1}
 _GRIDS: Mapping[str, Mapping[str, Sequence[Setting]]] = {
     "fedmrn": {"learning_rate": (0.1, 0.3), "noise_bound": (0.01, 0.05)},
-    "fedpm": {"score_rate": (0.03, 0.1, 0.3)},
-    "per_fedavg": {"learning_rate": (0.03, 0.1), "inner_rate": (0.01, 0.1)},
+    "fedmrn signed": {"learning_rate": (0.1, 0.3), "noise_bound": (0.005, 0.05)},
+    "fedpm": {"learning_rate": (0.1,), "score_rate": (0.03, 0.1, 0.3)},
+    "per_fedavg": {"learning_rate": (0.1, 0.3), "inner_rate": (0.01, 0.1)},
 }
-"""What strategies are tuned over that have more than a rate, or another one. FedMRN's updates are noise: its rates are
-larger, and the best bound depends on the size of the model. FedPM learns scores. Devices of Per-FedAvg adapt at the end
-with the rate that they adapted with while they learned."""
+"""What strategies are tuned over that have more than a rate, or another one: three or four candidates, as others have.
+FedMRN's best bound depends on the size of the model; the first is its paper's. FedPM learns scores. Per-FedAvg makes a
+third as many updates, and adapts at the end with the rate that it adapted with while it learned."""
 _UPLINKS: Mapping[str, Mapping[str, Setting]] = {
     "fedavg": {},
     "fedmrn": _FEDMRN,
@@ -111,7 +112,7 @@ def _entry(
         label=label,
         strategy=label.split()[0],
         settings=settings or {},
-        grid=_GRIDS.get(label.split()[0], {}),
+        grid=_GRIDS.get(label, _GRIDS.get(label.split()[0], {})),
         limit=limit,
         like=like,
         judged_by=judged_by,
@@ -173,7 +174,8 @@ _CHANNELS: Sequence[Entry] = [
 """Figure 7 and Table 2 of Hermes; its devices predict with the models of FedAvg and Top-k as they are."""
 
 # FedSpa, section 5.1, gives Ditto a pull of 0.5, 3 epochs for a device's own model and 2 for the global one, so that it
-# trains as much as others do in 5. Here both models take every step together: with 3 epochs neither has fewer.
+# trains as much as others do in 5. Here both models take every step together: with 3 epochs neither has fewer. In
+# rounds of fewer epochs it trains as many as the others.
 _WEIGHTS: Sequence[Entry] = [
     _entry("weights", "fedspa"),
     _entry("weights", "fedspa holders", {"overlap": "holders"}, like="fedspa"),
@@ -182,7 +184,7 @@ _WEIGHTS: Sequence[Entry] = [
     _entry("weights", "fedspa channel", {"granularity": "channel"}, like="fedspa"),
     _entry("weights", "fedavg"),
     _entry("weights", "random_subsampling", {"sent_share": 0.5}),
-    _entry("weights", "sub_fedavg", {"prune_rate": 0.05, "kept_target": 0.5}, judged_by="after"),
+    _entry("weights", "sub_fedavg", {"prune_rate": 0.1, "kept_target": 0.5}, judged_by="after"),
     _entry("weights", "local", judged_by="after"),
     replace(_entry("weights", "ditto", {"pull": 0.5}, judged_by="after"), epochs=3),
 ]

@@ -74,7 +74,7 @@ def _figures(wanted: Run) -> dict[str, Any]:
         rounds=RoundSettings(count=setup.rounds, deadline=1e6),
         selection=SelectionSettings(devices=setup.per_round),
         seed=wanted.seed,
-        work=LocalWork(epochs=wanted.entry.epochs or setup.epochs, batch_size=setup.batch),
+        work=LocalWork(epochs=min(wanted.entry.epochs or setup.epochs, setup.epochs), batch_size=setup.batch),
         evaluation=EvaluationSettings(data="study", every=setup.evaluate_every),
     )
     told = settings_in(setup, wanted.entry)

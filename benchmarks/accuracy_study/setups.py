@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from edgefl.values import Setting
 
-__all__ = ["FEDMAP_SIZES", "FEDSPA", "FULL", "QUICK", "Setup", "by_name"]
+__all__ = ["FEDMAP_SIZES", "FEDSPA", "FULL", "PERFEDMASK", "QUICK", "Setup", "by_name"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +59,19 @@ def by_name(*setups: Setup) -> Mapping[str, Setup]:
 
 
 _TABLE_1 = "FedMRN, Table 1: Fashion-MNIST"
-_TUNED: Mapping[str, Setting] = {"fine_tune_epochs": 5}
 FEDSPA: Mapping[str, Setting] = {
+    "momentum": 0.0,
     "learning_rate": 0.1,
     "weight_decay": 5e-4,
     "schedule": "exponential",
     "decay_factor": 0.998,
+}
+PERFEDMASK: Mapping[str, Setting] = {
+    "momentum": 0.9,
+    "weight_decay": 5e-4,
+    "schedule": "step_decay",
+    "decay_at": "0.5, 0.75",
+    "fine_tune_epochs": 5,
 }
 FEDMAP_SIZES = (1.0, 0.25, 0.125, 0.0625, 0.03125, 0.015625)
 
@@ -115,7 +122,7 @@ QUICK = by_name(
     ),
     Setup(
         name="freezing",
-        settings={"learning_rate": 0.02, "momentum": 0.9, "weight_decay": 5e-4, "schedule": "constant", **_TUNED},
+        settings={"learning_rate": 0.02, **PERFEDMASK, "schedule": "constant"},
         about="PerFedMask's comparison: 3 labels a device, all in every round, half of them can train a fifth",
         data="fashion-mnist-8",
         train=2000,
@@ -131,7 +138,7 @@ QUICK = by_name(
     ),
     Setup(
         name="channels",
-        settings={"learning_rate": 0.05},
+        settings={"learning_rate": 0.05, "momentum": 0.0},
         about="Hermes' comparison: 2 labels a device, a perceptron",
         data="fashion-mnist-8",
         train=2000,
@@ -161,7 +168,7 @@ QUICK = by_name(
     ),
     Setup(
         name="sizes",
-        settings={"learning_rate": 0.1, "schedule": "constant"},
+        settings={"learning_rate": 0.1, "momentum": 0.0, "weight_decay": 0.0, "schedule": "constant"},
         about="FedMAP's comparison: Dirichlet 0.3, devices of 1, 1/4, 1/16 and 1/64",
         data="fashion-mnist-8",
         train=3000,
@@ -200,7 +207,7 @@ FULL = by_name(
     replace(_FEDMRN_TABLE, name="uplink-iid", about=f"{_TABLE_1}, IID", scheme="iid"),
     Setup(
         name="freezing",
-        settings={"learning_rate": 0.1, "momentum": 0.9, "weight_decay": 5e-4, "schedule": "step_decay", **_TUNED},
+        settings={"learning_rate": 0.1, **PERFEDMASK},
         about="PerFedMask, Table 1: CIFAR-10, PreResNet18, c = 1, 80 rounds of 4 epochs",
         data="cifar10",
         model="preresnet18",
@@ -214,7 +221,7 @@ FULL = by_name(
     ),
     Setup(
         name="channels",
-        settings={"learning_rate": 0.05},
+        settings={"learning_rate": 0.05, "momentum": 0.0},
         about="Hermes, Figure 7: CIFAR-10, 2 labels a device, 20 devices a round; CNN4 for VGG16 (537 MB a device)",
         data="cifar10",
         train=20000,
@@ -242,7 +249,7 @@ FULL = by_name(
     ),
     Setup(
         name="sizes",
-        settings={"learning_rate": 0.1, "schedule": "constant"},
+        settings={"learning_rate": 0.1, "momentum": 0.0, "weight_decay": 0.0, "schedule": "constant"},
         about="FedMAP, Table 1: Dirichlet 0.3, 1000 rounds",
         data="fashion-mnist",
         model="cnn4_group",

@@ -8,7 +8,7 @@ that a run takes about half a minute. What differs by less than the interval bes
 from collections.abc import Mapping
 from dataclasses import replace
 
-from benchmarks.accuracy_study.setups import FEDMAP_SIZES, FEDSPA, QUICK, Setup, by_name
+from benchmarks.accuracy_study.setups import FEDMAP_SIZES, FEDSPA, PERFEDMASK, QUICK, Setup, by_name
 
 __all__ = ["STANDARD"]
 
@@ -16,7 +16,7 @@ _RATES = (0.01, 0.03, 0.1)
 
 _FREEZING = Setup(
     name="freezing",
-    settings={"momentum": 0.9, "weight_decay": 5e-4, "schedule": "step_decay", "fine_tune_epochs": 5},
+    settings=PERFEDMASK,
     about="PerFedMask, Table 1: CIFAR-10, 3 labels a device, all in every round, half of them can train an eighth",
     data="cifar10-16",
     train=4000,
@@ -47,8 +47,8 @@ STANDARD: Mapping[str, Setup] = by_name(
         per_round=10,
         rounds=60,
         epochs=2,
-        batch=20,
-        rates=_RATES,
+        batch=10,
+        rates=(0.03, 0.1, 0.3),
         seeds=5,
     ),
     _FREEZING,
@@ -79,7 +79,7 @@ STANDARD: Mapping[str, Setup] = by_name(
     ),
     Setup(
         name="weights",
-        settings={"momentum": 0.0, **{name: value for name, value in FEDSPA.items() if name != "learning_rate"}},
+        settings={name: value for name, value in FEDSPA.items() if name != "learning_rate"},
         about="FedSpa, Table 1: LeNet5, Dirichlet 0.1, density 0.5",
         data="fashion-mnist",
         train=3000,
@@ -96,7 +96,7 @@ STANDARD: Mapping[str, Setup] = by_name(
     ),
     Setup(
         name="sizes",
-        settings={"momentum": 0.0, "schedule": "constant"},
+        settings={"momentum": 0.0, "weight_decay": 0.0, "schedule": "constant"},
         about="FedMAP, Table 1: CIFAR-10, Dirichlet 0.3, devices of 1, 1/4, 1/16 and 1/64",
         data="cifar10-16",
         train=6000,

@@ -35,7 +35,7 @@ from edgefl.local_rules import Descent, MagnitudePruning, rule_of
 from edgefl.local_rules.descent import weight_tensors
 from edgefl.local_rules.magnitude_pruning import largest_weights, weights_left
 from edgefl.local_rules.sgd import Codec
-from edgefl.masks import Array, Mask, Weights, full_mask
+from edgefl.masks import Array, BoolArray, Mask, Weights, full_mask
 from edgefl.model_graph import ModelGraph, cost_of
 from edgefl.strategies.averaging_strategy import FineTunedStrategy
 from edgefl.strategies.round_estimate import RoundEstimate
@@ -43,7 +43,7 @@ from edgefl.strategies.strategy import ClientUpdate, ClientUpdates, Model, Parti
 from edgefl.strategies.update_checks import check_mask_kept, check_values, values_of
 from edgefl.strategies.uplink import ValuesUplink, rule_settings
 from edgefl.values import FieldError, Fraction, PositiveCount, RuleSettings
-from edgefl.wire import Dense, Sparse
+from edgefl.wire import Dense, Payload, Sparse
 
 __all__ = ["FedSparsify", "PurgeAt"]
 
@@ -191,21 +191,33 @@ class LargestWeightsUplink:
 
 
 def _by_majority(merged: Model, updates: ClientUpdates) -> Weights:
-    """Return the averages of the weights that at least half of their devices kept, and zeros for the others."""
-    counts: dict[str, tuple[Array, Array]] = {}
+    """Return the averages of the weights that at least half of their devices kept, and zeros for the others.
+
+    Who does not count in the average has no vote. A device whose plan did not let it prune kept all that it had.
+    """
+    graph = merged.graph
+    had, votes = (
+        {name: np.zeros(graph.tensor[name].shape, np.int32) for name in weight_tensors(full_mask(graph))}
+        for _ in range(2)
+    )
     for update in updates:
-        for name, payload in update.tensors.items():
-            if not isinstance(payload, Sparse):
-                continue
-            if name not in counts:
-                shape = merged.graph.tensor[name].shape
-                counts[name] = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
-            kept = np.zeros(update.mask.shapes[name], np.int32)
-            kept.reshape(-1)[payload.indices()] = 1
-            for total, votes in zip(counts[name], (update.mask.held.get(name, 1), kept), strict=True):
-                total[update.mask.index(name)] += votes
-    left = {name: _where(2 * votes >= had, merged.weights[name]) for name, (had, votes) in counts.items()}
+        if not update.result.samples or not update.trust:
+            continue
+        for name in had.keys() & update.tensors.keys():
+            held = update.mask.held.get(name, np.ones(update.mask.shapes[name], bool))
+            had[name][update.mask.index(name)] += held
+            votes[name][update.mask.index(name)] += _kept(update.tensors[name], held)
+    left = {name: _where(2 * votes[name] >= count, merged.weights[name]) for name, count in had.items()}
     return {**merged.weights, **left}
+
+
+def _kept(payload: Payload, held: BoolArray) -> BoolArray:
+    """Return which of the weights that a device had it kept."""
+    if not isinstance(payload, Sparse):
+        return held
+    kept = np.zeros(held.shape, bool)
+    kept.reshape(-1)[payload.indices()] = True
+    return kept
 
 
 def _where(flags: Array, weights: Array) -> Array:

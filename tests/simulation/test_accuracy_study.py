@@ -23,9 +23,10 @@ from benchmarks.accuracy_study.tuning import TUNING_SEEDS, Choice, candidates, c
 from benchmarks.accuracy_study.verdicts import Ruling
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.data import Samples
+from edgefl.local_rules import Descent
 from edgefl.local_rules.ordered_dropout import parse_levels
 from edgefl.masks import Mask, kept_width
-from edgefl.strategies import STRATEGIES, strategy_of
+from edgefl.strategies import STRATEGIES, Strategy, strategy_of
 from edgefl.wire import encode_weights
 from examples.networks import cnn4
 from tests.device_runtime.federation import BUNDLE, bundle
@@ -56,6 +57,26 @@ def test_every_entry_is_a_strategy_with_settings_that_it_knows(study: dict[str, 
     if "digits" in study:
         assert {one.strategy for one in entries} == set(STRATEGIES), "a new strategy is at least run on the digits"
     assert len({(one.setup, one.label) for one in entries}) == len(entries)
+
+
+def descent_of(strategy: Strategy) -> Descent:
+    found = getattr(strategy, "descent", None)
+    assert isinstance(found, Descent)
+    return found
+
+
+@pytest.mark.parametrize("study", [QUICK, STANDARD, FULL], ids=["quick", "standard", "full"])
+def test_all_methods_of_a_set_up_have_the_same_optimiser(study: dict[str, Setup]) -> None:
+    for name, setup in study.items():
+        if name in ("digits", "bytes"):  # every strategy as it comes; bytes alone
+            continue
+        told = [(one.label, one.strategy, settings_in(setup, one)) for one in entries_of([name])]
+        descents = {label: descent_of(strategy_of(strategy, settings)) for label, strategy, settings in told}
+        found = {label: (d.momentum, d.nesterov, d.weight_decay, d.clip_norm) for label, d in descents.items()}
+        assert len(set(found.values())) == 1, (name, found)
+        progress = range(0, 100, 5)
+        rates = {tuple(round(d.round_rate(n, 100) / d.learning_rate, 9) for n in progress) for d in descents.values()}
+        assert len(rates) == 1, name
 
 
 def test_the_entries_of_fedspa_are_those_of_its_paper() -> None:

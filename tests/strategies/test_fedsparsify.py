@@ -95,6 +95,20 @@ def test_half_of_two_devices_is_enough() -> None:
     assert after["a.weight"].tolist() == [[0.5, 1.0], [0.0, 0.5]]
 
 
+def test_who_does_not_count_in_the_average_has_no_vote_and_who_did_not_prune_kept_all() -> None:
+    base = {t.name: np.ones(t.shape, np.float32) for t in GRAPH.tensors}
+    first, second = [[1, 1], [0, 0]], [[0, 0], [1, 1]]
+    made = []
+    for flags, samples in ((first, 100), (second, 0), (second, 0), (second, 0)):
+        kept = {"a.weight": np.array(flags, np.bool_), "head.weight": np.ones((1, 2), np.bool_)}
+        made.append(pruned_update(full_mask(GRAPH), base, base, kept, 0.5, samples))
+    after = FedSparsify().combine(Model(GRAPH, base), made, SECOND).weights
+    assert after["a.weight"].tolist() == [[1.0, 1.0], [0.0, 0.0]]
+    dense = [pruned_update(full_mask(GRAPH), base, base, {}, 0.5, 100) for _ in range(2)]
+    after = FedSparsify().combine(Model(GRAPH, base), [made[0], *dense], SECOND).weights
+    assert after["a.weight"].all(), "two of three kept every weight"
+
+
 @settings(deadline=None, max_examples=20)
 @given(st.lists(st.tuples(st.sampled_from([1.0, 0.5]), st.integers(1, 30), st.integers(0, 99)), min_size=1, max_size=4))
 def test_a_merge_is_that_of_a_slow_loop(devices: list[tuple[float, int, int]]) -> None:
