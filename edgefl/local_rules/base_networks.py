@@ -83,8 +83,14 @@ def joined_networks(graph: ModelGraph, numbers: Iterable[int], of: int) -> Mask:
 
 @lru_cache(maxsize=64)
 def base_networks(mask: Mask, of: int) -> tuple[Mask, ...]:
-    """Return the base networks that a mask contains whole, in their order; a mask without any is its own network."""
+    """Return the base networks that a mask contains whole, in their order; a mask without any is its own network.
+
+    So is that of a model without channels to divide, however many networks a plan asks for; of any other there are at
+    most as many as its narrowest group has channels.
+    """
     cut = {group.name: _block(group, of) for group in mask.graph.groups if group.fixed is None}
+    if not cut:
+        return (mask,)
     found = []
     for number in range(of):
         blocks = {name: np.arange(number * width, (number + 1) * width) for name, width in cut.items()}

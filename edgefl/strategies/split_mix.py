@@ -64,7 +64,12 @@ class SplitMix(FineTunedStrategy):
         return NetworksUplink(BaseNetworks(descent=self.descent, networks=self.base_networks))
 
     def begin(self, graph: ModelGraph, weights: Weights) -> Model:
-        """Start from the weights as they are, if the model is wide enough for its networks."""
+        """Start from the weights as they are, if the model has channels, and enough of them for its networks."""
+        if all(group.fixed is not None for group in graph.groups):
+            raise MaskError(
+                f"model {graph.name!r} has no channels that could be divided among {self.base_networks} networks",
+                fix="Use a model with a hidden layer, or choose the strategy 'fedavg'.",
+            )
         self._joined(graph, [0])
         return FineTunedStrategy.begin(self, graph, weights)
 
