@@ -15,7 +15,7 @@ from edgefl.artifacts.submodel import bundle_weights
 from edgefl.federation.capability_check import plan_capable
 from edgefl.federation.client_selection import ClientRecord, plan_round, selection_order
 from edgefl.federation.evaluation import Score, networks_in, score_of, sum_of
-from edgefl.federation.held_part import begun, held_part, note_held, trains_model
+from edgefl.federation.held_part import begun, judged_part, note_held, trains_model
 from edgefl.federation.participants import participant_of
 from edgefl.federation.seeds import aggregation_context, extract_seed, personalisation_context, planning_context
 from edgefl.federation.settings import FederationSettings
@@ -128,7 +128,7 @@ class SimulatedFederation:
         samples = len(self.fleet[0].data.dataset.test)
         if not samples:
             return None
-        mask = held_part(self.model) if mask is None else mask
+        mask = judged_part(self.strategy, self.model) if mask is None else mask
         job = self._evaluation_of(mask)
         jobs = [
             replace(job, begin=begin, end=min(samples, begin + _TEST_SAMPLES_PER_JOB))

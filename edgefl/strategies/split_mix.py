@@ -29,7 +29,7 @@ import numpy as np
 
 from edgefl.errors import MaskError
 from edgefl.local_rules import BaseNetworks, Descent, FineTune, rule_of
-from edgefl.local_rules.base_networks import base_networks, joined_networks
+from edgefl.local_rules.base_networks import base_networks, joined_networks, only_networks
 from edgefl.local_rules.descent import Schedule
 from edgefl.masks import Mask, Weights
 from edgefl.model_graph import ModelGraph
@@ -76,6 +76,10 @@ class SplitMix(FineTunedStrategy):
     def networks(self, mask: Mask) -> tuple[Mask, ...]:
         """Return the networks of a submodel, whose logits are averaged."""
         return base_networks(mask, self.base_networks)
+
+    def judged(self, mask: Mask) -> Mask:
+        """Return what the networks of a submodel have: nobody trains the entries between them."""
+        return only_networks(mask, self.base_networks)
 
     def submodels(
         self, model: Model, estimates: Mapping[str, RoundEstimate], round_context: RoundContext
