@@ -22,6 +22,7 @@ from edgefl.federation.settings import FederationSettings
 from edgefl.federation.updates import client_update_of, mask_after
 from edgefl.local_rules import changes_model
 from edgefl.masks import Mask, Weights
+from edgefl.planning import TrainingLoad
 from edgefl.simulation.availability import Availability, Sessions
 from edgefl.simulation.buffered_rounds import BufferedRounds, TrainedTask
 from edgefl.simulation.device_rounds import device_round, kept_fraction, own_accuracy
@@ -61,8 +62,7 @@ class SimulatedFederation:
         self.model = begun(strategy.begin(bundle.graph, bundle_weights(bundle) if weights is None else weights))
         self._executor = open_executor(pack_bundle(bundle), fleet, workers) if executor is None else executor
         self._dispatcher = JobDispatcher(bundle, settings, {one.device_id: place for place, one in enumerate(fleet)})
-        self._models = getattr(strategy, "models", 1)
-        """How many models a device trains in a round: Ditto's devices train two."""
+        self._load: TrainingLoad = getattr(strategy, "load", TrainingLoad())
         self._states = {one.device_id: _DeviceState() for one in fleet}
         self._devices = {one.device_id: one for one in fleet}
         self._left_out: dict[str, str] = {}
@@ -108,7 +108,7 @@ class SimulatedFederation:
             if body is not None:
                 check_personal(self._update(dispatched, body))
                 self._note_result(dispatched, outcome, body.next_mask)
-            devices.append(self._device_round(dispatched, outcome, body, models=1))
+            devices.append(self._device_round(dispatched, outcome, body, TrainingLoad()))
             kept[dispatched.device_id] = devices[-1].kept_fraction
             if devices[-1].own_accuracy is not None:
                 after[dispatched.device_id] = devices[-1].own_accuracy
@@ -238,10 +238,14 @@ class SimulatedFederation:
         self._states[device] = replace(before, failed=before.failed + 1)
 
     def _device_round(
-        self, dispatched: DispatchedJob, outcome: TrainingOutcome, body: ResultBody | None, models: int | None = None
+        self,
+        dispatched: DispatchedJob,
+        outcome: TrainingOutcome,
+        body: ResultBody | None,
+        load: TrainingLoad | None = None,
     ) -> DeviceRound:
         device = self._devices[dispatched.device_id]
-        made = device_round(device, dispatched, outcome, body, self._models if models is None else models)
+        made = device_round(device, dispatched, outcome, body, load or self._load)
         if outcome is _FAILED:
             return replace(made, fate=Fate.LOST)
         if outcome.refused is not None:

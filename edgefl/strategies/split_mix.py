@@ -34,6 +34,7 @@ from edgefl.local_rules.descent import Schedule
 from edgefl.masks import Mask, Weights
 from edgefl.model_graph import ModelGraph
 from edgefl.noise import bits, derive
+from edgefl.planning import TrainingLoad
 from edgefl.strategies.averaging_strategy import FineTunedStrategy
 from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.strategy import ClientUpdate, Model, Participant, PlannedTask, RoundContext
@@ -99,7 +100,7 @@ class SplitMix(FineTunedStrategy):
     def predicted(self, estimate: RoundEstimate, mask: Mask) -> Prediction:
         """Return what a round takes with the networks of a mask, one after the other."""
         networks = self.networks(mask)
-        return replace(estimate, models=len(networks)).prediction(networks[0])
+        return replace(estimate, load=_load(len(networks))).prediction(networks[0])
 
     def personalise(
         self, model: Model, participants: Sequence[Participant], round_context: RoundContext
@@ -157,9 +158,13 @@ class NetworksUplink:
         return replace(update, tensors=tensors)
 
 
+def _load(networks: int) -> TrainingLoad:
+    return TrainingLoad(runs=networks, copies=networks - 1)
+
+
 def _fits(one: Mask, count: int, estimate: RoundEstimate) -> bool:
     """Return whether a device can train some networks: every limit counts all of them."""
-    use = replace(estimate, models=count).use(one.cost)
+    use = replace(estimate, load=_load(count)).use(one.cost)
     share, trained = use.kept_fraction, use.trainable_parameters
     use = replace(
         use,
