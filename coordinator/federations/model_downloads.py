@@ -16,7 +16,8 @@ from edgefl.artifacts.bake import bake
 from edgefl.artifacts.bundle import INFER
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import EdgeFLError
-from edgefl.federation.held_part import held_part
+from edgefl.federation.evaluation import networks_in
+from edgefl.federation.held_part import judged_part
 from edgefl.federation.seeds import extract_seed
 from edgefl.masks import Mask, full_mask, gather
 from edgefl.strategies import Model
@@ -45,11 +46,12 @@ def global_model(
     """
     federation = existing(context, name)
     model = _newest(context, federation) if number is None else _of_round(context, federation, number)
+    strategy = context.repository.strategy(federation)
     if fraction is None:
-        mask = held_part(model) if part == "held" else full_mask(model.graph)
+        mask = judged_part(strategy, model) if part == "held" else full_mask(model.graph)
         return _written(context, federation, model, mask, form)
     seed = extract_seed(context.repository.settings(federation).seed)
-    mask = context.repository.strategy(federation).extract(model, fraction, seed)
+    mask = strategy.extract(model, fraction, seed)
     return _written(context, federation, model, mask, form)
 
 
@@ -70,11 +72,18 @@ def device_model(context: Context, name: str, device_id: str, form: Form) -> byt
 def _written(context: Context, federation: Federation, model: Model, mask: Mask, form: Form) -> bytes:
     if form == "mask":
         return encode_mask(mask)
-    submodel = gather(mask, model.weights)
     if form == "weights":
-        return encode_weights(submodel, {"model": mask.graph.digest, "mask": mask.digest})
+        return encode_weights(gather(mask, model.weights), {"model": mask.graph.digest, "mask": mask.digest})
+    networks = networks_in(context.repository.strategy(federation), model, mask)
+    if len(networks) > 1:
+        raise CoordinatorError(
+            ErrorReason.CONFLICT,
+            f"the model is {len(networks)} networks whose logits are averaged, which one ONNX graph would mix",
+            fix="Download its weights and its mask, and run the networks one by one; or ask for a fraction that one "
+            "network has.",
+        )
     graph = onnx.load_from_string(context.repository.bundle(federation).files[INFER])
-    data: bytes = bake(graph, submodel).SerializeToString(deterministic=True)
+    data: bytes = bake(graph, networks[0]).SerializeToString(deterministic=True)
     return data
 
 

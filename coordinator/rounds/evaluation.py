@@ -17,7 +17,7 @@ from edgefl.artifacts.onnx_session import first_line, open_onnx_session
 from edgefl.data import Dataset, load
 from edgefl.errors import DataError
 from edgefl.federation.evaluation import Score, networks_in, score_of, sum_of, tally_of
-from edgefl.federation.held_part import held_part
+from edgefl.federation.held_part import judged_part
 from edgefl.federation.settings import EvaluationSettings
 from edgefl.local_rules import mean_logits
 from edgefl.masks import Array, Weights
@@ -38,7 +38,7 @@ def evaluated(score: Scorer, strategy: Strategy, model: Model) -> tuple[Score | 
     If it could not be evaluated, return why: a federation does not stop because of that.
     """
     try:
-        part = held_part(model)
+        part = judged_part(strategy, model)
         found = score(networks_in(strategy, model, part))
         return replace(found, judged_fraction=part.cost.parameters / max(model.graph.parameters, 1)), None
     except Exception as error:

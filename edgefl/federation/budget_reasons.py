@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from edgefl.model_graph import Cost, cost_of
-from edgefl.planning import Rungs, cuts_of, narrowest_widths
+from edgefl.planning import Rungs, TrainingLoad, cuts_of, narrowest_widths
 from edgefl.strategies import Model, Participant, RoundContext, Strategy
 from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.values import Budget
@@ -21,11 +21,11 @@ _USUAL_SAMPLES = 1000
 
 def reasons_by_budget(strategy: Strategy, model: Model, round_context: RoundContext) -> Callable[[Participant], str]:
     """Return what tells why a strategy had no task for a device in a round."""
-    samples, models = getattr(strategy, "assumed_samples", _USUAL_SAMPLES), getattr(strategy, "models", 1)
+    samples, load = getattr(strategy, "assumed_samples", _USUAL_SAMPLES), getattr(strategy, "load", TrainingLoad())
     least: dict[Rungs | None, list[_Least]] = {}  # of each kind of device
 
     def why(participant: Participant) -> str:
-        estimate = RoundEstimate(model.graph, participant, round_context.work, samples, {}, models)
+        estimate = RoundEstimate(model.graph, participant, round_context.work, samples, {}, load)
         if participant.rungs not in least:
             least[participant.rungs] = list(_least_submodels(estimate))
         return _why_nothing_fits(estimate, least[participant.rungs])

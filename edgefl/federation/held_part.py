@@ -11,8 +11,9 @@ and contains all windows of FedRolex after enough rounds. docs/decisions/0029 ha
 
 What counts is the mask that the coordinator planned, whatever a device claims, of an update that was aggregated and
 trained something: not FedMAP's mask phases, no device without samples, nobody with `local`. Channels alone matter:
-frozen layers and single weights that a mask leaves out belong to the model. Before the first such update the part is
-the whole model.
+frozen layers and single weights that a mask leaves out belong to the model, unless the strategy's `judged` says that
+nobody trains them, as Split-Mix does of those between its networks. Before the first such update the part is the whole
+model.
 """
 
 from collections.abc import Iterable
@@ -23,10 +24,10 @@ import numpy as np
 from edgefl.local_rules import changes_model
 from edgefl.masks import IndexArray, Mask, Weights, full_mask
 from edgefl.model_graph import ChannelGroup, ModelGraph
-from edgefl.strategies import Model
+from edgefl.strategies import Model, Strategy
 from edgefl.values import RuleSettings
 
-__all__ = ["arrays_beside", "begun", "held_part", "model_with", "note_held", "trains_model"]
+__all__ = ["arrays_beside", "begun", "held_part", "judged_part", "model_with", "note_held", "trains_model"]
 
 _STORED_AS = "edgefl.last_held/"
 """Prefix of the arrays of `last_held` among those that are stored beside the weights."""
@@ -66,6 +67,12 @@ def held_part(model: Model) -> Mask:
         return full_mask(model.graph)
     kept = {group.name: _recent(group, model.last_held[group.name], latest) for group in model.graph.groups}
     return Mask.of(model.graph, kept=kept)
+
+
+def judged_part(strategy: Strategy, model: Model) -> Mask:
+    """Return what of the part that devices hold is judged and exported: all, unless the strategy leaves some out."""
+    part, judged = held_part(model), getattr(strategy, "judged", None)
+    return part if judged is None else judged(part)
 
 
 def _recent(group: ChannelGroup, rounds: IndexArray, latest: int) -> IndexArray:

@@ -33,7 +33,7 @@ from edgefl.model_graph import ChannelGroup, ModelGraph
 from edgefl.values import PositiveCount
 from edgefl.wire import Dense, Expected
 
-__all__ = ["BaseNetworks", "base_networks", "joined_networks", "mean_logits", "networks_step"]
+__all__ = ["BaseNetworks", "base_networks", "joined_networks", "mean_logits", "networks_step", "only_networks"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,17 +74,30 @@ def joined_networks(graph: ModelGraph, numbers: Iterable[int], of: int) -> Mask:
         if group.fixed is None
         for width in [_block(group, of)]
     }
-    whole = Mask.of(graph, kept=kept)
-    if len(chosen) < 2:
-        return whole
-    owners = {name: _owners(whole, name, base_networks(whole, of)) for name in whole.shapes}
-    return Mask(graph, whole.trained, whole.kept, {name: count > 0 for name, count in owners.items()})
+    return only_networks(Mask.of(graph, kept=kept), of)
+
+
+def only_networks(mask: Mask, of: int) -> Mask:
+    """Return a mask without what is in none of its base networks: other channels, and the entries between networks."""
+    networks = base_networks(mask, of)
+    if len(networks) == 1:
+        return networks[0]
+    kept = {name: np.unique(np.concatenate([one.kept[name] for one in networks])) for name in mask.kept}
+    whole = Mask(mask.graph, mask.trained, kept, {})
+    held = {name: _owners(whole, name, networks) > 0 for name in whole.shapes}
+    return Mask(mask.graph, mask.trained, kept, held)
 
 
 @lru_cache(maxsize=64)
 def base_networks(mask: Mask, of: int) -> tuple[Mask, ...]:
-    """Return the base networks that a mask contains whole, in their order; a mask without any is its own network."""
+    """Return the base networks that a mask contains whole, in their order; a mask without any is its own network.
+
+    So is that of a model without channels to divide, however many networks a plan asks for; of any other there are at
+    most as many as its narrowest group has channels.
+    """
     cut = {group.name: _block(group, of) for group in mask.graph.groups if group.fixed is None}
+    if not cut:
+        return (mask,)
     found = []
     for number in range(of):
         blocks = {name: np.arange(number * width, (number + 1) * width) for name, width in cut.items()}

@@ -108,6 +108,7 @@ class Maml(DescentRule):
         outer = _under(_OUTER, state)
         ahead = run({**state.weights, **_beside(state, outer, self.difference)}, batch)
         loss, meta = ahead.loss, {name: np.array(ahead.gradients[name]) for name in outer}
+        del ahead  # its gradients would be in memory beside those of the next run
         behind = run({**state.weights, **_beside(state, outer, -self.difference)}, batch)
         for name, gradient in meta.items():  # g - alpha / (2 delta) * (ahead - behind)
             gradient -= behind.gradients[name]

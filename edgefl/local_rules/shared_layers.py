@@ -12,7 +12,8 @@ Where their code shares the first layers and keeps the last ones (its convolutio
 "first".
 
 The shared layers arrive in `extras`, as `shared/NAME`, so that the weights of a task stay the same from round to
-round, and a device downloads them once. Without `extras`, everything comes from the weights.
+round, and a device downloads them once. They are all there, in the submodel's shapes; only without any `extras` does
+everything come from the weights.
 """
 
 from collections.abc import Mapping
@@ -20,6 +21,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import ClassVar
 
+import numpy as np
+
+from edgefl.errors import MaskError
 from edgefl.local_rules.descent import DescentRule, start
 from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update
 from edgefl.local_rules.sent_tensors import new_values
@@ -57,10 +61,11 @@ class SharedLayers(DescentRule):
 
     def begin(self, inputs: TrainingInput) -> State:
         """Continue with the device's own layers, if it has some, below or above the shared ones as they were sent."""
+        shared = shared_tensors(inputs.mask.graph, self.layers, self.end)
+        _check_sent(inputs, shared)
         given, own = self._given(inputs), inputs.own()
         if own is None:
             return start(given)
-        shared = shared_tensors(inputs.mask.graph, self.layers, self.end)
         weights = {name: array if name in shared else own[name] for name, array in given.weights.items()}
         return start(replace(given, weights=weights))
 
@@ -95,6 +100,25 @@ def shared_tensors(graph: ModelGraph, layers: int, end: SharedEnd) -> frozenset[
     units = layer_units(graph)
     chosen = units[:layers] if end is SharedEnd.FIRST else units[-layers:]
     return frozenset(tensor for unit in chosen for layer in unit for tensor in graph.layer[layer].tensors)
+
+
+def _check_sent(inputs: TrainingInput, shared: frozenset[str]) -> None:
+    """Raise a `MaskError` unless the device was sent all shared layers, and nothing else, or none."""
+    expected, mask = {SHARED + name: name for name in shared}, inputs.mask
+    wrong = sorted(inputs.extras.keys() ^ expected.keys())
+    if inputs.extras and wrong:
+        raise MaskError(
+            f"the device was sent {', '.join(sorted(inputs.extras))}: {wrong[0]!r} is "
+            f"{'missing' if wrong[0] in expected else 'not shared'}",
+            fix=f"Send {', '.join(sorted(expected))}, or nothing if everything is in the weights.",
+        )
+    for key, array in inputs.extras.items():
+        shape, dtype = mask.shapes[expected[key]], mask.graph.tensor[expected[key]].dtype.value
+        if array.shape != shape or array.dtype != dtype or not bool(np.all(np.isfinite(array))):
+            raise MaskError(
+                f"the shared tensor {key!r} is {array.dtype} of shape {array.shape}, or not all of it is finite",
+                fix=f"Send finite numbers of type {dtype} and shape {shape}.",
+            )
 
 
 def _multiplies(graph: ModelGraph, name: str) -> bool:

@@ -4,13 +4,17 @@ The result is a `Budget` that holds uses instead of limits, so `limits.exceeded_
 """
 
 from edgefl.model_graph import Cost
+from edgefl.planning.training_load import TrainingLoad
 from edgefl.values import LARGEST_INTEGER, Budget, DeviceProfile
 
 __all__ = ["predict"]
 
 
-def predict(profile: DeviceProfile, cost: Cost, *, batch: int, steps: int = 1) -> Budget:
-    """Return what `steps` training steps on batches of this size take."""
+_PLAIN = TrainingLoad()
+
+
+def predict(profile: DeviceProfile, cost: Cost, *, batch: int, steps: int = 1, load: TrainingLoad = _PLAIN) -> Budget:
+    """Return what `steps` training steps on batches of this size take, by a rule of this load."""
     fit = profile.cost
     step = fit.step_seconds(
         forward_multiply_adds=batch * cost.forward_multiply_adds,
@@ -23,7 +27,8 @@ def predict(profile: DeviceProfile, cost: Cost, *, batch: int, steps: int = 1) -
         parameter_bytes=cost.parameter_bytes,
         trained_parameters=cost.trained_parameters,
     )
-    seconds = _within(steps * step)
+    peak = min(peak + load.copies * cost.parameter_bytes, LARGEST_INTEGER)
+    seconds = _within(load.engine_runs(steps) * step)
     watts = None if profile.power is None else profile.power.busy_watts
     return Budget(
         trainable_parameters=cost.trained_parameters,

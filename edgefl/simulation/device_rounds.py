@@ -1,7 +1,10 @@
 """The record that a run keeps of one device's task, from the task and its outcome."""
 
+from dataclasses import replace
+
 from edgefl.local_rules import networks_of, rule_of
 from edgefl.masks import Mask
+from edgefl.planning import TrainingLoad
 from edgefl.simulation.fleet import FleetDevice
 from edgefl.simulation.job_dispatch import DispatchedJob
 from edgefl.simulation.jobs import TrainingOutcome
@@ -13,16 +16,20 @@ __all__ = ["device_round", "kept_fraction", "own_accuracy"]
 
 
 def device_round(
-    device: FleetDevice, dispatched: DispatchedJob, outcome: TrainingOutcome, body: ResultBody | None, models: int
+    device: FleetDevice,
+    dispatched: DispatchedJob,
+    outcome: TrainingOutcome,
+    body: ResultBody | None,
+    load: TrainingLoad,
 ) -> DeviceRound:
-    """Return the record of a task; `models` is how many models of its submodel's size the device trains at a time.
+    """Return the record of a task by a rule of this load.
 
     A device that prunes before it trains is charged for what it trained, which is the mask that it sends.
     """
     planned = dispatched.planned
     worked_on = planned.works_on if body is None or body.next_mask is None else body.next_mask
     networks = networks_of(rule_of(planned.rule), worked_on)
-    cost, models = networks[0].cost, models * len(networks)
+    cost, load = networks[0].cost, replace(load, runs=load.runs * len(networks))
     result = None if body is None else body.result
     steps = 0 if result is None else result.steps
     seen = 0 if result is None else min(steps * planned.work.batch_size, planned.work.epochs * result.samples)
@@ -32,7 +39,7 @@ def device_round(
         cost,
         batch=planned.work.batch_size,
         steps=steps,
-        models=models,
+        load=load,
         down_bytes=dispatched.job.down_bytes,
         up_bytes=up_bytes,
     )
@@ -44,7 +51,10 @@ def device_round(
         setup_bytes=dispatched.setup_bytes,
         up_bytes=up_bytes,
         steps=steps,
-        multiply_adds=models * seen * (cost.forward_multiply_adds + cost.backward_multiply_adds),
+        multiply_adds=load.engine_runs(steps)
+        * seen
+        * (cost.forward_multiply_adds + cost.backward_multiply_adds)
+        // max(steps, 1),
         predicted_seconds=None if planned.predicted is None else planned.predicted.seconds,
         measured_seconds=outcome.seconds,
         step_seconds=outcome.step_seconds,

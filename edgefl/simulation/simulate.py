@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from edgefl.artifacts.bundle import Bundle
-from edgefl.federation.held_part import held_part
+from edgefl.federation.held_part import judged_part
 from edgefl.simulation.executor import Executor
 from edgefl.simulation.request import SimulationInputs, SimulationRequest
 from edgefl.simulation.results import RoundResult
@@ -47,5 +47,6 @@ def simulate(
             stage("devices personalise the final model")
             personal = federation.personalise()
         summary = summary_of(rounds, personal, time.perf_counter() - began)
-        folder.finish(federation.model.weights, held_part(federation.model), parts, personal, summary)
+        judged = judged_part(found.strategy, federation.model)
+        folder.finish(federation.model.weights, judged, parts, personal, summary)
     return summary

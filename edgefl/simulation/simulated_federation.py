@@ -15,13 +15,14 @@ from edgefl.artifacts.submodel import bundle_weights
 from edgefl.federation.capability_check import plan_capable
 from edgefl.federation.client_selection import ClientRecord, plan_round, selection_order
 from edgefl.federation.evaluation import Score, networks_in, score_of, sum_of
-from edgefl.federation.held_part import begun, held_part, note_held, trains_model
+from edgefl.federation.held_part import begun, judged_part, note_held, trains_model
 from edgefl.federation.participants import participant_of
 from edgefl.federation.seeds import aggregation_context, extract_seed, personalisation_context, planning_context
 from edgefl.federation.settings import FederationSettings
 from edgefl.federation.updates import client_update_of, mask_after
 from edgefl.local_rules import changes_model
 from edgefl.masks import Mask, Weights
+from edgefl.planning import TrainingLoad
 from edgefl.simulation.availability import Availability, Sessions
 from edgefl.simulation.buffered_rounds import BufferedRounds, TrainedTask
 from edgefl.simulation.device_rounds import device_round, kept_fraction, own_accuracy
@@ -61,8 +62,7 @@ class SimulatedFederation:
         self.model = begun(strategy.begin(bundle.graph, bundle_weights(bundle) if weights is None else weights))
         self._executor = open_executor(pack_bundle(bundle), fleet, workers) if executor is None else executor
         self._dispatcher = JobDispatcher(bundle, settings, {one.device_id: place for place, one in enumerate(fleet)})
-        self._models = getattr(strategy, "models", 1)
-        """How many models a device trains in a round: Ditto's devices train two."""
+        self._load: TrainingLoad = getattr(strategy, "load", TrainingLoad())
         self._states = {one.device_id: _DeviceState() for one in fleet}
         self._devices = {one.device_id: one for one in fleet}
         self._left_out: dict[str, str] = {}
@@ -108,7 +108,7 @@ class SimulatedFederation:
             if body is not None:
                 check_personal(self._update(dispatched, body))
                 self._note_result(dispatched, outcome, body.next_mask)
-            devices.append(self._device_round(dispatched, outcome, body, models=1))
+            devices.append(self._device_round(dispatched, outcome, body, TrainingLoad()))
             kept[dispatched.device_id] = devices[-1].kept_fraction
             if devices[-1].own_accuracy is not None:
                 after[dispatched.device_id] = devices[-1].own_accuracy
@@ -128,7 +128,7 @@ class SimulatedFederation:
         samples = len(self.fleet[0].data.dataset.test)
         if not samples:
             return None
-        mask = held_part(self.model) if mask is None else mask
+        mask = judged_part(self.strategy, self.model) if mask is None else mask
         job = self._evaluation_of(mask)
         jobs = [
             replace(job, begin=begin, end=min(samples, begin + _TEST_SAMPLES_PER_JOB))
@@ -238,10 +238,14 @@ class SimulatedFederation:
         self._states[device] = replace(before, failed=before.failed + 1)
 
     def _device_round(
-        self, dispatched: DispatchedJob, outcome: TrainingOutcome, body: ResultBody | None, models: int | None = None
+        self,
+        dispatched: DispatchedJob,
+        outcome: TrainingOutcome,
+        body: ResultBody | None,
+        load: TrainingLoad | None = None,
     ) -> DeviceRound:
         device = self._devices[dispatched.device_id]
-        made = device_round(device, dispatched, outcome, body, self._models if models is None else models)
+        made = device_round(device, dispatched, outcome, body, load or self._load)
         if outcome is _FAILED:
             return replace(made, fate=Fate.LOST)
         if outcome.refused is not None:

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 
 from edgefl.model_graph import Cost
-from edgefl.planning import predict
+from edgefl.planning import TrainingLoad, predict
 from edgefl.simulation.device_class import DeviceClass
 from edgefl.simulation.fleet import FleetDevice
 
@@ -32,10 +32,10 @@ class Spent:
 
 
 def spent(
-    device: FleetDevice, cost: Cost, *, batch: int, steps: int, models: int, down_bytes: int, up_bytes: int
+    device: FleetDevice, cost: Cost, *, batch: int, steps: int, load: TrainingLoad, down_bytes: int, up_bytes: int
 ) -> Spent:
-    """Return the time and energy of a task on a device that trains this many models for this many steps."""
-    use = predict(device.profile, cost, batch=batch, steps=models * steps)
+    """Return the time and energy of a task on a device that trains for this many steps, by a rule of this load."""
+    use = predict(device.profile, cost, batch=batch, steps=steps, load=load)
     return spent_by(device.kind, use.round_seconds or 0.0, use.peak_bytes or 0, down_bytes, up_bytes)
 
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 from edgefl.local_rules import Descent
 from edgefl.masks import Mask, Weights, check_weights
 from edgefl.model_graph import ModelGraph
-from edgefl.planning import widest
+from edgefl.planning import TrainingLoad, widest
 from edgefl.strategies.aggregation import AggregationSettings, aggregate
 from edgefl.strategies.personalisation import Personalisation, fine_tuning_tasks
 from edgefl.strategies.round_estimate import RoundEstimate, round_estimates
@@ -48,9 +48,9 @@ class AveragingStrategy(ABC):
         """Raise a `FieldError` if settings contradict each other. Each was checked on its own before."""
 
     @property
-    def models(self) -> int:
-        """The number of models of its submodel's size that a device trains in a round."""
-        return 1
+    def load(self) -> TrainingLoad:
+        """What the rule of a round takes beyond plain gradient descent."""
+        return TrainingLoad()
 
     @property
     @abstractmethod
@@ -125,7 +125,7 @@ class AveragingStrategy(ABC):
     def _estimates(
         self, model: Model, participants: Sequence[Participant], round_context: RoundContext
     ) -> dict[str, RoundEstimate]:
-        return round_estimates(model.graph, participants, round_context, self.assumed_samples, self.models)
+        return round_estimates(model.graph, participants, round_context, self.assumed_samples, self.load)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

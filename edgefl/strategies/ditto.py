@@ -14,6 +14,7 @@ from typing import ClassVar
 from edgefl.local_rules import DittoRule as DittoRule
 from edgefl.local_rules.descent import NotNegative, Positive
 from edgefl.masks import Mask
+from edgefl.planning import TrainingLoad
 from edgefl.strategies.aggregation import AggregationSettings, UpdateWeighting
 from edgefl.strategies.averaging_strategy import AveragingStrategy
 from edgefl.strategies.round_estimate import RoundEstimate
@@ -50,9 +51,9 @@ class Ditto(AveragingStrategy):
             )
 
     @property
-    def models(self) -> int:
-        """The global one and the device's own."""
-        return 2
+    def load(self) -> TrainingLoad:
+        """A step with the global model and one with the device's own."""
+        return TrainingLoad(runs=2, copies=1)
 
     @property
     def uplink(self) -> Uplink:

@@ -190,7 +190,7 @@ class _Fleet:
             budget=budget,
             profile=estimate.participant.profile,
             batch=min(estimate.work.batch_size, samples),
-            steps=max(estimate.steps * estimate.models, 1),
+            steps=max(estimate.load.engine_runs(estimate.steps), 1),
         )
 
     def _counted(self, device: str) -> int:

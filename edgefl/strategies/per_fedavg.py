@@ -21,6 +21,7 @@ from typing import ClassVar
 from edgefl.local_rules import Maml
 from edgefl.local_rules.descent import Positive
 from edgefl.local_rules.maml import MetaGradient
+from edgefl.planning import TrainingLoad
 from edgefl.strategies.aggregation import AggregationSettings, UpdateWeighting
 from edgefl.strategies.composable_strategy import ComposableStrategy
 from edgefl.strategies.personalisation import Personalisation
@@ -46,9 +47,13 @@ class PerFedAvg(ComposableStrategy):
     personal: Personalisation = field(default_factory=lambda: Personalisation(fine_tune_epochs=1))
 
     @property
-    def models(self) -> int:
-        """Two for HF, which runs the engine four times in three steps."""
-        return 1 if self.variant is MetaGradient.FIRST_ORDER else 2
+    def load(self) -> TrainingLoad:
+        """What an update takes: FO keeps the adapted weights; HF runs the engine once more than it takes steps, with
+        g, the direction and the weights beside the model in memory.
+        """
+        if self.variant is MetaGradient.FIRST_ORDER:
+            return TrainingLoad(runs=2, per=self.variant.batches, copies=1)
+        return TrainingLoad(runs=4, per=self.variant.batches, copies=3)
 
     def check_settings(self) -> None:
         """Refuse any other uplink than new values."""

@@ -20,6 +20,7 @@ from edgefl.local_rules.descent import SMALLEST_RATE, Positive, Schedule
 from edgefl.local_rules.fine_tune import HeadTreatment
 from edgefl.masks import Mask
 from edgefl.model_graph import ModelGraph, TensorRole
+from edgefl.planning import TrainingLoad
 from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.strategy import ClientUpdate, PlannedTask, RoundContext
 from edgefl.strategies.update_checks import check_mask_kept
@@ -78,7 +79,7 @@ def fine_tuning_tasks(
         for trained in _from_all_to_few(mask.graph, settings.fine_tune_head):
             key = id(mask), len(trained)
             tuned = made[key] = made.get(key) or Mask(mask.graph, trained, mask.kept, mask.held)
-            estimate = replace(estimates[device], work=work)
+            estimate = replace(estimates[device], work=work, load=TrainingLoad())
             counted = local.trains(tuned) if estimate.on_rungs else tuned
             predicted = predict(estimate, counted) if estimate.runs(counted) else None
             if predicted is None:

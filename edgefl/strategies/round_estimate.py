@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from edgefl.errors import MaskError
 from edgefl.masks import Mask
 from edgefl.model_graph import Cost, ModelGraph, cost_of
-from edgefl.planning import Rung, predict, widest
+from edgefl.planning import Rung, TrainingLoad, predict, widest
 from edgefl.strategies.strategy import Participant, RoundContext
-from edgefl.values import LARGEST_INTEGER, Budget, LocalWork, Prediction
+from edgefl.values import Budget, LocalWork, Prediction
 
 __all__ = ["RoundEstimate", "round_estimates"]
 
@@ -32,9 +32,8 @@ class RoundEstimate:
     """The number of training samples of a device that has never said it."""
     costs: MutableMapping[object, dict[int, Cost]] = field(default_factory=dict)
     """The costs of uniform submodels by the layers that they train, shared by the estimates of several devices."""
-    models: int = 1
-    """The number of models of the submodel's size that the device trains, a step with each in turn: Ditto trains two.
-    """
+    load: TrainingLoad = field(default_factory=TrainingLoad)
+    """What the rule takes beyond plain gradient descent."""
 
     @property
     def on_rungs(self) -> bool:
@@ -130,14 +129,9 @@ class RoundEstimate:
         `batch` is the size of a program's batches, which are filled up.
         """
         batch = min(self.work.batch_size, self.samples) if batch is None else batch
-        use = predict(self.participant.profile, cost, batch=batch, steps=self.steps * self.models)
-        beside = (self.models - 1) * cost.parameter_bytes
-        return replace(
-            use,
-            peak_bytes=None if use.peak_bytes is None else min(use.peak_bytes + beside, LARGEST_INTEGER),
-            kept_fraction=cost.parameters / max(self.graph.parameters, 1),
-            weight_density=density,
-        )
+        use = predict(self.participant.profile, cost, batch=batch, steps=self.steps, load=self.load)
+        kept_fraction = cost.parameters / max(self.graph.parameters, 1)
+        return replace(use, kept_fraction=kept_fraction, weight_density=density)
 
     def use_of(self, rung: Rung, density: float = 1.0) -> Budget:
         """Return what the round takes with a program."""
@@ -169,11 +163,12 @@ def round_estimates(
     participants: Sequence[Participant],
     round_context: RoundContext,
     assumed_samples: int,
-    models: int = 1,
+    load: TrainingLoad | None = None,
 ) -> dict[str, RoundEstimate]:
     """Return the estimates of some devices by their ids; they share a cache of costs."""
     costs: dict[object, dict[int, Cost]] = {}
+    load = load or TrainingLoad()
     return {
-        participant.device_id: RoundEstimate(graph, participant, round_context.work, assumed_samples, costs, models)
+        participant.device_id: RoundEstimate(graph, participant, round_context.work, assumed_samples, costs, load)
         for participant in participants
     }

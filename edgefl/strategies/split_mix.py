@@ -29,11 +29,12 @@ import numpy as np
 
 from edgefl.errors import MaskError
 from edgefl.local_rules import BaseNetworks, Descent, FineTune, rule_of
-from edgefl.local_rules.base_networks import base_networks, joined_networks
+from edgefl.local_rules.base_networks import base_networks, joined_networks, only_networks
 from edgefl.local_rules.descent import Schedule
 from edgefl.masks import Mask, Weights
 from edgefl.model_graph import ModelGraph
 from edgefl.noise import bits, derive
+from edgefl.planning import TrainingLoad
 from edgefl.strategies.averaging_strategy import FineTunedStrategy
 from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.strategy import ClientUpdate, Model, Participant, PlannedTask, RoundContext
@@ -64,13 +65,22 @@ class SplitMix(FineTunedStrategy):
         return NetworksUplink(BaseNetworks(descent=self.descent, networks=self.base_networks))
 
     def begin(self, graph: ModelGraph, weights: Weights) -> Model:
-        """Start from the weights as they are, if the model is wide enough for its networks."""
+        """Start from the weights as they are, if the model has channels, and enough of them for its networks."""
+        if all(group.fixed is not None for group in graph.groups):
+            raise MaskError(
+                f"model {graph.name!r} has no channels that could be divided among {self.base_networks} networks",
+                fix="Use a model with a hidden layer, or choose the strategy 'fedavg'.",
+            )
         self._joined(graph, [0])
         return FineTunedStrategy.begin(self, graph, weights)
 
     def networks(self, mask: Mask) -> tuple[Mask, ...]:
         """Return the networks of a submodel, whose logits are averaged."""
         return base_networks(mask, self.base_networks)
+
+    def judged(self, mask: Mask) -> Mask:
+        """Return what the networks of a submodel have: nobody trains the entries between them."""
+        return only_networks(mask, self.base_networks)
 
     def submodels(
         self, model: Model, estimates: Mapping[str, RoundEstimate], round_context: RoundContext
@@ -90,7 +100,7 @@ class SplitMix(FineTunedStrategy):
     def predicted(self, estimate: RoundEstimate, mask: Mask) -> Prediction:
         """Return what a round takes with the networks of a mask, one after the other."""
         networks = self.networks(mask)
-        return replace(estimate, models=len(networks)).prediction(networks[0])
+        return replace(estimate, load=_load(len(networks))).prediction(networks[0])
 
     def personalise(
         self, model: Model, participants: Sequence[Participant], round_context: RoundContext
@@ -148,9 +158,13 @@ class NetworksUplink:
         return replace(update, tensors=tensors)
 
 
+def _load(networks: int) -> TrainingLoad:
+    return TrainingLoad(runs=networks, copies=networks - 1)
+
+
 def _fits(one: Mask, count: int, estimate: RoundEstimate) -> bool:
     """Return whether a device can train some networks: every limit counts all of them."""
-    use = replace(estimate, models=count).use(one.cost)
+    use = replace(estimate, load=_load(count)).use(one.cost)
     share, trained = use.kept_fraction, use.trainable_parameters
     use = replace(
         use,

@@ -8,10 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgefl.federation.held_part import arrays_beside, begun, held_part, model_with, note_held, trains_model
+from edgefl.federation.held_part import (
+    arrays_beside,
+    begun,
+    held_part,
+    judged_part,
+    model_with,
+    note_held,
+    trains_model,
+)
 from edgefl.local_rules import ProbabilisticMasks, Sgd
+from edgefl.local_rules.base_networks import joined_networks
 from edgefl.masks import Mask, full_mask, leading_channels, union
-from edgefl.strategies import Model
+from edgefl.strategies import FedAvg, Model, SplitMix
 from edgefl.strategies.uplink import rule_settings
 from edgefl.wire import BodyKind, decode, encode_weights
 from examples.networks import cnn4
@@ -143,3 +152,19 @@ def test_it_contains_the_last_round_and_is_a_mask_of_the_model(data: st.DataObje
         assert found >= {int(channel) for mask in rounds[-1] for channel in mask.kept[group.name]}
         if group.multiple_of == 1:
             assert found <= set(ever.kept[group.name].tolist())
+
+
+def test_entries_between_networks_are_not_judged() -> None:
+    strategy = SplitMix(base_networks=4)
+    mask = joined_networks(GRAPH, [0, 2], 4)
+    trained = played([mask])
+    assert held_part(trained).widths == mask.widths
+    assert judged_part(strategy, trained).digest == mask.digest
+    assert [one.digest for one in strategy.networks(mask)] == [
+        one.digest for one in strategy.networks(judged_part(strategy, trained))
+    ]
+    assert judged_part(strategy, MODEL).digest == joined_networks(GRAPH, range(4), 4).digest
+
+
+def test_without_a_word_of_the_strategy_everything_that_is_held_is_judged() -> None:
+    assert judged_part(FedAvg(), played([HALF])).digest == HALF.digest

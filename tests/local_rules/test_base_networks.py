@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from edgefl.errors import MaskError
 from edgefl.local_rules import BaseNetworks, Batch, Descent, Sgd, TrainingInput, mean_logits, networks_of
-from edgefl.local_rules.base_networks import base_networks, joined_networks
+from edgefl.local_rules.base_networks import base_networks, joined_networks, only_networks
 from edgefl.local_rules.submodel_channels import narrow
-from edgefl.masks import freeze, gather, leading_channels
+from edgefl.masks import freeze, full_mask, gather, leading_channels
 from edgefl.model_graph import GraphBuilder, ModelGraph, TensorRole
 from edgefl.wire import Dense
 from tests.local_rules.quadratic import (
@@ -74,6 +74,16 @@ def test_networks_share_no_entry_but_those_without_channels(graph: ModelGraph, o
         assert set().union(*entries) == set(held_coordinates(mask, name))
         common = set.intersection(*entries) if len(entries) > 1 else set()
         assert not common or name in shared(graph) or any(group.fixed for group, _ in graph.spans_of[name])
+
+
+def test_without_what_is_in_no_network_a_mask_is_that_of_its_networks() -> None:
+    graph = recurrent()
+    frozen = freeze(full_mask(graph), ["lstm"])
+    assert only_networks(full_mask(graph), 3).digest == joined_networks(graph, range(3), 3).digest
+    assert only_networks(frozen, 3).digest == freeze(joined_networks(graph, range(3), 3), ["lstm"]).digest
+    assert only_networks(leading_channels(graph, 0.5), 3).digest == joined_networks(graph, [0], 3).digest
+    narrow_one = leading_channels(graph, 0.2)
+    assert only_networks(narrow_one, 2) is narrow_one
 
 
 @pytest.mark.parametrize("numbers", [[0, 1, 2], [2, 0], [1]])
@@ -176,3 +186,18 @@ def test_too_many_networks_are_refused_by_the_name_of_the_group() -> None:
     message = "channel group 'lstm' has 5 channels, too few for 6 networks of at least 1"
     with pytest.raises(MaskError, match=re.escape(message)):
         joined_networks(recurrent(), [0], 6)
+
+
+def test_a_model_without_channels_to_divide_is_one_network_whatever_a_plan_says() -> None:
+    build = GraphBuilder("linear", channels=3)
+    build.linear("head", build.input, 2, head=True)
+    graph = build.finish()
+    rule, part = BaseNetworks(descent=MOVING, networks=2**53 - 1), part_of(full_mask(graph), 2, steps=3)
+    assert networks_of(rule, part.mask) == (part.mask,)
+    assert_same(train(rule, part, Quadratic(graph), 3)[1], train(Sgd(descent=MOVING), part, Quadratic(graph), 3)[1])
+
+
+@pytest.mark.parametrize("of", [6, 2**53 - 1])
+def test_a_plan_with_more_networks_than_channels_is_refused(of: int) -> None:
+    with pytest.raises(MaskError, match=f"channel group 'lstm' has 5 channels, too few for {of} networks"):
+        networks_of(BaseNetworks(networks=of), full_mask(recurrent()))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edgefl.errors import MaskError
 from edgefl.local_rules import Descent, Sgd, SharedLayers, rule_of
 from edgefl.local_rules.shared_layers import SharedEnd, layer_units, shared_tensors
 from edgefl.masks import Mask, full_mask, gather
@@ -50,6 +51,33 @@ def test_a_round_is_gradient_descent_from_own_and_shared_layers(
     for name, payload in update.tensors.items():
         assert isinstance(payload, Dense)
         assert np.array_equal(payload.array, update.weights[name])
+
+
+HEAD = {"shared/head.weight", "shared/head.bias"}
+
+
+@pytest.mark.parametrize(
+    ("left_out", "change", "message"),
+    [
+        ("shared/head.bias", {}, "'shared/head.bias' is missing"),
+        ("", {"shared/conv2.bias": np.ones(4, np.float32)}, "'shared/conv2.bias' is not shared"),
+        ("", {"shared/nothing": np.ones(3, np.float32)}, "'shared/nothing' is not shared"),
+        ("", {"other": np.ones(3, np.float32)}, "'other' is not shared"),
+        ("", {"shared/head.weight": np.ones((1, 1), np.float32)}, r"float32 of shape \(1, 1\)"),
+        ("", {"shared/head.bias": np.full(3, np.nan, np.float32)}, "or not all of it is finite"),
+        ("", {"shared/head.bias": np.ones(3)}, "'shared/head.bias' is float64"),
+    ],
+)
+@pytest.mark.parametrize("has_own", [True, False])
+def test_shared_layers_that_do_not_fit_are_refused(
+    small: ModelGraph, left_out: str, change: dict[str, Any], message: str, has_own: bool
+) -> None:
+    averaged = random_weights(small, 8)
+    extras = {key: averaged[key.removeprefix("shared/")] for key in HEAD - {left_out}} | change
+    own = random_weights(small, 7) if has_own else None
+    with pytest.raises(MaskError, match=message) as raised:
+        SharedLayers(layers=1).begin(part_of(full_mask(small), 1, own=lambda: own, extras=extras))
+    assert "head.bias" in raised.value.fix or "shape" in raised.value.fix
 
 
 @settings(max_examples=20, deadline=None)

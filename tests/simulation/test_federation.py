@@ -13,6 +13,7 @@ from edgefl.artifacts.cut import cut_training_graph
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.federation.held_part import held_part
 from edgefl.local_rules import TrainingInput, rule_of
+from edgefl.local_rules.base_networks import joined_networks
 from edgefl.masks import Array, Mask, full_mask, gather, leading_channels
 from edgefl.simulation import FleetDevice, RoundResult, SimulatedFederation
 from edgefl.strategies import strategy_of
@@ -84,6 +85,7 @@ def test_split_mix_is_judged_by_the_mean_of_its_networks() -> None:
         logits.append(predictor(gather(Mask.of(graph, kept=kept), made.model.weights), x))
     assert result.score is not None
     assert result.score.accuracy == pytest.approx(np.mean((logits[0] + logits[1]).argmax(axis=1) == y))
+    assert result.score.judged_fraction == joined_networks(graph, [0, 1], 2).cost.parameters / graph.parameters < 1
     one = Mask.of(graph, kept={name: range(width) for name, width in half.items()})
     share = one.cost.parameters / graph.parameters
     mask, score = made.extracted(share)

@@ -11,6 +11,7 @@ import pytest
 from edgefl.errors import DataError, EdgeFLError
 from edgefl.federation import BufferingSettings, FederationMode
 from edgefl.masks import full_mask
+from edgefl.planning import TrainingLoad
 from edgefl.simulation import DeviceClass, Fate, FleetDevice, SimulatedFederation, fleet_of
 from edgefl.simulation.availability import (
     Always,
@@ -51,9 +52,11 @@ def federation(
 def test_a_task_takes_its_transfers_and_its_steps_and_their_energy() -> None:
     one = device()
     cost = full_mask(bundle().graph).cost
-    took = spent(one, cost, batch=8, steps=4, models=2, down_bytes=3000, up_bytes=500)
+    took = spent(one, cost, batch=8, steps=4, load=TrainingLoad(runs=2, copies=3), down_bytes=3000, up_bytes=500)
     per_step = 1e-3 + 8 * (cost.forward_multiply_adds + cost.backward_multiply_adds) / 2e9
     assert took.training_seconds == pytest.approx(2 * 4 * per_step)
+    plain = spent(one, cost, batch=8, steps=4, load=TrainingLoad(), down_bytes=3000, up_bytes=500)
+    assert took.peak_bytes == plain.peak_bytes + 3 * cost.parameter_bytes
     assert (took.download_seconds, took.upload_seconds) == (3.0, 5.0)
     assert took.seconds == pytest.approx(8.0 + took.training_seconds)
     assert took.joules == pytest.approx(5.0 * took.training_seconds + 1.0 * 8.0)
@@ -61,7 +64,13 @@ def test_a_task_takes_its_transfers_and_its_steps_and_their_energy() -> None:
 
 def test_what_a_class_does_not_say_costs_no_time_and_has_no_joules() -> None:
     took = spent(
-        device(DeviceClass()), full_mask(bundle().graph).cost, batch=8, steps=1, models=1, down_bytes=9, up_bytes=9
+        device(DeviceClass()),
+        full_mask(bundle().graph).cost,
+        batch=8,
+        steps=1,
+        load=TrainingLoad(),
+        down_bytes=9,
+        up_bytes=9,
     )
     assert took.seconds == took.training_seconds
     assert took.joules is None

@@ -1,5 +1,6 @@
 """Per-FedAvg: the rule that devices get, what they make together, and how they adapt it."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,11 +9,19 @@ import pytest
 from edgefl.errors import SchemaError
 from edgefl.local_rules import Descent, FineTune, Maml, StepResult, rule_of
 from edgefl.local_rules.maml import MetaGradient
+from edgefl.masks import full_mask
 from edgefl.strategies import FedAvg, PerFedAvg, RoundContext, strategy_of
+from edgefl.values import LocalWork
 from tests.strategies.rounds import ROUND_CONTEXT
 from tests.strategies.test_equations_by_hand import W, constant, row
 from tests.strategies.test_fedavg import MODEL, WORK, device
 from tests.strategies.wired import wired
+
+PERSONAL: list[tuple[str, dict[str, Any]]] = [
+    ("fedavg", {}),
+    ("per_fedavg", {"variant": "first_order"}),
+    ("per_fedavg", {}),
+]
 
 
 def bowl(steepness: float, bottom: float) -> Any:
@@ -58,13 +67,40 @@ def test_the_settings_reach_the_device() -> None:
     )
 
 
-def test_first_order_takes_the_time_of_averaging_and_hessian_free_is_planned_with_twice_that() -> None:
-    strategies = (FedAvg(), PerFedAvg(variant=MetaGradient.FIRST_ORDER), PerFedAvg())
-    plain, first, free = (one.plan(MODEL, [device()], ROUND_CONTEXT)["pi-4"].predicted for one in strategies)
+STRATEGIES = (FedAvg(), PerFedAvg(variant=MetaGradient.FIRST_ORDER), PerFedAvg())
+
+
+@pytest.mark.parametrize(("batches", "runs"), [(6, (6, 6, 8)), (7, (7, 8, 12)), (1, (1, 2, 4))])
+def test_an_update_is_planned_with_its_runs_of_the_engine(batches: int, runs: tuple[int, int, int]) -> None:
+    """FO takes 2 runs in 2 steps, HF 4 in 3; an update that a round ends within is completed."""
+    round_context = replace(ROUND_CONTEXT, work=LocalWork(epochs=1, batch_size=10))
+    found = [one.plan(MODEL, [device(samples=10 * batches)], round_context)["pi-4"].predicted for one in STRATEGIES]
+    plain, *_ = found
     assert plain is not None
-    assert first == plain
-    assert free is not None
-    assert free.seconds == pytest.approx(2 * (plain.seconds or 0))
+    for one, times in zip(found, runs, strict=True):
+        assert one is not None
+        assert one.seconds == pytest.approx((plain.seconds or 0) * times / runs[0])
+        assert one.joules == pytest.approx((plain.joules or 0) * times / runs[0])
+
+
+def test_an_update_is_planned_with_its_copies_of_the_weights() -> None:
+    """FO keeps the adapted weights; HF, as it runs beside the model, g, the direction and the weights beside it."""
+    peaks = []
+    for one in STRATEGIES:
+        predicted = one.plan(MODEL, [device()], ROUND_CONTEXT)["pi-4"].predicted
+        assert predicted is not None
+        peaks.append(predicted.peak_bytes or 0)
+    plain, first, free = peaks
+    one_more = full_mask(MODEL.graph).cost.parameter_bytes
+    assert (first - plain, free - plain) == (one_more, 3 * one_more)
+
+
+def test_adapting_at_the_end_is_planned_as_plain_descent() -> None:
+    plain, first, free = (
+        strategy_of(name, {"fine_tune_epochs": 1, **said}).personalise(MODEL, [device()], ROUND_CONTEXT)["pi-4"]
+        for name, said in PERSONAL
+    )
+    assert plain.predicted == first.predicted == free.predicted
 
 
 @pytest.mark.parametrize(("said", "rate"), [({}, 0.03), ({"fine_tune_rate": 0.2}, 0.2)])

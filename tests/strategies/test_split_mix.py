@@ -182,6 +182,14 @@ def test_a_model_too_narrow_for_its_networks_is_refused_at_once() -> None:
         SplitMix().begin(small(), {})
 
 
+def test_a_model_without_channels_to_divide_is_refused_at_once() -> None:
+    build = GraphBuilder("linear", channels=3)
+    build.linear("head", build.input, 2, head=True)
+    graph = build.finish()
+    with pytest.raises(MaskError, match="model 'linear' has no channels that could be divided among 8 networks"):
+        SplitMix().begin(graph, random_weights(graph, 0))
+
+
 def test_values_with_the_zeros_between_the_networks_are_refused() -> None:
     mask = joined_networks(GRAPH, [0, 1], 4)
     made = update_of(mask, dict(MODEL.weights), dict(MODEL.weights), 10, "pi")

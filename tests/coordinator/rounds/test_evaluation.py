@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coordinator.federations.model_downloads import global_model
+from coordinator.errors import CoordinatorError
+from coordinator.federations.model_downloads import Part, global_model
 from coordinator.rounds.context import Context
 from coordinator.rounds.evaluation import Evaluator
 from coordinator.rounds.state_machine import RoundStateMachine
@@ -17,12 +18,15 @@ from edgefl.artifacts.bundle import INFER, Bundle
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import DataError, EdgeFLError, SchemaError
 from edgefl.federation.settings import EvaluationSettings, RoundSettings, SelectionSettings, StrategyChoice
+from edgefl.local_rules.base_networks import joined_networks
 from edgefl.masks import full_mask, gather, leading_channels
 from edgefl.wire import decode_mask, decode_result, encode_result
 from tests.artifacts.hostile_graphs import HOSTILE, spoiled
 from tests.coordinator.fleet import answer
 from tests.coordinator.stage import Stage
 from tests.device_runtime.federation import bundle
+
+PARTS: tuple[Part, ...] = ("whole", "held")
 
 
 def test_evaluation_that_fails_is_told_and_stops_no_round(stage: Stage) -> None:
@@ -74,6 +78,19 @@ def test_the_part_that_devices_hold_is_judged_and_told(stage: Stage) -> None:
     assert (report["accuracy"], report["test_loss"]) == (part.accuracy, part.loss)
     assert report["test_loss"] != whole.loss
     assert report["judged_fraction"] == half.cost.parameters / bundle().graph.parameters
+
+
+def test_networks_that_are_run_one_by_one_are_not_exported_as_one_graph(stage: Stage) -> None:
+    stage.begin(strategy=StrategyChoice(name="split_mix", settings={"base_networks": 2}))
+    graph, context = bundle().graph, stage.context
+    held = decode_mask(global_model(context, "digits", "mask", part="held"), graph)
+    assert held.digest == joined_networks(graph, [0, 1], 2).digest
+    for part in PARTS:
+        assert global_model(context, "digits", "weights", part=part)
+        with pytest.raises(CoordinatorError, match="2 networks whose logits are averaged"):
+            global_model(context, "digits", "onnx", part=part)
+    one = joined_networks(graph, [0], 2).cost.parameters / graph.parameters
+    assert global_model(context, "digits", "onnx", fraction=one)
 
 
 def test_a_coordinator_that_starts_again_knows_what_devices_held(stage: Stage) -> None:
