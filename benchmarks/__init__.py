@@ -32,6 +32,8 @@ page.py                  the coordinator's page with a large fleet
 hermes_speed.py          how much faster Hermes' final models are
 fleet_memory.py          does a simulation's memory grow with its fleet?
 composition.py           freezing, channels and one-bit updates in one federation
+fedmap_masks.py          do FedMAP's learned masks help, and which of its settings do?
+fedmap_probabilities.py  what becomes of probabilities in one of its mask phases
 accuracy.py              every strategy side by side, and the papers' claims
 accuracy_study/          the study that accuracy.py runs
 peers/                   EdgeFL beside Flower and a bare PyTorch loop
