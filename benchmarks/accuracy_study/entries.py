@@ -91,10 +91,17 @@ _FEDMAP_NESTED: Mapping[str, Setting] = {
     "weight_rounds": 10_000,
 }
 """Masks are learned once, in the first two rounds, and devices train the most probable channels of their size: those
-of a small one are in every larger one too. Chosen on seeds 0 to 2; on seeds 3 to 5, by which nothing was chosen, its
-submodel of 1/16 had 61.0 %, and so had HeteroFL's with levels that fit the capacities (differences of +5.1, -2.1 and
--3.0). Drawn at random every round, as in the paper, small submodels are hardly ever trained as what they are in the
-end: that takes more rounds than a quick study has."""
+of a small one are in every larger one too. Chosen on seeds 0 to 2 with a mask rate of 10; on seeds 3 to 5, by which
+nothing was chosen, its submodel of 1/16 had 61.0 %, and so had HeteroFL's with levels that fit the capacities
+(differences of +5.1, -2.1 and -3.0). Drawn at random every round, as in the paper, small submodels are hardly ever
+trained as what they are in the end, however many rounds there are."""
+_FEDMAP_MAGNITUDE: Mapping[str, Setting] = {
+    "drawing": "top",
+    "mask_rounds": 0,
+    "first_weight_rounds": 20,
+    "first_probabilities": "magnitude",
+}
+"""Nothing is learned: after some rounds of weights, masks are by magnitude (`benchmarks/fedmap_masks.py`)."""
 
 
 def _entry(
@@ -193,6 +200,7 @@ _WEIGHTS: Sequence[Entry] = [
 _SIZES: Sequence[Entry] = [
     _entry("sizes", "fedmap", limit=Limit.DENSITY),
     _entry("sizes", "fedmap unlearned", {"mask_rounds": 0}, Limit.DENSITY),
+    _entry("sizes", "fedmap magnitude", _FEDMAP_MAGNITUDE, Limit.DENSITY),
     _entry("sizes", "fedmap channel", {"granularity": "channel"}, Limit.KEPT),
     _entry("sizes", "fedmap channel top", _FEDMAP_NESTED, Limit.KEPT),
     _entry("sizes", "fedmap channel top unlearned", {**_FEDMAP_NESTED, "mask_rounds": 0}, Limit.KEPT),

@@ -15,6 +15,7 @@ from edgefl.artifacts.bundle import Bundle, read_bundle
 from edgefl.errors import EdgeFLError
 from edgefl.federation import EvaluationSettings, FederationSettings, RoundSettings, SelectionSettings
 from edgefl.local_rules.probabilistic_masks import Extraction
+from edgefl.model_graph import ModelGraph
 from edgefl.simulation import (
     DeviceClass,
     DeviceRound,
@@ -29,7 +30,7 @@ from edgefl.strategies.fedmap import FedMAP
 from edgefl.values import Budget, LocalWork, Setting
 from edgefl.wire import BodyKind, decode
 
-__all__ = ["Run", "run"]
+__all__ = ["Run", "federation_of", "run"]
 
 LATE = 0.3
 """The share of the rounds, at the end, over which the late accuracy is averaged: it depends less on the last one."""
@@ -66,6 +67,23 @@ def run(wanted: Run) -> dict[str, Any]:
 
 
 def _figures(wanted: Run) -> dict[str, Any]:
+    setup = wanted.setup
+    with federation_of(wanted) as federation:
+        rounds = list(federation.rounds())
+        series = _series_by_size(federation, setup.sizes)
+        personal = federation.personalise()
+        told = _told(wanted, federation.model.graph)
+        if wanted.entry.fine_tuned:
+            series["fine-tuned"] = _fine_tuned(federation, wanted.entry, told)
+    return _summary(rounds, personal) | {
+        "settings": told,
+        "series": series,
+        "curve": [_point(result) for result in rounds],
+    }
+
+
+def federation_of(wanted: Run) -> SimulatedFederation:
+    """Return the federation of a run, before its first round."""
     setup, name = wanted.setup, wanted.setup.model
     bundle = read_bundle(wanted.models / f"{name}.zip")
     weights = decode((wanted.models / f"{name}-{wanted.seed}.safetensors").read_bytes(), kind=BodyKind.WEIGHTS).arrays
@@ -77,21 +95,16 @@ def _figures(wanted: Run) -> dict[str, Any]:
         work=LocalWork(epochs=min(wanted.entry.epochs or setup.epochs, setup.epochs), batch_size=setup.batch),
         evaluation=EvaluationSettings(data="study", every=setup.evaluate_every),
     )
-    told = settings_in(setup, wanted.entry)
+    strategy = strategy_of(wanted.entry.strategy, _told(wanted, bundle.graph))
+    return SimulatedFederation(bundle, _fleet(wanted, bundle), strategy, settings, weights=weights)
+
+
+def _told(wanted: Run, graph: ModelGraph) -> dict[str, Setting]:
+    """Return what the strategy is told."""
+    told = settings_in(wanted.setup, wanted.entry)
     if wanted.entry.fitted_levels:
-        told["levels"] = levels_for(bundle.graph, setup.capacities)
-    strategy = strategy_of(wanted.entry.strategy, told)
-    with SimulatedFederation(bundle, _fleet(wanted, bundle), strategy, settings, weights=weights) as federation:
-        rounds = list(federation.rounds())
-        series = _series_by_size(federation, setup.sizes)
-        personal = federation.personalise()
-        if wanted.entry.fine_tuned:
-            series["fine-tuned"] = _fine_tuned(federation, wanted.entry, told)
-    return _summary(rounds, personal) | {
-        "settings": told,
-        "series": series,
-        "curve": [_point(result) for result in rounds],
-    }
+        told["levels"] = levels_for(graph, wanted.setup.capacities)
+    return told
 
 
 def _fleet(wanted: Run, bundle: Bundle) -> tuple[FleetDevice, ...]:

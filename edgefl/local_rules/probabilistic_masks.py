@@ -31,14 +31,14 @@ from edgefl.local_rules.mask_generation import Drawn, Gradient, Maskable, genera
 from edgefl.local_rules.maskable_channels import MaskableChannels
 from edgefl.local_rules.maskable_weights import MaskableWeights
 from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, TrainStep, Update, trained_parameters
-from edgefl.local_rules.submodel_channels import prunable_groups
+from edgefl.local_rules.submodel_channels import prunable_groups, squared_norms
 from edgefl.masks import Array, Mask, Weights
 from edgefl.noise import derive
 from edgefl.values import Dimension, Quantity, check_fields
 from edgefl.wire import Counts, Expected
 from edgefl.wire.codecs.checks import check_finite
 
-__all__ = ["Extraction", "Granularity", "ProbabilisticMasks", "entry_shapes", "extract", "maskable"]
+__all__ = ["Extraction", "Granularity", "ProbabilisticMasks", "entry_shapes", "extract", "magnitudes", "maskable"]
 
 _P, _M, _S = "p/", "m/", "s:"
 _FALLBACKS = "fallbacks"
@@ -162,6 +162,13 @@ def entry_shapes(mask: Mask, granularity: Granularity) -> dict[str, tuple[int, .
     if granularity is Granularity.CHANNEL:
         return {group.name: (mask.widths[group.name],) for group in prunable_groups(mask)}
     return {name: mask.shapes[name] for name in maskable_tensors(mask)}
+
+
+def magnitudes(mask: Mask, weights: Weights, granularity: Granularity) -> dict[str, Array]:
+    """Return how large every entry of a probabilistic mask is: a weight, or the mean square of a channel's weights."""
+    if granularity is Granularity.CHANNEL:
+        return {name: total / max(1, entries) for name, (total, entries) in squared_norms(mask, weights).items()}
+    return {name: np.abs(weights[name]) for name in maskable_tensors(mask)}
 
 
 def maskable(mask: Mask, granularity: Granularity, capacity: float, names: tuple[str, ...]) -> Maskable:

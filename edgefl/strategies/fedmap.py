@@ -25,6 +25,10 @@ What the paper leaves open, and what is done here:
 - Eq. 2's global rates need to know all devices' masks; `server_rate` is one number.
 - A drawn submodel that a device cannot train in time, because its channels are expensive ones, is replaced by the most
   probable one of its capacity.
+- Equally probable entries are ranked alike in all rounds, so the most probable submodels are the same until p changes.
+
+Ours, and better than learned masks in our measurements (docs/papers.md): `first_weight_rounds` of drawn submodels
+before any mask is learned, and `first_probabilities` by the magnitude of the weights instead of one half.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +39,14 @@ from edgefl.errors import MaskError
 from edgefl.local_rules import Descent, ProbabilisticMasks, rule_of
 from edgefl.local_rules.descent import Positive
 from edgefl.local_rules.mask_generation import Gradient
-from edgefl.local_rules.probabilistic_masks import Draws, Extraction, Granularity, entry_shapes, extract
+from edgefl.local_rules.probabilistic_masks import (
+    Draws,
+    Extraction,
+    Granularity,
+    entry_shapes,
+    extract,
+    magnitudes,
+)
 from edgefl.local_rules.sgd import Codec
 from edgefl.masks import Array, Mask, Weights, full_mask
 from edgefl.model_graph import ModelGraph, TensorRole
@@ -44,9 +55,11 @@ from edgefl.strategies.aggregation import AggregationSettings, UpdateWeighting
 from edgefl.strategies.averaging_strategy import FineTunedStrategy
 from edgefl.strategies.capacities import CapacitySubmodels, parse_capacities
 from edgefl.strategies.mask_posterior import (
+    FirstProbabilities,
     add_counts,
     check_counts,
     initial_belief,
+    magnitude_belief,
     probabilities,
     sent_probabilities,
 )
@@ -60,9 +73,11 @@ from edgefl.values import LARGEST_INTEGER, Count, Dimension, FieldError, Positiv
 
 __all__ = ["FedMAP"]
 
-_MASK_RATES = {Granularity.WEIGHT: 1000.0, Granularity.CHANNEL: 10.0}
-"""The best rates on a small network for digits. The gradient of a weight's score is tiny, that of a channel's a sum
-over hundreds of weights. Rates ten times smaller learn little, and ten times larger ones learn noise."""
+_MASK_RATES = {Granularity.WEIGHT: 1e5, Granularity.CHANNEL: 1e4}
+"""The best rates of `benchmarks/fedmap_masks.py`. The gradient of a weight's score is tiny, that of a channel's a sum
+over hundreds of weights. With rates a hundred times smaller, masks change by their draws alone."""
+_TIES = derive(0, "ties")
+"""Ranks equally probable entries."""
 Prior = Annotated[float, Quantity(Dimension.NUMBER, "a number above 1", "2", low=1.001, high=1e6)]
 
 
@@ -80,8 +95,12 @@ class FedMAP(FineTunedStrategy):
     """tau: the number of rounds of a mask phase. 0 learns no masks: every entry stays as probable as at first."""
     weight_rounds: PositiveCount = 5
     """The number of rounds of a weight phase."""
+    first_weight_rounds: Count = 0
+    """The number of rounds of weights before the first mask phase; their submodels are drawn, every entry alike."""
+    first_probabilities: FirstProbabilities = FirstProbabilities.HALF
+    """What p is before masks are learned, and where every mask phase begins to count."""
     prior: Prior = 2.0
-    """lambda: the initial alpha and beta."""
+    """lambda: the initial alpha and beta; with other probabilities than one half, their mean."""
     mask_rate: Positive | None = field(default=None, metadata={"absent": "by granularity"})
     """eta_m: the learning rate of the scores behind the probabilities."""
     gradient: Gradient = Gradient.PAPER
@@ -115,18 +134,17 @@ class FedMAP(FineTunedStrategy):
 
     def learns_masks(self, number: int) -> bool:
         """Return whether a round is in a mask phase."""
-        return number % (self.mask_rounds + self.weight_rounds) < self.mask_rounds
+        return number >= self.first_weight_rounds and self._since_phase_began(number) < self.mask_rounds
 
     def begin(self, graph: ModelGraph, weights: Weights) -> Model:
-        """Start from the weights as they are, and with probabilities of one half."""
+        """Start from the weights as they are, and with the first probabilities."""
         model = FineTunedStrategy.begin(self, graph, weights)
-        shapes = self._shapes(full_mask(graph))
-        if not shapes:
+        if not entry_shapes(full_mask(graph), self.granularity):
             raise MaskError(
                 f"model {graph.name!r} has no entries for a mask of granularity {self.granularity.value!r}",
                 fix="Choose the other granularity, or another strategy.",
             )
-        return replace(model, state=initial_belief(shapes, self.prior))
+        return replace(model, state=self._first_belief(model))
 
     def plan(
         self, model: Model, participants: Sequence[Participant], round_context: RoundContext
@@ -135,7 +153,7 @@ class FedMAP(FineTunedStrategy):
         if not self.learns_masks(round_context.round):
             return FineTunedStrategy.plan(self, model, participants, round_context)
         estimates = self._estimates(model, participants, round_context)
-        by_capacity = self._capacity_submodels(model, round_context.seed)
+        by_capacity = self._capacity_submodels(model)
         extras = sent_probabilities(by_capacity.p)
         planned_tasks: dict[str, PlannedTask] = {}
         for device, capacity in self._capacities(by_capacity, estimates).items():
@@ -153,8 +171,10 @@ class FedMAP(FineTunedStrategy):
         self, model: Model, estimates: Mapping[str, RoundEstimate], round_context: RoundContext
     ) -> Mapping[str, Mask]:
         """Draw a submodel of its capacity for every device; at the end, extract the one to keep."""
-        by_capacity = self._capacity_submodels(model, round_context.seed)
         method = self.drawing if round_context.round < round_context.rounds else self.extraction
+        if round_context.round < min(self.first_weight_rounds, round_context.rounds):
+            method, model = Extraction.SAMPLE, replace(model, state=self._even_belief(model.graph))
+        by_capacity = self._capacity_submodels(model)
         chosen: dict[str, Mask] = {}
         for device, capacity in self._capacities(by_capacity, estimates).items():
             top = by_capacity.top(capacity)
@@ -192,6 +212,8 @@ class FedMAP(FineTunedStrategy):
         if len(values):
             averaged = FineTunedStrategy.combine(self, model, values, round_context).weights
             model = replace(model, weights=self._server_step(model, averaged))
+            if round_context.round < self.first_weight_rounds:
+                model = replace(model, state=self._first_belief(model))
         return model
 
     def extract(self, model: Model, fraction: float, seed: int) -> Mask:
@@ -214,7 +236,7 @@ class FedMAP(FineTunedStrategy):
             whole,
             p,
             capacity,
-            seed,
+            _TIES if self.extraction is Extraction.TOP else seed,
             granularity=self.granularity,
             method=self.extraction,
             max_draws=self.max_draws,
@@ -230,13 +252,26 @@ class FedMAP(FineTunedStrategy):
             max_draws=self.max_draws,
         )
 
-    def _shapes(self, whole: Mask) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the mask's entries by name, at the size of the whole model."""
-        return entry_shapes(whole, self.granularity)
+    def _since_phase_began(self, number: int) -> int:
+        """Return the number of rounds since the last mask phase began."""
+        return (number - self.first_weight_rounds) % (self.mask_rounds + self.weight_rounds)
 
-    def _capacity_submodels(self, model: Model, seed: int) -> CapacitySubmodels:
-        p = probabilities(model.state)
-        return CapacitySubmodels(full_mask(model.graph), p, self.granularity, derive(seed, "submodels"))
+    def _even_belief(self, graph: ModelGraph) -> dict[str, Array]:
+        return initial_belief(entry_shapes(full_mask(graph), self.granularity), self.prior)
+
+    def _first_belief(self, model: Model) -> dict[str, Array]:
+        """Return the belief before any draw."""
+        if self.first_probabilities is FirstProbabilities.HALF:
+            return self._even_belief(model.graph)
+        found = magnitudes(full_mask(model.graph), model.weights, self.granularity)
+        if self.granularity is Granularity.WEIGHT:
+            return magnitude_belief(found, self.prior)
+        # Norms of channels of different layers do not compare: each group is ranked for itself.
+        beliefs = [magnitude_belief({name: array}, self.prior) for name, array in found.items()]
+        return {name: array for belief in beliefs for name, array in belief.items()}
+
+    def _capacity_submodels(self, model: Model) -> CapacitySubmodels:
+        return CapacitySubmodels(full_mask(model.graph), probabilities(model.state), self.granularity, _TIES)
 
     def _capacities(self, by_capacity: CapacitySubmodels, estimates: Mapping[str, RoundEstimate]) -> dict[str, float]:
         levels = parse_capacities(self.capacities)
@@ -245,9 +280,8 @@ class FedMAP(FineTunedStrategy):
 
     def _updated_belief(self, model: Model, counts: "_PhaseUpdates", round_context: RoundContext) -> dict[str, Array]:
         """Return the belief after a round (Algorithm 1, lines 14 to 17)."""
-        first = round_context.round % (self.mask_rounds + self.weight_rounds) == 0
-        if first:
-            belief = initial_belief(self._shapes(full_mask(model.graph)), self.prior)
+        if self._since_phase_began(round_context.round) == 0:
+            belief = self._first_belief(model)
         else:
             belief = {name: array.copy() for name, array in model.state.items()}
         for update in counts:

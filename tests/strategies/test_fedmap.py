@@ -10,10 +10,17 @@ import pytest
 
 from edgefl.errors import MaskError, SchemaError, WireFormatError
 from edgefl.local_rules import ProbabilisticMasks, Sgd, TrainingInput, rule_of
+from edgefl.local_rules.probabilistic_masks import Granularity, extract
 from edgefl.masks import Mask, full_mask, gather, leading_channels
 from edgefl.model_graph import GraphBuilder, ModelGraph
 from edgefl.strategies import ClientUpdate, FedMAP, Model, Participant, PlannedTask, RoundContext, strategy_of
-from edgefl.strategies.mask_posterior import add_counts, check_counts, initial_belief, probabilities
+from edgefl.strategies.mask_posterior import (
+    add_counts,
+    check_counts,
+    initial_belief,
+    magnitude_belief,
+    probabilities,
+)
 from edgefl.values import Budget, LocalWork
 from edgefl.wire import Counts, Dense, Expected, Payload, Sparse
 from examples.networks import cnn4
@@ -129,6 +136,12 @@ def test_phases_alternate() -> None:
     assert names == (mask + weight) * 2 + mask
 
 
+def test_first_come_rounds_of_weights_and_then_the_phases() -> None:
+    strategy = made(first_weight_rounds=2, mask_rounds=1, weight_rounds=2)
+    assert [number for number in range(12) if strategy.learns_masks(number)] == [2, 5, 8, 11]
+    assert not any(made(first_weight_rounds=5, mask_rounds=0).learns_masks(number) for number in range(20))
+
+
 def test_without_mask_rounds_devices_train_weights_alone_and_beliefs_stay() -> None:
     strategy = made(mask_rounds=0, weight_rounds=2)
     model = strategy.begin(GRAPH, random_weights(GRAPH, 0))
@@ -159,7 +172,7 @@ def test_the_settings_reach_the_devices(granularity: str) -> None:
     assert training.codec.value == ("sparse" if granularity == "weight" else "dense")
     unsaid = rule_of(made(granularity=granularity).plan(model, [device()], round_context(0))["pi-4"].rule)
     assert isinstance(unsaid, ProbabilisticMasks)
-    assert unsaid.learning_rate == (1000 if granularity == "weight" else 10)
+    assert unsaid.learning_rate == (100_000 if granularity == "weight" else 10_000)
 
 
 # Capacities
@@ -239,6 +252,105 @@ def test_the_seed_and_the_device_decide_what_is_drawn(granularity: str) -> None:
     assert len(set(digests(1) + digests(2))) > 5
     top = made(granularity=granularity, capacities="0.3", drawing="top")
     assert len({planned.mask.digest for planned in top.plan(model, devices, round_context(5)).values()}) == 1
+
+
+@BOTH
+def test_the_first_submodels_are_drawn_whatever_is_believed(granularity: str) -> None:
+    settings = {"granularity": granularity, "capacities": "0.3", "drawing": "top", "mask_rounds": 0}
+    devices = [limited(granularity, 0.3, f"d{n}") for n in range(6)]
+    strategy = made(first_weight_rounds=3, first_probabilities="magnitude", **settings)
+    model = strategy.begin(GRAPH, random_weights(GRAPH, 0))
+
+    def digests(number: int, rounds: int = 100) -> list[str]:
+        planned_tasks = strategy.plan(model, devices, RoundContext(number, rounds, number, WORK))
+        return [planned.mask.digest for planned in planned_tasks.values()]
+
+    assert len(set(digests(0))) > 1
+    assert digests(2) == [
+        planned.mask.digest
+        for planned in made(**{**settings, "drawing": "sample"})
+        .plan(made(**settings).begin(GRAPH, model.weights), devices, RoundContext(2, 100, 2, WORK))
+        .values()
+    ]
+    assert len(set(digests(3) + digests(4))) == 1
+    ended = {
+        planned.mask.digest for planned in strategy.personalise(model, devices, RoundContext(2, 2, 1, WORK)).values()
+    }
+    assert ended <= set(digests(3))
+
+
+@BOTH
+def test_the_same_submodels_are_the_most_probable_ones_in_all_rounds(granularity: str) -> None:
+    """Also while all entries are equally probable."""
+    strategy = made(granularity=granularity, capacities="0.3", drawing="top", mask_rounds=0)
+    model = strategy.begin(GRAPH, random_weights(GRAPH, 0))
+    masks = [
+        strategy.plan(model, [limited(granularity, 0.3)], round_context(number, seed=number))["pi-4"].mask
+        for number in range(3)
+    ]
+    assert len({mask.digest for mask in masks}) == 1
+    smaller, *others = (strategy.extract(model, 0.2, seed) for seed in range(3))
+    assert all(other.digest == smaller.digest for other in others)
+    assert contains(masks[0], smaller)
+
+
+# First probabilities
+
+
+def test_ranks_become_probabilities_as_by_hand() -> None:
+    belief = magnitude_belief({"a": np.array([[3.0, 0.5], [0.1, 3.0]]), "b": np.array([2.0])}, 3.0)
+    p = probabilities(belief)
+    assert np.allclose(p["a"], [[0.7, 0.3], [0.1, 0.9]])
+    assert np.allclose(p["b"], [0.5])
+    assert np.allclose(belief["alpha/a"] + belief["beta/a"], 6)
+    assert {name: array.dtype for name, array in belief.items()} == dict.fromkeys(belief, np.dtype(np.float32))
+
+
+def test_large_weights_are_probable_at_first_and_channels_within_their_group() -> None:
+    weights = random_weights(GRAPH, 0)
+    weights["b.weight"] *= np.float32(100)
+    model = made(first_probabilities="magnitude").begin(GRAPH, weights)
+    p = np.concatenate([array.reshape(-1) for array in probabilities(model.state).values()])
+    sizes = np.concatenate([np.abs(weights[name]).reshape(-1) for name in probabilities(model.state)])
+    assert (np.argsort(p) == np.argsort(sizes, kind="stable")).all()
+
+    model = made(first_probabilities="magnitude", granularity="channel").begin(GRAPH, weights)
+    for name, array in probabilities(model.state).items():
+        squares = np.zeros(array.size)
+        for span in GRAPH.group[name].spans:
+            if weights[span.tensor].ndim > 1:
+                others = tuple(axis for axis in range(2) if axis != span.axis)
+                squares += np.square(weights[span.tensor], dtype=np.float64).sum(axis=others)
+        assert np.allclose(array[np.argsort(squares)], (np.arange(array.size) + 0.5) / array.size)
+
+
+@BOTH
+def test_probabilities_follow_the_weights_until_the_first_rounds_are_over(granularity: str) -> None:
+    strategy = made(
+        granularity=granularity, first_weight_rounds=2, first_probabilities="magnitude", mask_rounds=1, weight_rounds=1
+    )
+    model = strategy.begin(GRAPH, random_weights(GRAPH, 0))
+    for number in (0, 1, 3):
+        new = random_weights(GRAPH, 10 + number)
+        planned = strategy.plan(model, [device()], round_context(number))["pi-4"]
+        codec = rule_of(planned.rule)
+        assert isinstance(codec, Sgd)
+        update = client_update(planned.mask, model.weights, new, codec=codec.codec)
+        after = strategy.combine(model, [dataclasses.replace(update, rule=planned.rule)], round_context(number))
+        expected = strategy.begin(GRAPH, after.weights).state if number < 2 else model.state
+        assert all(np.array_equal(after.state[name], expected[name]) for name in expected)
+        model = after
+
+
+def test_a_mask_phase_counts_from_the_magnitude_that_weights_have_then() -> None:
+    strategy = made(granularity="channel", first_weight_rounds=1, first_probabilities="magnitude", mask_rounds=2)
+    model = believing(strategy)
+    (planned,) = strategy.plan(model, [device()], round_context(1)).values()
+    ones = sent(model, planned, counts({"a": np.ones(16), "b": np.ones(12)}))
+    first = strategy.begin(GRAPH, model.weights).state
+    for number, draws in ((1, 1), (2, 2), (8, 1)):  # five weight rounds between the phases
+        model = strategy.combine(model, [ones], round_context(number))
+        assert np.allclose(model.state["alpha/a"], first["alpha/a"] + draws)
 
 
 # Submodels
@@ -363,24 +475,26 @@ def a_round(
 @BOTH
 def test_masks_are_learned_that_lose_less_than_chance_would(granularity: str) -> None:
     """A weight is worth having where it is near the wave that the loss wants; the weights themselves stay."""
-    strategy = made(granularity=granularity, mask_rate=20, mask_rounds=6, capacities="1, 0.5, 0.25")
+    strategy = made(granularity=granularity, mask_rate=20, mask_rounds=12, capacities="1, 0.5, 0.25")
     model = strategy.begin(GRAPH, random_weights(GRAPH, 0))
     before = model
     devices = [limited(granularity, (1.0, 0.5, 0.25)[n % 3], str(n)) for n in range(9)]
-    for number in range(6):
+    for number in range(12):
         found = a_round(strategy, model, devices, round_context(number, 10 * number), 8)
         model = strategy.combine(model, found, round_context(number))
     assert model.weights is before.weights
 
-    def loss(known: Model, seed: int) -> float:
-        mask = strategy.extract(known, 0.4, seed)
+    def loss(mask: Mask) -> float:
         whole = {t.name: np.zeros(t.shape, np.float32) for t in GRAPH.tensors}
         for name, array in gather(mask, model.weights).items():
             whole[name][mask.index(name)] = array
         return Quadratic(GRAPH)(whole, nth_batch(0)).loss
 
-    chance = [loss(before, seed) for seed in range(20)]
-    assert loss(model, 0) < min(chance)
+    kind = Granularity(granularity)
+    half = probabilities(before.state)
+    chance = [loss(extract(full_mask(GRAPH), half, 0.4, seed, granularity=kind)) for seed in range(20)]
+    assert len(set(chance)) > 10
+    assert loss(strategy.extract(model, 0.4, 0)) < min(chance)
 
 
 @BOTH
@@ -480,6 +594,8 @@ def test_no_number_of_entries_makes_a_limit_out_of_nothing() -> None:
         ({"capacities": "1, half"}, r"'settings.capacities' must be a list of fractions above 0"),
         ({"capacities": "nan"}, r"'settings.capacities' must be a list of fractions above 0"),
         ({"prior": 1}, r"'settings.prior' must be a number above 1"),
+        ({"first_weight_rounds": -1}, r"'settings.first_weight_rounds' must be a count"),
+        ({"first_probabilities": "third"}, r"'settings.first_probabilities' must be one of 'half', 'magnitude'"),
         ({"mask_rounds": -1}, r"'settings.mask_rounds' must be a count"),
         ({"weight_rounds": 0}, r"'settings.weight_rounds' must be a count"),
         ({"max_draws": 0}, r"'settings.max_draws' must be a number of draws"),
