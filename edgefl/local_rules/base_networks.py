@@ -29,11 +29,19 @@ from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, Tra
 from edgefl.local_rules.sent_tensors import held_values
 from edgefl.local_rules.submodel_channels import narrow, positions_within
 from edgefl.masks import Array, Mask, Weights
-from edgefl.model_graph import ChannelGroup, ModelGraph
+from edgefl.model_graph import ChannelGroup, Cost, ModelGraph, cost_of
 from edgefl.values import PositiveCount
 from edgefl.wire import Dense, Expected
 
-__all__ = ["BaseNetworks", "base_networks", "joined_networks", "mean_logits", "networks_step", "only_networks"]
+__all__ = [
+    "BaseNetworks",
+    "arrays_cost",
+    "base_networks",
+    "joined_networks",
+    "mean_logits",
+    "networks_step",
+    "only_networks",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +112,12 @@ def base_networks(mask: Mask, of: int) -> tuple[Mask, ...]:
         if all(np.isin(block, mask.kept[name]).all() for name, block in blocks.items()):
             found.append(Mask(mask.graph, mask.trained, {**mask.kept, **blocks}, {}))
     return tuple(found) or (mask,)
+
+
+@lru_cache(maxsize=64)
+def arrays_cost(mask: Mask) -> Cost:
+    """Return the cost of a mask's whole arrays: weights, momenta and gradients also have room between the networks."""
+    return cost_of(mask.graph, mask.widths, mask.trained)
 
 
 def networks_step(mask: Mask, of: int, run: TrainStep) -> TrainStep:

@@ -87,6 +87,15 @@ def test_split_mix_is_judged_by_the_mean_of_its_networks() -> None:
     assert result.score.accuracy == pytest.approx(np.mean((logits[0] + logits[1]).argmax(axis=1) == y))
     assert result.score.judged_fraction == joined_networks(graph, [0, 1], 2).cost.parameters / graph.parameters < 1
     one = Mask.of(graph, kept={name: range(width) for name, width in half.items()})
+    both = [device for device in result.devices if device.kept_fraction > 1.5 * one.cost.parameters / graph.parameters]
+    assert both
+    for device in both:
+        profile = next(found.profile for found in fleet() if found.device_id == device.device_id)
+        assert device.peak_bytes == profile.cost.peak_bytes(
+            activation_bytes=one.cost.activation_bytes(WORK.batch_size),
+            parameter_bytes=full_mask(graph).cost.parameter_bytes + one.cost.parameter_bytes,
+            trained_parameters=full_mask(graph).cost.trained_parameters,
+        )
     share = one.cost.parameters / graph.parameters
     mask, score = made.extracted(share)
     assert mask.digest == one.digest
