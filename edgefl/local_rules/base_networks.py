@@ -126,11 +126,11 @@ def networks_step(mask: Mask, of: int, run: TrainStep) -> TrainStep:
     return run if networks == (mask,) else _NetworksStep(mask, networks, run)
 
 
-def mean_logits(predict: Callable[[Weights], Array], networks: Sequence[Weights]) -> Array:
-    """Return the logits of one network, or the mean of those of several."""
-    total = predict(networks[0])
+def mean_logits(predict: Callable[[Weights, Array], Array], networks: Sequence[Weights], x: Array) -> Array:
+    """Return the logits of one network for some inputs, or the mean of those of several."""
+    total = predict(networks[0], x)
     for weights in networks[1:]:
-        total = total + predict(weights)
+        total = total + predict(weights, x)
     return total / len(networks) if len(networks) > 1 else total
 
 

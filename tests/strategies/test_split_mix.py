@@ -167,7 +167,7 @@ def test_a_prediction_is_the_mean_of_the_logits_of_all_networks() -> None:
     """With logits that are the head's weights, network by network."""
     found = networks_in(STRATEGY, MODEL)
     assert len(found) == 4
-    logits = mean_logits(lambda one: one["head.weight"], found)
+    logits = mean_logits(lambda one, _: one["head.weight"], found, np.zeros(1))
     blocks = MODEL.weights["head.weight"].reshape(10, 4, -1).transpose(1, 0, 2)
     assert np.allclose(logits, blocks.mean(axis=0), atol=1e-6)
     two = networks_in(STRATEGY, MODEL, joined_networks(GRAPH, [1, 3], 4))
