@@ -1,5 +1,6 @@
 """What a simulated federation computes, counts and repeats."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from edgefl.federation.held_part import held_part
 from edgefl.local_rules import TrainingInput, rule_of
 from edgefl.local_rules.base_networks import joined_networks
 from edgefl.masks import Array, Mask, full_mask, gather, leading_channels
+from edgefl.planning import predict
 from edgefl.simulation import FleetDevice, RoundResult, SimulatedFederation
 from edgefl.strategies import strategy_of
 from edgefl.values import ClientPlan, Digest, LocalWork, RuleSettings, loads
@@ -319,6 +321,24 @@ def test_devices_that_keep_a_model_of_their_own_go_on_with_it() -> None:
             assert made.personalise().mean_after != made.personalise().mean_before
     assert losses[1] == losses[2]
     assert np.mean(losses[1][-1]) < 0.6 * np.mean(losses[1][0]), "every round would start afresh"
+
+
+@pytest.mark.parametrize(("strategy", "runs", "per"), [("fedavg", 1, 1), ("ditto", 2, 1), ("per_fedavg", 4, 3)])
+def test_a_device_is_charged_for_every_run_of_its_engine(strategy: str, runs: int, per: int) -> None:
+    """An update of Per-FedAvg takes three steps and four runs, and one that the round ends within is completed."""
+    with SimulatedFederation(bundle(), fleet(), strategy_of(strategy, {}), settings_of(rounds=1, per_round=6)) as made:
+        (result,) = made.rounds()
+    cost = full_mask(bundle().graph).cost
+    whole = [one for one in result.devices if one.kept_fraction == 1]
+    assert any(one.steps % 3 for one in whole)
+    for one in whole:
+        engine_runs = math.ceil(one.steps / per) * runs
+        of_one = cost.forward_multiply_adds + cost.backward_multiply_adds
+        seen = min(one.steps * WORK.batch_size, one.samples)
+        assert one.multiply_adds == engine_runs * seen * of_one // one.steps
+        profile = next(device.profile for device in fleet() if device.device_id == one.device_id)
+        use = predict(profile, cost, batch=WORK.batch_size, steps=engine_runs)
+        assert one.simulated_seconds == pytest.approx(use.round_seconds)
 
 
 def test_dittos_own_models_go_on_from_round_to_round() -> None:
