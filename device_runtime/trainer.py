@@ -8,7 +8,6 @@ step where that was written.
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +29,7 @@ from device_runtime.telemetry import Recorder
 from device_runtime.training_loop import StoppedError, TrainingLoop, diverged
 from edgefl.errors import EdgeFLError, SchemaError, WireFormatError
 from edgefl.local_rules import LocalRule, TrainingInput, Update, mean_logits, networks_within, rule_of
-from edgefl.masks import Array, Mask, Weights
+from edgefl.masks import Mask, Weights
 from edgefl.values import ClientPlan, GraphFormat, LocalResult, Program, Reason
 from edgefl.wire import ResultBody, encode_result
 
@@ -246,7 +245,7 @@ class Trainer:
         def share(weights: Weights) -> float:
             networks = networks_of(weights)
             right = [
-                mean_logits(partial(_predicted, predictor, batch.x), networks).argmax(axis=1) == batch.y
+                mean_logits(predictor, networks, batch.x).argmax(axis=1) == batch.y
                 for batch in self._data.validation(_VALIDATION_BATCH)
             ]
             return float(np.mean(np.concatenate(right)))
@@ -280,7 +279,3 @@ def _rule(plan: ClientPlan) -> LocalRule:
         return rule_of(plan.rule)
     except SchemaError as error:
         raise RefusalError(Reason.UNSUPPORTED, error.problem, fix=error.fix) from None
-
-
-def _predicted(predictor: Predictor, x: Array, weights: Weights) -> Array:
-    return predictor(weights, x)

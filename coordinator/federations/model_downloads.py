@@ -79,8 +79,8 @@ def _written(context: Context, federation: Federation, model: Model, mask: Mask,
         raise CoordinatorError(
             ErrorReason.CONFLICT,
             f"the model is {len(networks)} networks whose logits are averaged, which one ONNX graph would mix",
-            fix="Download its weights and its mask, and run the networks one by one; or ask for a fraction that one "
-            "network has.",
+            fix="Download its weights and its mask (edgefl fed export), and run the networks one by one; or ask "
+            "for a fraction that one network has.",
         )
     graph = onnx.load_from_string(context.repository.bundle(federation).files[INFER])
     data: bytes = bake(graph, networks[0]).SerializeToString(deterministic=True)

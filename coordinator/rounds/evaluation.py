@@ -7,7 +7,6 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -87,11 +86,11 @@ class Evaluator:
         with self._lock:
             for start in range(0, count, self._batch):
                 features, labels = self._data.batch(np.arange(start, min(count, start + self._batch)), "test")
-                logits = mean_logits(partial(self._predict, features), feeds)
+                logits = mean_logits(self._predict, feeds, features)
                 tallies.append(tally_of(logits, labels))
         return score_of(sum_of(tallies))
 
-    def _predict(self, features: Array, weights: Weights) -> Array:
+    def _predict(self, weights: Weights, features: Array) -> Array:
         try:
             found: Array = self._session.run(None, {**weights, "x": features})[0]
         except Exception as error:  # onnxruntime raises a dozen kinds, of its own and RuntimeError

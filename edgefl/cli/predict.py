@@ -2,7 +2,6 @@
 
 import argparse
 import json
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from device_runtime.engines import Predictor, ThreadSettings
     from device_runtime.personal_model import PersonalModel
     from edgefl.data import Dataset
-    from edgefl.masks import Array, Weights
+    from edgefl.masks import Array
 
 __all__ = ["add_parser"]
 
@@ -69,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     networks = model.networks
     for start in range(0, len(chosen), _AT_ONCE):
         x, _ = dataset.batch(chosen[start : start + _AT_ONCE], args.part)
-        answers += mean_logits(partial(_logits, predictor, x), networks).argmax(axis=1).tolist()
+        answers += mean_logits(predictor, networks, x).argmax(axis=1).tolist()
     right = float(np.mean(np.array(answers) == labels))
     names = dataset.class_names
     if args.json:
@@ -84,10 +83,6 @@ def run(args: argparse.Namespace) -> int:
     which = "after personalisation" if model.is_personal else f"of round {model.round + 1}"
     print(f"{said}, by a model {which} with {share:.1%} of the parameters")
     return 0
-
-
-def _logits(predictor: "Predictor", x: "Array", weights: "Weights") -> "Array":
-    return predictor(weights, x)
 
 
 def _predictor(model: "PersonalModel", engine: str | None, threads: "ThreadSettings") -> "Predictor":

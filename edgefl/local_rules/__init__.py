@@ -35,7 +35,7 @@ ranking.py              the lowest or highest entries of an array
 upload_bound.py         the most bytes that an update can have
 """
 
-from edgefl.local_rules.base_networks import BaseNetworks, mean_logits
+from edgefl.local_rules.base_networks import BaseNetworks, arrays_cost, mean_logits
 from edgefl.local_rules.channel_pruning import ChannelPruning
 from edgefl.local_rules.compressed_sgd import CompressedSgd
 from edgefl.local_rules.descent import Descent
@@ -90,6 +90,7 @@ __all__ = [
     "RULES",
     "changes_model",
     "changes_widths",
+    "arrays_cost",
     "mean_logits",
     "networks_of",
     "networks_within",

@@ -29,11 +29,19 @@ from edgefl.local_rules.rule import Batch, State, StepResult, TrainingInput, Tra
 from edgefl.local_rules.sent_tensors import held_values
 from edgefl.local_rules.submodel_channels import narrow, positions_within
 from edgefl.masks import Array, Mask, Weights
-from edgefl.model_graph import ChannelGroup, ModelGraph
+from edgefl.model_graph import ChannelGroup, Cost, ModelGraph, cost_of
 from edgefl.values import PositiveCount
 from edgefl.wire import Dense, Expected
 
-__all__ = ["BaseNetworks", "base_networks", "joined_networks", "mean_logits", "networks_step", "only_networks"]
+__all__ = [
+    "BaseNetworks",
+    "arrays_cost",
+    "base_networks",
+    "joined_networks",
+    "mean_logits",
+    "networks_step",
+    "only_networks",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,17 +114,23 @@ def base_networks(mask: Mask, of: int) -> tuple[Mask, ...]:
     return tuple(found) or (mask,)
 
 
+@lru_cache(maxsize=64)
+def arrays_cost(mask: Mask) -> Cost:
+    """Return the cost of a mask's whole arrays: weights, momenta and gradients also have room between the networks."""
+    return cost_of(mask.graph, mask.widths, mask.trained)
+
+
 def networks_step(mask: Mask, of: int, run: TrainStep) -> TrainStep:
     """Return a training step of the networks that a mask contains, from one of a single network."""
     networks = base_networks(mask, of)
     return run if networks == (mask,) else _NetworksStep(mask, networks, run)
 
 
-def mean_logits(predict: Callable[[Weights], Array], networks: Sequence[Weights]) -> Array:
-    """Return the logits of one network, or the mean of those of several."""
-    total = predict(networks[0])
+def mean_logits(predict: Callable[[Weights, Array], Array], networks: Sequence[Weights], x: Array) -> Array:
+    """Return the logits of one network for some inputs, or the mean of those of several."""
+    total = predict(networks[0], x)
     for weights in networks[1:]:
-        total = total + predict(weights)
+        total = total + predict(weights, x)
     return total / len(networks) if len(networks) > 1 else total
 
 

@@ -13,8 +13,19 @@ __all__ = ["predict"]
 _PLAIN = TrainingLoad()
 
 
-def predict(profile: DeviceProfile, cost: Cost, *, batch: int, steps: int = 1, load: TrainingLoad = _PLAIN) -> Budget:
-    """Return what `steps` training steps on batches of this size take, by a rule of this load."""
+def predict(
+    profile: DeviceProfile,
+    cost: Cost,
+    *,
+    batch: int,
+    steps: int = 1,
+    load: TrainingLoad = _PLAIN,
+    around: Cost | None = None,
+) -> Budget:
+    """Return what `steps` training steps on batches of this size take, by a rule of this load.
+
+    `around` is the cost of a larger part whose arrays are in memory, where the engine runs copies of some of it.
+    """
     fit = profile.cost
     step = fit.step_seconds(
         forward_multiply_adds=batch * cost.forward_multiply_adds,
@@ -24,8 +35,8 @@ def predict(profile: DeviceProfile, cost: Cost, *, batch: int, steps: int = 1, l
     )
     peak = fit.peak_bytes(
         activation_bytes=cost.activation_bytes(batch),
-        parameter_bytes=cost.parameter_bytes,
-        trained_parameters=cost.trained_parameters,
+        parameter_bytes=cost.parameter_bytes if around is None else around.parameter_bytes + cost.parameter_bytes,
+        trained_parameters=cost.trained_parameters if around is None else around.trained_parameters,
     )
     peak = min(peak + load.copies * cost.parameter_bytes, LARGEST_INTEGER)
     seconds = _within(load.engine_runs(steps) * step)

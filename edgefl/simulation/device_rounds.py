@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from edgefl.local_rules import networks_of, rule_of
+from edgefl.local_rules import arrays_cost, networks_of, rule_of
 from edgefl.masks import Mask
 from edgefl.planning import TrainingLoad
 from edgefl.simulation.fleet import FleetDevice
@@ -40,6 +40,7 @@ def device_round(
         batch=planned.work.batch_size,
         steps=steps,
         load=load,
+        around=arrays_cost(worked_on) if len(networks) > 1 else None,
         down_bytes=dispatched.job.down_bytes,
         up_bytes=up_bytes,
     )

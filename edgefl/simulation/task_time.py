@@ -32,10 +32,21 @@ class Spent:
 
 
 def spent(
-    device: FleetDevice, cost: Cost, *, batch: int, steps: int, load: TrainingLoad, down_bytes: int, up_bytes: int
+    device: FleetDevice,
+    cost: Cost,
+    *,
+    batch: int,
+    steps: int,
+    load: TrainingLoad,
+    down_bytes: int,
+    up_bytes: int,
+    around: Cost | None = None,
 ) -> Spent:
-    """Return the time and energy of a task on a device that trains for this many steps, by a rule of this load."""
-    use = predict(device.profile, cost, batch=batch, steps=steps, load=load)
+    """Return the time and energy of a task on a device that trains for this many steps, by a rule of this load.
+
+    `around` is what the submodel is cut out of for every run of the engine.
+    """
+    use = predict(device.profile, cost, batch=batch, steps=steps, load=load, around=around)
     return spent_by(device.kind, use.round_seconds or 0.0, use.peak_bytes or 0, down_bytes, up_bytes)
 
 

@@ -101,7 +101,7 @@ class SimulationWorker:
 
     def _logits(self, networks: Sequence[Weights], x: Array) -> Array:
         predictor = self._engine.predictor(self._inference)
-        return mean_logits(lambda weights: predictor(weights, x), networks)
+        return mean_logits(predictor, networks, x)
 
     def _mask(self, digest: str, body: bytes) -> Mask:
         return self._masks.get(digest, lambda: decode_mask(body, self._bundle.graph))

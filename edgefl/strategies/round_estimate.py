@@ -123,13 +123,14 @@ class RoundEstimate:
             return rung.cost
         return cost_of(self.graph, mask.widths, mask.trained) if mask.held else mask.cost
 
-    def use(self, cost: Cost, density: float = 1.0, batch: int | None = None) -> Budget:
+    def use(self, cost: Cost, density: float = 1.0, batch: int | None = None, *, around: Cost | None = None) -> Budget:
         """Return what the round takes with a submodel of this cost that holds this share of its weights.
 
-        `batch` is the size of a program's batches, which are filled up.
+        `batch` is the size of a program's batches, which are filled up; `around` is what the submodel is cut out of for
+        every run.
         """
         batch = min(self.work.batch_size, self.samples) if batch is None else batch
-        use = predict(self.participant.profile, cost, batch=batch, steps=self.steps, load=self.load)
+        use = predict(self.participant.profile, cost, batch=batch, steps=self.steps, load=self.load, around=around)
         kept_fraction = cost.parameters / max(self.graph.parameters, 1)
         return replace(use, kept_fraction=kept_fraction, weight_density=density)
 

@@ -28,11 +28,11 @@ from typing import ClassVar
 import numpy as np
 
 from edgefl.errors import MaskError
-from edgefl.local_rules import BaseNetworks, Descent, FineTune, rule_of
+from edgefl.local_rules import BaseNetworks, Descent, FineTune, arrays_cost, rule_of
 from edgefl.local_rules.base_networks import base_networks, joined_networks, only_networks
 from edgefl.local_rules.descent import Schedule
 from edgefl.masks import Mask, Weights
-from edgefl.model_graph import ModelGraph
+from edgefl.model_graph import Cost, ModelGraph, cost_of
 from edgefl.noise import bits, derive
 from edgefl.planning import TrainingLoad
 from edgefl.strategies.averaging_strategy import FineTunedStrategy
@@ -40,7 +40,7 @@ from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.strategy import ClientUpdate, Model, Participant, PlannedTask, RoundContext
 from edgefl.strategies.update_checks import check_mask_kept, check_values, values_at
 from edgefl.strategies.uplink import rule_settings
-from edgefl.values import PositiveCount, Prediction, RuleSettings
+from edgefl.values import Budget, PositiveCount, Prediction, RuleSettings
 from edgefl.wire import Dense
 
 __all__ = ["SplitMix"]
@@ -90,17 +90,19 @@ class SplitMix(FineTunedStrategy):
         So is one whose engine runs compiled programs: a step of the whole mask is steps of its networks.
         """
         one = self._joined(model.graph, [0])
+        around = [_several(one, count) for count in range(1, self.base_networks + 1)]
         counts = {
-            device: 0 if estimate.on_rungs else self._affordable(one, estimate)
-            for device, estimate in estimates.items()
+            device: 0 if estimate.on_rungs else _affordable(around, estimate) for device, estimate in estimates.items()
         }
         dealt = _dealt({device: count for device, count in counts.items() if count}, self.base_networks, round_context)
-        return {device: self._joined(model.graph, numbers) for device, numbers in dealt.items()}
+        masks = {chosen: self._joined(model.graph, chosen) for chosen in set(dealt.values())}
+        return {device: masks[chosen] for device, chosen in dealt.items()}
 
     def predicted(self, estimate: RoundEstimate, mask: Mask) -> Prediction:
         """Return what a round takes with the networks of a mask, one after the other."""
         networks = self.networks(mask)
-        return replace(estimate, load=_load(len(networks))).prediction(networks[0])
+        use = _use(estimate, networks[0].cost, len(networks), arrays_cost(mask))
+        return Prediction(seconds=use.round_seconds, peak_bytes=use.peak_bytes, joules=use.joules)
 
     def personalise(
         self, model: Model, participants: Sequence[Participant], round_context: RoundContext
@@ -130,11 +132,6 @@ class SplitMix(FineTunedStrategy):
     def _joined(self, graph: ModelGraph, numbers: Sequence[int]) -> Mask:
         return joined_networks(graph, numbers, self.base_networks)
 
-    def _affordable(self, one: Mask, estimate: RoundEstimate) -> int:
-        """Return how many networks a device can train; `one` is one of them, and all are alike."""
-        counts = range(self.base_networks, 0, -1)
-        return next((count for count in counts if _fits(one, count, estimate)), 0)
-
 
 @dataclass(frozen=True, slots=True)
 class NetworksUplink:
@@ -158,28 +155,42 @@ class NetworksUplink:
         return replace(update, tensors=tensors)
 
 
-def _load(networks: int) -> TrainingLoad:
-    return TrainingLoad(runs=networks, copies=networks - 1)
+def _affordable(around: Sequence[Cost], estimate: RoundEstimate) -> int:
+    """Return how many networks a device can train; `around` has the arrays of one, of two, and so on."""
+    budget, counts = estimate.participant.budget, range(len(around), 0, -1)
+    fitting = (count for count in counts if not budget.exceeded_by(_use(estimate, around[0], count, around[count - 1])))
+    return next(fitting, 0)
 
 
-def _fits(one: Mask, count: int, estimate: RoundEstimate) -> bool:
-    """Return whether a device can train some networks: every limit counts all of them."""
-    use = replace(estimate, load=_load(count)).use(one.cost)
+def _several(one: Mask, count: int) -> Cost:
+    """Return the cost of the arrays of so many networks, of which this is one."""
+    cut = {group.name: count * one.widths[group.name] for group in one.graph.groups if group.fixed is None}
+    return cost_of(one.graph, cut)
+
+
+def _use(estimate: RoundEstimate, one: Cost, count: int, around: Cost) -> Budget:
+    """Return what a round takes with some networks like this one: every limit counts all of them.
+
+    They run one after the other, each cut out of the arrays of all.
+    """
+    use = replace(estimate, load=TrainingLoad(runs=count)).use(one, around=around if count > 1 else None)
     share, trained = use.kept_fraction, use.trainable_parameters
-    use = replace(
+    return replace(
         use,
         kept_fraction=None if share is None else min(share * count, 1.0),
         trainable_parameters=None if trained is None else trained * count,
     )
-    return not estimate.participant.budget.exceeded_by(use)
 
 
-def _dealt(counts: Mapping[str, int], of: int, round_context: RoundContext) -> dict[str, list[int]]:
-    """Return which networks each device trains: they are dealt in turn, so that each is trained about as often."""
+def _dealt(counts: Mapping[str, int], of: int, round_context: RoundContext) -> dict[str, tuple[int, ...]]:
+    """Return which networks each device trains, in ascending order.
+
+    They are dealt in turn, so that each is trained about as often.
+    """
     order = np.argsort(bits(derive(round_context.seed, "networks"), 0, of), kind="stable").tolist()
     devices = sorted(counts, key=lambda device: (derive(round_context.seed, "turn", device), device))
     dealt, first = {}, 0
     for device in devices:
-        dealt[device] = [order[place % of] for place in range(first, first + counts[device])]
+        dealt[device] = tuple(sorted(order[place % of] for place in range(first, first + counts[device])))
         first += counts[device]
     return {device: dealt[device] for device in counts}

@@ -11,6 +11,7 @@ import pytest
 
 from edgefl.artifacts.bundle import read_bundle
 from edgefl.cli.simulate_progress import summary_lines
+from edgefl.local_rules.base_networks import joined_networks
 from edgefl.simulation.run_folder import read_run
 from edgefl.wire import decode_mask
 
@@ -84,6 +85,16 @@ def test_the_summary_says_which_part_was_judged(local: tuple[Path, dict[str, Any
     assert f"test samples with {100 * told['judged_fraction']:.1f}% of its parameters" in lines[1]
     whole = summary_lines(run.request, replace(run.summary, judged_fraction=1.0))
     assert whole[1].endswith("of the test samples")
+
+
+def test_a_run_of_several_networks_leaves_the_part_that_was_judged(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    words = ("--model", "digits_cnn", "--rounds", "1", "--strategy", "split_mix", "--set", "base_networks=2")
+    done = simulate(*SMALL, *words, "--workers", "1", "--json", "--out", str(out))
+    assert not done.returncode, done.stderr
+    mask = decode_mask((out / "held.safetensors").read_bytes(), read_bundle(out / "model.zip").graph)
+    assert mask.digest == joined_networks(mask.graph, [0, 1], 2).digest
+    assert json.loads(done.stdout)["judged_fraction"] == mask.cost.parameters / mask.graph.parameters < 1
 
 
 @pytest.mark.thorough

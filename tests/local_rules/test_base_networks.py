@@ -177,8 +177,8 @@ def test_logits_are_averaged_over_the_networks_of_the_rule_alone() -> None:
     mask = joined_networks(graph, [0, 1], 3)
     networks = [gather(network, weights) for network in networks_of(BaseNetworks(networks=3), mask)]
     assert len(networks) == 2
-    found = mean_logits(lambda one: one["head.weight"][:, :1], networks)
-    assert np.allclose(found, (networks[0]["head.weight"][:, :1] + networks[1]["head.weight"][:, :1]) / 2)
+    found = mean_logits(lambda one, x: one["head.weight"][:, :1] * x, networks, np.full(1, 3, np.float32))
+    assert np.allclose(found, 3 * (networks[0]["head.weight"][:, :1] + networks[1]["head.weight"][:, :1]) / 2)
     assert networks_of(Sgd(), mask) == (mask,)
 
 

@@ -1,5 +1,6 @@
 """What a simulated federation computes, counts and repeats."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from edgefl.federation.held_part import held_part
 from edgefl.local_rules import TrainingInput, rule_of
 from edgefl.local_rules.base_networks import joined_networks
 from edgefl.masks import Array, Mask, full_mask, gather, leading_channels
+from edgefl.planning import predict
 from edgefl.simulation import FleetDevice, RoundResult, SimulatedFederation
 from edgefl.strategies import strategy_of
 from edgefl.values import ClientPlan, Digest, LocalWork, RuleSettings, loads
@@ -87,6 +89,15 @@ def test_split_mix_is_judged_by_the_mean_of_its_networks() -> None:
     assert result.score.accuracy == pytest.approx(np.mean((logits[0] + logits[1]).argmax(axis=1) == y))
     assert result.score.judged_fraction == joined_networks(graph, [0, 1], 2).cost.parameters / graph.parameters < 1
     one = Mask.of(graph, kept={name: range(width) for name, width in half.items()})
+    both = [device for device in result.devices if device.kept_fraction > 1.5 * one.cost.parameters / graph.parameters]
+    assert both
+    for device in both:
+        profile = next(found.profile for found in fleet() if found.device_id == device.device_id)
+        assert device.peak_bytes == profile.cost.peak_bytes(
+            activation_bytes=one.cost.activation_bytes(WORK.batch_size),
+            parameter_bytes=full_mask(graph).cost.parameter_bytes + one.cost.parameter_bytes,
+            trained_parameters=full_mask(graph).cost.trained_parameters,
+        )
     share = one.cost.parameters / graph.parameters
     mask, score = made.extracted(share)
     assert mask.digest == one.digest
@@ -310,6 +321,24 @@ def test_devices_that_keep_a_model_of_their_own_go_on_with_it() -> None:
             assert made.personalise().mean_after != made.personalise().mean_before
     assert losses[1] == losses[2]
     assert np.mean(losses[1][-1]) < 0.6 * np.mean(losses[1][0]), "every round would start afresh"
+
+
+@pytest.mark.parametrize(("strategy", "runs", "per"), [("fedavg", 1, 1), ("ditto", 2, 1), ("per_fedavg", 4, 3)])
+def test_a_device_is_charged_for_every_run_of_its_engine(strategy: str, runs: int, per: int) -> None:
+    """An update of Per-FedAvg takes three steps and four runs, and one that the round ends within is completed."""
+    with SimulatedFederation(bundle(), fleet(), strategy_of(strategy, {}), settings_of(rounds=1, per_round=6)) as made:
+        (result,) = made.rounds()
+    cost = full_mask(bundle().graph).cost
+    whole = [one for one in result.devices if one.kept_fraction == 1]
+    assert any(one.steps % 3 for one in whole)
+    for one in whole:
+        engine_runs = math.ceil(one.steps / per) * runs
+        of_one = cost.forward_multiply_adds + cost.backward_multiply_adds
+        seen = min(one.steps * WORK.batch_size, one.samples)
+        assert one.multiply_adds == engine_runs * seen * of_one // one.steps
+        profile = next(device.profile for device in fleet() if device.device_id == one.device_id)
+        use = predict(profile, cost, batch=WORK.batch_size, steps=engine_runs)
+        assert one.simulated_seconds == pytest.approx(use.round_seconds)
 
 
 def test_dittos_own_models_go_on_from_round_to_round() -> None:

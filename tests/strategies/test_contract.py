@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgefl.local_rules import ProbabilisticMasks, networks_of, rule_of
+from edgefl.local_rules import ProbabilisticMasks, arrays_cost, networks_of, rule_of
 from edgefl.masks import Mask, holders
 from edgefl.model_graph import cost_of
 from edgefl.planning import predict
@@ -57,7 +57,8 @@ def use_of(participant: Participant, planned: PlannedTask) -> Budget:
     mask = networks[0]
     engine = cost_of(GRAPH, mask.widths, mask.trained)  # which works on whole arrays, however few weights are held
     batch, steps = min(WORK.batch_size, participant.samples or WORK.batch_size), WORK.most_steps or 0
-    use = predict(participant.profile, engine, batch=batch, steps=steps * len(networks))
+    around = arrays_cost(planned.mask) if len(networks) > 1 else None
+    use = predict(participant.profile, engine, batch=batch, steps=steps * len(networks), around=around)
     return replace(
         use,
         trainable_parameters=planned.mask.cost.trained_parameters,

@@ -13,9 +13,10 @@ from edgefl.errors import MaskError, WireFormatError
 from edgefl.federation.evaluation import networks_in
 from edgefl.local_rules import BaseNetworks, mean_logits, rule_of
 from edgefl.local_rules.base_networks import joined_networks
-from edgefl.masks import Array, Mask, gather
+from edgefl.masks import Array, Mask, gather, leading_channels
 from edgefl.model_graph import GraphBuilder, ModelGraph
 from edgefl.strategies import ClientUpdate, Model, Participant, RoundContext, SplitMix, strategy_of
+from edgefl.strategies.round_estimate import round_estimates
 from edgefl.values import Budget
 from edgefl.wire import Dense, Payload
 from examples.networks import cnn4
@@ -120,6 +121,32 @@ def test_time_is_that_of_the_networks_one_after_the_other() -> None:
     assert seconds["three"] == pytest.approx(3 * seconds["one"])
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_memory_is_that_of_the_whole_arrays_and_the_network_that_runs(count: int) -> None:
+    """The entries between the networks have weights, momenta and gradients too."""
+    budget = Budget(kept_fraction=min(1.0, (count + 0.5) * ONE.parameters / GRAPH.parameters))
+    plan = STRATEGY.plan(MODEL, [Participant("pi", PROFILE, budget, 1000)], ROUND_CONTEXT)["pi"]
+    cost = leading_channels(GRAPH, count / 4).cost
+    assert plan.mask.widths == leading_channels(GRAPH, count / 4).widths
+    expected = PROFILE.cost.peak_bytes(
+        activation_bytes=ONE.activation_bytes(plan.work.batch_size),
+        parameter_bytes=cost.parameter_bytes + (ONE.parameter_bytes if count > 1 else 0),
+        trained_parameters=cost.trained_parameters,
+    )
+    assert plan.predicted is not None
+    assert plan.predicted.peak_bytes == expected
+    for limit, number in ((expected, count), (expected - 1, count - 1)):
+        budget = Budget(peak_bytes=limit)
+        tasks = STRATEGY.plan(MODEL, [Participant("pi", PROFILE, budget, 1000)], ROUND_CONTEXT)
+        assert [len(numbers_of(task.mask)) for task in tasks.values()] == ([number] if number else [])
+
+
+def test_devices_with_the_same_networks_have_the_same_mask() -> None:
+    participants = [Participant(f"d{n}", PROFILE, Budget()) for n in range(6)]
+    with_all = STRATEGY.submodels(MODEL, round_estimates(GRAPH, participants, ROUND_CONTEXT, 1000), ROUND_CONTEXT)
+    assert len({id(mask) for mask in with_all.values()}) == 1
+
+
 def test_all_networks_are_trained_by_as_many_devices_and_not_by_the_same_ones() -> None:
     participants = [
         Participant(f"d{n}", PROFILE, Budget(kept_fraction=(n % 3 + 1.5) * ONE.parameters / GRAPH.parameters))
@@ -140,7 +167,7 @@ def test_a_prediction_is_the_mean_of_the_logits_of_all_networks() -> None:
     """With logits that are the head's weights, network by network."""
     found = networks_in(STRATEGY, MODEL)
     assert len(found) == 4
-    logits = mean_logits(lambda one: one["head.weight"], found)
+    logits = mean_logits(lambda one, _: one["head.weight"], found, np.zeros(1))
     blocks = MODEL.weights["head.weight"].reshape(10, 4, -1).transpose(1, 0, 2)
     assert np.allclose(logits, blocks.mean(axis=0), atol=1e-6)
     two = networks_in(STRATEGY, MODEL, joined_networks(GRAPH, [1, 3], 4))
