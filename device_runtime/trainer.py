@@ -28,7 +28,7 @@ from device_runtime.refusal import RefusalError
 from device_runtime.telemetry import Recorder
 from device_runtime.training_loop import StoppedError, TrainingLoop, diverged
 from edgefl.errors import EdgeFLError, SchemaError, WireFormatError
-from edgefl.local_rules import LocalRule, TrainingInput, Update, mean_logits, networks_within, rule_of
+from edgefl.local_rules import BaseNetworks, LocalRule, TrainingInput, Update, mean_logits, networks_within, rule_of
 from edgefl.masks import Mask, Weights
 from edgefl.values import ClientPlan, GraphFormat, LocalResult, Program, Reason
 from edgefl.wire import ResultBody, encode_result
@@ -73,6 +73,8 @@ class FinishedTask:
     weights: Weights
     """The device's own model now, at the widths of `mask`."""
     mask: Mask
+    networks: int = 0
+    """How many networks the own model is split into, whose logits are averaged; 0 if it is one."""
 
 
 class Trainer:
@@ -158,7 +160,8 @@ class Trainer:
             body = encode_result(report, task.mask.graph)
         except WireFormatError as error:  # a tensor has values that are not finite
             raise diverged(error.problem) from None
-        return FinishedTask(body, result, update.weights, update.mask)
+        networks = rule.networks if isinstance(rule, BaseNetworks) else 0
+        return FinishedTask(body, result, update.weights, update.mask, networks)
 
     def forget(self, task_id: str) -> None:
         """Remove the checkpoint of a task that has ended."""

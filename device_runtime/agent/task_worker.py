@@ -22,7 +22,7 @@ from device_runtime.telemetry.energy.cpu_time_estimate import watts_per_core
 from device_runtime.trainer import FinishedTask, Trainer, TrainingTask
 from edgefl.artifacts.artifact_store import PRIVATE, ArtifactStore
 from edgefl.errors import EdgeFLError
-from edgefl.local_rules import BaseNetworks, changes_model, rule_of
+from edgefl.local_rules import changes_model, rule_of
 from edgefl.masks import Mask
 from edgefl.model_graph import cost_of
 from edgefl.values import LARGEST_INTEGER, ClientPlan, DeviceProfile, GraphFormat, Program, Reason
@@ -155,7 +155,6 @@ class TrainerInProcess:
         plan = task.plan
         if task.inference is None or not changes_model(plan.rule):
             return
-        rule = rule_of(plan.rule)
         model = PersonalModel(
             finished.mask,
             finished.weights,
@@ -165,7 +164,7 @@ class TrainerInProcess:
             plan.task_id,
             plan.is_personal,
             task.inference_program,
-            rule.networks if isinstance(rule, BaseNetworks) else 0,
+            finished.networks,
         )
         with contextlib.suppress(OSError):  # disk full: the previous model stays
             self._saved = save_personal(self._personal, model, self._saved)

@@ -55,7 +55,7 @@ wait_for = 4
 data = "{data}"
 [budget]
 adapt = false
-seconds = 0.3
+seconds = 0.1
 """
 METHODS = {
     "fedavg": "learning_rate = 0.05\nmomentum = 0.9",

@@ -122,7 +122,9 @@ class _Engine:
         self._cancelled.set()
 
 
-@pytest.mark.parametrize(("rule", "run"), [*((rule, 16) for rule in RULES), ("ditto", 17), ("maml", 17)])
+@pytest.mark.parametrize(
+    ("rule", "run"), [*((rule, 16) for rule in RULES), ("ditto", 17), ("maml", 17), ("base_networks", 17)]
+)
 def test_a_step_that_is_cancelled_is_taken_again(rule: str, run: int, tmp_path: Path) -> None:
     doing = task(rule, RULES[rule], epochs=2)
     expected = trainer(tmp_path / "calm", checkpoint_seconds=NEVER).run(doing)
@@ -131,9 +133,10 @@ def test_a_step_that_is_cancelled_is_taken_again(rule: str, run: int, tmp_path: 
         trainer(tmp_path / "rough", checkpoint_seconds=NEVER, engine=_Engine(run, stop)).run(doing, stop)
     steps: list[int] = []
     found = trainer(tmp_path / "rough", checkpoint_seconds=NEVER, progress=noting(steps)).run(doing)
-    # Ditto runs the engine twice a step, MAML twice in every third. After the first run the state is between two steps,
-    # and is not saved.
+    # Ditto runs the engine twice a step, MAML twice in every third, Split-Mix as often as it has networks. Between the
+    # runs of a step the state is not saved.
     done = {("ditto", 16): 1, ("ditto", 17): 9, ("maml", 16): 1, ("maml", 17): 13}
+    done |= {("base_networks", 16): 1, ("base_networks", 17): 5}
     assert steps[0] == done.get((rule, run), run)
     check_same(found, expected)
 
