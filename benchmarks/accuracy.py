@@ -48,15 +48,23 @@ def main() -> None:
     args = _arguments()
     study = _study(args)
     setups = [name for name in study if args.setups is None or name in args.setups]
-    choices = _tuned(study, entries_of(setups, args.strategies), args)
+    entries = entries_of(setups, args.strategies)
+    if not entries:
+        sys.exit("nothing is left to run: the data of these set-ups are missing")
+    choices = _tuned(study, entries, args)
     results = _results(_reported(study, choices, args.seeds), args)
     figures = figures_of(results)
     write_report(figures, judged(figures), results, [study[name] for name in setups], choices, args.out)
 
 
+def _size(args: argparse.Namespace) -> Mapping[str, Setup]:
+    """Return the set-ups of the size that was asked for."""
+    return FULL if args.full else STANDARD if args.standard else QUICK
+
+
 def _study(args: argparse.Namespace) -> Mapping[str, Setup]:
     """Return the set-ups that can be run here; data that are missing are named in a line."""
-    study = FULL if args.full else STANDARD if args.standard else QUICK
+    study = _size(args)
     missing = {setup.data: reason for setup in study.values() if (reason := missing_data(setup)) is not None}
     for reason in missing.values():
         print(f"left out: {reason}", file=sys.stderr)
@@ -138,7 +146,7 @@ def _names(text: str) -> list[str]:
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     """Refuse names that nothing has, and a study of nothing."""
-    study = FULL if args.full else STANDARD if args.standard else QUICK
+    study = _size(args)
     for option, there in (("setups", study), ("strategies", STRATEGIES)):
         unknown = [name for name in getattr(args, option) or () if name not in there]
         if unknown:

@@ -321,6 +321,18 @@ def test_a_study_is_tuned_first_and_an_interrupted_one_goes_on(
     capsys.readouterr()
 
 
+def test_a_study_whose_data_are_missing_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("EDGEFL_DATA", str(tmp_path))
+    dataset_of.cache_clear()
+    monkeypatch.setattr("sys.argv", ["accuracy", "--standard", "--setups", "freezing", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit) as stopped:
+        accuracy.main()
+    assert "nothing is left to run" in str(stopped.value.code)
+    assert "'cifar10' was not found" in capsys.readouterr().err
+
+
 def test_levels_make_parts_as_large_as_the_capacities() -> None:
     graph = cnn4()
     capacities = (1.0, 0.25, 0.0625)
