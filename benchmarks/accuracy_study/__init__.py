@@ -5,6 +5,7 @@ entries.py          which strategy takes part in which comparison, with which se
 data.py             the data sets, reduced if a comparison needs it
 models.py           the networks, exported once, with initial weights for every seed
 run.py              one run: a strategy, a set-up, a seed
+overlaps.py         how alike the channels of devices with different classes are
 ledger.py           finished runs as files, so that an interrupted study can continue
 figures.py          means and deviations over seeds
 tuning.py           rates by method, chosen on seeds that are not reported

@@ -66,6 +66,29 @@ def hermes_takes_fewer_bytes(figures: Figures) -> Sequence[Verdict]:
     return verdicts
 
 
+def hermes_keeps_different_channels(figures: Figures) -> Sequence[Verdict]:
+    """Not in the paper: by sensitivity, devices without a common class keep different channels, and download less."""
+    own, letter = (value_of(figures, "channels", name, "overlap") for name in ("hermes", "hermes magnitude"))
+    chance = value_of(figures, "channels", "hermes", "overlap_by_chance")
+    less, more = (value_of(figures, "channels", name, "down_bytes") for name in ("hermes", "hermes magnitude"))
+    return [
+        Verdict(
+            paper="Hermes",
+            claim="channels: by sensitivity, masks are at most half as much more alike than chance as by magnitude",
+            published="-",
+            figures=f"{own.mean:.2f} against {letter.mean:.2f}, {chance.mean:.2f} by chance",
+            ruling=ratio(own.mean <= (chance.mean + letter.mean) / 2),
+        ),
+        Verdict(
+            paper="Hermes",
+            claim="channels: by sensitivity, Hermes downloads fewer bytes than by magnitude",
+            published="-",
+            figures=f"{percent(less, more)}, {less.mean:,.0f} against {more.mean:,.0f} bytes an update",
+            ruling=ratio(less.mean < more.mean),
+        ),
+    ]
+
+
 def _traffic(figures: Figures, setup: str, label: str) -> Value:
     up, down = (value_of(figures, setup, label, way) for way in ("up_bytes", "down_bytes"))
     return both(up, down, operator.add)
@@ -117,6 +140,7 @@ COUNTED: Sequence[Counted] = (
     fedmrn_sends_a_twenty_sixth,
     perfedmask_trains_few_parameters,
     hermes_takes_fewer_bytes,
+    hermes_keeps_different_channels,
     fedspa_sends_half,
     fedmap_has_every_size,
 )

@@ -47,6 +47,8 @@ class Entry:
     width, and parts of the next smaller one of HeteroFL's would use a third of what a device can do."""
     epochs: int | None = None
     """Passes over a device's data in a round, if there are fewer than the set-up's."""
+    rounds: float = 1.0
+    """Its rounds as a share of the set-up's, for comparisons at equal cost."""
     capacities: tuple[float, ...] = ()
     """Kinds of devices, if they are not the set-up's."""
     fine_tuned: tuple[int, ...] = ()
@@ -157,12 +159,21 @@ _FREEZING: Sequence[Entry] = [
     _entry("freezing", "fednova", limit=Limit.EPOCHS),
     _entry("freezing", "heterofl", limit=Limit.KEPT),
     _entry("freezing", "split_mix", limit=Limit.KEPT),
+    _entry("freezing", "split_mix perfedmask", {"frozen": "planned"}, Limit.KEPT),
+    *(
+        replace(_entry("freezing", f"fedavg {name}", limit=Limit.EPOCHS, like="fedavg"), rounds=share)
+        for name, share in (("equal bytes", 0.76), ("equal work", 1.21))
+    ),
 ]
-"""Tables 1 to 5 of PerFedMask."""
+"""Tables 1 to 5 of PerFedMask, and FedAvg with as many rounds as take PerFedMask's bytes, or its multiply-adds.
+
+In a round of `--standard`, PerFedMask moves 0.76 of FedAvg's bytes. It computes 1.21 times as much, since weak devices
+make all steps, where those of FedAvg make half of them."""
 _FREEZING_OWN = [
     replace(one, setup="freezing-own", fine_tuned=())
     for one in _FREEZING
-    if one.label in ("perfedmask", "fedbabu", "fedavg", "heterofl", "split_mix")
+    if one.label
+    in ("perfedmask", "fedbabu", "fedavg", "fedavg equal bytes", "fedavg equal work", "heterofl", "split_mix")
 ]
 """Not in its paper: weak devices with classes of their own."""
 

@@ -21,6 +21,8 @@ MEASURES = (
     "trained_fraction",
     "kept_fraction",
     "step_milliseconds",
+    "overlap",
+    "overlap_by_chance",
 )
 
 
@@ -77,7 +79,8 @@ def _figure(setup: str, label: str, results: list[Mapping[str, Any]]) -> Figure:
     good = [result for result in results if "error" not in result]
     problems = {str(result["error"]) for result in results if "error" in result}
     problems |= {str(reason) for result in good for reason in result["refused"]}
-    values = {name: _value({result["seed"]: result[name] for result in good}) for name in MEASURES}
+    # A run that was finished before a measure was added does not have it.
+    values = {name: _value({result["seed"]: result.get(name) for result in good}) for name in MEASURES}
     return Figure(
         setup,
         label,

@@ -10,6 +10,7 @@ from typing import Any
 
 from benchmarks.accuracy_study.data import dataset_of, of_own_classes
 from benchmarks.accuracy_study.entries import Entry, Limit, levels_for, settings_in
+from benchmarks.accuracy_study.overlaps import overlap_of
 from benchmarks.accuracy_study.setups import Setup
 from edgefl.artifacts.bundle import Bundle, read_bundle
 from edgefl.errors import EdgeFLError
@@ -70,6 +71,7 @@ def _figures(wanted: Run) -> dict[str, Any]:
     setup = wanted.setup
     with federation_of(wanted) as federation:
         rounds = list(federation.rounds())
+        overlap, chance = overlap_of(federation)
         series = _series_by_size(federation, setup.sizes)
         personal = federation.personalise()
         told = _told(wanted, federation.model.graph)
@@ -77,6 +79,8 @@ def _figures(wanted: Run) -> dict[str, Any]:
             series["fine-tuned"] = _fine_tuned(federation, wanted.entry, told)
     return _summary(rounds, personal) | {
         "settings": told,
+        "overlap": overlap,
+        "overlap_by_chance": chance,
         "series": series,
         "curve": [_point(result) for result in rounds],
     }
@@ -89,7 +93,7 @@ def federation_of(wanted: Run) -> SimulatedFederation:
     weights = decode((wanted.models / f"{name}-{wanted.seed}.safetensors").read_bytes(), kind=BodyKind.WEIGHTS).arrays
     settings = FederationSettings(
         name="study",
-        rounds=RoundSettings(count=setup.rounds, deadline=1e6),
+        rounds=RoundSettings(count=max(1, round(setup.rounds * wanted.entry.rounds)), deadline=1e6),
         selection=SelectionSettings(devices=setup.per_round),
         seed=wanted.seed,
         work=LocalWork(epochs=min(wanted.entry.epochs or setup.epochs, setup.epochs), batch_size=setup.batch),

@@ -39,6 +39,7 @@ __all__ = [
     "base_networks",
     "joined_networks",
     "mean_logits",
+    "network_widths",
     "networks_step",
     "only_networks",
 ]
@@ -77,12 +78,15 @@ def joined_networks(graph: ModelGraph, numbers: Iterable[int], of: int) -> Mask:
     """Return the mask of some of a model's `of` base networks: their channels, and their own entries alone."""
     chosen = sorted(set(numbers))
     kept = {
-        group.name: [number * width + channel for number in chosen for channel in range(width)]
-        for group in graph.groups
-        if group.fixed is None
-        for width in [_block(group, of)]
+        name: [number * width + channel for number in chosen for channel in range(width)]
+        for name, width in network_widths(graph, of).items()
     }
     return only_networks(Mask.of(graph, kept=kept), of)
+
+
+def network_widths(graph: ModelGraph, of: int) -> Mapping[str, int]:
+    """Return how many channels one of `of` networks has of each group that is divided."""
+    return {group.name: _block(group, of) for group in graph.groups if group.fixed is None}
 
 
 def only_networks(mask: Mask, of: int) -> Mask:
@@ -103,7 +107,7 @@ def base_networks(mask: Mask, of: int) -> tuple[Mask, ...]:
     So is that of a model without channels to divide, however many networks a plan asks for; of any other there are at
     most as many as its narrowest group has channels.
     """
-    cut = {group.name: _block(group, of) for group in mask.graph.groups if group.fixed is None}
+    cut = network_widths(mask.graph, of)
     if not cut:
         return (mask,)
     found = []

@@ -10,15 +10,16 @@ Freezing comes on top of channels. With `width = "full"` every device has the wh
 another width a device gets the widest submodel of which it can train the last blocks, `least_trained` of its
 parameters, and freezes what is too much. The planner counts in the whole model's blocks: a device with fewer channels
 takes part as one whose budget of parameters is that of the blocks that it can train, counted from the head. So does a
-device whose engine runs compiled programs: a program trains all layers from a block on, whichever of them are wanted,
-and of a planned choice that costs too much for that reason, the device trains the part that fits.
+device with several of Split-Mix's networks. So does a device whose engine runs compiled programs: a program trains all
+layers from a block on, whichever of them are wanted, and of a planned choice that costs too much for that reason, the
+device trains the part that fits.
 
 Whatever the planner says, no device gets a submodel beyond its budget. If the devices of a round cannot train all
 blocks between them, those that could train an untrained block take turns with it, from round to round. A block that no
 device trains keeps its values.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
@@ -41,6 +42,8 @@ __all__ = ["ChannelChoice", "Freezing", "FrozenLayers", "DeviceMasks", "body_of"
 
 _Chosen = tuple[int, ...]
 """Indices of blocks, from the input on."""
+_FitsAt = Callable[[RoundEstimate, Mapping[str, int], Collection[str]], bool]
+"""Whether a device can train some layers at some widths within its budget."""
 
 
 class FrozenLayers(StrEnum):
@@ -95,9 +98,16 @@ class Freezing:
             )
 
     def submodels(
-        self, channels: ChannelChoice, estimates: Mapping[str, RoundEstimate], round_context: RoundContext
+        self,
+        channels: ChannelChoice,
+        estimates: Mapping[str, RoundEstimate],
+        round_context: RoundContext,
+        fits_at: _FitsAt | None = None,
     ) -> DeviceMasks:
-        """Return the submodel of each device; a device that can train none is left out."""
+        """Return the submodel of each device; a device that can train none is left out.
+
+        `fits_at` is for strategies whose submodels take something else than one run of their widths.
+        """
         if self.frozen is FrozenLayers.NONE or not estimates:
             return DeviceMasks(channels.masks(estimates, round_context))
         graph = next(iter(estimates.values())).graph
@@ -109,7 +119,7 @@ class Freezing:
         # Sorted by name: a plan does not depend on the order of devices.
         masks = dict(sorted(channels.masks(estimates, round_context, trained=least).items()))
         most = sample_cap([estimate.samples for estimate in estimates.values()], MOST_TIMES_MEDIAN)
-        return _Fleet(graph, blocks, estimates, masks, {}, most).submodels(self, round_context)
+        return _Fleet(graph, blocks, estimates, masks, {}, most, fits_at).submodels(self, round_context)
 
 
 @lru_cache(maxsize=16)
@@ -152,6 +162,8 @@ class _Fleet:
     """A cache of costs: devices of the same width have equal costs."""
     most_samples: float
     """The most samples that a device counts for."""
+    fits_at: _FitsAt | None
+    """What decides whether layers fit, if it is not the cost of one run."""
 
     def submodels(self, settings: Freezing, round_context: RoundContext) -> DeviceMasks:
         """Let the planner choose, and make sure that everything fits."""
@@ -180,8 +192,9 @@ class _Fleet:
         """Return a device as the planner sees it: with all channels, or as one that can train the same blocks."""
         estimate, budget = self.estimates[device], self.estimates[device].participant.budget
         samples, weight = max(estimate.samples, 1), self._counted(device)
-        narrow = any(width < self.graph.group[name].width for name, width in self.channels[device].widths.items())
-        if narrow or estimate.on_rungs:
+        own = self.channels[device]
+        partial = own.held or any(width < self.graph.group[name].width for name, width in own.widths.items())
+        if partial or estimate.on_rungs:
             able = sum(self.blocks[number].size for number in self._filled(device, self._from_head))
             return FreezingDevice(device_id=device, samples=weight, budget=Budget(trainable_parameters=able))
         return FreezingDevice(
@@ -236,9 +249,11 @@ class _Fleet:
         return chosen
 
     def _fits(self, device: str, chosen: _Chosen) -> bool:
-        estimate = self.estimates[device]
+        estimate, widths = self.estimates[device], self.channels[device].widths
+        if self.fits_at is not None:
+            return self.fits_at(estimate, widths, self._layers(chosen))
         if estimate.on_rungs:
-            return estimate.fits_at(self.channels[device].widths, self._layers(chosen))
+            return estimate.fits_at(widths, self._layers(chosen))
         return estimate.fits(self._cost(device, chosen))
 
     def _cost(self, device: str, chosen: _Chosen) -> Cost:

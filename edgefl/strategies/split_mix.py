@@ -19,9 +19,13 @@ What the paper leaves open, or does otherwise, and what is done here:
 - The graph of a model runs all its channels together. That adds the logits of its networks up, and a norm over all
   channels couples them. So wherever accuracy is measured, the networks run one by one.
 - At the end devices may fine-tune their networks, each with its own loss, as PerFedMask's comparison does.
+
+With `frozen = "planned"` it is PerFedMask's combination with Split-Mix (its Tables 2 and 8): all networks of a device
+freeze the same layers. The paper does not say which ones, and its code does not have the combination. Here a device
+gets as many networks as it can train the last layers of, and the planner then chooses layers for all devices.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -29,13 +33,14 @@ import numpy as np
 
 from edgefl.errors import MaskError
 from edgefl.local_rules import BaseNetworks, Descent, FineTune, arrays_cost, rule_of
-from edgefl.local_rules.base_networks import base_networks, joined_networks, only_networks
+from edgefl.local_rules.base_networks import base_networks, joined_networks, network_widths, only_networks
 from edgefl.local_rules.descent import Schedule
 from edgefl.masks import Mask, Weights
 from edgefl.model_graph import Cost, ModelGraph, cost_of
 from edgefl.noise import bits, derive
 from edgefl.planning import TrainingLoad
 from edgefl.strategies.averaging_strategy import FineTunedStrategy
+from edgefl.strategies.freezing import DeviceMasks, Freezing, FrozenLayers, body_of
 from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.strategy import ClientUpdate, Model, Participant, PlannedTask, RoundContext
 from edgefl.strategies.update_checks import check_mask_kept, check_values, values_at
@@ -58,6 +63,7 @@ class SplitMix(FineTunedStrategy):
     )
     base_networks: PositiveCount = 8
     """How many networks the model is split into."""
+    freezing: Freezing = field(default_factory=Freezing)
 
     @property
     def uplink(self) -> "NetworksUplink":
@@ -65,13 +71,15 @@ class SplitMix(FineTunedStrategy):
         return NetworksUplink(BaseNetworks(descent=self.descent, networks=self.base_networks))
 
     def begin(self, graph: ModelGraph, weights: Weights) -> Model:
-        """Start from the weights as they are, if the model has channels, and enough of them for its networks."""
+        """Start from the weights as they are, if the model has enough channels for its networks and a body to train."""
         if all(group.fixed is not None for group in graph.groups):
             raise MaskError(
                 f"model {graph.name!r} has no channels that could be divided among {self.base_networks} networks",
                 fix="Use a model with a hidden layer, or choose the strategy 'fedavg'.",
             )
         self._joined(graph, [0])
+        if self.freezing.frozen is not FrozenLayers.NONE:
+            body_of(graph)
         return FineTunedStrategy.begin(self, graph, weights)
 
     def networks(self, mask: Mask) -> tuple[Mask, ...]:
@@ -89,14 +97,17 @@ class SplitMix(FineTunedStrategy):
 
         So is one whose engine runs compiled programs: a step of the whole mask is steps of its networks.
         """
-        one = self._joined(model.graph, [0])
-        around = [_several(one, count) for count in range(1, self.base_networks + 1)]
-        counts = {
-            device: 0 if estimate.on_rungs else _affordable(around, estimate) for device, estimate in estimates.items()
-        }
-        dealt = _dealt({device: count for device, count in counts.items() if count}, self.base_networks, round_context)
-        masks = {chosen: self._joined(model.graph, chosen) for chosen in set(dealt.values())}
-        return {device: masks[chosen] for device, chosen in dealt.items()}
+        return self._parts(model, estimates, round_context).masks
+
+    def explain(
+        self, model: Model, participants: Sequence[Participant], round_context: RoundContext
+    ) -> Mapping[str, float]:
+        """Return the figures of the freezing planner; empty if nothing is planned."""
+        return self._parts(model, self._estimates(model, participants, round_context), round_context).figures
+
+    def _parts(self, model: Model, estimates: Mapping[str, RoundEstimate], round_context: RoundContext) -> DeviceMasks:
+        dealt = _DealtNetworks(model.graph, self.base_networks)
+        return self.freezing.submodels(dealt, estimates, round_context, dealt.fits_at)
 
     def predicted(self, estimate: RoundEstimate, mask: Mask) -> Prediction:
         """Return what a round takes with the networks of a mask, one after the other."""
@@ -155,17 +166,52 @@ class NetworksUplink:
         return replace(update, tensors=tensors)
 
 
-def _affordable(around: Sequence[Cost], estimate: RoundEstimate) -> int:
-    """Return how many networks a device can train; `around` has the arrays of one, of two, and so on."""
-    budget, counts = estimate.participant.budget, range(len(around), 0, -1)
-    fitting = (count for count in counts if not budget.exceeded_by(_use(estimate, around[0], count, around[count - 1])))
-    return next(fitting, 0)
+@dataclass(frozen=True, slots=True, eq=False)
+class _DealtNetworks:
+    """The channels of devices: as many networks as each can train."""
 
+    graph: ModelGraph
+    of: int
+    """How many networks the whole model is split into."""
+    costs: dict[object, Cost] = field(default_factory=dict)
+    """Costs by the number of networks and the layers that are trained."""
 
-def _several(one: Mask, count: int) -> Cost:
-    """Return the cost of the arrays of so many networks, of which this is one."""
-    cut = {group.name: count * one.widths[group.name] for group in one.graph.groups if group.fixed is None}
-    return cost_of(one.graph, cut)
+    def masks(
+        self,
+        estimates: Mapping[str, RoundEstimate],
+        round_context: RoundContext,
+        trained: Collection[str] | None = None,
+    ) -> dict[str, Mask]:
+        """Return the networks of each device, with these layers trained, or all; devices that none fit are left out."""
+        layers = frozenset(self.graph.trainable_layers if trained is None else trained)
+        counts = {device: self._affordable(estimate, layers) for device, estimate in estimates.items()}
+        dealt = _dealt({device: count for device, count in counts.items() if count}, self.of, round_context)
+        joined = {chosen: joined_networks(self.graph, chosen, self.of) for chosen in set(dealt.values())}
+        masks = {chosen: Mask(self.graph, layers, mask.kept, mask.held) for chosen, mask in joined.items()}
+        return {device: masks[chosen] for device, chosen in dealt.items()}
+
+    def fits_at(self, estimate: RoundEstimate, widths: Mapping[str, int], trained: Collection[str]) -> bool:
+        """Return whether a device can train these layers of the networks that have these widths together."""
+        count = min(widths[name] // width for name, width in network_widths(self.graph, self.of).items())
+        return self._fits(estimate, count, frozenset(trained))
+
+    def _affordable(self, estimate: RoundEstimate, trained: frozenset[str]) -> int:
+        """Return how many networks a device can train; none if its engine runs compiled programs."""
+        if estimate.on_rungs:
+            return 0
+        return next((count for count in range(self.of, 0, -1) if self._fits(estimate, count, trained)), 0)
+
+    def _fits(self, estimate: RoundEstimate, count: int, trained: frozenset[str]) -> bool:
+        use = _use(estimate, self._cost(1, trained), count, self._cost(count, trained))
+        return not estimate.participant.budget.exceeded_by(use)
+
+    def _cost(self, count: int, trained: frozenset[str]) -> Cost:
+        """Return the cost of the arrays of some networks."""
+        key = count, trained
+        if key not in self.costs:
+            widths = {name: count * width for name, width in network_widths(self.graph, self.of).items()}
+            self.costs[key] = cost_of(self.graph, widths, trained)
+        return self.costs[key]
 
 
 def _use(estimate: RoundEstimate, one: Cost, count: int, around: Cost) -> Budget:

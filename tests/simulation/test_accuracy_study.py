@@ -15,6 +15,7 @@ from benchmarks.accuracy_study.data import dataset_of, of_own_classes, shrunk
 from benchmarks.accuracy_study.entries import Entry, Limit, entries_of, levels_for, settings_in
 from benchmarks.accuracy_study.figures import MEASURES, figures_of
 from benchmarks.accuracy_study.ledger import Ledger
+from benchmarks.accuracy_study.overlaps import overlap
 from benchmarks.accuracy_study.report import write_report
 from benchmarks.accuracy_study.run import Run, run
 from benchmarks.accuracy_study.setups import FULL, QUICK, Setup
@@ -26,6 +27,7 @@ from edgefl.data import Samples
 from edgefl.local_rules import Descent
 from edgefl.local_rules.ordered_dropout import parse_levels
 from edgefl.masks import Mask, kept_width
+from edgefl.model_graph import GraphBuilder
 from edgefl.strategies import STRATEGIES, Strategy, strategy_of
 from edgefl.wire import encode_weights
 from examples.networks import cnn4
@@ -101,7 +103,7 @@ def test_a_run_gives_every_figure_and_is_found_again(tmp_path: Path) -> None:
     assert ledger.known(wanted) is None
     found = run(wanted)
     assert "error" not in found
-    assert all(found[name] is not None for name in MEASURES)
+    assert all(found[name] is not None for name in MEASURES if not name.startswith("overlap"))
     assert [point["round"] for point in found["curve"]] == [1, 2]
     ledger.keep(wanted, found)
     assert ledger.known(wanted) == found
@@ -275,6 +277,28 @@ def test_devices_are_judged_after_several_numbers_of_epochs_and_have_an_entrys_o
         for kinds in ((), (1.0,))
     )
     assert some["trained_fraction"] < every["trained_fraction"]
+
+
+def test_the_overlap_of_masks_by_hand() -> None:
+    """Of one group of 8 channels, a keeps 4, b 2 of them, and c 4 of which one is a's and none b's."""
+    build = GraphBuilder("pair", channels=1)
+    build.linear("head", build.linear("a", build.input, 8), 2, head=True)
+    graph = build.finish()
+    kept = {"a": [0, 1, 2, 3], "b": [0, 1], "c": [3, 4, 5, 6]}
+    masks = {name: Mask.of(graph, kept={"a": channels}) for name, channels in kept.items()}
+    found, chance = overlap(masks, {"a": {1}, "b": {1, 2}, "c": {3}})
+    # a and b have class 1 in common. a shares 1 of 4 with c, c 1 of 4 with a, b and c share nothing.
+    assert found == pytest.approx((1 / 4 + 1 / 4 + 0 + 0) / 4)
+    # A random half holds half of the other's channels, a random quarter a quarter: a of c, c of a, b of c, c of b.
+    assert chance == pytest.approx((1 / 2 + 1 / 2 + 1 / 2 + 1 / 4) / 4)
+    assert overlap(masks, {name: {1} for name in masks}) == (None, None)
+
+
+def test_an_entry_may_have_more_or_fewer_rounds_than_its_set_up(tmp_path: Path) -> None:
+    setup = replace(SMALL, rounds=4)
+    for share, rounds in ((0.5, 2), (1.0, 4), (1.25, 5)):
+        found = run(Run(setup, replace(entry(), rounds=share), 0, models(tmp_path)))
+        assert [point["round"] for point in found["curve"]] == list(range(1, rounds + 1))
 
 
 def test_the_best_mean_of_the_measure_is_chosen_and_failed_runs_never_are() -> None:

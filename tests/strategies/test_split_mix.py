@@ -16,6 +16,7 @@ from edgefl.local_rules.base_networks import joined_networks
 from edgefl.masks import Array, Mask, gather, leading_channels
 from edgefl.model_graph import GraphBuilder, ModelGraph
 from edgefl.strategies import ClientUpdate, Model, Participant, RoundContext, SplitMix, strategy_of
+from edgefl.strategies.freezing import Freezing, FrozenLayers
 from edgefl.strategies.round_estimate import round_estimates
 from edgefl.values import Budget
 from edgefl.wire import Dense, Payload
@@ -187,6 +188,38 @@ def test_devices_fine_tune_their_networks_for_themselves(head: str, trained: boo
     assert ("head" in tasks["pi"].mask.trained) is trained
     assert tasks["pi"].work.epochs == 2
     assert strategy_of("split_mix", {"base_networks": 4}).personalise(MODEL, [], ROUND_CONTEXT) == {}
+
+
+@pytest.mark.parametrize("share", [0.2, 0.4, 0.7, 1.0])
+def test_networks_freeze_the_layers_that_are_planned_for_all_devices(share: float) -> None:
+    """PerFedMask with Split-Mix: the weak device trains some layers of each of its networks, the strong one all."""
+    strategy = SplitMix(base_networks=4, freezing=Freezing(frozen=FrozenLayers.PLANNED, least_trained=0.25))
+    most = round(share * 4 * ONE.parameters)
+    participants = [
+        Participant("weak", PROFILE, Budget(trainable_parameters=most)),
+        Participant("strong", PROFILE, Budget()),
+    ]
+    masks = {name: task.mask for name, task in strategy.plan(MODEL, participants, ROUND_CONTEXT).items()}
+    weak, body = masks["weak"], set(GRAPH.trainable_layers) - {"head"}
+    assert masks["strong"].trained == body, "nobody trains the head before the end"
+    assert weak.trained <= body
+    networks = strategy.networks(weak)
+    assert sum(network.cost.trained_parameters for network in networks) <= most
+    assert {network.trained for network in networks} == {weak.trained}
+    unfrozen = Mask(GRAPH, frozenset(GRAPH.trainable_layers), weak.kept, weak.held)
+    assert unfrozen.digest == joined_networks(GRAPH, numbers_of(weak), 4).digest
+    figures = strategy.explain(MODEL, participants, ROUND_CONTEXT)
+    assert figures["freezing_devices"] == (weak.trained != body)
+
+
+def test_a_device_gets_more_networks_if_it_may_freeze_layers_of_them() -> None:
+    participants = [Participant("pi", PROFILE, Budget(trainable_parameters=round(1.5 * ONE.parameters)))]
+    counts = {
+        frozen: len(numbers_of(strategy.plan(MODEL, participants, ROUND_CONTEXT)["pi"].mask))
+        for frozen in ("none", "planned")
+        for strategy in [strategy_of("split_mix", {"base_networks": 4, "frozen": frozen, "least_trained": 0.25})]
+    }
+    assert counts == {"none": 1, "planned": 2}
 
 
 def test_a_submodel_of_any_size_is_the_networks_that_fit() -> None:
