@@ -6,8 +6,8 @@
 Each run is a whole federation in one process (`edgefl.simulation`): real rules, real onnxruntime, real bodies on the
 wire, counted before the packing of agents. Printed and written to the folder:
 
-    table.txt, table.csv     mean and deviation over seeds: accuracy of the global model, and of devices on samples of
-                             their own before and after personalisation, bytes of an update up and down,
+    table.txt, table.csv     mean and deviation over seeds: accuracy of the global model, at the end and over the last
+                             30 % of the rounds, and of devices on samples of their own before and after personalisation, bytes of an update up and down,
                              multiply-adds, trained and kept parameters, milliseconds of a training step
     claims.md                what the papers say, with their figures and ours: held, not held or undecided
     tuning.txt               the rates that each method was tried with, on seeds of their own (--standard)
@@ -36,7 +36,7 @@ from benchmarks.accuracy_study.report import write_report
 from benchmarks.accuracy_study.run import Run, run
 from benchmarks.accuracy_study.setups import FULL, QUICK, Setup
 from benchmarks.accuracy_study.standard import STANDARD
-from benchmarks.accuracy_study.tuning import TUNING_SEEDS, Choice, candidates, chosen, sharing
+from benchmarks.accuracy_study.tuning import STEPS, TUNING_SEEDS, Choice, Trial, sharing
 from edgefl.strategies import STRATEGIES
 from edgefl.values.formatting import format_seconds
 
@@ -73,23 +73,14 @@ def _study(args: argparse.Namespace) -> Mapping[str, Setup]:
 
 def _tuned(study: Mapping[str, Setup], entries: Sequence[Entry], args: argparse.Namespace) -> list[Choice]:
     """Return every entry with its best settings, found on seeds that are not reported."""
-    options = [candidates(study[entry.setup], entry) for entry in entries]
-    wanted = [
-        (study[option.setup], option, seed)
-        for found in options
-        if len(found) > 1
-        for option in found
-        for seed in TUNING_SEEDS
-    ]
-    results = iter(_results(wanted, args))
-    choices = {
-        (entry.setup, entry.label): chosen(
-            study[entry.setup],
-            entry,
-            [[next(results) for _ in TUNING_SEEDS] for _ in found] if len(found) > 1 else [],
-        )
-        for entry, found in zip(entries, options, strict=True)
-    }
+    trials = {(entry.setup, entry.label): Trial(study[entry.setup], entry) for entry in entries}
+    for _ in range(STEPS):
+        wanted = [(trial, option) for trial in trials.values() for option in trial.wanted()]
+        asked = [(trial.setup, option, seed) for trial, option in wanted for seed in TUNING_SEEDS]
+        results = iter(_results(asked, args))
+        for trial, option in wanted:
+            trial.note(option, [next(results) for _ in TUNING_SEEDS])
+    choices = {key: trial.choice() for key, trial in trials.items()}
     return [
         sharing(one.entry, choices[setup, one.entry.like]) if (setup, one.entry.like) in choices else one
         for (setup, _), one in choices.items()

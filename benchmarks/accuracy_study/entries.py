@@ -39,7 +39,7 @@ class Entry:
     label: str
     strategy: str
     settings: Mapping[str, Setting] = field(default_factory=dict)
-    grid: Mapping[str, Sequence[Setting]] = field(default_factory=dict)
+    grid: Mapping[str, Sequence[float]] = field(default_factory=dict)
     """What it is tuned over where the set-up is tuned, if that is not the set-up's rates alone."""
     limit: Limit = Limit.NOTHING
     fitted_levels: bool = False
@@ -62,7 +62,7 @@ class Entry:
 _FINE_TUNED = (1, 2, 5, 10)
 """Epochs; 2 and 10 are in PerFedMask's Table 3."""
 _FEDMRN: Mapping[str, Setting] = {"learning_rate": 0.1}
-_GRIDS: Mapping[str, Mapping[str, Sequence[Setting]]] = {
+_GRIDS: Mapping[str, Mapping[str, Sequence[float]]] = {
     "fedmrn": {"learning_rate": (0.1, 0.3), "noise_bound": (0.01, 0.05)},
     "fedmrn signed": {"learning_rate": (0.1, 0.3), "noise_bound": (0.005, 0.05)},
     "fedpm": {"learning_rate": (0.1,), "score_rate": (0.03, 0.1, 0.3)},

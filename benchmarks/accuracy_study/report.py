@@ -57,6 +57,7 @@ def _kilobytes(value: Value) -> str:
 
 _COLUMNS: Sequence[tuple[str, str, Callable[[Value], str]]] = (
     ("global", "accuracy", _percent),
+    ("late", "late_accuracy", _percent),
     ("own before", "before", _percent),
     ("own after", "after", _percent),
     ("KB up", "up_bytes", _kilobytes),
@@ -74,6 +75,7 @@ def _table(figures: Figures, setups: Sequence[Setup]) -> str:
         found = [figure for (name, _), figure in figures.items() if name == setup.name]
         if found:
             lines += [f"{setup.name}: {setup.about}", *_rows(found), *_series(found), *_problems(found), ""]
+    lines.append("Late is the mean over the last 30 % of the rounds that were evaluated.")
     lines.append("Bytes (before packing), multiply-adds and parameters are of one update; deviations are over seeds.")
     return "\n".join(lines)
 

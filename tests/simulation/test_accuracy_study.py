@@ -1,6 +1,7 @@
 """The study of `benchmarks.accuracy`: entries can be run, finished runs are found again, claims are judged right."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from benchmarks.accuracy_study.report import write_report
 from benchmarks.accuracy_study.run import Run, run
 from benchmarks.accuracy_study.setups import FULL, QUICK, Setup
 from benchmarks.accuracy_study.standard import STANDARD
-from benchmarks.accuracy_study.tuning import TUNING_SEEDS, Choice, candidates, chosen, sharing
+from benchmarks.accuracy_study.tuning import STEPS, TUNING_SEEDS, Choice, Trial, candidates, sharing
 from benchmarks.accuracy_study.verdicts import Ruling
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.data import Samples
@@ -236,10 +237,39 @@ def test_what_shares_settings_shares_those_of_an_entry_that_is_tuned(study: dict
 
 def test_an_entry_is_tuned_for_what_its_claims_are_about() -> None:
     setup = replace(SMALL, rates=(0.1, 0.2), judged_by="before")
-    runs = [[result("digits", "ditto", before=1 - after, after=after)] for after in (0.5, 0.9)]
-    assert chosen(setup, entry("ditto"), runs).entry.settings == {"learning_rate": 0.1}
-    own = replace(entry("ditto"), judged_by="after")
-    assert chosen(setup, own, runs).entry.settings == {"learning_rate": 0.2}
+    for one, best in ((entry("ditto"), 0.1), (replace(entry("ditto"), judged_by="after"), 0.2)):
+        trial = Trial(setup, one)
+        for option, after in zip(trial.wanted(), (0.5, 0.9), strict=True):
+            trial.note(option, [result("digits", "ditto", before=1 - after, after=after)])
+        assert trial.choice().entry.settings == {"learning_rate": best}
+
+
+def tuned_by(setup: Setup, one: Entry, how_good: Callable[[float], float]) -> tuple[list[list[float]], float]:
+    """Return which rates were tried step by step, and the best one."""
+    trial, tried = Trial(setup, one), []
+    for _ in range(STEPS):
+        wanted = trial.wanted()
+        rates = [float(option.settings["learning_rate"]) for option in wanted]
+        for option, rate in zip(wanted, rates, strict=True):
+            trial.note(option, [result("digits", "fedavg", accuracy=how_good(rate))])
+        tried.append(rates)
+    return tried, float(trial.choice().entry.settings["learning_rate"])
+
+
+@pytest.mark.parametrize(
+    ("optimum", "steps", "best"),
+    [
+        (0.03, [[0.01, 0.03, 0.1], [], []], 0.03),
+        (0.2, [[0.01, 0.03, 0.1], [0.3], [0.9]], 0.3),
+        (0.004, [[0.01, 0.03, 0.1], [0.003], [0.0009]], 0.003),
+        (10.0, [[0.01, 0.03, 0.1], [0.3], [0.9]], 0.9),
+    ],
+)
+def test_what_is_best_at_the_edge_is_followed_further_out(
+    optimum: float, steps: list[list[float]], best: float
+) -> None:
+    setup = replace(SMALL, rates=(0.01, 0.03, 0.1))
+    assert tuned_by(setup, entry(), lambda rate: -abs(math.log(rate / optimum))) == (steps, best)
 
 
 def test_the_first_seed_of_everything_comes_before_the_second_of_anything() -> None:
@@ -308,9 +338,12 @@ def test_the_best_mean_of_the_measure_is_chosen_and_failed_runs_never_are() -> N
         for values in ((0.5, 0.9), (0.8, 0.8), (0.95, 0.95))
     ]
     runs[2] = [one | {"error": "diverged"} for one in runs[2]]
-    found = chosen(setup, entry(), runs)
-    assert found.entry.settings == {"learning_rate": 0.2}
-    assert found.tried == pytest.approx({"learning_rate 0.1": 0.7, "learning_rate 0.2": 0.8, "learning_rate 0.3": 0.0})
+    trial = Trial(setup, entry())
+    for option, found in zip(trial.wanted(), runs, strict=True):
+        trial.note(option, found)
+    choice = trial.choice()
+    assert choice.entry.settings == {"learning_rate": 0.2}
+    assert choice.tried == pytest.approx({"learning_rate 0.1": 0.7, "learning_rate 0.2": 0.8, "learning_rate 0.3": 0.0})
     assert not set(TUNING_SEEDS) & set(range(50)), "reported seeds count from 0"
 
 
@@ -327,18 +360,21 @@ def test_a_study_is_tuned_first_and_an_interrupted_one_goes_on(
             done.append(wanted[number])
             rate = wanted[number].entry.settings["learning_rate"]
             assert isinstance(rate, float)
-            yield number, result("digits", "fedavg", wanted[number].seed, accuracy=rate, curve=[])
+            yield (
+                number,
+                result("digits", "fedavg", wanted[number].seed, accuracy=min(rate, 0.19 - rate / 10), curve=[]),
+            )
 
     monkeypatch.setattr(accuracy, "_done", instead)
     words = ["accuracy", "--strategies", "fedavg", "--seeds", "2", "--resume", "--out", str(tmp_path)]
     monkeypatch.setattr("sys.argv", words)
     accuracy.main()
     assert [(one.seed, one.entry.settings["learning_rate"]) for one in done] == [
-        (100, 0.01), (101, 0.01), (100, 0.1), (101, 0.1), (0, 0.1), (1, 0.1),
+        (100, 0.01), (101, 0.01), (100, 0.1), (101, 0.1), (100, 1.0), (101, 1.0), (0, 0.1), (1, 0.1),
     ]  # fmt: skip
     assert (
         tmp_path / "tuning.txt"
-    ).read_text() == "digits fedavg: learning_rate 0.01: 1.0; learning_rate 0.1: 10.0 *\n"
+    ).read_text() == "digits fedavg: learning_rate 0.01: 1.0; learning_rate 0.1: 10.0 *; learning_rate 1.0: 9.0\n"
     done.clear()
     accuracy.main()
     assert done == []
