@@ -7,8 +7,9 @@ Each run is a whole federation in one process (`edgefl.simulation`): real rules,
 wire, counted before the packing of agents. Printed and written to the folder:
 
     table.txt, table.csv     mean and deviation over seeds: accuracy of the global model, at the end and over the last
-                             30 % of the rounds, and of devices on samples of their own before and after personalisation, bytes of an update up and down,
-                             multiply-adds, trained and kept parameters, milliseconds of a training step
+                             30 % of the rounds, and of devices on samples of their own before and after
+                             personalisation, bytes of an update up and down, multiply-adds, trained and kept
+                             parameters, milliseconds of a training step
     claims.md                what the papers say, with their figures and ours: held, not held or undecided
     tuning.txt               the rates that each method was tried with, on seeds of their own (--standard)
     results.json             everything
