@@ -25,6 +25,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,9 @@ def _tuned(study: Mapping[str, Setup], entries: Sequence[Entry], args: argparse.
     trials = {(entry.setup, entry.label): Trial(study[entry.setup], entry) for entry in entries}
     for _ in range(STEPS):
         wanted = [(trial, option) for trial in trials.values() for option in trial.wanted()]
-        asked = [(trial.setup, option, seed) for trial, option in wanted for seed in TUNING_SEEDS]
+        asked = [
+            (trial.setup, replace(option, fine_tuned=()), seed) for trial, option in wanted for seed in TUNING_SEEDS
+        ]
         results = iter(_results(asked, args))
         for trial, option in wanted:
             trial.note(option, [next(results) for _ in TUNING_SEEDS])

@@ -67,10 +67,12 @@ _GRIDS: Mapping[str, Mapping[str, Sequence[float]]] = {
     "fedmrn signed": {"learning_rate": (0.1, 0.3), "noise_bound": (0.005, 0.05)},
     "fedpm": {"learning_rate": (0.1,), "score_rate": (0.03, 0.1, 0.3)},
     "per_fedavg": {"learning_rate": (0.1, 0.3), "inner_rate": (0.01, 0.1)},
+    "split_mix": {"learning_rate": (0.03, 0.1), "base_networks": (4, 8)},
 }
 """What strategies are tuned over that have more than a rate, or another one: three or four candidates, as others have.
 FedMRN's best bound depends on the size of the model; the first is its paper's. FedPM learns scores. Per-FedAvg makes a
-third as many updates, and adapts at the end with the rate that it adapted with while it learned."""
+third as many updates, and adapts at the end with the rate that it adapted with while it learned. An eighth of a small
+network has two channels, so Split-Mix may have fewer networks than its authors' 8."""
 _UPLINKS: Mapping[str, Mapping[str, Setting]] = {
     "fedavg": {},
     "fedmrn": _FEDMRN,
@@ -157,7 +159,7 @@ _FREEZING: Sequence[Entry] = [
     _entry("freezing", "fedavg", limit=Limit.EPOCHS),
     _entry("freezing", "fedprox", limit=Limit.EPOCHS),
     _entry("freezing", "fednova", limit=Limit.EPOCHS),
-    _entry("freezing", "heterofl", limit=Limit.KEPT),
+    replace(_entry("freezing", "heterofl", limit=Limit.KEPT), fitted_levels=True),
     _entry("freezing", "split_mix", limit=Limit.KEPT),
     _entry("freezing", "split_mix perfedmask", {"frozen": "planned"}, Limit.KEPT),
     *(

@@ -86,7 +86,9 @@ class Trial:
             own, tried = best.settings[name], sorted({float(one.settings[name]) for one in self._tried})
             if len(values) > 1 and own in (tried[0], tried[-1]):
                 edge, neighbour = tried[:2] if own == tried[0] else tried[:-3:-1]
-                yield replace(best, settings={**best.settings, name: float(f"{edge * edge / neighbour:.1g}")})
+                further = edge * edge / neighbour
+                rounded = round(further) if isinstance(own, int) else float(f"{further:.1g}")
+                yield replace(best, settings={**best.settings, name: rounded})
 
 
 def sharing(entry: Entry, tuned: Choice) -> Choice:
