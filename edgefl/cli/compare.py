@@ -88,9 +88,48 @@ def _print(compared: "Comparison") -> None:
         for row in others
     ]
     print(f"\nbeside {printable(first.name)}\n{table(('run', 'strategy', *heads), changes)}")
+    if compared.equal_cost.targets:
+        print(f"\n{_at_equal_cost(compared)}\n\n{_to_reach(compared)}")
     if first.asked:
         lines = [(key, *(_shown(row.asked[key]) for row in compared.rows)) for key in first.asked]
         print(f"\n{table(('asked', *(row.name for row in compared.rows)), lines)}")
+
+
+def _at_equal_cost(compared: "Comparison") -> str:
+    """Return how good each run was when the cheapest one ended, by every cost."""
+    from edgefl.cli.tables import table
+    from edgefl.simulation.run_cost import COSTS
+    from edgefl.values.formatting import format_percent
+
+    found = compared.equal_cost
+    head = ("run", "strategy", *(COSTS[name].text(budget) for name, budget in found.budgets.items()))
+    rows = [
+        (row.name, row.strategy, *(format_percent(accuracy) for accuracy in run.accuracy.values()))
+        for row, run in zip(compared.rows, found.runs, strict=True)
+    ]
+    return f"accuracy at equal cost: when each had spent what the cheapest spent in all\n{table(head, rows)}"
+
+
+def _to_reach(compared: "Comparison") -> str:
+    """Return what each run took to come near the best accuracy."""
+    from edgefl.cli.tables import table
+    from edgefl.simulation.run_cost import COSTS
+    from edgefl.values.formatting import format_fraction, format_percent
+
+    found = compared.equal_cost
+    rows = [
+        (
+            format_percent(target.accuracy),
+            format_fraction(target.share),
+            row.name,
+            row.strategy,
+            *(COSTS[name].format(amount) for name, amount in run.costs[place].items()),
+        )
+        for place, target in enumerate(found.targets)
+        for row, run in zip(compared.rows, found.runs, strict=True)
+    ]
+    head = ("to reach", "of the best", "run", "strategy", *(kind.title.lower() for kind in COSTS.values()))
+    return table(head, rows)
 
 
 def _shown(value: object) -> str:

@@ -19,10 +19,14 @@ if TYPE_CHECKING:
     from edgefl.simulation.request import SimulationInputs, SimulationRequest
     from edgefl.simulation.run_folder import RunFolder
     from edgefl.simulation.summary import Summary
+    from edgefl.strategies import Strategy
 
 __all__ = ["add_parser"]
 
 Value = TypeVar("Value")
+_ROUNDS = 10
+_MOST_ROUNDS = 1000
+"""Rounds, if a limit of cost is to end the run and no number is given."""
 
 _EPILOG = """\
 examples:
@@ -30,6 +34,7 @@ examples:
   edgefl simulate --strategy hermes --set kept_target=0.3 --rounds 20 --out runs/hermes
   edgefl simulate --fleet pi3:1,pi4:3 --deadline "24 s" --rounds 20 --strategy perfedmask --set fine_tune_rate=0.01
   edgefl simulate --model cnn4 --data fashion-mnist --devices 100 --per-round 10 --partition labels:3
+  edgefl simulate --strategy heterofl --set schedule=constant --until "20 s" --until "500 J"
   edgefl simulate --fleet my-fleet.toml --trace seen.csv --seed 7 --out runs/field
   edgefl simulate --over http --devices 5
   edgefl simulate --engine ray --ray-address auto --model cnn4 --data fashion-mnist --devices 10000 --per-round 100
@@ -120,7 +125,12 @@ def _add_rounds(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the strategy; repeatable"
     )
-    group.add_argument("--rounds", type=int, default=10, metavar="N", help="number of rounds (default: 10)")
+    group.add_argument(
+        "--rounds",
+        type=int,
+        metavar="N",
+        help=f"number of rounds, over which schedules are spread (default: {_ROUNDS}; with --until, {_MOST_ROUNDS})",
+    )
     group.add_argument(
         "--per-round", type=int, metavar="N", help="devices selected per round (default: all, at most 10)"
     )
@@ -151,7 +161,15 @@ def _add_rounds(group: "argparse._ArgumentGroup") -> None:
         "--share", type=float, default=0.5, metavar="F", help="fraction of the deadline for training (default: 0.5)"
     )
     group.add_argument("--budget-seconds", metavar="TIME", help="most predicted training of a task (default: no limit)")
-    group.add_argument("--stop-after", metavar="TIME", help="simulated time, such as '7 d' (default: the last round)")
+    group.add_argument(
+        "--until",
+        action="append",
+        default=[],
+        metavar="COST",
+        help="end when this is spent: '20 s' (simulated), '500 J', '10 MiB up', '10 MiB down' or '20 MiB' (both); "
+        "repeatable (default: the last round)",
+    )
+    group.add_argument("--stop-after", metavar="TIME", help="deprecated: the same as --until TIME")
     group.add_argument(
         "--evaluate-every",
         type=int,
@@ -194,10 +212,12 @@ def _run(args: argparse.Namespace) -> int:
     request = _request(args)
     if args.workers is not None and args.workers < 1:
         raise EdgeFLError(f"--workers is {args.workers}", fix="Give a number above 0.")
-    progress = SimulationProgress(request.federation.rounds.count, shown=not args.quiet)
+    progress = SimulationProgress(request.federation.rounds.count, request.until, shown=not args.quiet)
     progress.stage(f"reading {args.model} and {args.data}")
     bundle = bundle_of(args.model, classes=args.classes, sample=args.input, seed=args.seed)
     found = simulation_inputs(request, bundle)
+    if request.until and args.rounds is None:
+        _warn_of_schedule(found.strategy)
     folder = RunFolder(_out(args), request, bundle, found.fleet)
     if args.over == "http":
         from edgefl.simulation.over_http import simulate_over_http
@@ -214,6 +234,17 @@ def _run(args: argparse.Namespace) -> int:
     if not summary.updates:
         print("edgefl: warning: no update arrived in time; use a longer --deadline, or other devices", file=sys.stderr)
     return 0
+
+
+def _warn_of_schedule(strategy: "Strategy") -> None:
+    """Warn if the learning rate follows a schedule that the run may end long before the end of."""
+    schedule = getattr(getattr(strategy, "descent", None), "schedule", "constant")
+    if schedule != "constant":
+        print(
+            f"edgefl: warning: the schedule of the learning rate ({schedule}) is spread over {_MOST_ROUNDS:,} rounds; "
+            "give --rounds, as many as you expect",
+            file=sys.stderr,
+        )
 
 
 def _in_processes(
@@ -262,12 +293,15 @@ def _request(args: argparse.Namespace) -> "SimulationRequest":
     )
     from edgefl.simulation.known_classes import classes_from
     from edgefl.simulation.request import SimulationRequest
+    from edgefl.simulation.run_cost import limits_from
     from edgefl.values import FieldError, LocalWork, Seconds
 
     def seconds(option: str, text: str | None) -> float | None:
         return None if text is None else quantity(Seconds, text, option)
 
-    deadline, every = quantity(Seconds, args.deadline, "--deadline"), args.evaluate_every or args.rounds
+    until = _until(args)
+    rounds = args.rounds if args.rounds is not None else _MOST_ROUNDS if until else _ROUNDS
+    deadline, every = quantity(Seconds, args.deadline, "--deadline"), args.evaluate_every or rounds
     within = quantity(Seconds, args.available_within, "--available-within")
     chosen = settings(args.set)
     try:
@@ -277,7 +311,7 @@ def _request(args: argparse.Namespace) -> "SimulationRequest":
             seed=args.seed,
             strategy=_option("--strategy", lambda: StrategyChoice(name=args.strategy, settings=chosen)),
             work=work,
-            rounds=_option("--rounds", lambda: RoundSettings(count=args.rounds, deadline=deadline)),
+            rounds=_option("--rounds", lambda: RoundSettings(count=rounds, deadline=deadline)),
             selection=_option(
                 "--per-round",
                 lambda: SelectionSettings(
@@ -308,7 +342,7 @@ def _request(args: argparse.Namespace) -> "SimulationRequest":
             trace=args.trace,
             availability=args.availability,
             resumes=args.resume,
-            most_seconds=seconds("--stop-after", args.stop_after),
+            until=_option("--until", lambda: limits_from(until)),
             federation=federation,
             personalise=not args.no_personal,
         )
@@ -324,6 +358,15 @@ def _option(name: str, build: "Callable[[], Value]") -> "Value":
         return build()
     except FieldError as error:
         raise EdgeFLError(f"{name} {error.says}", fix=error.fix) from None
+
+
+def _until(args: argparse.Namespace) -> list[str]:
+    """Return the limits of cost, as texts."""
+    if args.stop_after is None:
+        return list(args.until)
+    print("edgefl: warning: --stop-after is deprecated; use --until", file=sys.stderr)
+    unit = "" if args.stop_after.strip()[-1:].isalpha() else " s"
+    return [*args.until, f"{args.stop_after}{unit}"]
 
 
 def _selected(args: argparse.Namespace) -> int:

@@ -3,11 +3,18 @@
 import sys
 from typing import TYPE_CHECKING
 
-from edgefl.values.formatting import format_bytes, format_part, format_percent, format_seconds
+from edgefl.values.formatting import (
+    format_bytes,
+    format_joules,
+    format_part,
+    format_percent,
+    format_seconds,
+)
 
 if TYPE_CHECKING:
     from edgefl.simulation.request import SimulationRequest
     from edgefl.simulation.results import RoundResult
+    from edgefl.simulation.run_cost import CostLimits
     from edgefl.simulation.summary import Summary
 
 __all__ = ["SimulationProgress", "summary_lines"]
@@ -18,12 +25,13 @@ _WIDTH = 20
 class SimulationProgress:
     """Progress by rounds: one redrawn line on a terminal, otherwise one line per round."""
 
-    def __init__(self, rounds: int, *, shown: bool = True) -> None:
-        self._rounds, self._shown = rounds, shown
+    def __init__(self, rounds: int, until: "CostLimits | None" = None, *, shown: bool = True) -> None:
+        from edgefl.simulation.run_cost import CostLimits, RunCost
+
+        self._rounds, self._until, self._shown = rounds, until or CostLimits(), shown
         self._moves = sys.stderr.isatty()
         self._accuracy = ""
-        self._seconds = self._joules = 0.0
-        self._up = 0
+        self._cost = RunCost()
 
     def stage(self, text: str) -> None:
         """Show the current stage."""
@@ -35,15 +43,15 @@ class SimulationProgress:
         if result.score is not None:
             part = format_part(result.score.judged_fraction, unit="%")
             self._accuracy = f", accuracy {result.score.accuracy:.1%}{part}"
-        self._seconds += result.simulated_seconds
-        self._joules += result.joules or 0.0
-        self._up += result.up_bytes
-        done = _WIDTH * (result.number + 1) // self._rounds
+        self._cost = cost = self._cost.after(result)
+        share = max((result.number + 1) / self._rounds, self._until.share(cost))
+        done = int(_WIDTH * min(share, 1.0))
         bar = f"[{'#' * done}{'.' * (_WIDTH - done)}] " if self._moves else ""
         arrived = sum(one.fate.value == "arrived" for one in result.devices)
         self._write(
             f"{bar}round {result.number + 1}/{self._rounds}: {arrived} of {len(result.devices)} devices"
-            f"{self._accuracy}, {format_seconds(self._seconds)}, {self._joules:,.0f} J, {format_bytes(self._up)} up"
+            f"{self._accuracy}, {format_seconds(cost.seconds)}, {format_joules(cost.joules)}, "
+            f"{format_bytes(cost.up_bytes)} up"
         )
 
     def done(self) -> None:
@@ -76,6 +84,7 @@ def summary_lines(request: "SimulationRequest", found: "Summary", *, over_http: 
         "personalisation",
         f"their models        {_percent(found.kept_fraction)} of the parameters",
         f"simulated           {format_seconds(found.simulated_seconds)}, {_joules(found.joules)}",
+        *([f"ended early         {found.stopped}"] if found.stopped else []),
         f"updates             {found.updates} counted{''.join(', ' + one for one in fates)}",
         f"bytes               {format_bytes(found.up_bytes)} up, {format_bytes(found.down_bytes)} down, "
         f"{'as sent' if over_http else graphs}",

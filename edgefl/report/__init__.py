@@ -6,6 +6,8 @@ headlines.py          key figures and settings of a run
 device_rows.py        one row per device
 run_charts.py         charts of a run over its rounds
 comparison.py         comparison of runs: figures, differences, warnings
+equal_cost.py         runs at equal seconds, joules and bytes
+equal_cost_tables.py  the same as tables
 comparison_charts.py  overlaid curves of several runs
 html_elements.py      HTML elements, and the one place that escapes
 tables.py             tables and lists

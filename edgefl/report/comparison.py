@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edgefl.report.equal_cost import EqualCost, equal_cost_of
 from edgefl.report.headlines import name_of, so_far
 from edgefl.simulation.request import SimulationRequest
 from edgefl.simulation.run_folder import Run
@@ -72,6 +73,7 @@ class Comparison:
     """Runs compared with the first of them."""
 
     rows: tuple[RunRow, ...]
+    equal_cost: EqualCost
     warnings: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -89,6 +91,7 @@ class Comparison:
                 }
                 for row in self.rows
             ],
+            "equal_cost": self.equal_cost.as_json([row.name for row in self.rows]),
             "warnings": list(self.warnings),
         }
 
@@ -110,6 +113,7 @@ def comparison_of(runs: Sequence[Run]) -> Comparison:
             )
             for run, name, total, asked in rows
         ),
+        equal_cost_of(runs),
         tuple(_warnings(runs)),
     )
 

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from edgefl.report.comparison import FIGURES, SHARES, Comparison, RunRow
 from edgefl.report.comparison_charts import comparison_charts
-from edgefl.report.html_elements import Markup, element
+from edgefl.report.equal_cost_tables import budget_table, target_table
+from edgefl.report.html_elements import Markup, element, joined
 from edgefl.report.page import charts, page
-from edgefl.report.tables import table
+from edgefl.report.tables import number_cell, table
 from edgefl.simulation.run_folder import Run
 from edgefl.values.formatting import format_change
 
@@ -28,10 +29,18 @@ def comparison_page(runs: Sequence[Run], compared: Comparison) -> str:
         notices=compared.warnings,
         sections=(
             ("figures", "Results", _figures(compared.rows)),
+            ("equal", "At equal cost", _equal(names, compared)),
             ("curves", "Curves", charts(comparison_charts(runs, names), columns="three")),
             ("asked", "Settings that differ", _asked(compared.rows)),
         ),
     )
+
+
+def _equal(names: Sequence[str], compared: Comparison) -> Markup:
+    found = compared.equal_cost
+    if not found.targets:
+        return element("p", "No run was evaluated yet.", class_="empty")
+    return joined(budget_table(names, found), target_table(names, found))
 
 
 def _figures(rows: Sequence[RunRow]) -> Markup:
@@ -52,13 +61,7 @@ def _cell(row: RunRow, name: str, *, first: bool) -> Markup:
     say = {figure: words for figure, _, words in FIGURES}[name]
     value = getattr(row.figures, name)
     told = "" if first else format_change(row.differences[name], points=name in SHARES)
-    return element(
-        "td",
-        say(value),
-        element("span", told, class_="change") if told else Markup(),
-        class_="number",
-        data_v=None if value is None else f"{value:.6g}",
-    )
+    return number_cell(say(value), value, element("span", told, class_="change") if told else Markup())
 
 
 def _asked(rows: Sequence[RunRow]) -> Markup:

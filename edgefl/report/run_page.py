@@ -4,6 +4,8 @@ from edgefl.charts.coverage import coverage_chart
 from edgefl.charts.figure import Figure
 from edgefl.charts.heatmaps import MOST_GROUPS, channel_heatmaps, label_heatmap, layer_heatmap
 from edgefl.report.device_rows import device_rows
+from edgefl.report.equal_cost import equal_cost_of
+from edgefl.report.equal_cost_tables import target_table
 from edgefl.report.headlines import asked, headlines, name_of, standing
 from edgefl.report.html_elements import Markup, element, joined
 from edgefl.report.page import charts, page
@@ -28,6 +30,7 @@ def run_page(run: Run) -> str:
         sections=(
             ("result", "Result", tiles(headlines(run))),
             ("curves", "Over the rounds", _curves(run)),
+            ("cost", "Cost of reaching an accuracy", _cost(run)),
             ("devices", "Devices", device_table(device_rows(run))),
             ("data", "Data", _data(run)),
             ("masks", "Masks", _masks(run)),
@@ -40,6 +43,13 @@ def _curves(run: Run) -> Markup:
     if not run.rounds:
         return element("p", "No round has finished yet.", class_="empty")
     return joined(element("p", _HOW_TO_ZOOM, class_="hint zoom"), charts(curves(run.rounds)))
+
+
+def _cost(run: Run) -> Markup:
+    found = equal_cost_of([run])
+    if not found.targets:
+        return element("p", "The global model has not been evaluated yet.", class_="empty")
+    return target_table([name_of(run)], found)
 
 
 def _data(run: Run) -> Markup:

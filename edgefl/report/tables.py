@@ -19,7 +19,7 @@ from edgefl.values.formatting import (
     format_watts,
 )
 
-__all__ = ["class_table", "definitions", "device_table", "table", "tiles"]
+__all__ = ["class_table", "definitions", "device_table", "number_cell", "table", "tiles"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +160,11 @@ def tiles(figures: Sequence[Headline]) -> Markup:
     )
 
 
+def number_cell(text: str, value: float | None, *more: Markup) -> Markup:
+    """Return a cell that is sorted by its value."""
+    return element("td", text, *more, class_="number", data_v=None if value is None else f"{value:.6g}")
+
+
 def _cell(column: _Column, row: object) -> Markup:
     value = column.value(row)
-    return element("td", column.say(value), class_="number", data_v=None if value is None else f"{value:.6g}")
+    return number_cell(column.say(value), value)

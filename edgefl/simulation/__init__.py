@@ -25,6 +25,7 @@ nights.py                 when phones are online that charge at night
 buffered_rounds.py        buffered mode: tasks whenever devices are there, a new model whenever the buffer is full
 task_time.py              the time and energy of a task on the simulated device
 device_rounds.py          the record of one device's task
+run_cost.py               what a run has spent, and the limits at which it ends
 results.py                the records of rounds and of personalisation
 summary.py                a whole run in a few figures
 run_folder.py             a run in a folder
@@ -37,9 +38,11 @@ from edgefl.simulation.device_class import DeviceClass, simulated_profile
 from edgefl.simulation.executor import Executor, open_executor
 from edgefl.simulation.fleet import FleetDevice, fleet_of
 from edgefl.simulation.results import DeviceRound, Fate, PersonalResult, RoundResult
+from edgefl.simulation.run_cost import CostLimits, RunCost, limits_from
 from edgefl.simulation.simulated_federation import SimulatedFederation
 
 __all__ = [
+    "CostLimits",
     "Executor",
     "DeviceClass",
     "DeviceRound",
@@ -48,6 +51,8 @@ __all__ = [
     "FleetDevice",
     "PersonalResult",
     "RoundResult",
+    "RunCost",
+    "limits_from",
     "open_executor",
     "fleet_of",
     "simulated_profile",

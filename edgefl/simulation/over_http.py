@@ -103,9 +103,9 @@ def _check(request: SimulationRequest) -> None:
                 f"devices of class {kind.name} fail, go offline or have limits, but real agents here do not",
                 fix="Leave out --over http, or choose classes without these.",
             )
-    if request.availability is not None or request.resumes or request.most_seconds is not None:
+    if request.availability is not None or request.resumes or request.until:
         raise EdgeFLError(
-            "--availability, --resume and --stop-after are for simulated time, but real agents are always there",
+            "--availability, --resume and --until are for simulated devices, but real agents are always there",
             fix="Leave them out, or --over http.",
         )
     if request.trace is not None:

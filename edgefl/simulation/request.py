@@ -17,8 +17,9 @@ from edgefl.simulation.availability import Availability, Sessions, read_trace
 from edgefl.simulation.device_class import DeviceClass
 from edgefl.simulation.fleet import FleetDevice, fleet_of
 from edgefl.simulation.nights import nightly_from
+from edgefl.simulation.run_cost import CostLimits
 from edgefl.strategies import Strategy, strategy_of
-from edgefl.values import FieldError, Fraction, PositiveCount, Seconds, check_fields, document, from_json
+from edgefl.values import FieldError, Fraction, PositiveCount, check_fields, document, from_json
 from edgefl.values.strict_json import parse
 
 __all__ = ["SimulationRequest", "SimulationInputs", "read_request", "simulation_inputs"]
@@ -48,8 +49,8 @@ class SimulationRequest:
     """A scheme that says when devices are online, such as 'nightly'."""
     resumes: bool = False
     """Whether a device that goes offline continues its task when it is back."""
-    most_seconds: Seconds | None = field(default=None, metadata={"absent": "no end but the last round"})
-    """Simulated time after which no further round opens."""
+    until: CostLimits = field(default=CostLimits(), metadata={"added": True})
+    """What may be spent: no round opens once one of these limits is reached."""
     federation: FederationSettings = field(default_factory=lambda: FederationSettings(name="simulation"))
     """Strategy, rounds, selection and local work, as a coordinator is configured."""
     personalise: bool = True
@@ -61,6 +62,13 @@ class SimulationRequest:
             raise FieldError(
                 "is given beside a trace", fix="Give --trace or --availability, not both", path=("availability",)
             )
+        unknown = next((kind.name for kind in self.classes if kind.busy_watts is None), None)
+        if self.until.joules is not None and unknown is not None:
+            raise FieldError(
+                f"limits the energy, but class {unknown!r} has no power figures",
+                fix="Give its idle_watts and busy_watts, or limit something else",
+                path=("until",),
+            )
 
 
 def read_request(text: bytes) -> SimulationRequest:
@@ -68,6 +76,10 @@ def read_request(text: bytes) -> SimulationRequest:
     data = parse(text)
     if isinstance(data, dict) and data.get("schema") == _VERSION_1:
         data = _from_version_1(data)
+    if isinstance(data, dict) and "most_seconds" in data:  # how the limit of time was written before there were others
+        data = {name: value for name, value in data.items() if name != "most_seconds"} | {
+            "until": {"seconds": data["most_seconds"]}
+        }
     return from_json(SimulationRequest, data)
 
 

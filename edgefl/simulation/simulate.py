@@ -1,6 +1,5 @@
 """Runs a whole simulation: every round, then personalisation; the run is kept in a folder."""
 
-import math
 import time
 from collections.abc import Callable
 
@@ -38,7 +37,7 @@ def simulate(
         resumes=request.resumes,
     )
     with made as federation:
-        for result in federation.rounds(math.inf if request.most_seconds is None else request.most_seconds):
+        for result in federation.rounds(request.until):
             folder.add_round(result)
             rounds.append(result)
             show(result)
@@ -46,7 +45,7 @@ def simulate(
         if request.personalise:
             stage("devices personalise the final model")
             personal = federation.personalise()
-        summary = summary_of(rounds, personal, time.perf_counter() - began)
+        summary = summary_of(rounds, personal, time.perf_counter() - began, federation.stopped)
         judged = judged_part(found.strategy, federation.model)
         folder.finish(federation.model.weights, judged, parts, personal, summary)
     return summary

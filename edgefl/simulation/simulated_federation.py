@@ -31,6 +31,7 @@ from edgefl.simulation.fleet import FleetDevice
 from edgefl.simulation.job_dispatch import DispatchedJob, JobDispatcher
 from edgefl.simulation.jobs import EvaluationJob, TrainingOutcome, evaluation_of
 from edgefl.simulation.results import DeviceRound, Fate, PersonalResult, RoundResult
+from edgefl.simulation.run_cost import CostLimits, RunCost
 from edgefl.simulation.simulated_clock import SimulatedClock, away_between
 from edgefl.strategies import ClientUpdate, Participant, PlannedTask, Strategy, check_personal
 from edgefl.wire import ResultBody, decode_result
@@ -66,6 +67,8 @@ class SimulatedFederation:
         self._states = {one.device_id: _DeviceState() for one in fleet}
         self._devices = {one.device_id: one for one in fleet}
         self._left_out: dict[str, str] = {}
+        self.stopped: str | None = None
+        """Why the rounds ended before the last one: which limit was spent."""
         self.clock = SimulatedClock(
             self.fleet,
             availability or Sessions(settings.seed),
@@ -82,11 +85,23 @@ class SimulatedFederation:
     def __exit__(self, *_: object) -> None:
         self._executor.close()
 
-    def rounds(self, until: float = math.inf) -> Iterator[RoundResult]:
-        """Run all rounds, one for each result that is taken; none opens after a simulated time."""
-        if self.settings.buffered:
-            yield from BufferedRounds(self).run(until)
-            return
+    def rounds(self, limits: CostLimits | None = None) -> Iterator[RoundResult]:
+        """Run all rounds, one for each result that is taken; none opens once a limit is spent."""
+        limits = limits or CostLimits()
+        until = math.inf if limits.seconds is None else limits.seconds
+        cost, count = RunCost(), self.settings.rounds.count
+        for result in BufferedRounds(self).run(until) if self.settings.buffered else self._in_turn(until):
+            cost, count = cost.after(result), count - 1
+            if not limits.reached(cost):
+                yield result
+                continue
+            yield result if result.score is not None else replace(result, score=self.score())
+            break
+        if count:  # a limit of time is spent by waiting for devices too
+            self.stopped = limits.reached(replace(cost, seconds=max(cost.seconds, self.clock.now)))
+
+    def _in_turn(self, until: float) -> Iterator[RoundResult]:
+        """Run rounds one after the other; none opens after a simulated time."""
         for number in range(self.settings.rounds.count):
             present = self.clock.present()
             if self.clock.now >= until:

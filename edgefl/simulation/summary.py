@@ -1,7 +1,7 @@
 """A whole run in a few figures: printed by `edgefl simulate`, compared by `edgefl compare`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from edgefl.simulation.results import Fate, PersonalResult, RoundResult
 
@@ -42,10 +42,14 @@ class Summary:
     judged_fraction: float | None = None
     """Share of the model's parameters in the part of the final model that `accuracy` and `loss` are of: what devices
     hold. None if it was not evaluated, and in runs of earlier versions, which judged all of it."""
+    stopped: str | None = field(default=None, metadata={"added": True})
+    """Which limit ended the run before its last round, such as '21.3 s spent, of 20 s'."""
 
 
-def summary_of(rounds: Sequence[RoundResult], personal: PersonalResult | None, wall_seconds: float) -> Summary:
-    """Return the summary of a run."""
+def summary_of(
+    rounds: Sequence[RoundResult], personal: PersonalResult | None, wall_seconds: float, stopped: str | None = None
+) -> Summary:
+    """Return the summary of a run; `stopped` says which limit ended it early."""
     tasks = [one for result in rounds for one in result.devices]
     scores = [result.score for result in rounds if result.score is not None]
     fates = [one.fate for one in tasks]
@@ -71,4 +75,5 @@ def summary_of(rounds: Sequence[RoundResult], personal: PersonalResult | None, w
         refused=fates.count(Fate.REFUSED),
         wall_seconds=wall_seconds,
         judged_fraction=scores[-1].judged_fraction if scores else None,
+        stopped=stopped,
     )

@@ -29,7 +29,7 @@ def folders(tmp_path: Path) -> list[str]:
 def test_a_row_a_run_and_the_differences_to_the_first(folders: list[str], capsys: Capture) -> None:
     assert main(["compare", *folders]) == 0
     captured = capsys.readouterr()
-    figures, changes, differently = captured.out.split("\n\n")
+    figures, changes, _, _, differently = captured.out.split("\n\n")
     head, plain, pruned = figures.splitlines()
     assert head.split() == [
         "run",
@@ -68,6 +68,24 @@ def test_json_has_every_figure(folders: list[str], capsys: Capture) -> None:
     assert pruned["differences"]["accuracy"] == pytest.approx(0.05)
     assert pruned["asked_differently"] == {"strategy": "hermes"}
     assert told["warnings"] == []
+    assert told["equal_cost"]["budgets"]["seconds"] == 25.0
+    assert [run["name"] for run in told["equal_cost"]["runs"]] == ["plain", "pruned"]
+    assert told["equal_cost"]["targets"][1] == {"share": 0.9, "accuracy": pytest.approx(0.63)}
+    assert told["equal_cost"]["runs"][0]["costs"][1]["up_bytes"] == 9000
+
+
+def test_runs_are_compared_at_equal_cost(folders: list[str], capsys: Capture, tmp_path: Path) -> None:
+    short = written(tiny_run(rounds=1, done=False), tmp_path / "short")
+    assert main(["compare", folders[0], str(short)]) == 0
+    _, _, at_cost, to_reach = capsys.readouterr().out.split("\n\n")
+    title, head, plain, cut = at_cost.splitlines()
+    assert title.startswith("accuracy at equal cost")
+    assert head.split("  ")[-1].strip() == "8.79 KiB both ways"
+    assert plain.split()[2:4] == cut.split()[2:4] == ["30.0", "%"]
+    lines = [" ".join(line.split()) for line in to_reach.splitlines()]
+    assert lines[0].startswith("to reach of the best run strategy time energy")
+    assert lines[1] == "56.0 % 80 % plain fedavg 25 s 72 J 8.79 KiB 17.6 KiB 26.4 KiB"
+    assert lines[2] == "56.0 % 80 % short fedavg - - - - -"
 
 
 def test_a_page_with_curves_over_each_other(folders: list[str], capsys: Capture, tmp_path: Path) -> None:
@@ -77,7 +95,8 @@ def test_a_page_with_curves_over_each_other(folders: list[str], capsys: Capture,
     assert captured.err == f"wrote {out}\n"
     assert captured.out.startswith("run ")
     page = out.read_text(encoding="utf-8")
-    assert page.count('role="img"') == 9
+    assert page.count('role="img"') == 15
+    assert "Accuracy of the global model at equal cost" in page
     assert "+5.0 pp" in page
 
 

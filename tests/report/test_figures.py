@@ -146,9 +146,11 @@ def test_nothing_is_drawn_of_nothing() -> None:
     assert channel_heatmaps([]) == ()
 
 
-def test_runs_lie_over_each_other_by_rounds_time_and_bytes() -> None:
+def test_runs_lie_over_each_other_by_rounds_and_every_cost() -> None:
     found = by_name(comparison_charts([tiny_run(), tiny_run(rounds=1, done=False)], ["long", "short"]))
-    assert len(found) == 9
+    assert len(found) == 15
+    assert found["accuracy-energy"].traces[0]["x"] == [24.0, 72.0]
+    assert found["accuracy-up"].traces[0]["x"] == [pytest.approx(3000 / 2**20, rel=1e-5), pytest.approx(9000 / 2**20)]
     over_time, over_bytes = found["accuracy-time"].traces, found["accuracy-bytes"].traces
     assert over_time[0]["x"] == [5.0, 25.0]
     assert over_bytes[0]["x"] == [pytest.approx(9000 / 2**20, rel=1e-5), pytest.approx(27000 / 2**20, rel=1e-5)]

@@ -82,8 +82,8 @@ def test_a_report_says_which_part_of_the_model_was_judged() -> None:
 
 def test_a_report_is_of_real_headings_tables_and_described_charts(page: Page) -> None:
     assert len(page.of("h1")) == 1
-    assert len(page.of("h2")) == 6
-    assert len(page.of("table")) == len(page.of("caption")) == 2
+    assert len(page.of("h2")) == 7
+    assert len(page.of("table")) == len(page.of("caption")) == 3
     charts = [one for one in page.of("div") if "data-chart" in one]
     assert len(charts) == 8 + 1 + 2 + 2
     blocks = {one["id"] for one in page.of("script") if one.get("type") == "application/json"}

@@ -12,7 +12,7 @@ from edgefl.errors import DataError, EdgeFLError
 from edgefl.federation import BufferingSettings, FederationMode
 from edgefl.masks import full_mask
 from edgefl.planning import TrainingLoad
-from edgefl.simulation import DeviceClass, Fate, FleetDevice, SimulatedFederation, fleet_of
+from edgefl.simulation import CostLimits, DeviceClass, Fate, FleetDevice, SimulatedFederation, fleet_of
 from edgefl.simulation.availability import (
     Always,
     Availability,
@@ -26,6 +26,7 @@ from edgefl.simulation.nights import NightlyCharging, nightly_from
 from edgefl.simulation.results import RoundResult
 from edgefl.simulation.task_time import spent
 from edgefl.strategies import strategy_of
+from edgefl.values.formatting import format_bytes
 from tests.device_runtime.federation import bundle, digits
 from tests.simulation.fleets import FEDAVG, fleet, settings_of
 
@@ -264,7 +265,7 @@ def buffered(availability: Availability, **changes: Any) -> SimulatedFederation:
 
 def test_buffered_rounds_make_progress_night_by_night() -> None:
     with buffered(NightlyCharging(seed=1, spread=6 * HOUR)) as made:
-        results = list(made.rounds(3 * DAY))
+        results = list(made.rounds(CostLimits(seconds=3 * DAY)))
     fates = [one.fate for result in results for one in result.devices]
     assert len(results) >= 5
     assert fates.count(Fate.ARRIVED) == 4 * len(results)
@@ -280,6 +281,36 @@ def test_buffered_mode_is_the_same_every_time_and_ends_with_its_last_round() -> 
             return results, b"".join(array.tobytes() for array in made.model.weights.values())
 
     assert run() == run()
+
+
+def test_a_run_ends_when_a_cost_is_spent_is_judged_there_and_says_why() -> None:
+    devices = fleet_of(digits(), clients=3, classes=[BASE])
+    with federation(devices, rounds=9, evaluate_every=9) as made:
+        first = next(made.rounds())
+    limit = 3 * first.up_bytes // 2
+    with federation(devices, rounds=9, evaluate_every=9) as made:
+        results = list(made.rounds(CostLimits(up_bytes=limit)))
+        assert made.stopped is not None
+        assert made.stopped.endswith(f"up spent, of {format_bytes(limit)}")
+    assert [result.number for result in results] == [0, 1]
+    assert results[0].score is None
+    assert results[1].score is not None
+    with federation(devices, rounds=9, evaluate_every=9) as made:
+        joules = sum(one.joules or 0.0 for one in first.devices)
+        assert [result.number for result in made.rounds(CostLimits(joules=joules / 2))] == [0]
+    with federation(devices, rounds=2) as made:
+        assert len(list(made.rounds(CostLimits(up_bytes=limit)))) == 2
+        assert made.stopped is None, "all rounds were run"
+
+
+def test_a_limit_of_time_is_spent_by_waiting_for_devices_too() -> None:
+    one = device()
+    trace = AvailabilityTrace({one.device_id: [(0.0, 100.0), (DAY, 2 * DAY)]})
+    with federation((one,), availability=trace, rounds=9, per_round=1, deadline=90.0) as made:
+        results = list(made.rounds(CostLimits(seconds=3600.0)))
+        assert made.stopped is not None
+    assert results
+    assert results[-1].began_at < 3600.0
 
 
 def test_no_more_devices_work_at_once_than_allowed() -> None:
