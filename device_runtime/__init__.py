@@ -6,6 +6,7 @@ framework, no solver. It may import `edgefl`, but never `coordinator` or `export
 agent/               keeps the device in a federation
 trainer.py           one training task: train, evaluate, report
 training_loop.py     the steps of a task
+feature_step.py      a forward pass in the place of a training step
 refusal.py           the error that refuses a task
 local_data.py        the device's samples: batches and validation data
 checkpoint.py        the training state on disk

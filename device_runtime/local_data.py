@@ -72,6 +72,11 @@ class LocalData:
                 here = slice((step - first) * batch_size, (step - first + 1) * batch_size)
                 yield Batch(x[here], y[here], noise.derive(network, step))
 
+    def every(self, batch_size: int, *, skip: int = 0) -> Iterator[Batch]:
+        """Yield all training samples once, in the order in which they are kept, without the first `skip` batches."""
+        for first in range(skip * batch_size, self.samples, batch_size):
+            yield self._batch(self.split.train[first : first + batch_size], 0)
+
     def extra_batch(self, seed: int, batch_size: int) -> Batch:
         """Return one more batch of training samples, for rules that need a last gradient."""
         order = _order(noise.derive(seed, "extra"), self.samples)[:batch_size]

@@ -5,9 +5,11 @@ nothing of files, and the engine nothing of either. Running the same task again 
 step where that was written.
 """
 
+import secrets
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,12 +25,23 @@ from device_runtime.engines import (
     open_engine,
 )
 from device_runtime.engines.program_check import check_inference_program
+from device_runtime.feature_step import FeatureStep
 from device_runtime.local_data import LocalData
 from device_runtime.refusal import RefusalError
 from device_runtime.telemetry import Recorder
 from device_runtime.training_loop import StoppedError, TrainingLoop, diverged
 from edgefl.errors import EdgeFLError, SchemaError, WireFormatError
-from edgefl.local_rules import BaseNetworks, LocalRule, TrainingInput, Update, mean_logits, networks_within, rule_of
+from edgefl.local_rules import (
+    BaseNetworks,
+    LocalRule,
+    TrainingInput,
+    Update,
+    changes_model,
+    mean_logits,
+    networks_within,
+    only_forward,
+    rule_of,
+)
 from edgefl.masks import Mask, Weights
 from edgefl.values import ClientPlan, GraphFormat, LocalResult, Program, Reason
 from edgefl.wire import ResultBody, encode_result
@@ -89,6 +102,7 @@ class Trainer:
         threads: int,
         device_id: str,
         recorder: Callable[[], Recorder] = Recorder,
+        secret: Callable[[], int] | None = None,
         progress: Callable[[int, int, float], None] = lambda step, steps, loss: None,
         checkpoint_seconds: float = CHECKPOINT_SECONDS,
     ) -> None:
@@ -96,6 +110,8 @@ class Trainer:
         self._checkpoint_seconds = checkpoint_seconds
         """Seconds between checkpoints, at the least: flash memory wears with every one."""
         self._threads, self._device_id = threads, device_id
+        self._secret = secret or partial(secrets.randbits, 64)
+        """Draws seeds that nobody else knows; a simulation derives them."""
         self._recorder, self._progress = recorder, progress
         self.joules = 0.0
         """Energy of the last task, whether it finished or not."""
@@ -128,10 +144,11 @@ class Trainer:
         plan = task.plan
         with recorder:
             step = self._load(task, rule)
-            predictor = None if task.inference is None else self._predictor(task, task.inference)
+            needless = task.inference is None or not changes_model(plan.rule)
+            predictor = None if task.inference is None or needless else self._predictor(task, task.inference)
             cancellation.watch(step, predictor)
             recorder.loaded()
-            part = self._training_input(task, rule, predictor, self._steps(plan, step))
+            part = self._training_input(task, rule, predictor, self._steps(plan, rule, step))
             checkpoint = CheckpointFile(self._folder, plan.task_id, self._checkpoint_seconds)
             origin = origin_of(plan, self._data.samples)
             known = checkpoint.load(task.mask.graph, origin)
@@ -183,6 +200,8 @@ class Trainer:
     def _load(self, task: TrainingTask, rule: LocalRule) -> EngineStep:
         classes = task.mask.graph.classes or self._data.dataset.classes
         try:
+            if only_forward(rule):
+                return FeatureStep(self._engine_for(None).predictor(task.graph))
             trained = rule.trains(task.mask)
             labels = self._data.label_flags(max(classes, 1))
             return self._engine_for(task.program).train_step(task.graph, trained, labels=labels, program=task.program)
@@ -221,10 +240,13 @@ class Trainer:
             else self._accuracy_of(predictor, lambda weights: networks_within(rule, task.mask, weights)),
             own=task.own,
             epoch_steps=self._data.steps(plan.work.batch_size),
+            secret=self._secret,
         )
 
-    def _steps(self, plan: ClientPlan, step: EngineStep) -> int:
+    def _steps(self, plan: ClientPlan, rule: LocalRule, step: EngineStep) -> int:
         """Return the number of steps of the task."""
+        if only_forward(rule):
+            return -(-self._data.samples // plan.work.batch_size)
         size = min(plan.work.batch_size, self._data.samples)
         if step.batch_size is not None and size > step.batch_size:
             raise RefusalError(

@@ -7,7 +7,7 @@ checkpoint takes exactly the steps that are left, wherever in an epoch that is.
 import contextlib
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from device_runtime.checkpoint import CheckpointFile, TrainingProgress
@@ -15,7 +15,7 @@ from device_runtime.engines import Cancellation, EngineStep
 from device_runtime.local_data import LocalData
 from device_runtime.refusal import RefusalError
 from device_runtime.telemetry import Recorder
-from edgefl.local_rules import Batch, LocalRule, State, StepResult, TrainingInput, Update
+from edgefl.local_rules import Batch, LocalRule, State, StepResult, TrainingInput, Update, only_forward
 from edgefl.masks import Weights
 from edgefl.values import ClientPlan, Reason
 
@@ -69,9 +69,7 @@ class TrainingLoop:
 
     def _pass(self, progress: TrainingProgress, state: State) -> TrainingProgress:
         """Take the rest of an epoch's steps, or what is left of all steps."""
-        for batch in self.data.epoch(
-            self.plan.seed, progress.epochs, self.plan.work.batch_size, skip=progress.pass_steps
-        ):
+        for batch in self._batches(progress):
             if state.steps >= self.inputs.steps:
                 return progress
             if self.stop.is_set():
@@ -84,6 +82,13 @@ class TrainingLoop:
             self.report(state.steps, self.inputs.steps, result.loss)
             self._save_if_due(progress, state)
         return progress.after_epoch()
+
+    def _batches(self, progress: TrainingProgress) -> Iterator[Batch]:
+        """Return what is left of a pass: an epoch's batches, or every sample where nothing is trained."""
+        size, done = self.plan.work.batch_size, progress.pass_steps
+        if only_forward(self.rule):
+            return self.data.every(size, skip=done)
+        return self.data.epoch(self.plan.seed, progress.epochs, size, skip=done)
 
     def _step(self, progress: TrainingProgress, state: State, batch: Batch) -> StepResult:
         self._engine.runs = 0

@@ -26,7 +26,7 @@ from edgefl.data.catalogue import KNOWN
 from edgefl.errors import DataError, EdgeFLError, SchemaError
 from edgefl.federation.sample import sample_of
 from edgefl.federation.settings import EvaluationSettings, FederationSettings
-from edgefl.strategies import strategy_of
+from edgefl.federation.strategy import federation_strategy
 from edgefl.values import FieldError, from_json, printable
 
 __all__ = ["FederationFile", "read_federation_file"]
@@ -141,7 +141,7 @@ def _with_places(settings: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 def _check_strategy(settings: FederationSettings) -> None:
     try:
-        strategy_of(settings.strategy.name, settings.strategy.settings)
+        federation_strategy(settings)
     except FieldError as error:
         raise error.under("strategy") from None
     except SchemaError as error:

@@ -17,17 +17,17 @@ from edgefl.artifacts.bundle import INFER
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import EdgeFLError
 from edgefl.federation.evaluation import networks_in
-from edgefl.federation.held_part import judged_part
 from edgefl.federation.seeds import extract_seed
 from edgefl.masks import Mask, full_mask, gather
 from edgefl.strategies import Model
+from edgefl.strategies.held_part import judged_part
 from edgefl.wire import encode_mask, encode_weights
 
 __all__ = ["Form", "Part", "device_model", "global_model"]
 
 Form = Literal["weights", "onnx", "mask"]
 Part = Literal["whole", "held"]
-"""All of the global model, or the part that devices hold (`edgefl.federation.held_part`)."""
+"""All of the global model, or the part that devices hold (`edgefl.strategies.held_part`)."""
 
 
 def global_model(

@@ -16,12 +16,12 @@ from edgefl.artifacts.onnx_session import first_line, open_onnx_session
 from edgefl.data import Dataset, load
 from edgefl.errors import DataError
 from edgefl.federation.evaluation import Score, networks_in, score_of, sum_of, tally_of
-from edgefl.federation.held_part import judged_part
 from edgefl.federation.settings import EvaluationSettings
 from edgefl.local_rules import mean_logits
 from edgefl.masks import Array, Weights
 from edgefl.model_graph import Dtype
 from edgefl.strategies import Model, Strategy
+from edgefl.strategies.held_part import judged_part
 
 __all__ = ["Evaluator", "Scorer", "check_data", "evaluated"]
 

@@ -11,11 +11,11 @@ from coordinator.rounds.context import Context
 from coordinator.rounds.stored_updates import StoredUpdates
 from coordinator.storage.records import Federation, Round, Task
 from edgefl.artifacts.submodel import bundle_weights
-from edgefl.federation.held_part import arrays_beside, begun, model_with, note_held, trains_model
 from edgefl.federation.left_out import run_sound
 from edgefl.federation.seeds import aggregation_context
 from edgefl.masks import Mask
 from edgefl.strategies import Model
+from edgefl.strategies.held_part import arrays_beside, begun, model_with, note_held, trains_model
 from edgefl.wire import encode_weights
 
 __all__ = ["RoundModels", "result_of"]

@@ -50,7 +50,9 @@ from coordinator.storage.records import (
     Task,
     TaskState,
 )
+from edgefl.federation.seeds import planning_context
 from edgefl.federation.settings import FederationSettings
+from edgefl.federation.strategy import selects_all
 from edgefl.strategies import Model, PlannedTask
 
 __all__ = ["RoundStateMachine"]
@@ -107,6 +109,11 @@ class RoundStateMachine:
 
     # Select, plan, dispatch, open
 
+    def _is_for_all(self, number: int) -> bool:
+        """Return whether a round is for every available device, and waits for all that got a task."""
+        strategy = self.context.repository.strategy(self.federation)
+        return selects_all(strategy, planning_context(self.settings, number))
+
     def _dispatch(self, number: int, serial: int, model: Model, body: str, planned_tasks: _Tasks) -> DispatchedRound:
         made = dispatch_round(self.context, self.federation, model, body, planned_tasks, number=number, serial=serial)
         self._planner.note_left_out(made.left_out)
@@ -125,8 +132,10 @@ class RoundStateMachine:
             return self._wait(f"waiting for devices: {len(free) + busy} of {needed} are available")
         number = 0 if done is None else done.number + 1
         model = self._models.first() if done is None else self._models.stored(*result_of(done))
-        buffered, wanted = self.settings.buffered, self.settings.wanted
-        count = self.settings.buffering.at_once - busy if buffered else planner.over_selected(wanted)
+        if self.settings.buffered:
+            count = self.settings.buffering.at_once - busy
+        else:
+            count = len(free) if self._is_for_all(number) else planner.over_selected(self.settings.wanted)
         planned_tasks = planner.plan(number, 1, model, free, count)
         if not busy and len(planned_tasks) < min(rounds.at_least, needed):
             able, why = len(planned_tasks), planner.why_left_out(free)
@@ -206,13 +215,13 @@ class RoundStateMachine:
         if self.settings.buffered and not 0 <= now - current.opened_at <= _GRACE:
             store.tasks.expire(self.federation.id, created_before=now - self.settings.rounds.deadline, at=now)
         ended = store.tasks.counts(self.federation.id, current.number)
-        if ended.done >= self.settings.wanted:
+        if ended.done >= self.settings.wanted and not self._is_for_all(current.number):
             return self._close(current, "enough updates")
         over = now >= current.deadline_at
         if over or (ended.open == 0 and not self.settings.buffered):
             if ended.done >= self.settings.rounds.at_least:
                 return self._close(current, "deadline" if over else "every device answered")
-            return self._continue(current, over=over, missing=self.settings.wanted - ended.done)
+            return self._continue(current, over=over, missing=max(self.settings.wanted - ended.done, 1))
         if self.settings.buffered and self.running:
             self._top_up(current)
             return min(_CHECK_AGAIN, current.deadline_at - now)

@@ -10,6 +10,7 @@ onnx_session.py    opens a graph in onnxruntime, checked and confined
 artifact_store.py  content-addressed files, and atomic writes
 submodel.py        what one device gets: weights, training graph, inference model
 cut.py             cuts a training graph to the gradients of the trained layers
+features.py        cuts an inference graph to what the last layer reads
 bake.py            puts a submodel's weights into an inference graph
 fold.py            computes the constants of an inference graph in advance
 absorb.py          merges batch norms and biases into the layers before them

@@ -2,6 +2,7 @@
 
 settings.py            what a federation is configured with
 seeds.py               every seed, derived from the federation's one seed, and the round contexts that hold them
+strategy.py            the strategy of a federation, and which of its rounds are for every device
 sample.py              what a sample of the federation is: from its settings, its bundle and its evaluation data
 participants.py        a device's profile, correction and limits become what a strategy is told about it
 client_selection.py    which devices are selected (reliable ones more often), and the plan for them
@@ -14,7 +15,6 @@ dispatch.py            planned tasks become client plans, and the bodies that th
 submodel_document.py   the document that names a task's tensors
 measurement.py         steps of a federation's model that a client measures itself with
 updates.py             a device's result becomes the update that a strategy aggregates; old updates weigh less
-held_part.py           the part of the global model that devices hold: what is judged and exported by default
 evaluation.py          accuracy and loss from logits
 cache.py               a least-recently-used cache
 """

@@ -10,12 +10,13 @@ from enum import StrEnum
 from typing import Protocol
 
 from edgefl.artifacts.bundle import GRAPH, INFER, Bundle
+from edgefl.artifacts.features import FEATURES, feature_graph
 from edgefl.errors import SchemaError
 from edgefl.federation.programs import ProgramCatalogue
 from edgefl.federation.seeds import task_seed
 from edgefl.federation.settings import FederationSettings
 from edgefl.federation.submodel_document import submodel_document
-from edgefl.local_rules import rule_of
+from edgefl.local_rules import only_forward, rule_of
 from edgefl.masks import Mask, gather
 from edgefl.strategies import Model, PlannedTask
 from edgefl.values import ClientPlan, Digest, Program, ProgramSpec, RuleSettings, dumps
@@ -99,7 +100,7 @@ class Dispatcher:
         `serial` tells tasks apart that one device gets in the same round.
         """
         programs = {} if self.programs is None else self.programs.programs
-        bodies = _Bodies(model, self.training_graph, sink, stored_model, programs)
+        bodies = _Bodies(model, self.bundle, self.training_graph, sink, stored_model, programs)
         forms = _forms(planned_tasks.values(), is_personal=number >= self.settings.rounds.count)
         for planned in planned_tasks.values():
             bodies.add(planned, forms[_form_key(planned)])
@@ -153,6 +154,8 @@ class _Form:
 
     trained: Mask
     """The planned mask with the layers that the rule trains: what the graph is cut for."""
+    forward: bool
+    """Whether it only runs the model forward, with a graph that returns the features."""
     sent: Callable[[], Mapping[str, Expected]]
     """What it sends: asked for once for all masks that share the document."""
     graph_key: str
@@ -172,7 +175,8 @@ class _Form:
         forms = sent() if mask.held else {}  # a rule may send as many values of a tensor as the mask holds
         held = [f"{name}:{forms[name].shape}" if name in forms else name for name in sorted(mask.held)]
         about = (repr(rule), str(is_personal), *widths, "", *layers, "", *held)
-        return cls(trained, sent, "\n".join(layers), "\n".join(about))
+        forward = only_forward(rule)
+        return cls(trained, forward, sent, FEATURES if forward else "\n".join(layers), "\n".join(about))
 
     def document(self) -> bytes:
         """Return the document that names the tensors."""
@@ -185,12 +189,14 @@ class _Bodies:
     def __init__(
         self,
         model: Model,
+        bundle: Bundle,
         training_graph: Callable[[Mask], bytes],
         sink: BodySink,
         stored: StoredModel | None,
         programs: Mapping[Digest, Program],
     ) -> None:
-        self._model, self._training_graph, self._sink, self._stored_model = model, training_graph, sink, stored
+        self._model, self._bundle, self._training_graph = model, bundle, training_graph
+        self._sink, self._stored_model = sink, stored
         self._programs = programs
         self._program_keys: dict[ProgramSpec, Digest | None] = {}
         self._waiting: dict[_Key, bytes] = {}
@@ -204,7 +210,7 @@ class _Bodies:
             self._reuse_stored_model(mask)
         given = self._model.weights if planned.weights is None else planned.weights
         self._make(BodyRole.WEIGHTS, mask.digest, lambda: encode_weights(gather(mask, given), about))
-        self._make(BodyRole.GRAPH, form.graph_key, lambda: self._training_graph(form.trained))
+        self._make(BodyRole.GRAPH, form.graph_key, lambda: self._graph(form))
         self._make(BodyRole.TENSORS, form.tensors_key, form.document)
         if planned.extras:
             self._make(BodyRole.EXTRAS, _extras_key(planned), lambda: encode_weights(planned.extras, about))
@@ -215,6 +221,11 @@ class _Bodies:
             )
         if planned.inference_program is not None:
             self._add_program(planned.inference_program)
+
+    def _graph(self, form: _Form) -> bytes:
+        if form.forward:
+            return feature_graph(self._bundle.files[INFER], self._bundle.graph)
+        return self._training_graph(form.trained)
 
     def finish(self) -> None:
         """Store what is left; `digests` is then complete."""

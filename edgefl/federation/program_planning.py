@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from edgefl.federation.left_out import LONGEST_REASON, RoundPlan
-from edgefl.federation.programs import ProgramCatalogue, program_engine, training_program
+from edgefl.federation.programs import ProgramCatalogue, program_engine, runs_forward, training_program
 from edgefl.strategies import Participant, PlannedTask
 from edgefl.values import ProgramRole, ProgramSpec
 from edgefl.values.formatting import pluralise
@@ -46,7 +46,7 @@ def plan_on_rungs(
 def off_rungs(participant: Participant, planned: PlannedTask) -> str | None:
     """Return why a device cannot train a submodel that it was given; None if it is on its rungs, or it needs none."""
     rungs, engine = participant.rungs, program_engine(participant.capabilities)
-    if rungs is None or engine is None:
+    if rungs is None or engine is None or runs_forward(planned):
         return None
     if rungs.cover(planned.mask.widths, planned.mask.trained, planned.work.batch_size) is not None:
         return None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from edgefl.artifacts.bundle import INFER, TRAIN, Bundle
 from edgefl.errors import SchemaError
 from edgefl.federation.settings import ProgramSettings
-from edgefl.local_rules import rule_of
+from edgefl.local_rules import only_forward, rule_of
 from edgefl.planning import Ladder, Rungs
 from edgefl.strategies import Participant, PlannedTask
 from edgefl.values import (
@@ -26,7 +26,7 @@ from edgefl.values import (
     runs_on,
 )
 
-__all__ = ["ProgramCatalogue", "program_engine", "training_program"]
+__all__ = ["ProgramCatalogue", "program_engine", "runs_forward", "training_program"]
 
 
 def program_engine(capabilities: Capabilities | None) -> EngineSoftware | None:
@@ -102,7 +102,7 @@ class ProgramCatalogue:
         made = dict(tasks)
         for device, task in tasks.items():
             own = rungs.get(device)
-            if own is not None:
+            if own is not None and not runs_forward(task):
                 key = id(task.mask), task.rule, task.work.batch_size, id(own)
                 if key not in found:
                     infer = own.inference(task.mask.widths, task.work.batch_size)
@@ -124,6 +124,14 @@ class ProgramCatalogue:
             device: replace(task, inference_program=None) if task.inference_program in missing else task
             for device, task in tasks.items()
         }
+
+
+def runs_forward(task: PlannedTask) -> bool:
+    """Return whether a task only runs the model forward: that is done with a graph, by onnxruntime."""
+    try:
+        return only_forward(rule_of(task.rule))
+    except SchemaError:  # a rule that only some other client has
+        return False
 
 
 def training_program(task: PlannedTask, rungs: Rungs) -> ProgramSpec | None:

@@ -30,6 +30,9 @@ compressed_sgd.py       gradient descent whose update is compressed at the end
 compression/            the compressors: signs, TernGrad, Top-k, DRIVE, EDEN, random subsampling
 sampled_masks.py        FedPM: random weights, and one bit for each that says whether it is kept
 ordered_dropout.py      FjORD: every step trains the leading channels of another width
+feature_sums.py         sums of what the head reads, for a head that is solved exactly
+head_gradients.py       the sum of the head's gradients, at a head that all devices share
+class_prior.py          a personal head without training: the device's shares of the classes
 summation.py            sums in a fixed order, the same on every platform
 ranking.py              the lowest or highest entries of an array
 upload_bound.py         the most bytes that an update can have
@@ -37,10 +40,13 @@ upload_bound.py         the most bytes that an update can have
 
 from edgefl.local_rules.base_networks import BaseNetworks, arrays_cost, mean_logits
 from edgefl.local_rules.channel_pruning import ChannelPruning
+from edgefl.local_rules.class_prior import SHARES, ClassPrior
 from edgefl.local_rules.compressed_sgd import CompressedSgd
 from edgefl.local_rules.descent import Descent
 from edgefl.local_rules.ditto import DittoRule
+from edgefl.local_rules.feature_sums import FeatureSums, head_of
 from edgefl.local_rules.fine_tune import FineTune
+from edgefl.local_rules.head_gradients import HeadGradients
 from edgefl.local_rules.local_training import LocalTraining
 from edgefl.local_rules.magnitude_pruning import MagnitudePruning
 from edgefl.local_rules.maml import Maml
@@ -56,6 +62,7 @@ from edgefl.local_rules.registry import (
     continues_own,
     networks_of,
     networks_within,
+    only_forward,
     rule_names,
     rule_needs,
     rule_of,
@@ -94,6 +101,7 @@ __all__ = [
     "mean_logits",
     "networks_of",
     "networks_within",
+    "only_forward",
     "continues_own",
     "rule_names",
     "rule_needs",
@@ -117,6 +125,11 @@ __all__ = [
     "OrderedDropout",
     "BaseNetworks",
     "MagnitudePruning",
+    "FeatureSums",
+    "HeadGradients",
+    "ClassPrior",
+    "SHARES",
+    "head_of",
     # the coordinator's side
     "most_upload_bytes",
     "noise_of",

@@ -8,9 +8,12 @@ from collections.abc import Mapping
 
 from edgefl.local_rules.base_networks import BaseNetworks, base_networks
 from edgefl.local_rules.channel_pruning import ChannelPruning
+from edgefl.local_rules.class_prior import ClassPrior
 from edgefl.local_rules.compressed_sgd import CompressedSgd
 from edgefl.local_rules.ditto import DittoRule
+from edgefl.local_rules.feature_sums import FeatureSums, ForwardRule
 from edgefl.local_rules.fine_tune import FineTune
+from edgefl.local_rules.head_gradients import HeadGradients
 from edgefl.local_rules.local_training import LocalTraining
 from edgefl.local_rules.magnitude_pruning import MagnitudePruning
 from edgefl.local_rules.maml import Maml
@@ -35,6 +38,7 @@ __all__ = [
     "continues_own",
     "networks_of",
     "networks_within",
+    "only_forward",
     "rule_names",
     "rule_needs",
     "rule_of",
@@ -59,13 +63,16 @@ _RULES: tuple[type[LocalRule], ...] = (
     SharedLayers,
     Maml,
     WeightPruning,
+    FeatureSums,
+    HeadGradients,
+    ClassPrior,
 )
 RULES: Mapping[str, type[LocalRule]] = {rule.name: rule for rule in _RULES}
 """The rules that a plan may name."""
 _CHANGE_WIDTHS = frozenset(
     rule.name for rule in (ChannelPruning, ChannelRegrow, ProbabilisticMasks, PrunedNoise, OrderedDropout, BaseNetworks)
 )
-_LEARN_MASKS_ALONE = frozenset({ProbabilisticMasks.name})
+_LEAVE_MODEL = frozenset({ProbabilisticMasks.name, FeatureSums.name, HeadGradients.name})
 _CONTINUE_OWN = frozenset(rule.name for rule in (LocalTraining, DittoRule, SharedLayers))
 
 
@@ -93,14 +100,19 @@ def changes_model(settings: RuleSettings) -> bool:
     """Return whether a device has a new model after a task by this rule.
 
     In FedMAP's mask phase it does not: it gets the whole model to learn which entries are worth having, and the model
-    that it predicts with stays the same.
+    that it predicts with stays the same. Nor if it only sums up what the model makes of its samples.
     """
-    return settings.name not in _LEARN_MASKS_ALONE
+    return settings.name not in _LEAVE_MODEL
 
 
 def continues_own(settings: RuleSettings) -> bool:
     """Return whether a rule starts from the device's own model of before the task (`TrainingInput.own`)."""
     return settings.name in _CONTINUE_OWN
+
+
+def only_forward(rule: LocalRule) -> bool:
+    """Return whether a rule only runs the model forward: its graph returns features, and every sample counts once."""
+    return isinstance(rule, ForwardRule)
 
 
 def changes_widths(name: str) -> bool:

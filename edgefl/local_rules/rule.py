@@ -10,9 +10,12 @@ Arrays have the size of the submodel. `TrainingInput.weights` are never changed;
 own.
 """
 
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
+
+import numpy as np
 
 from edgefl.masks import Array, BoolArray, Mask, Weights
 from edgefl.model_graph import TensorRole
@@ -31,6 +34,10 @@ class Batch:
     """The seed of randomness within the network, such as dropout."""
 
 
+_NO_FEATURES: Array = np.zeros((0, 0), np.float32)
+_NO_FEATURES.flags.writeable = False
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class StepResult:
     """The result of a forward and backward pass. Its arrays belong to the engine, and are valid until the next step."""
@@ -43,6 +50,8 @@ class StepResult:
     """The gradient of the mean loss for every trained parameter."""
     statistics: Weights = field(default_factory=dict)
     """New running statistics of norms."""
+    features: Array = field(default_factory=lambda: _NO_FEATURES)
+    """What the head reads of every sample, if the graph of the plan returns that."""
 
 
 class TrainStep(Protocol):
@@ -76,6 +85,8 @@ class TrainingInput:
     yet. It may be on disk: rules that continue with it call this once, in `begin`."""
     epoch_steps: int = 1
     """The number of steps of one pass over the device's data, if the round is that long."""
+    secret: Callable[[], int] = lambda: secrets.randbits(64)
+    """Returns a seed that only the device knows: noise that hides something from the coordinator is drawn from it."""
 
 
 @dataclass(slots=True, eq=False)

@@ -19,7 +19,7 @@ from edgefl.local_rules.masked_noise import MaskedNoise
 from edgefl.local_rules.probabilistic_masks import ProbabilisticMasks
 from edgefl.local_rules.prune_regrow import ChannelRegrow, PruneRegrow
 from edgefl.local_rules.pruned_noise import PrunedNoise
-from edgefl.local_rules.registry import rule_of
+from edgefl.local_rules.registry import only_forward, rule_of
 from edgefl.local_rules.rule import LocalRule
 from edgefl.local_rules.sampled_masks import SampledMasks
 from edgefl.local_rules.sensitivity import report_forms
@@ -36,6 +36,7 @@ _TEXTS = 64 * 1024
 """Bytes of the report, the digests and the names of layers."""
 _HEADER_OF_TENSOR = 512
 """Bytes that describe a tensor, without its name."""
+_DOUBLE = 8
 _NAMES = 8
 """How often the name of a tensor may be written, or how much longer its escaped form may be."""
 _SENDS_NOTHING = (FineTune, LocalTraining)
@@ -60,6 +61,9 @@ def _tensor_bytes(rule: LocalRule, mask: Mask) -> dict[str, int]:
         bits = (rule.max_draws + 1).bit_length()
         sizes = {name: math.prod(shape) for name, shape in mask.shapes.items()}
         return {name: bits * _packed(size) for name, size in sizes.items()}
+    if only_forward(rule):
+        sums = rule.sends(mask)
+        return {name: _DOUBLE * math.prod(form.shape) + _HEADER_OF_TENSOR for name, form in sums.items()}
     sent = rule.sends(mask) if isinstance(rule, SharedLayers) else mask.trained_tensors
     values = {name: _value_bytes(mask, name) for name in sent}
     if isinstance(rule, _SENDS_BITS):

@@ -5,12 +5,14 @@ graph.py     the model graph
 checks.py    consistency checks of a model graph
 cost.py      parameters, bytes, multiply-adds and activations of a submodel
 builder.py   describing a model by hand
+head.py      the last layer of a model, if it is linear
 """
 
 from edgefl.model_graph.builder import GraphBuilder, Signal
 from edgefl.model_graph.cost import Cost, cost_of, kept_shape
 from edgefl.model_graph.elements import ChannelGroup, Dtype, Fixed, Layer, Span, TensorRole, TensorSpec, Term
 from edgefl.model_graph.graph import ModelGraph
+from edgefl.model_graph.head import LinearHead, linear_head
 
 __all__ = [
     "ModelGraph",
@@ -27,4 +29,6 @@ __all__ = [
     "kept_shape",
     "GraphBuilder",
     "Signal",
+    "LinearHead",
+    "linear_head",
 ]

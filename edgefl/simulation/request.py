@@ -13,12 +13,13 @@ from edgefl.artifacts.bundle import Bundle
 from edgefl.data import Dataset, load, some_samples
 from edgefl.errors import EdgeFLError
 from edgefl.federation.settings import FederationSettings
+from edgefl.federation.strategy import federation_strategy
 from edgefl.simulation.availability import Availability, Sessions, read_trace
 from edgefl.simulation.device_class import DeviceClass
 from edgefl.simulation.fleet import FleetDevice, fleet_of
 from edgefl.simulation.nights import nightly_from
 from edgefl.simulation.run_cost import CostLimits
-from edgefl.strategies import Strategy, strategy_of
+from edgefl.strategies import Strategy
 from edgefl.values import FieldError, Fraction, PositiveCount, check_fields, document, from_json
 from edgefl.values.strict_json import parse
 
@@ -116,7 +117,7 @@ class SimulationInputs:
 
 def simulation_inputs(request: SimulationRequest, bundle: Bundle) -> SimulationInputs:
     """Load the data, partition it, and build the strategy. Raise an `EdgeFLError` if they do not fit together."""
-    strategy = strategy_of(request.federation.strategy.name, request.federation.strategy.settings)
+    strategy = federation_strategy(request.federation)
     dataset = some_samples(load(request.data, request.folder), request.samples, request.test_samples)
     _check_fit(dataset, bundle, request)
     fleet = fleet_of(

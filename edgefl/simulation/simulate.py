@@ -4,13 +4,13 @@ import time
 from collections.abc import Callable
 
 from edgefl.artifacts.bundle import Bundle
-from edgefl.federation.held_part import judged_part
 from edgefl.simulation.executor import Executor
 from edgefl.simulation.request import SimulationInputs, SimulationRequest
 from edgefl.simulation.results import RoundResult
 from edgefl.simulation.run_folder import RunFolder
 from edgefl.simulation.simulated_federation import SimulatedFederation
 from edgefl.simulation.summary import Summary, summary_of
+from edgefl.strategies.held_part import judged_part
 
 __all__ = ["simulate"]
 

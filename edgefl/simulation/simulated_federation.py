@@ -15,10 +15,10 @@ from edgefl.artifacts.submodel import bundle_weights
 from edgefl.federation.capability_check import plan_capable
 from edgefl.federation.client_selection import ClientRecord, plan_round, selection_order
 from edgefl.federation.evaluation import Score, networks_in, score_of, sum_of
-from edgefl.federation.held_part import begun, judged_part, note_held, trains_model
 from edgefl.federation.participants import participant_of
 from edgefl.federation.seeds import aggregation_context, extract_seed, personalisation_context, planning_context
 from edgefl.federation.settings import FederationSettings
+from edgefl.federation.strategy import selects_all
 from edgefl.federation.updates import client_update_of, mask_after
 from edgefl.local_rules import changes_model
 from edgefl.masks import Mask, Weights
@@ -34,6 +34,7 @@ from edgefl.simulation.results import DeviceRound, Fate, PersonalResult, RoundRe
 from edgefl.simulation.run_cost import CostLimits, RunCost
 from edgefl.simulation.simulated_clock import SimulatedClock, away_between
 from edgefl.strategies import ClientUpdate, Participant, PlannedTask, Strategy, check_personal
+from edgefl.strategies.held_part import begun, judged_part, note_held, trains_model
 from edgefl.wire import ResultBody, decode_result
 
 __all__ = ["SimulatedFederation"]
@@ -160,8 +161,11 @@ class SimulatedFederation:
 
     def _round(self, number: int, present: Sequence[FleetDevice]) -> RoundResult:
         began, began_at, selection = time.perf_counter(), self.clock.now, self.settings.selection
-        finished = self.hand_out(number, 1, present, math.ceil(selection.devices * selection.over_select))
-        devices = self.clock.in_time([one.record for one in finished], selection.devices)
+        wanted, count = selection.devices, math.ceil(selection.devices * selection.over_select)
+        if selects_all(self.strategy, planning_context(self.settings, number)):
+            wanted = count = max(len(present), 1)
+        finished = self.hand_out(number, 1, present, count)
+        devices = self.clock.in_time([one.record for one in finished], wanted)
         updates = []
         for one, record in zip(finished, devices, strict=True):
             counts = one.update is not None and record.fate is Fate.ARRIVED
@@ -169,7 +173,7 @@ class SimulatedFederation:
                 updates.append(one.update)
             self.note(one, counts=counts)
         self.aggregate(number, updates)
-        took = self.clock.close(devices, selection.devices)
+        took = self.clock.close(devices, wanted)
         score = self.score() if self.settings.evaluates(number) else None
         return RoundResult(number, tuple(devices), score, time.perf_counter() - began, began_at, took)
 

@@ -15,10 +15,12 @@ from device_runtime.refusal import RefusalError
 from device_runtime.trainer import Trainer, TrainingTask
 from edgefl.artifacts.bundle import INFER, TRAIN, unpack_bundle
 from edgefl.artifacts.cut import cut_training_graph
+from edgefl.artifacts.features import FEATURES, feature_graph
 from edgefl.federation.cache import LruCache
 from edgefl.federation.evaluation import Tally, sum_of, tally_of
-from edgefl.local_rules import changes_model, mean_logits, networks_within, rule_of
+from edgefl.local_rules import LocalRule, changes_model, mean_logits, networks_within, only_forward, rule_of
 from edgefl.masks import Array, Mask, Weights
+from edgefl.noise import derive
 from edgefl.simulation.cached_engine import CachedEngine
 from edgefl.simulation.device_models import DeviceModels
 from edgefl.simulation.fleet import FleetDevice
@@ -44,19 +46,20 @@ class SimulationWorker:
         self._models = DeviceModels(self._bundle.graph, models)
         self._engine = CachedEngine()
         self._inference = self._bundle.files[INFER]
-        self._graphs: LruCache[frozenset[str], bytes] = LruCache(_KEPT_GRAPHS)
+        self._graphs: LruCache[frozenset[str] | str, bytes] = LruCache(_KEPT_GRAPHS)
         self._masks: LruCache[str, Mask] = LruCache(_KEPT_MASKS)
         self._weights: LruCache[str, Weights] = LruCache(_KEPT_WEIGHTS)
 
     def train(self, job: TrainingJob) -> TrainingOutcome:
         """Train a task as its device would."""
         device, plan = self._fleet[job.device], loads(ClientPlan, job.plan)
+        rule = rule_of(plan.rule)
         mask, weights = self._mask(plan.mask, job.mask), self._arrays(plan.weights or "", job.weights)
         task = TrainingTask(
             plan,
             mask,
             weights,
-            self._graph(rule_of(plan.rule).trains(mask)),
+            self._graph(rule, mask),
             self._inference,
             {} if job.extras is None else decode(job.extras, kind=BodyKind.WEIGHTS).arrays,
             job.down_bytes,
@@ -64,7 +67,13 @@ class SimulationWorker:
         )
         recorder = PredictedRecorder(plan.predicted)
         trainer = Trainer(
-            self._engine, device.data, None, threads=1, device_id=device.device_id, recorder=lambda: recorder
+            self._engine,
+            device.data,
+            None,
+            threads=1,
+            device_id=device.device_id,
+            recorder=lambda: recorder,
+            secret=lambda: derive(plan.seed, "secret"),
         )
         began = time.perf_counter()
         try:
@@ -109,5 +118,8 @@ class SimulationWorker:
     def _arrays(self, digest: str, body: bytes) -> Weights:
         return self._weights.get(digest, lambda: decode(body, kind=BodyKind.WEIGHTS).arrays)
 
-    def _graph(self, mask: Mask) -> bytes:
-        return self._graphs.get(mask.trained, lambda: cut_training_graph(self._bundle.files[TRAIN], mask))
+    def _graph(self, rule: LocalRule, mask: Mask) -> bytes:
+        if only_forward(rule):
+            return self._graphs.get(FEATURES, lambda: feature_graph(self._inference, self._bundle.graph))
+        trained = rule.trains(mask)
+        return self._graphs.get(trained.trained, lambda: cut_training_graph(self._bundle.files[TRAIN], trained))

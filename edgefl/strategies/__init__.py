@@ -37,6 +37,11 @@ one_bit_uplinks.py        the uplinks of FedMRN and FedPM
 compressed_uplink.py      the uplink of compressed updates
 new_mask_uplinks.py       the uplinks of Hermes, FedSpa and Sub-FedAvg: a new mask comes with the update
 sensitivity_uplink.py     the uplink of Hermes: a report comes with the update, by which the coordinator prunes
+exact_head.py             a phase of any strategy: the last layer is fitted to all devices' data
+exact_head_settings.py    its settings, and which rounds it takes
+head_sums.py              the sums that devices send for it, checked and bounded
+head_fit.py               the maths of that fit, from sums
+held_part.py              the part of the global model that devices hold: what is judged and exported by default
 personalisation.py        fine-tuning of the last model
 round_estimate.py         what a round takes on a device, and which submodel fits
 largest_channels.py       the channels of the largest magnitude that fit

@@ -11,6 +11,8 @@ from edgefl.strategies.compression_baselines import (
     TopKAverage,
 )
 from edgefl.strategies.ditto import Ditto
+from edgefl.strategies.exact_head import ExactHead
+from edgefl.strategies.exact_head_settings import ExactHeadSettings, HeadFit
 from edgefl.strategies.fedavg import FedAvg
 from edgefl.strategies.fedbabu import FedBABU
 from edgefl.strategies.fedmap import FedMAP
@@ -32,7 +34,7 @@ from edgefl.strategies.split_mix import SplitMix
 from edgefl.strategies.strategy import Strategy
 from edgefl.strategies.sub_fedavg import SubFedAvg
 from edgefl.strategies.user_strategies import is_user_strategy, user_strategy
-from edgefl.values import Setting, chosen
+from edgefl.values import FieldError, Setting, chosen, settings_from, settings_of
 
 __all__ = ["STRATEGIES", "strategy_of"]
 
@@ -74,4 +76,24 @@ def strategy_of(name: str, settings: Mapping[str, Setting]) -> Strategy:
     A name with a colon is a user's class, `package.module:Class`, which is imported.
     """
     known = {name: user_strategy(name)} if is_user_strategy(name) else STRATEGIES
-    return chosen("strategy", known, name, settings)
+    heads = settings_of(ExactHeadSettings)
+    own = {key: value for key, value in settings.items() if key not in heads}
+    head = chosen("head", {"head": ExactHeadSettings}, "head", {key: settings[key] for key in settings if key in heads})
+    strategy = chosen("strategy", known, name, own)
+    if head.exact_head is HeadFit.NONE:
+        _check_unused(head)
+        return strategy
+    return ExactHead(strategy, head)
+
+
+def _check_unused(head: ExactHeadSettings) -> None:
+    """Refuse settings of a phase that there is not."""
+    unused = next(
+        (name for name in settings_from(head) if getattr(head, name) != getattr(ExactHeadSettings(), name)), None
+    )
+    if unused is not None:
+        raise FieldError(
+            "is a setting of an exact head, but there is none",
+            fix="Add exact_head = 'ridge' or 'logistic', or leave it out",
+            path=("settings", unused),
+        )

@@ -17,6 +17,7 @@ from edgefl.wire import decode_mask
 
 SMALL = ("--model", "digits_mlp", "--samples", "300", "--devices", "4", "--rounds", "2", "--set", "learning_rate=0.1")
 NARROW = ("--strategy", "heterofl", "--set", "levels=0.5,0.25", "--set", "fine_tune_epochs=1")
+HEAD = ("--rounds", "3", "--set", "exact_head=logistic", "--set", "head_rounds=1", "--set", "personal_head=prior")
 
 
 def simulate(*words: str) -> "subprocess.CompletedProcess[str]":
@@ -73,6 +74,18 @@ def test_every_engine_ends_with_the_same_weights(
     for figure in ("accuracy", "judged_fraction", "updates", *personal):
         assert again[figure] == told[figure], figure
     assert again["loss"] == pytest.approx(told["loss"], rel=1e-12)  # its sum may be in another order
+
+
+def test_an_exact_head_has_the_same_bits_over_http(tmp_path: Path) -> None:
+    ends = []
+    for engine in (("--workers", "1"), ("--over", "http", "--workers", "2")):
+        out = tmp_path / engine[0]
+        done = simulate(*SMALL, *NARROW, *HEAD, *engine, "--json", "--out", str(out))
+        assert not done.returncode, done.stderr
+        told = json.loads(done.stdout)
+        ends.append(((out / "weights.safetensors").read_bytes(), told["personal_after"], told["updates"]))
+    assert ends[0] == ends[1]
+    assert ends[0][2] == 12
 
 
 def test_the_summary_says_which_part_was_judged(local: tuple[Path, dict[str, Any]]) -> None:

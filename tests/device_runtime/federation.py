@@ -1,5 +1,6 @@
 """A small model and its tasks, as a coordinator would hand them out: what device tests train."""
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from device_runtime.engines import ThreadSettings, open_engine
 from device_runtime.local_data import LocalData
 from device_runtime.trainer import Trainer, TrainingTask
 from edgefl.artifacts.bundle import INFER, Bundle, read_bundle
+from edgefl.artifacts.features import feature_graph
 from edgefl.artifacts.submodel import bundle_weights, make_submodel
 from edgefl.data import Dataset, load
 from edgefl.masks import Mask, full_mask, gather
@@ -46,10 +48,14 @@ def plan_of(mask: Mask, **changes: Any) -> ClientPlan:
 
 def task_of(mask: Mask | None = None, **changes: Any) -> TrainingTask:
     mask = full_mask(bundle().graph) if mask is None else mask
-    submodel = make_submodel(bundle(), mask)
-    plan = plan_of(mask, graph=digest_of(submodel.training_graph), **changes)
+    plan = plan_of(mask, **changes)
+    if plan.rule.name in ("feature_sums", "head_gradients", "class_prior"):
+        graph = feature_graph(bundle().files[INFER], bundle().graph)
+    else:
+        graph = make_submodel(bundle(), mask).training_graph
     weights = gather(mask, bundle_weights(bundle()))
-    return TrainingTask(plan, mask, weights, submodel.training_graph, bundle().files[INFER], down_bytes=1000)
+    plan = replace(plan, graph=digest_of(graph))
+    return TrainingTask(plan, mask, weights, graph, bundle().files[INFER], down_bytes=1000)
 
 
 def local_data(samples: int = 400) -> LocalData:

@@ -76,6 +76,11 @@ def tensors_of(finished: FinishedTask) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in finished.weights.items()}
 
 
+def sums_of(finished: FinishedTask) -> dict[str, bytes]:
+    tensors = decode_result(finished.body, bundle().graph).tensors
+    return {name: payload.array.tobytes() for name, payload in tensors.items() if isinstance(payload, Dense)}
+
+
 RULES = {
     "sgd": {"learning_rate": 0.1, "momentum": 0.9, "weight_decay": 1e-4},
     "masked_noise": {"learning_rate": 0.1},
@@ -108,6 +113,46 @@ def test_a_crash_changes_nothing(name: str, crash_at: int, tmp_path: Path) -> No
     assert found.result.steps == expected.result.steps == 36
     assert found.result.telemetry.latency.steps_measured == 35
     assert steps[0] == crash_at  # what was saved before the crash is not trained again
+
+
+@pytest.mark.parametrize("name", ["feature_sums", "head_gradients"])
+def test_every_sample_counts_once_whatever_crashes(name: str, tmp_path: Path) -> None:
+    rule = RuleSettings(name=name, settings={"clip": 5.0, "noise": 0.5})
+    task = task_of(
+        freeze(full_mask(bundle().graph), bundle().graph.trainable_layers), rule=rule, work=LocalWork(batch_size=37)
+    )
+    expected = trainer(tmp_path / "calm", secret=lambda: 3).run(task)
+    with pytest.raises(CrashError):
+        trainer(tmp_path / "rough", secret=lambda: 4, progress=crashing(5)).run(task)
+    found = trainer(tmp_path / "rough", secret=lambda: 3, progress=noting([])).run(task)
+    other = trainer(tmp_path / "other", secret=lambda: 4).run(task)
+    assert sums_of(found) == sums_of(other), "noise that was drawn stays"
+    assert sums_of(found) != sums_of(expected)
+    assert found.result.steps == 10  # 360 samples in batches of 37, the last of 27
+    assert found.result.accuracy is None
+    assert found.mask.digest == task.mask.digest
+
+
+def test_a_last_batch_of_one_sample_is_summed_too(tmp_path: Path) -> None:
+    mask = freeze(full_mask(bundle().graph), bundle().graph.trainable_layers)
+    rule = RuleSettings(name="feature_sums")
+    whole, apart = (
+        trainer(tmp_path / str(size)).run(task_of(mask, rule=rule, work=LocalWork(batch_size=size)))
+        for size in (359, 36)
+    )
+    assert sums_of(whole)["sums/squares"] == sums_of(apart)["sums/squares"]
+    assert np.frombuffer(sums_of(whole)["sums/squares"]).sum() == 360
+
+
+def test_a_personal_head_is_kept_on_the_device(tmp_path: Path) -> None:
+    mask = freeze(full_mask(bundle().graph), bundle().graph.trainable_layers)
+    task = task_of(mask, rule=RuleSettings(name="class_prior"), work=LocalWork(batch_size=64))
+    task = replace(task, extras={"shares": np.full(10, 0.1, np.float32)})
+    finished = trainer(tmp_path).run(task)
+    assert finished.result.accuracy is not None
+    assert decode_result(finished.body, bundle().graph).tensors == {}
+    changed = {name for name in task.weights if not np.array_equal(finished.weights[name], task.weights[name])}
+    assert changed == {"9.bias"}
 
 
 def test_a_crash_between_the_last_epoch_and_the_report_costs_no_training(tmp_path: Path) -> None:

@@ -8,7 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgefl.federation.held_part import (
+from edgefl.local_rules import ProbabilisticMasks, Sgd
+from edgefl.local_rules.base_networks import joined_networks
+from edgefl.masks import Mask, full_mask, leading_channels, union
+from edgefl.strategies import FedAvg, Model, SplitMix
+from edgefl.strategies.held_part import (
     arrays_beside,
     begun,
     held_part,
@@ -17,10 +21,6 @@ from edgefl.federation.held_part import (
     note_held,
     trains_model,
 )
-from edgefl.local_rules import ProbabilisticMasks, Sgd
-from edgefl.local_rules.base_networks import joined_networks
-from edgefl.masks import Mask, full_mask, leading_channels, union
-from edgefl.strategies import FedAvg, Model, SplitMix
 from edgefl.strategies.uplink import rule_settings
 from edgefl.wire import BodyKind, decode, encode_weights
 from examples.networks import cnn4

@@ -9,6 +9,7 @@ from edgefl.errors import SchemaError
 from edgefl.local_rules import RULES, CompressedSgd, Descent, FineTune, MaskedNoise, Sgd, rule_of
 from edgefl.local_rules.compressed_sgd import Compression
 from edgefl.local_rules.descent import Schedule
+from edgefl.local_rules.feature_sums import ForwardRule
 from edgefl.local_rules.fine_tune import HeadTreatment
 from edgefl.local_rules.masked_noise import MaskKind
 from edgefl.local_rules.sgd import Codec
@@ -43,7 +44,7 @@ def test_what_a_rule_changes_of_the_inner_defaults_stays() -> None:
 def test_the_five_papers_and_the_baselines_have_their_rules() -> None:
     named = {"sgd", "fine_tune", "channel_pruning", "prune_regrow", "probabilistic_masks", "masked_noise"}
     named |= {"compressed_sgd", "local_training", "ditto", "shared_layers", "maml", "weight_pruning"}
-    named |= {"base_networks", "magnitude_pruning"}
+    named |= {"base_networks", "magnitude_pruning", "feature_sums", "head_gradients", "class_prior"}
     assert set(RULES) == named | {"channel_regrow", "pruned_noise", "sampled_masks", "ordered_dropout"}
 
 
@@ -86,7 +87,7 @@ def test_a_bad_plan_is_told_what_is_wrong(name: str, settings: dict[str, Any], m
 def test_no_rule_has_two_settings_of_one_name() -> None:
     for rule in RULES.values():
         known = settings_of(rule)
-        assert "learning_rate" in known
+        assert ("learning_rate" in known) != issubclass(rule, ForwardRule)
         assert "descent" not in known
     own = {"codec", "sensitivity"} | set(settings_of(Descent))
     assert set(settings_of(Sgd)) == own

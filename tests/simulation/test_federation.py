@@ -12,13 +12,13 @@ from edgefl import noise
 from edgefl.artifacts.bundle import INFER, TRAIN
 from edgefl.artifacts.cut import cut_training_graph
 from edgefl.artifacts.submodel import bundle_weights
-from edgefl.federation.held_part import held_part
 from edgefl.local_rules import TrainingInput, rule_of
 from edgefl.local_rules.base_networks import joined_networks
 from edgefl.masks import Array, Mask, full_mask, gather, leading_channels
 from edgefl.planning import predict
 from edgefl.simulation import FleetDevice, RoundResult, SimulatedFederation
 from edgefl.strategies import strategy_of
+from edgefl.strategies.held_part import held_part
 from edgefl.values import ClientPlan, Digest, LocalWork, RuleSettings, loads
 from edgefl.wire import decode_mask, decode_result
 from tests.device_runtime.federation import bundle

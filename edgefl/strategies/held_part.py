@@ -24,7 +24,7 @@ import numpy as np
 from edgefl.local_rules import changes_model
 from edgefl.masks import IndexArray, Mask, Weights, full_mask
 from edgefl.model_graph import ChannelGroup, ModelGraph
-from edgefl.strategies import Model, Strategy
+from edgefl.strategies.strategy import Model, Strategy
 from edgefl.values import RuleSettings
 
 __all__ = ["arrays_beside", "begun", "held_part", "judged_part", "model_with", "note_held", "trains_model"]

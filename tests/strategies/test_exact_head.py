@@ -1,0 +1,308 @@
+"""The phase of an exact head: which rounds it takes, whom it asks, what it refuses, what the strategy knows of it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edgefl.errors import MaskError, SchemaError, WireFormatError
+from edgefl.local_rules import rule_of
+from edgefl.local_rules.feature_sums import GRAM, PRODUCTS, SQUARES
+from edgefl.masks import Mask, full_mask
+from edgefl.model_graph import GraphBuilder, ModelGraph
+from edgefl.strategies import ClientUpdate, FedAvg, Model, Participant, RoundContext, strategy_of
+from edgefl.strategies.exact_head import ExactHead
+from edgefl.strategies.exact_head_settings import ExactHeadSettings, HeadFit
+from edgefl.values import Budget, FieldError, LocalWork, RuleSettings, Setting
+from edgefl.wire import Dense
+from tests.strategies.rounds import client_update, random_weights
+from tests.values.samples import PROFILE, RESULT
+
+
+def perceptron(*, bias: bool = True) -> ModelGraph:
+    builder = GraphBuilder("perceptron", channels=4)
+    hidden = builder.linear("hidden", builder.input, 6)
+    builder.linear("head", hidden, 3, bias=bias, head=True)
+    return builder.finish()
+
+
+GRAPH = perceptron()
+WEIGHTS = random_weights(GRAPH, 1)
+
+
+def made(**settings: Setting) -> ExactHead:
+    found = strategy_of("fedavg", {"exact_head": "ridge", **settings})
+    assert isinstance(found, ExactHead)
+    return found
+
+
+def context(number: int, rounds: int = 3) -> RoundContext:
+    return RoundContext(number, rounds, seed=7, work=LocalWork(epochs=2, batch_size=4))
+
+
+def participant(device: str = "pi-1", **budget: Any) -> Participant:
+    return Participant(device, PROFILE, Budget(**budget), samples=10)
+
+
+def kinds(rounds: int, **settings: Any) -> str:
+    """A letter for each round: t trains, s sums, g gradients."""
+    phase = ExactHeadSettings(**settings)
+    places = [phase.place(number, rounds) for number in range(rounds)]
+    return "".join("t" if one.step is None else "s" if one.step == 0 else "g" for one in places)
+
+
+def test_the_phase_takes_the_last_rounds() -> None:
+    assert kinds(5, exact_head=HeadFit.RIDGE) == "tttts"
+    assert kinds(5, exact_head=HeadFit.LOGISTIC, head_rounds=2) == "ttsgg"
+    assert kinds(9, exact_head=HeadFit.RIDGE, head_every=2) == "ttsttstts"
+    assert kinds(7, exact_head=HeadFit.RIDGE, head_every=2) == "ttsttts"
+    assert kinds(8, exact_head=HeadFit.RIDGE, head_every=2) == "ttsttsts"
+    assert kinds(11, exact_head=HeadFit.LOGISTIC, head_rounds=1, head_every=3) == "tttsgttttsg"
+
+
+def test_a_strategy_counts_its_own_rounds() -> None:
+    phase = ExactHeadSettings(exact_head=HeadFit.RIDGE, head_every=2)
+    assert [phase.place(number, 8).own for number in range(8)] == [0, 1, None, 2, 3, None, 4, None]
+    assert phase.trained(8) == 5
+
+
+def test_a_federation_needs_rounds_to_train_in() -> None:
+    made().check_rounds(2, buffered=False)
+    with pytest.raises(SchemaError, match="takes 1 of the 1 rounds"):
+        made().check_rounds(1, buffered=False)
+    with pytest.raises(SchemaError, match="buffered"):
+        made().check_rounds(5, buffered=True)
+
+
+def test_without_a_phase_a_strategy_is_itself() -> None:
+    assert isinstance(strategy_of("fedavg", {"exact_head": "none"}), FedAvg)
+    with pytest.raises(FieldError, match="head_every"):
+        strategy_of("fedavg", {"head_every": 3})
+    with pytest.raises(FieldError, match="head_clip"):
+        strategy_of("fedavg", {"exact_head": "ridge", "head_noise": 1.0})
+    with pytest.raises(SchemaError, match="several networks"):
+        strategy_of("split_mix", {"exact_head": "ridge", "base_networks": 2}).begin(GRAPH, WEIGHTS)
+    plain = perceptron(bias=False)
+    with pytest.raises(SchemaError, match="no bias"):
+        made(personal_head="prior").begin(plain, random_weights(plain, 1))
+
+
+def test_a_model_whose_output_is_no_linear_layer_is_refused() -> None:
+    builder = GraphBuilder("two heads", channels=4)
+    hidden = builder.linear("hidden", builder.input, 6)
+    builder.linear("one", hidden, 3, head=True)
+    builder.linear("other", hidden, 3, head=True)
+    graph = builder.finish()
+    with pytest.raises(MaskError, match="not one linear layer"):
+        made().begin(graph, random_weights(graph, 1))
+
+
+def test_training_rounds_are_the_strategys() -> None:
+    phase, plain = made(), strategy_of("fedavg", {})
+    model, one = phase.begin(GRAPH, WEIGHTS), [participant()]
+    found = phase.plan(model, one, context(1, rounds=3))["pi-1"]
+    alone = plain.plan(model, one, context(1, rounds=2))["pi-1"]
+    assert (found.mask.digest, found.rule, found.work) == (alone.mask.digest, alone.rule, alone.work)
+    assert not phase.selects_all(context(1))
+    assert phase.selects_all(context(2))
+
+
+def test_a_device_that_can_train_nothing_passes_its_samples_through_the_model() -> None:
+    phase = made()
+    model = phase.begin(GRAPH, WEIGHTS)
+    weak = participant(trainable_parameters=0, kept_fraction=0.01)
+    assert phase.plan(model, [weak], context(0)) == {}
+    task = phase.plan(model, [weak], context(2))["pi-1"]
+    assert task.rule == RuleSettings(name="feature_sums", settings=task.rule.settings)
+    assert task.mask.widths == full_mask(GRAPH).widths
+    assert not task.mask.trained
+    assert task.work == LocalWork(epochs=1, batch_size=4)
+    assert phase.plan(model, [participant(peak_bytes=1)], context(2)) == {}
+
+
+def samples_of(device: int) -> tuple[Any, Any]:
+    draws = np.random.default_rng(device)
+    labels = draws.integers(0, 3, 20 + device)
+    rows = draws.normal(size=(len(labels), 6)) + np.eye(6)[labels]
+    return np.hstack([rows, np.ones((len(labels), 1))]), np.eye(3)[labels]
+
+
+def sums_of(device: int, mask: Mask, rule: RuleSettings, **changes: Any) -> ClientUpdate:
+    rows, targets = samples_of(device)
+    gram = rows.T @ rows
+    arrays = {
+        GRAM: gram[np.triu_indices(7)],
+        PRODUCTS: rows.T @ targets,
+        SQUARES: targets.sum(axis=0),
+    } | changes
+    result = replace(RESULT, samples=len(rows))
+    tensors = {name: Dense(np.asarray(array, np.float64)) for name, array in arrays.items()}
+    return ClientUpdate(f"d{device}", mask, rule, 1, WEIGHTS, result, tensors)
+
+
+def with_sums(phase: ExactHead, devices: Sequence[int], **changes: Any) -> tuple[Model, list[ClientUpdate]]:
+    model = phase.begin(GRAPH, WEIGHTS)
+    task = phase.plan(model, [participant()], context(2))["pi-1"]
+    updates = [sums_of(device, task.mask, task.rule, **changes) for device in devices]
+    for update in updates:
+        phase.check(update)
+        assert phase.movement(update) == 0.0
+    return phase.combine(model, updates, context(2)), updates
+
+
+def test_the_head_is_that_of_a_central_fit() -> None:
+    model, _ = with_sums(made(head_penalty=1e-4), range(5))
+    rows, targets = (np.concatenate(arrays) for arrays in zip(*map(samples_of, range(5)), strict=True))
+    features = rows[:, :-1]
+    mean, target = features.mean(axis=0), (3 * targets - 1).mean(axis=0)
+    centred = features - mean
+    damping = 1e-4 * np.mean((features * features).sum(axis=0)) * np.eye(6)
+    slope = np.linalg.solve(centred.T @ centred + damping, centred.T @ (3 * targets - 1 - target))
+    assert model.weights["head.weight"] == pytest.approx(slope.T, abs=1e-6)
+    assert model.weights["head.bias"] == pytest.approx(target - mean @ slope, abs=1e-6)
+    assert all(model.weights[name] is WEIGHTS[name] for name in WEIGHTS if not name.startswith("head"))
+
+
+def test_the_penalty_is_chosen_and_kept_beside_the_model() -> None:
+    model, _ = with_sums(made(), range(5))
+    assert float(model.state["exact_head/penalty"]) > 0
+    assert model.state["exact_head/gram"].shape == (7, 7)
+
+
+def test_a_strategy_never_sees_what_the_phase_keeps() -> None:
+    phase = made(head_every=1)
+    model, _ = with_sums(phase, range(3))
+    task = phase.plan(model, [participant()], context(2, rounds=5))["pi-1"]
+    new = {name: array + 1 for name, array in model.weights.items()}
+    after = phase.combine(model, [client_update(task.mask, model.weights, new)], context(2, rounds=5))
+    assert after.state == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({SQUARES: np.array([-1.0, 10, 11])}, "negative"),
+        ({GRAM: -np.ones(28)}, "negative"),
+        ({GRAM: 1e9 * (1 - np.eye(7))[np.triu_indices(7)] + np.eye(7)[np.triu_indices(7)]}, "products"),
+        ({PRODUCTS: np.full((7, 3), 1e6)}, "features and labels"),
+    ],
+)
+def test_sums_that_no_samples_have_are_refused(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(WireFormatError, match=says):
+        with_sums(made(), [1], **changes)
+
+
+def test_sums_of_another_shape_and_other_tensors_are_refused() -> None:
+    for changes in ({GRAM: np.ones(27)}, {"head.weight": np.ones((3, 6))}):
+        with pytest.raises(WireFormatError):
+            with_sums(made(), [1], **changes)
+
+
+def test_a_device_that_claims_a_thousand_times_as_many_samples_counts_for_ten() -> None:
+    phase = made(head_penalty=1e-3)
+    model = phase.begin(GRAPH, WEIGHTS)
+    task = phase.plan(model, [participant()], context(2))["pi-1"]
+    honest = [sums_of(device, task.mask, task.rule) for device in range(3)]
+    liar = honest[2]
+    tensors = {
+        name: Dense(payload.array * 1000) for name, payload in liar.tensors.items() if isinstance(payload, Dense)
+    }
+    claims = replace(liar, tensors=tensors, result=replace(liar.result, samples=liar.result.samples * 1000))
+    phase.check(claims)
+    total = phase.combine(model, [*honest[:2], claims], context(2)).state["exact_head/samples"]
+    assert float(total) == pytest.approx(20 + 21 + 10 * 21)
+
+
+def test_a_device_with_features_a_million_times_as_large_does_not_decide_the_head() -> None:
+    phase = made(head_penalty=1e-6)
+    model = phase.begin(GRAPH, WEIGHTS)
+    task = phase.plan(model, [participant()], context(2))["pi-1"]
+    honest = [sums_of(device, task.mask, task.rule) for device in range(3)]
+    rows, targets = samples_of(7)
+    rows = rows * np.array([*[1e6] * 6, 1.0])
+    wrong = np.roll(targets, 1, axis=1)
+    arrays = {GRAM: (rows.T @ rows)[np.triu_indices(7)], PRODUCTS: rows.T @ wrong, SQUARES: wrong.sum(axis=0)}
+    liar = sums_of(7, task.mask, task.rule, **arrays)
+    phase.check(liar)
+    state = phase.combine(model, [*honest, liar], context(2)).state
+    alone = phase.combine(model, honest, context(2)).state
+    assert np.trace(state["exact_head/gram"]) < 12 * np.trace(alone["exact_head/gram"])
+
+
+def test_a_device_without_samples_changes_nothing() -> None:
+    phase = made()
+    model, updates = with_sums(phase, range(3))
+    nothing = {
+        name: Dense(np.zeros_like(one.array)) for name, one in updates[0].tensors.items() if isinstance(one, Dense)
+    }
+    idle = replace(updates[0], tensors=nothing, result=replace(RESULT, samples=0))
+    start = phase.begin(GRAPH, WEIGHTS)
+    again = phase.combine(start, [*updates, idle], context(2))
+    assert np.array_equal(again.weights["head.weight"], model.weights["head.weight"])
+    assert phase.combine(start, [idle], context(2)).weights["head.weight"] is WEIGHTS["head.weight"]
+
+
+def gradients_at(task_extras: Any, devices: Sequence[int], mask: Mask, rule: RuleSettings) -> list[ClientUpdate]:
+    head = np.vstack([task_extras["head.weight"].T, task_extras["head.bias"]]).astype(np.float64)
+    found = []
+    for device in devices:
+        rows, targets = samples_of(device)
+        odds = np.exp(rows @ head)
+        gradient = rows.T @ (odds / odds.sum(axis=1, keepdims=True) - targets)
+        result = replace(RESULT, samples=len(rows))
+        found.append(ClientUpdate(f"d{device}", mask, rule, 1, WEIGHTS, result, {"sums/gradient": Dense(gradient)}))
+    return found
+
+
+def test_rounds_of_gradients_lower_the_central_loss() -> None:
+    phase = made(exact_head="logistic", head_rounds=12)
+    model = phase.begin(GRAPH, WEIGHTS)
+    rows, targets = (np.concatenate(arrays) for arrays in zip(*map(samples_of, range(5)), strict=True))
+    losses = []
+    for number in range(2, 15):
+        task = phase.plan(model, [participant()], context(number, rounds=15))["pi-1"]
+        assert (task.rule.name == "feature_sums") == (number == 2)
+        if number == 2:
+            updates = [sums_of(device, task.mask, task.rule) for device in range(5)]
+        else:
+            assert task.weights is not None
+            assert np.array_equal(task.weights["head.weight"], WEIGHTS["head.weight"]), "the body that devices have"
+            updates = gradients_at(task.extras, range(5), task.mask, task.rule)
+        for update in updates:
+            phase.check(update)
+        model = phase.combine(model, updates, context(number, rounds=15))
+        scores = rows @ np.vstack([model.weights["head.weight"].T, model.weights["head.bias"]])
+        losses.append(float((np.log(np.exp(scores).sum(axis=1)) - (scores * targets).sum(axis=1)).mean()))
+    assert losses[1] < losses[0]
+    assert losses[-1] < losses[1]
+    assert abs(losses[-2] - losses[-1]) < 0.05 * (losses[0] - losses[-1])
+
+
+def test_a_round_of_gradients_after_sums_that_nobody_sent_asks_for_sums() -> None:
+    phase = made(exact_head="logistic", head_rounds=2)
+    model = phase.begin(GRAPH, WEIGHTS)
+    task = phase.plan(model, [participant()], context(4, rounds=5))["pi-1"]
+    assert task.rule.name == "feature_sums"
+    after = phase.combine(model, [sums_of(1, task.mask, task.rule)], context(4, rounds=5))
+    assert "exact_head/head" in after.state
+
+
+def test_devices_put_their_shares_into_the_bias_at_the_end() -> None:
+    phase = made(personal_head="prior")
+    model, _ = with_sums(phase, range(4))
+    tasks = phase.personalise(model, [participant()], context(3))
+    assert rule_of(tasks["pi-1"].rule).name == "class_prior"
+    counts = sum(samples_of(device)[1].sum(axis=0) for device in range(4))
+    assert tasks["pi-1"].extras["shares"] == pytest.approx(counts / counts.sum())
+    assert phase.personalise(phase.begin(GRAPH, WEIGHTS), [participant()], context(3)) == {}
+
+
+def test_what_a_phase_does_not_say_is_the_strategys() -> None:
+    phase = strategy_of("hermes", {"exact_head": "ridge"})
+    plain = strategy_of("hermes", {})
+    for name in ("assumed_samples", "load", "descent"):
+        assert getattr(phase, name) == getattr(plain, name)
+    with pytest.raises(AttributeError):
+        _ = phase.nothing_of_that_name  # type: ignore[attr-defined]
