@@ -12,8 +12,8 @@ from coordinator.federations.lifecycle import existing, existing_device
 from coordinator.rounds.context import Context
 from coordinator.rounds.round_models import RoundModels, result_of
 from coordinator.storage.records import Federation, Round
-from edgefl.artifacts.bake import bake
 from edgefl.artifacts.bundle import INFER
+from edgefl.artifacts.side_by_side import bake_networks
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import EdgeFLError
 from edgefl.federation.evaluation import networks_in
@@ -75,15 +75,8 @@ def _written(context: Context, federation: Federation, model: Model, mask: Mask,
     if form == "weights":
         return encode_weights(gather(mask, model.weights), {"model": mask.graph.digest, "mask": mask.digest})
     networks = networks_in(context.repository.strategy(federation), model, mask)
-    if len(networks) > 1:
-        raise CoordinatorError(
-            ErrorReason.CONFLICT,
-            f"the model is {len(networks)} networks whose logits are averaged, which one ONNX graph would mix",
-            fix="Download its weights and its mask (edgefl fed export), and run the networks one by one; or ask "
-            "for a fraction that one network has.",
-        )
     graph = onnx.load_from_string(context.repository.bundle(federation).files[INFER])
-    data: bytes = bake(graph, networks[0]).SerializeToString(deterministic=True)
+    data: bytes = bake_networks(graph, networks).SerializeToString(deterministic=True)
     return data
 
 

@@ -12,6 +12,7 @@ submodel.py        what one device gets: weights, training graph, inference mode
 cut.py             cuts a training graph to the gradients of the trained layers
 features.py        cuts an inference graph to what the last layer reads
 bake.py            puts a submodel's weights into an inference graph
+side_by_side.py    several networks of one model as one inference graph
 fold.py            computes the constants of an inference graph in advance
 absorb.py          merges batch norms and biases into the layers before them
 quantise.py        converts an inference model to 8-bit integers

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coordinator.errors import CoordinatorError
 from coordinator.federations.model_downloads import Part, global_model
 from coordinator.rounds.context import Context
 from coordinator.rounds.evaluation import Evaluator
 from coordinator.rounds.state_machine import RoundStateMachine
 from coordinator.storage.records import Device, RoundState
+from device_runtime.engines import ThreadSettings, open_engine
 from edgefl.artifacts.bundle import INFER, Bundle
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import DataError, EdgeFLError, SchemaError
@@ -24,7 +24,7 @@ from edgefl.wire import decode_mask, decode_result, encode_result
 from tests.artifacts.hostile_graphs import HOSTILE, spoiled
 from tests.coordinator.fleet import answer
 from tests.coordinator.stage import Stage
-from tests.device_runtime.federation import bundle
+from tests.device_runtime.federation import bundle, digits
 
 PARTS: tuple[Part, ...] = ("whole", "held")
 
@@ -80,17 +80,22 @@ def test_the_part_that_devices_hold_is_judged_and_told(stage: Stage) -> None:
     assert report["judged_fraction"] == half.cost.parameters / bundle().graph.parameters
 
 
-def test_networks_that_are_run_one_by_one_are_not_exported_as_one_graph(stage: Stage) -> None:
+def test_networks_are_exported_side_by_side_in_one_graph_that_has_the_mean_of_their_logits(stage: Stage) -> None:
     stage.begin(strategy=StrategyChoice(name="split_mix", settings={"base_networks": 2}))
     graph, context = bundle().graph, stage.context
     held = decode_mask(global_model(context, "digits", "mask", part="held"), graph)
     assert held.digest == joined_networks(graph, [0, 1], 2).digest
+    x, _ = digits().batch(np.arange(5), "test")
+    engine = open_engine("onnx", ThreadSettings(1))
+    weights = bundle_weights(bundle())
+    networks = [gather(joined_networks(graph, [number], 2), weights) for number in range(2)]
+    apart = [engine.predictor(bundle().files[INFER])(network, x) for network in networks]
     for part in PARTS:
-        assert global_model(context, "digits", "weights", part=part)
-        with pytest.raises(CoordinatorError, match="2 networks whose logits are averaged"):
-            global_model(context, "digits", "onnx", part=part)
+        made = global_model(context, "digits", "onnx", part=part)
+        assert engine.predictor(made)({}, x) == pytest.approx(np.mean(apart, axis=0), abs=1e-5)
     one = joined_networks(graph, [0], 2).cost.parameters / graph.parameters
-    assert global_model(context, "digits", "onnx", fraction=one)
+    small = global_model(context, "digits", "onnx", fraction=one)
+    assert engine.predictor(small)({}, x) == pytest.approx(apart[0], abs=1e-5)
 
 
 def test_a_coordinator_that_starts_again_knows_what_devices_held(stage: Stage) -> None:
