@@ -6,10 +6,14 @@ The coordinator cuts it for plans whose rule only runs the model forward (`featu
 this module does not need the onnx package.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from edgefl.artifacts.cut import inputs_of, needed_nodes
 from edgefl.errors import MaskError
+from edgefl.masks import Mask, axis_positions
 from edgefl.model_graph import LinearHead, ModelGraph, linear_head
 
 if TYPE_CHECKING:
@@ -21,24 +25,32 @@ FEATURES = "features"
 """The name of the output."""
 
 
-def feature_graph(inference: bytes, graph: ModelGraph) -> bytes:
-    """Return the serialised part of an inference graph that computes what the last layer reads."""
+def feature_graph(
+    inference: bytes, graph: ModelGraph, part: Mask | None = None, networks: Sequence[Mask] = ()
+) -> bytes:
+    """Return the serialised part of an inference graph that computes what the last layer reads.
+
+    With several `networks` in a `part` of the model, the weights that are fed are those of the part; each network's are
+    cut out of them, and its features have the places that they have in the part's head.
+    """
     import onnx
     from onnx import TensorProto, helper
 
     model, head = onnx.load_from_string(inference), linear_head(graph)
     read = None if head is None else _read_by(model.graph, head)
-    if read is None:
+    if head is None or read is None:
         raise MaskError(
             f"the output of model {graph.name!r} is not that of one linear layer",
             fix="Use exact_head = 'none' with this model.",
         )
-    node = helper.make_node("Identity", [read], [FEATURES])
-    nodes = [*needed_nodes(model.graph.node, [read]), node]
+    nodes = [*needed_nodes(model.graph.node, [read]), helper.make_node("Identity", [read], [FEATURES])]
     used = {name for one in nodes for name in inputs_of(one)}
     kept = [one for one in model.graph.input if one.name in used]
     constants = [one for one in model.graph.initializer if one.name in used]
     output = helper.make_tensor_value_info(FEATURES, TensorProto.FLOAT, ["batch", None])
+    if part is not None and networks:
+        nodes, constants = _beside(nodes, constants, [one.name for one in kept], part, networks, head.weight)
+        kept = [_of_part(one, part) for one in kept]
     for field, values in (
         (model.graph.node, nodes),
         (model.graph.input, kept),
@@ -49,6 +61,55 @@ def feature_graph(inference: bytes, graph: ModelGraph) -> bytes:
         field.extend(values)
     del model.graph.value_info[:]
     return bytes(model.SerializeToString(deterministic=True))
+
+
+def _beside(
+    nodes: "list[onnx.NodeProto]",
+    constants: "list[onnx.TensorProto]",
+    inputs: Sequence[str],
+    part: Mask,
+    networks: Sequence[Mask],
+    head: str,
+) -> "tuple[list[onnx.NodeProto], list[onnx.TensorProto]]":
+    """Return a copy of the nodes for every network, with its weights cut out of the part's, and all features joined."""
+    from onnx import helper, numpy_helper
+
+    from edgefl.artifacts.side_by_side import renamed
+
+    made, known, outputs, columns = [], list(constants), [], []
+    for number, network in enumerate(networks):
+        place, cut = f"network{number}/", dict[str, str]()
+        for name in inputs:
+            if name == "x":
+                continue
+            at = name
+            for axis, rows in enumerate(axis_positions(part, network, name)):
+                if rows is not None:
+                    known.append(numpy_helper.from_array(rows.astype(np.int64), f"{place}{name}/rows{axis}"))
+                    made.append(helper.make_node("Gather", [at, known[-1].name], [f"{place}{name}/{axis}"], axis=axis))
+                    at = made[-1].output[0]
+            cut[name] = at
+        same = {one.name for one in constants} | {"x"}
+        made += [renamed(node, place, {**{name: name for name in same}, **cut}) for node in nodes]
+        outputs.append(place + FEATURES)
+        rows = axis_positions(part, network, head)[1]
+        columns.append(np.arange(part.shapes[head][1]) if rows is None else rows)
+    order = np.argsort(np.concatenate(columns), kind="stable")
+    joined = FEATURES if np.array_equal(order, np.arange(len(order))) else "joined"
+    made.append(helper.make_node("Concat", outputs, [joined], axis=1))
+    if joined != FEATURES:
+        known.append(numpy_helper.from_array(order, "order"))
+        made.append(helper.make_node("Gather", [joined, "order"], [FEATURES], axis=1))
+    return made, known
+
+
+def _of_part(value: "onnx.ValueInfoProto", part: Mask) -> "onnx.ValueInfoProto":
+    """Return the declaration of an input at the widths of a part, as numbers: networks are cut out at fixed places."""
+    from onnx import helper
+
+    if value.name not in part.shapes:
+        return value
+    return helper.make_tensor_value_info(value.name, value.type.tensor_type.elem_type, part.shapes[value.name])
 
 
 def _read_by(graph: "onnx.GraphProto", head: LinearHead) -> str | None:

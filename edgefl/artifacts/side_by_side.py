@@ -15,7 +15,7 @@ from onnx import helper
 from edgefl.artifacts.bake import bake
 from edgefl.errors import MaskError
 
-__all__ = ["bake_networks"]
+__all__ = ["bake_networks", "renamed"]
 
 
 def bake_networks(model: onnx.ModelProto, networks: Sequence[Mapping[str, npt.NDArray[Any]]]) -> onnx.ModelProto:
@@ -34,7 +34,7 @@ def bake_networks(model: onnx.ModelProto, networks: Sequence[Mapping[str, npt.ND
     for number, one in enumerate(copies):
         place = f"network{number}/"
         outputs.append(place + output.name)
-        joined.graph.node.extend(_renamed(node, place) for node in one.graph.node)
+        joined.graph.node.extend(renamed(node, place, {"x": "x"}) for node in one.graph.node)
         for constant in one.graph.initializer:
             joined.graph.initializer.add().CopyFrom(constant)
             joined.graph.initializer[-1].name = place + constant.name
@@ -42,21 +42,21 @@ def bake_networks(model: onnx.ModelProto, networks: Sequence[Mapping[str, npt.ND
     return joined
 
 
-def _renamed(node: onnx.NodeProto, place: str) -> onnx.NodeProto:
-    """Return a node, and those of its subgraphs, with other names for everything but `x`."""
+def renamed(node: onnx.NodeProto, place: str, known: Mapping[str, str]) -> onnx.NodeProto:
+    """Return a node, and those of its subgraphs, with other names for everything that has no name in `known`."""
     made = onnx.NodeProto()
     made.CopyFrom(node)
     for names in (made.input, made.output):
-        names[:] = [name if name in ("", "x") else place + name for name in names]
+        names[:] = [known.get(name, place + name if name else "") for name in names]
     made.name = place + node.name if node.name else ""
     for attribute in made.attribute:
         if attribute.HasField("g"):
-            _rename_graph(attribute.g, place)
+            _rename_graph(attribute.g, place, known)
     return made
 
 
-def _rename_graph(graph: onnx.GraphProto, place: str) -> None:
-    nodes = [_renamed(node, place) for node in graph.node]
+def _rename_graph(graph: onnx.GraphProto, place: str, known: Mapping[str, str]) -> None:
+    nodes = [renamed(node, place, known) for node in graph.node]
     del graph.node[:]
     graph.node.extend(nodes)
     for values in (graph.input, graph.output, graph.initializer, graph.value_info):

@@ -156,6 +156,8 @@ class _Form:
     """The planned mask with the layers that the rule trains: what the graph is cut for."""
     forward: bool
     """Whether it only runs the model forward, with a graph that returns the features."""
+    networks: tuple[Mask, ...]
+    """Those in the mask whose features stand side by side; none if it is one network."""
     sent: Callable[[], Mapping[str, Expected]]
     """What it sends: asked for once for all masks that share the document."""
     graph_key: str
@@ -175,8 +177,10 @@ class _Form:
         forms = sent() if mask.held else {}  # a rule may send as many values of a tensor as the mask holds
         held = [f"{name}:{forms[name].shape}" if name in forms else name for name in sorted(mask.held)]
         about = (repr(rule), str(is_personal), *widths, "", *layers, "", *held)
-        forward = only_forward(rule)
-        return cls(trained, forward, sent, FEATURES if forward else "\n".join(layers), "\n".join(about))
+        forward, networks = only_forward(rule), planned.networks
+        features = "\n".join([FEATURES, *(one.digest for one in (mask, *networks) if networks)])
+        graph_key = features if forward else "\n".join(layers)
+        return cls(trained, forward, networks, sent, graph_key, "\n".join(about))
 
     def document(self) -> bytes:
         """Return the document that names the tensors."""
@@ -224,7 +228,7 @@ class _Bodies:
 
     def _graph(self, form: _Form) -> bytes:
         if form.forward:
-            return feature_graph(self._bundle.files[INFER], self._bundle.graph)
+            return feature_graph(self._bundle.files[INFER], self._bundle.graph, form.trained, form.networks)
         return self._training_graph(form.trained)
 
     def finish(self) -> None:

@@ -43,10 +43,11 @@ class Score:
 
 def networks_in(strategy: Strategy, model: Model, mask: Mask | None = None) -> list[Weights]:
     """Return the networks that a model, or a submodel of it, predicts with: one, unless the strategy mixes several."""
-    networks = getattr(strategy, "networks", None)
+    networks, weights_of = getattr(strategy, "networks", None), getattr(strategy, "weights_of", None)
+    weights = model.weights if mask is None or weights_of is None else weights_of(model, mask)
     if networks is None:
-        return [model.weights if mask is None else gather(mask, model.weights)]
-    return [gather(network, model.weights) for network in networks(full_mask(model.graph) if mask is None else mask)]
+        return [weights if mask is None else gather(mask, weights)]
+    return [gather(network, weights) for network in networks(full_mask(model.graph) if mask is None else mask)]
 
 
 def tally_of(logits: Array, labels: Array) -> Tally:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgefl.local_rules.summation import squares_by_bin
-from edgefl.masks import Array, IndexArray, Mask, Weights
+from edgefl.masks import Array, IndexArray, Mask, Weights, axis_positions
 from edgefl.model_graph import ChannelGroup, Span, TensorRole
 
 __all__ = [
@@ -85,10 +85,8 @@ def narrow(mask: Mask, narrower: Mask, weights: Weights) -> dict[str, Array]:
 
 def positions_within(mask: Mask, narrower: Mask, tensor: str) -> tuple[slice | IndexArray, ...]:
     """Return the numpy index of the entries of `narrower` in a tensor of `mask`, which contains it."""
-    places = []
-    for axis, size in enumerate(mask.graph.tensor[tensor].shape):
-        outer, inner = (np.arange(size)[each.selectors[tensor][axis]] for each in (mask, narrower))
-        places.append(np.searchsorted(outer, inner))
+    found, shape = axis_positions(mask, narrower, tensor), mask.shapes[tensor]
+    places = [np.arange(size) if rows is None else rows for rows, size in zip(found, shape, strict=True)]
     if all(indices.size == indices[-1] - indices[0] + 1 for indices in places):
         return tuple(slice(indices[0], indices[-1] + 1) for indices in places)
     return np.ix_(*places)
@@ -96,10 +94,9 @@ def positions_within(mask: Mask, narrower: Mask, tensor: str) -> tuple[slice | I
 
 def _narrowed(mask: Mask, narrower: Mask, name: str, array: Array) -> Array:
     view = array
-    for axis, size in enumerate(mask.graph.tensor[name].shape):
-        if narrower.shapes[name][axis] < mask.shapes[name][axis]:
-            before, after = (np.arange(size)[each.selectors[name][axis]] for each in (mask, narrower))
-            view = view.take(np.searchsorted(before, after), axis=axis)
+    for axis, rows in enumerate(axis_positions(mask, narrower, name)):
+        if rows is not None:
+            view = view.take(rows, axis=axis)
     return np.array(view, order="C", copy=None if view is not array else True)
 
 

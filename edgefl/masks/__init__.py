@@ -11,7 +11,7 @@ algebra.py         holders, overlap and union of masks
 from edgefl.masks.algebra import holders, overlap, union
 from edgefl.masks.block_changes import Box, add_changes, boxes, changes
 from edgefl.masks.constructors import freeze, full_mask, kept_width, leading_channels, random_channels
-from edgefl.masks.gather_scatter import Array, Weights, add_at, check_weights, gather, scatter
+from edgefl.masks.gather_scatter import Array, Weights, add_at, axis_positions, check_weights, gather, scatter
 from edgefl.masks.mask import BoolArray, IndexArray, Mask
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "gather",
     "scatter",
     "add_at",
+    "axis_positions",
     "changes",
     "add_changes",
     "boxes",

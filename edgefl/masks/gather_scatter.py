@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from edgefl.errors import MaskError
-from edgefl.masks.mask import Mask, Selector
+from edgefl.masks.mask import IndexArray, Mask, Selector
 from edgefl.model_graph import ModelGraph
 
-__all__ = ["Array", "Weights", "add_at", "check_weights", "gather", "scatter"]
+__all__ = ["Array", "Weights", "add_at", "axis_positions", "check_weights", "gather", "scatter"]
 
 Array = npt.NDArray[Any]
 """A tensor of any dtype."""
@@ -58,6 +58,18 @@ def add_at(mask: Mask, name: str, whole: Array, part: Array | np.generic) -> Non
             fix="Give the tensor as it was gathered with this mask.",
         )
     whole[mask.index(name)] += np.where(mask.held[name], part, 0) if name in mask.held else part
+
+
+def axis_positions(mask: Mask, narrower: Mask, tensor: str) -> list[IndexArray | None]:
+    """Return which indices of each axis of a tensor of `mask` those of `narrower` are; None if they are all."""
+    found: list[IndexArray | None] = []
+    for axis, size in enumerate(mask.graph.tensor[tensor].shape):
+        if narrower.shapes[tensor][axis] == mask.shapes[tensor][axis]:
+            found.append(None)
+        else:
+            outer, inner = (np.arange(size)[each.selectors[tensor][axis]] for each in (mask, narrower))
+            found.append(np.searchsorted(outer, inner))
+    return found
 
 
 def check_weights(graph: ModelGraph, weights: Weights) -> None:

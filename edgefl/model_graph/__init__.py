@@ -9,7 +9,7 @@ head.py      the last layer of a model, if it is linear
 """
 
 from edgefl.model_graph.builder import GraphBuilder, Signal
-from edgefl.model_graph.cost import Cost, cost_of, kept_shape
+from edgefl.model_graph.cost import Cost, cost_in_turn, cost_of, kept_shape
 from edgefl.model_graph.elements import ChannelGroup, Dtype, Fixed, Layer, Span, TensorRole, TensorSpec, Term
 from edgefl.model_graph.graph import ModelGraph
 from edgefl.model_graph.head import LinearHead, linear_head
@@ -25,6 +25,7 @@ __all__ = [
     "Span",
     "Fixed",
     "Cost",
+    "cost_in_turn",
     "cost_of",
     "kept_shape",
     "GraphBuilder",

@@ -9,14 +9,14 @@ removes their whole backward pass, and freezing a layer in the middle saves only
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from edgefl.errors import MaskError
 from edgefl.model_graph.elements import Layer, TensorRole, TensorSpec, Term
 from edgefl.model_graph.graph import ModelGraph
 
-__all__ = ["Cost", "cost_of", "kept_shape"]
+__all__ = ["Cost", "cost_in_turn", "cost_of", "kept_shape"]
 
 _ACTIVATION_BYTES = 4
 
@@ -44,6 +44,21 @@ class Cost:
     def activation_bytes(self, batch: int) -> int:
         """Return the bytes of activations in one training step on a batch."""
         return _ACTIVATION_BYTES * batch * (self.saved_activations + self.transient_activations)
+
+
+def cost_in_turn(costs: Sequence[Cost]) -> Cost:
+    """Return the cost of several submodels that run one after the other: activations of one at a time."""
+    last = max(costs, key=lambda cost: cost.saved_activations + cost.transient_activations)
+    return Cost(
+        parameters=sum(cost.parameters for cost in costs),
+        trained_parameters=sum(cost.trained_parameters for cost in costs),
+        parameter_bytes=sum(cost.parameter_bytes for cost in costs),
+        forward_multiply_adds=sum(cost.forward_multiply_adds for cost in costs),
+        backward_multiply_adds=sum(cost.backward_multiply_adds for cost in costs),
+        held_multiply_adds=sum(cost.held_multiply_adds for cost in costs),
+        saved_activations=last.saved_activations,
+        transient_activations=last.transient_activations,
+    )
 
 
 def cost_of(

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from edgefl.local_rules import arrays_cost, networks_of, rule_of
+from edgefl.local_rules import arrays_cost, networks_of, only_forward, rule_of
 from edgefl.masks import Mask
 from edgefl.planning import TrainingLoad
 from edgefl.simulation.fleet import FleetDevice
@@ -28,8 +28,11 @@ def device_round(
     """
     planned = dispatched.planned
     worked_on = planned.works_on if body is None or body.next_mask is None else body.next_mask
-    networks = networks_of(rule_of(planned.rule), worked_on)
+    rule = rule_of(planned.rule)
+    networks = networks_of(rule, worked_on)
     cost, load = networks[0].cost, replace(load, runs=load.runs * len(networks))
+    if only_forward(rule):
+        cost, load = planned.forward_cost, TrainingLoad()
     result = None if body is None else body.result
     steps = 0 if result is None else result.steps
     seen = 0 if result is None else min(steps * planned.work.batch_size, planned.work.epochs * result.samples)

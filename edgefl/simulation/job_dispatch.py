@@ -76,7 +76,8 @@ class JobDispatcher:
         )
         starts_from_own = continues_own(planned.rule)
         place = self._places[plan.device_id]
-        job = TrainingJob(place, text, mask, weights, extras, down + setup, starts_from_own)
+        graph = None if plan.graph is None or not planned.networks else stored[plan.graph]
+        job = TrainingJob(place, text, mask, weights, extras, down + setup, starts_from_own, graph)
         return DispatchedJob(planned, plan, job, setup)
 
     def _training_graph(self, mask: Mask) -> bytes:

@@ -25,6 +25,8 @@ class TrainingJob:
     down_bytes: int
     starts_from_own: bool = False
     """Whether the device continues from its own model of the last round, and will do so again."""
+    graph: bytes | None = None
+    """The graph that it runs, if workers cannot make it from the plan: that of several networks side by side."""
 
 
 @dataclass(frozen=True, slots=True)

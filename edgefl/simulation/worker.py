@@ -59,7 +59,7 @@ class SimulationWorker:
             plan,
             mask,
             weights,
-            self._graph(rule, mask),
+            self._graph(rule, mask) if job.graph is None else job.graph,
             self._inference,
             {} if job.extras is None else decode(job.extras, kind=BodyKind.WEIGHTS).arrays,
             job.down_bytes,

@@ -24,7 +24,7 @@ import numpy as np
 from edgefl.errors import SchemaError
 from edgefl.local_rules import SHARES, ClassPrior, FeatureSums, HeadGradients, head_of, only_forward, rule_of
 from edgefl.local_rules.head_gradients import GRADIENT_SUM
-from edgefl.masks import Array, Mask, Weights, freeze, scatter
+from edgefl.masks import Array, IndexArray, Mask, Weights, axis_positions, freeze, scatter
 from edgefl.model_graph import ModelGraph
 from edgefl.strategies.exact_head_settings import ExactHeadSettings, PersonalHead, Place
 from edgefl.strategies.head_fit import (
@@ -58,7 +58,7 @@ from edgefl.strategies.strategy import (
 )
 from edgefl.strategies.update_checks import check_mask_kept
 from edgefl.strategies.uplink import rule_settings
-from edgefl.values import Budget, LocalWork
+from edgefl.values import Budget, LocalWork, Prediction
 from edgefl.wire import check_tensors
 
 __all__ = ["ExactHead"]
@@ -85,11 +85,6 @@ class ExactHead:
 
     def begin(self, graph: ModelGraph, weights: Weights) -> Model:
         """Start as the strategy does, if the model's last layer is linear and its only one."""
-        if hasattr(self.strategy, "networks"):
-            raise SchemaError(
-                f"strategy {self.strategy.name!r} averages the outputs of several networks, which have no common head",
-                fix="Leave out exact_head, or choose another strategy.",
-            )
         model = self.strategy.begin(graph, weights)
         head = head_of(judged_part(self.strategy, model))
         if head.bias is None and self.settings.personal_head is PersonalHead.PRIOR:
@@ -113,7 +108,8 @@ class ExactHead:
         part = judged_part(self.strategy, model)
         mask = freeze(part, part.trained)
         work = LocalWork(epochs=1, batch_size=round_context.work.batch_size)
-        task = self._task(model, part, place.step, PlannedTask(mask, rule_settings(self._sums), work))
+        sums = PlannedTask(mask, rule_settings(self._sums), work, networks=self._networks(part))
+        task = self._task(model, part, place.step, sums)
         return _for_all(task, model.graph, participants)
 
     def check(self, update: ClientUpdate) -> None:
@@ -242,7 +238,7 @@ class ExactHead:
             _HEAD: solved,
             _BEFORE: solved,
         }
-        return _with_head(_without_phase(model), part, solved, state)
+        return self._with_head(model, part, solved, state)
 
     def _with_step(self, model: Model, part: Mask, updates: ClientUpdates, step: int) -> Model:
         """Return the model after one step of logistic regression."""
@@ -263,7 +259,40 @@ class ExactHead:
         # Devices that did not answer this time are stood for by those that did.
         everyone, penalty = gradient * (known.samples / samples), float(state["penalty"])
         found = logistic_step(known, at, everyone, penalty, bias=head_of(part).bias is not None)
-        return _with_head(_without_phase(model), part, found, {**state, _HEAD: found, _BEFORE: state[_HEAD]})
+        return self._with_head(model, part, found, {**state, _HEAD: found, _BEFORE: state[_HEAD]})
+
+    def _networks(self, part: Mask) -> tuple[Mask, ...]:
+        """Return the networks whose features stand side by side before the head; none if the model is one network."""
+        networks = getattr(self.strategy, "networks", None)
+        found: tuple[Mask, ...] = () if networks is None else tuple(networks(part))
+        return found if len(found) > 1 else ()
+
+    def _with_head(self, model: Model, part: Mask, solved: Doubles, state: Mapping[str, Array]) -> Model:
+        """Return the model with a head.
+
+        Several networks predict with the mean of their logits, so each has its columns times their number.
+        """
+        shown = solved * _factors(part, len(self._networks(part)) or 1)
+        weights = scatter(part, _head_tensors(part, shown), model.weights)
+        kept = {_STORED_AS + name: np.asarray(array) for name, array in state.items()}
+        return replace(model, weights=weights, state={**_without_phase(model).state, **kept})
+
+    def weights_of(self, model: Model, mask: Mask) -> Weights:
+        """Return the weights with which a submodel predicts: some of several networks have an exact head of their own.
+
+        The sums of their features are a block of the sums of all.
+        """
+        state, part = _phase_of(model), judged_part(self.strategy, model)
+        own, every = self._networks(mask) or (mask,), self._networks(part)
+        if not every or "gram" not in state or len(own) >= len(every) or not _are_among(own, every):
+            return model.weights
+        head = head_of(part)
+        columns = np.unique(np.concatenate([_columns(part, one) for one in own]))
+        features = columns if head.bias is None else np.append(columns, len(state["gram"]) - 1)
+        moments = Moments(state["gram"], state["products"], state["squares"], float(state["samples"])).part(features)
+        classes = bool(self.settings.head_noise) or are_classes(moments)
+        solved = ridge(moments, float(state["penalty"]), bias=head.bias is not None, classes=classes)
+        return scatter(mask, _head_tensors(mask, solved * _factors(mask, len(own))), model.weights)
 
     def _task(self, model: Model, part: Mask, step: int, sums: PlannedTask) -> PlannedTask:
         """Return the task of a round of the phase.
@@ -283,10 +312,14 @@ def _for_all(task: PlannedTask, graph: ModelGraph, participants: Sequence[Partic
     """Return the task of every device that can run the model forward within its time, memory and energy."""
     estimates = {one.device_id: _forward_estimate(graph, one, task.work) for one in participants}
     return {
-        device: replace(task, predicted=estimate.prediction(task.mask))
+        device: replace(task, predicted=_prediction(estimate.use(task.forward_cost)))
         for device, estimate in estimates.items()
-        if estimate.can_train(task.mask)
+        if estimate.fits(task.forward_cost)
     }
+
+
+def _prediction(use: Budget) -> Prediction:
+    return Prediction(seconds=use.round_seconds, peak_bytes=use.peak_bytes, joules=use.joules)
 
 
 def _forward_estimate(graph: ModelGraph, participant: Participant, work: LocalWork) -> RoundEstimate:
@@ -309,10 +342,23 @@ def _head_tensors(part: Mask, solved: Doubles) -> dict[str, Array]:
     return tensors
 
 
-def _with_head(model: Model, part: Mask, solved: Doubles, state: Mapping[str, Array]) -> Model:
-    weights = scatter(part, _head_tensors(part, solved), model.weights)
-    kept = {_STORED_AS + name: np.asarray(array) for name, array in state.items()}
-    return replace(model, weights=weights, state={**model.state, **kept})
+def _factors(part: Mask, networks: int) -> Doubles:
+    """Return what the rows of a solution are multiplied by, for so many networks whose logits are averaged."""
+    head = head_of(part)
+    factors = np.full((part.shapes[head.weight][1], 1), float(networks))
+    return factors if head.bias is None else np.vstack([factors, np.ones((1, 1))])
+
+
+def _columns(part: Mask, network: Mask) -> IndexArray:
+    """Return which of the part's features a network has."""
+    name = head_of(part).weight
+    found = axis_positions(part, network, name)[1]
+    return np.arange(part.shapes[name][1]) if found is None else found
+
+
+def _are_among(networks: Sequence[Mask], every: Sequence[Mask]) -> bool:
+    known = {tuple(channels.tobytes() for channels in one.kept.values()) for one in every}
+    return all(tuple(channels.tobytes() for channels in one.kept.values()) in known for one in networks)
 
 
 def _phase_of(model: Model) -> dict[str, Array]:

@@ -131,7 +131,7 @@ class RoundEstimate:
         """
         batch = min(self.work.batch_size, self.samples) if batch is None else batch
         use = predict(self.participant.profile, cost, batch=batch, steps=self.steps, load=self.load, around=around)
-        kept_fraction = cost.parameters / max(self.graph.parameters, 1)
+        kept_fraction = min(cost.parameters / max(self.graph.parameters, 1), 1.0)  # networks may share some
         return replace(use, kept_fraction=kept_fraction, weight_density=density)
 
     def use_of(self, rung: Rung, density: float = 1.0) -> Budget:

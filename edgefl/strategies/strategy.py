@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 from edgefl.masks import IndexArray, Mask, Weights
-from edgefl.model_graph import ModelGraph
+from edgefl.model_graph import Cost, ModelGraph, cost_in_turn
 from edgefl.planning import Rungs
 from edgefl.values import (
     Budget,
@@ -94,6 +94,14 @@ class PlannedTask:
     weights: Weights | None = None
     """The whole model whose submodel the device downloads, if that is not the global one. Tasks of one round that have
     equal masks have the same."""
+
+    networks: tuple[Mask, ...] = ()
+    """The networks in `mask` whose features a forward pass returns, side by side; empty if the mask is one network."""
+
+    @property
+    def forward_cost(self) -> Cost:
+        """The cost of running the mask, or its networks one after the other."""
+        return cost_in_turn([one.cost for one in self.networks]) if self.networks else self.works_on.cost
 
     @property
     def works_on(self) -> Mask:

@@ -14,6 +14,8 @@ from edgefl.artifacts.graph_check import check_graph
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import MaskError
 from edgefl.local_rules import head_of
+from edgefl.local_rules.base_networks import base_networks, joined_networks
+from edgefl.local_rules.submodel_channels import narrow, positions_within
 from edgefl.masks import full_mask, gather, random_channels
 from edgefl.simulation.built_in_models import built_in_bundle
 from tests.device_runtime.federation import bundle
@@ -37,6 +39,27 @@ def test_the_head_makes_the_logits_of_the_features(name: str, whole: bool) -> No
     head = head_of(mask)
     assert features.shape == (5, mask.shapes[head.weight][1])
     assert features @ weights[head.weight].T + weights[str(head.bias)] == pytest.approx(logits, abs=1e-5)
+
+
+@pytest.mark.parametrize("numbers", [[0, 1, 2, 3], [1, 3]])
+def test_features_of_networks_stand_side_by_side_where_the_head_has_them(numbers: list[int]) -> None:
+    graph, engine = bundle().graph, open_engine("onnx", ThreadSettings(1))
+    part = joined_networks(graph, numbers, 4)
+    networks = base_networks(part, 4)
+    assert len(networks) == len(numbers)
+    weights = gather(part, bundle_weights(bundle()))
+    data = feature_graph(bundle().files[INFER], graph, part, networks)
+    check_graph(data)
+    onnx.checker.check_model(onnx.load_from_string(data))
+    x = np.random.default_rng(2).normal(size=(5, 1, 8, 8)).astype(np.float32)
+    found = engine.predictor(data)(weights, x)
+    assert found.shape == (5, part.shapes["9.weight"][1])
+    alone = engine.predictor(feature_graph(bundle().files[INFER], graph))
+    for network in networks:
+        columns = positions_within(part, network, "9.weight")[1]
+        assert found[:, np.ravel(np.arange(found.shape[1])[columns])] == pytest.approx(
+            alone(narrow(part, network, weights), x), abs=1e-6
+        )
 
 
 def test_a_feature_graph_needs_no_weights_of_the_head() -> None:

@@ -9,9 +9,10 @@ import pytest
 from device_runtime.engines import ThreadSettings, open_engine
 from edgefl.artifacts.bundle import INFER
 from edgefl.artifacts.features import feature_graph
+from edgefl.local_rules.base_networks import joined_networks
 from edgefl.simulation import DeviceClass, Fate, SimulatedFederation, fleet_of
 from edgefl.strategies import strategy_of
-from edgefl.values import Budget
+from edgefl.values import Budget, Setting
 from tests.device_runtime.federation import bundle, digits
 from tests.simulation.fleets import FEDAVG, settings_of
 
@@ -49,6 +50,22 @@ def test_the_head_equals_a_central_fit_on_pooled_data() -> None:
     assert results[-1].score is not None
     assert results[-2].score is not None
     assert results[-1].score.accuracy > results[-2].score.accuracy
+
+
+def test_networks_side_by_side_have_one_head_and_some_of_them_another() -> None:
+    fleet = fleet_of(digits(), clients=4, scheme="labels:4", seed=1)
+    settings: dict[str, Setting] = {"base_networks": 4, "learning_rate": 0.1, "exact_head": "ridge"}
+    with SimulatedFederation(bundle(), fleet, strategy_of("split_mix", settings), settings_of(rounds=4)) as made:
+        results = list(made.rounds())
+        scores = [made.score(joined_networks(bundle().graph, range(count), 4)) for count in (1, 2, 3, 4)]
+        down = [one.down_bytes for one in results[-1].devices]
+    accuracies = [0.0 if score is None else score.accuracy for score in scores]
+    before, after = (0.0 if result.score is None else result.score.accuracy for result in results[-2:])
+    assert after > before
+    assert accuracies[-1] == after
+    assert accuracies == sorted(accuracies)
+    assert accuracies[0] > 0.5
+    assert len(down) == 4
 
 
 def test_every_device_is_asked_and_the_weak_ones_answer() -> None:

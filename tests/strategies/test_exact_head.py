@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 
 from edgefl.errors import MaskError, SchemaError, WireFormatError
+from edgefl.federation.evaluation import networks_in
 from edgefl.local_rules import rule_of
+from edgefl.local_rules.base_networks import joined_networks
 from edgefl.local_rules.feature_sums import GRAM, PRODUCTS, SQUARES
 from edgefl.masks import Mask, full_mask
 from edgefl.model_graph import GraphBuilder, ModelGraph
 from edgefl.strategies import ClientUpdate, FedAvg, Model, Participant, RoundContext, strategy_of
 from edgefl.strategies.exact_head import ExactHead
 from edgefl.strategies.exact_head_settings import ExactHeadSettings, HeadFit
+from edgefl.strategies.head_fit import Moments, ridge
 from edgefl.values import Budget, FieldError, LocalWork, RuleSettings, Setting
 from edgefl.wire import Dense
 from tests.strategies.rounds import client_update, random_weights
@@ -82,8 +85,6 @@ def test_without_a_phase_a_strategy_is_itself() -> None:
         strategy_of("fedavg", {"head_every": 3})
     with pytest.raises(FieldError, match="head_clip"):
         strategy_of("fedavg", {"exact_head": "ridge", "head_noise": 1.0})
-    with pytest.raises(SchemaError, match="several networks"):
-        strategy_of("split_mix", {"exact_head": "ridge", "base_networks": 2}).begin(GRAPH, WEIGHTS)
     plain = perceptron(bias=False)
     with pytest.raises(SchemaError, match="no bias"):
         made(personal_head="prior").begin(plain, random_weights(plain, 1))
@@ -297,6 +298,31 @@ def test_devices_put_their_shares_into_the_bias_at_the_end() -> None:
     counts = sum(samples_of(device)[1].sum(axis=0) for device in range(4))
     assert tasks["pi-1"].extras["shares"] == pytest.approx(counts / counts.sum())
     assert phase.personalise(phase.begin(GRAPH, WEIGHTS), [participant()], context(3)) == {}
+
+
+def test_some_of_several_networks_have_the_head_of_a_fit_on_their_features() -> None:
+    phase = strategy_of("split_mix", {"exact_head": "ridge", "head_penalty": 1e-3, "base_networks": 3})
+    assert isinstance(phase, ExactHead)
+    model = phase.begin(GRAPH, WEIGHTS)
+    task = phase.plan(model, [participant()], context(2))["pi-1"]
+    assert [network.kept["hidden"].tolist() for network in task.networks] == [[0, 1], [2, 3], [4, 5]]
+    after = phase.combine(model, [sums_of(device, task.mask, task.rule) for device in range(4)], context(2))
+    rows, targets = (np.concatenate(arrays) for arrays in zip(*map(samples_of, range(4)), strict=True))
+    for numbers in ([0], [1], [0, 2], [0, 1, 2]):
+        mask = joined_networks(GRAPH, numbers, 3)
+        chosen = np.array([*(2 * number + place for number in numbers for place in (0, 1)), 6])
+        moments = Moments(rows[:, chosen].T @ rows[:, chosen], rows[:, chosen].T @ targets, targets.sum(axis=0), 1.0)
+        central = ridge(moments, 1e-3, bias=True, classes=True)
+        networks = networks_in(phase, after, mask)
+        assert len(networks) == len(numbers)
+        logits = np.mean(
+            [
+                rows[:, 2 * number : 2 * number + 2] @ one["head.weight"].T + one["head.bias"]
+                for number, one in zip(numbers, networks, strict=True)
+            ],
+            axis=0,
+        )
+        assert logits == pytest.approx(rows[:, chosen] @ central, abs=1e-5)
 
 
 def test_what_a_phase_does_not_say_is_the_strategys() -> None:
