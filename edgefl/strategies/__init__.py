@@ -31,6 +31,7 @@ lg_fedavg.py              LG-FedAvg: averaging of some layers, under or over lay
 per_fedavg.py             Per-FedAvg: averaging of models that a little training on a device makes good
 widths.py                 the setting for channels
 freezing.py               the setting for layers
+local_work.py             the setting for batches and steps: less of them instead of a smaller submodel
 uplink_choice.py          the setting for the uplink
 uplink.py                 the interface of uplinks, and the uplink of new values
 one_bit_uplinks.py        the uplinks of FedMRN and FedPM

@@ -87,7 +87,7 @@ class AveragingStrategy(ABC):
             predicted = self.predicted(estimates[device], mask)
             if id(mask) not in extras:
                 extras[id(mask)] = self.extras(model, mask, round_context)
-            planned_tasks[device] = PlannedTask(mask, rule, round_context.work, extras[id(mask)], predicted)
+            planned_tasks[device] = PlannedTask(mask, rule, estimates[device].work, extras[id(mask)], predicted)
         return planned_tasks
 
     def check(self, update: ClientUpdate) -> None:

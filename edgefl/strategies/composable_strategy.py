@@ -1,7 +1,7 @@
-"""Base class of strategies whose channels, frozen layers and uplink are settings, in any combination.
+"""Base class of strategies whose channels, frozen layers, uplink and local work are settings, in any combination.
 
-Each of the three is a setting of its own (`widths.py`, `freezing.py`, `uplink_choice.py`), independent of the others. A
-strategy sets their defaults as in its paper; what it does beyond them is in its own file.
+Each is a setting of its own (`widths.py`, `freezing.py`, `uplink_choice.py`, `local_work.py`), independent of the others.
+A strategy sets their defaults as in its paper; what it does beyond them is in its own file.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,6 +11,7 @@ from edgefl.masks import Mask, Weights
 from edgefl.model_graph import ModelGraph
 from edgefl.strategies.averaging_strategy import FineTunedStrategy
 from edgefl.strategies.freezing import Freezing, FrozenLayers, body_of
+from edgefl.strategies.local_work import LocalWorkChoice
 from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.strategy import Model, Participant, RoundContext
 from edgefl.strategies.uplink import Uplink
@@ -27,6 +28,7 @@ class ComposableStrategy(FineTunedStrategy):
     widths: Widths = field(default_factory=Widths)
     freezing: Freezing = field(default_factory=Freezing)
     uplinks: UplinkChoice = field(default_factory=UplinkChoice)
+    local_work: LocalWorkChoice = field(default_factory=LocalWorkChoice)
 
     @property
     def uplink(self) -> Uplink:
@@ -52,3 +54,8 @@ class ComposableStrategy(FineTunedStrategy):
         return self.freezing.submodels(
             self.widths, self._estimates(model, participants, round_context), round_context
         ).figures
+
+    def _estimates(
+        self, model: Model, participants: Sequence[Participant], round_context: RoundContext
+    ) -> dict[str, RoundEstimate]:
+        return self.local_work.fitted(FineTunedStrategy._estimates(self, model, participants, round_context))
