@@ -1,7 +1,7 @@
 """Base class of strategies whose channels, frozen layers, uplink and local work are settings, in any combination.
 
-Each is a setting of its own (`widths.py`, `freezing.py`, `uplink_choice.py`, `local_work.py`), independent of the others.
-A strategy sets their defaults as in its paper; what it does beyond them is in its own file.
+Each is a setting of its own (`widths.py`, `freezing.py`, `uplink_choice.py`, `local_work.py`), independent of the
+others. A strategy sets their defaults as in its paper; what it does beyond them is in its own file.
 """
 
 from collections.abc import Mapping, Sequence
