@@ -19,7 +19,7 @@ class Fate(StrEnum):
     LOST = "lost"
     """The device went offline, or failed."""
     REFUSED = "refused"
-    """The device refused the task."""
+    """The device refused the task, or the coordinator its update."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class DeviceRound:
     own_accuracy: float | None
     """Of its own model after training, on its own test samples; None where the round did not change it."""
     refused: str | None = None
-    """Why it refused."""
+    """Why it was refused."""
     fate: Fate = Fate.ARRIVED
     simulated_seconds: float = 0.0
     """From the first byte to the last on the device that is simulated, by its class."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from edgefl.artifacts.bundle import Bundle, pack_bundle
 from edgefl.artifacts.submodel import bundle_weights
+from edgefl.errors import WireFormatError
 from edgefl.federation.capability_check import plan_capable
 from edgefl.federation.client_selection import ClientRecord, plan_round, selection_order
 from edgefl.federation.evaluation import Score, networks_in, score_of, sum_of
@@ -186,10 +187,18 @@ class SimulatedFederation:
             body = None if outcome.body is None else decode_result(outcome.body, self.model.graph)
             record = self._device_round(dispatched, outcome, body)
             update = None if body is None else self._update(dispatched, body)
-            if update is not None and record.fate is Fate.ARRIVED:
-                self.strategy.check(update)
+            if update is not None and record.fate is Fate.ARRIVED and (why := self._problem(update)) is not None:
+                record, update = replace(record, fate=Fate.REFUSED, refused=f"its update was refused: {why}"), None
             finished.append(TrainedTask(dispatched, outcome, record, update))
         return finished
+
+    def _problem(self, update: ClientUpdate) -> str | None:
+        """Return why a coordinator would refuse an update; None if it counts."""
+        try:
+            self.strategy.check(update)
+        except WireFormatError as error:
+            return error.problem
+        return None
 
     def note(self, finished: TrainedTask, *, counts: bool) -> None:
         """Note what is known of a device after a task."""

@@ -12,12 +12,13 @@ from edgefl import noise
 from edgefl.artifacts.bundle import INFER, TRAIN
 from edgefl.artifacts.cut import cut_training_graph
 from edgefl.artifacts.submodel import bundle_weights
+from edgefl.errors import WireFormatError
 from edgefl.local_rules import TrainingInput, rule_of
 from edgefl.local_rules.base_networks import joined_networks
 from edgefl.masks import Array, Mask, full_mask, gather, leading_channels
 from edgefl.planning import predict
-from edgefl.simulation import FleetDevice, RoundResult, SimulatedFederation
-from edgefl.strategies import strategy_of
+from edgefl.simulation import Fate, FleetDevice, RoundResult, SimulatedFederation
+from edgefl.strategies import ClientUpdate, FedAvg, strategy_of
 from edgefl.strategies.held_part import held_part
 from edgefl.values import ClientPlan, Digest, LocalWork, RuleSettings, loads
 from edgefl.wire import decode_mask, decode_result
@@ -238,6 +239,25 @@ def test_a_device_that_learns_a_mask_counts_by_its_capacity_and_keeps_what_it_ha
     assert personal.kept_fraction["narrow-1"] <= 0.25
     trained = {one.device_id: one.own_accuracy for one in rounds[1].devices}
     assert personal.after == trained
+
+
+def test_an_update_that_a_coordinator_refuses_ends_no_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A weight beyond every bound may come from a device whose loss is still finite."""
+    plain, seen = FedAvg.check, list[str]()
+
+    def check(self: FedAvg, update: ClientUpdate) -> None:
+        seen.append(update.device_id)
+        if len(seen) == 2:
+            raise WireFormatError("it holds a number beyond 1e+18", fix="Lower the learning rate.")
+        plain(self, update)
+
+    monkeypatch.setattr(FedAvg, "check", check)
+    first, second = list(federation(rounds=2).rounds())
+    fates = {one.device_id: one.fate for one in first.devices}
+    assert [device for device, fate in fates.items() if fate is Fate.REFUSED] == [seen[1]]
+    (refused,) = (one.refused for one in first.devices if one.refused is not None)
+    assert "beyond 1e+18" in refused
+    assert all(one.fate is Fate.ARRIVED for one in second.devices)
 
 
 def test_a_device_that_diverges_refuses_and_changes_nothing() -> None:
