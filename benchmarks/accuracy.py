@@ -12,6 +12,7 @@ wire, counted before the packing of agents. Printed and written to the folder:
                              parameters, milliseconds of a training step
     claims.md                what the papers say, with their figures and ours: held, not held or undecided
     tuning.txt               the rates that each method was tried with, on seeds of their own (--standard)
+    tables.md                both as a page, by set-up
     results.json             everything
     curves-*.svg             accuracy by round
 

@@ -9,6 +9,10 @@ from benchmarks.accuracy_study.setups import Setup
 
 __all__ = ["save_curves"]
 
+_COLOURS = 10
+"""Lines of different colours; after these, colours come again in another style."""
+_STYLES = ("solid", "dashed", "dotted")
+
 
 def save_curves(results: Sequence[Mapping[str, Any]], setup: Setup, folder: Path) -> None:
     """Draw the mean over seeds of every strategy: the global model, and devices' own right after their training."""
@@ -24,9 +28,10 @@ def save_curves(results: Sequence[Mapping[str, Any]], setup: Setup, folder: Path
     FigureCanvasSVG(figure)
     parts = zip(figure.subplots(1, 2, sharey=True), ("accuracy", "own_accuracy"), strict=True)
     for axes, measure in parts:
-        for label in dict.fromkeys(result["label"] for result in good):
+        for place, label in enumerate(dict.fromkeys(result["label"] for result in good)):
             xs, ys = _curve([result["curve"] for result in good if result["label"] == label], measure)
-            axes.plot(xs, ys, label=label, linewidth=1.2)
+            style = _STYLES[place // _COLOURS % len(_STYLES)]
+            axes.plot(xs, ys, label=label, linewidth=1.2, linestyle=style)
         axes.set_title("global model" if measure == "accuracy" else "devices' own models after training", fontsize=10)
         axes.set_xlabel("round")
         axes.grid(alpha=0.3)

@@ -17,6 +17,9 @@ from edgefl.artifacts.artifact_store import write_atomically
 
 __all__ = ["write_report"]
 
+_LATE = "Late is the mean over the last 30 % of the rounds that were evaluated."
+_COUNTED = "Bytes (before packing), multiply-adds and parameters are of one update; deviations are over seeds."
+
 
 def write_report(
     figures: Figures,
@@ -36,11 +39,30 @@ def write_report(
         "tuning": [asdict(choice) for choice in choices],
         "runs": list(results),
     }
-    texts = {"table.txt": table, "claims.md": claims, "table.csv": _csv(figures), "tuning.txt": tuning}
+    texts = {
+        "table.txt": table,
+        "claims.md": claims,
+        "table.csv": _csv(figures),
+        "tuning.txt": tuning,
+        "tables.md": _page(figures, setups, choices),
+    }
     for name, text in (texts | {"results.json": json.dumps(everything, indent=1)}).items():
         write_atomically(folder / name, text.encode())
     for setup in setups:
         save_curves([result for result in results if result["setup"] == setup.name], setup, folder)
+
+
+def _page(figures: Figures, setups: Sequence[Setup], choices: Sequence[Choice]) -> str:
+    """Return the tables as a page: each set-up with what its methods reached, and what they were tuned with."""
+    lines = ["# The tables of the accuracy study", ""]
+    for setup in setups:
+        found = [figure for (name, _), figure in figures.items() if name == setup.name]
+        tuned = [choice for choice in choices if choice.entry.setup == setup.name]
+        if found:
+            table = "\n".join(line.rstrip() for line in [*_rows(found), *_series(found), *_problems(found)])
+            lines += [f"## {setup.name}", "", f"{setup.about}.", "", "```text", table, "```", ""]
+            lines += ["```text", _tuning(tuned).strip(), "```", ""] if _tuning(tuned).strip() else []
+    return "\n".join([*lines, _LATE, _COUNTED, ""])
 
 
 def _percent(value: Value) -> str:
@@ -75,8 +97,7 @@ def _table(figures: Figures, setups: Sequence[Setup]) -> str:
         found = [figure for (name, _), figure in figures.items() if name == setup.name]
         if found:
             lines += [f"{setup.name}: {setup.about}", *_rows(found), *_series(found), *_problems(found), ""]
-    lines.append("Late is the mean over the last 30 % of the rounds that were evaluated.")
-    lines.append("Bytes (before packing), multiply-adds and parameters are of one update; deviations are over seeds.")
+    lines += [_LATE, _COUNTED]
     return "\n".join(lines)
 
 

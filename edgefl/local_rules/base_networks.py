@@ -42,6 +42,7 @@ __all__ = [
     "network_widths",
     "networks_step",
     "only_networks",
+    "within_networks",
 ]
 
 
@@ -91,7 +92,11 @@ def network_widths(graph: ModelGraph, of: int) -> Mapping[str, int]:
 
 def only_networks(mask: Mask, of: int) -> Mask:
     """Return a mask without what is in none of its base networks: other channels, and the entries between networks."""
-    networks = base_networks(mask, of)
+    return within_networks(mask, base_networks(mask, of))
+
+
+def within_networks(mask: Mask, networks: tuple[Mask, ...]) -> Mask:
+    """Return a mask without what is in none of some networks, which share no channels of groups that can be cut."""
     if len(networks) == 1:
         return networks[0]
     kept = {name: np.unique(np.concatenate([one.kept[name] for one in networks])) for name in mask.kept}

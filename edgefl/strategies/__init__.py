@@ -12,6 +12,7 @@ heterofl.py               HeteroFL: submodels of leading channels in a few width
 fedrolex.py               FedRolex: submodels whose channels roll through the model
 fjord.py                  FjORD: every step trains a random width
 split_mix.py              Split-Mix: small networks side by side, as many as a device can afford
+joined.py                 networks side by side, one for each group of devices, under one exact head
 perfedmask.py             PerFedMask: every device trains the layers that it can afford
 fedbabu.py                FedBABU: averaging of everything but the head
 hermes.py                 Hermes: devices lose channels and end with small models of their own
@@ -80,6 +81,7 @@ from edgefl.strategies.fjord import FjORD
 from edgefl.strategies.freezing import FrozenLayers
 from edgefl.strategies.hermes import Hermes, HermesAggregation, PruningCriterion
 from edgefl.strategies.heterofl import HeteroFL
+from edgefl.strategies.joined import Joined
 from edgefl.strategies.lg_fedavg import LGFedAvg
 from edgefl.strategies.local_only import LocalOnly
 from edgefl.strategies.per_fedavg import PerFedAvg
@@ -137,6 +139,7 @@ __all__ = [
     "PerFedMask",
     "FedBABU",
     "Hermes",
+    "Joined",
     "HermesAggregation",
     "PruningCriterion",
     "FedSpa",

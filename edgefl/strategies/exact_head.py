@@ -162,9 +162,13 @@ class ExactHead:
         if self.settings.personal_head is PersonalHead.PRIOR:
             return self._priors(model, participants, round_context)
         rounds = self.settings.trained(round_context.rounds)
-        return self.strategy.personalise(
+        tasks = self.strategy.personalise(
             _without_phase(model), participants, replace(round_context, round=rounds, rounds=rounds)
         )
+        if not self._networks(judged_part(self.strategy, model)):
+            return tasks
+        weights = {task.mask.digest: self.weights_of(model, task.mask) for task in tasks.values()}
+        return {device: replace(task, weights=weights[task.mask.digest]) for device, task in tasks.items()}
 
     def _priors(
         self, model: Model, participants: Sequence[Participant], round_context: RoundContext

@@ -26,6 +26,7 @@ from edgefl.strategies.fedsparsify import FedSparsify
 from edgefl.strategies.fjord import FjORD
 from edgefl.strategies.hermes import Hermes
 from edgefl.strategies.heterofl import HeteroFL
+from edgefl.strategies.joined import Joined
 from edgefl.strategies.lg_fedavg import LGFedAvg
 from edgefl.strategies.local_only import LocalOnly
 from edgefl.strategies.per_fedavg import PerFedAvg
@@ -63,6 +64,7 @@ _STRATEGIES: tuple[type[Strategy], ...] = (
     FedRolex,
     FjORD,
     SplitMix,
+    Joined,
     PerFedMask,
     FedBABU,
 )

@@ -68,6 +68,21 @@ def test_networks_side_by_side_have_one_head_and_some_of_them_another() -> None:
     assert len(down) == 4
 
 
+def test_joined_networks_that_know_some_classes_each_know_all_of_them_together() -> None:
+    fleet = fleet_of(digits(), clients=4, scheme="labels:3", seed=2)
+    settings: dict[str, Setting] = {"nets": "0.25 x 4", "learning_rate": 0.1, "exact_head": "ridge"}
+    with SimulatedFederation(bundle(), fleet, strategy_of("joined", settings), settings_of(rounds=5)) as made:
+        results = list(made.rounds())
+        own = [made.score(mask) for mask in made.masks.values()]
+        personal = made.personalise()
+    kept = [tuple(mask.kept[name].tobytes() for name in mask.kept) for mask in made.masks.values()]
+    assert len(set(kept)) == 4, "each has a network of its own"
+    averaged, exact = (0.0 if result.score is None else result.score.accuracy for result in results[-2:])
+    assert exact > averaged + 0.1
+    assert all(one is not None and one.accuracy < exact for one in own), "one network alone, with its own exact head"
+    assert min(personal.after.values()) > 0.5
+
+
 def test_every_device_is_asked_and_the_weak_ones_answer() -> None:
     with federation() as made:
         *training, last = list(made.rounds())

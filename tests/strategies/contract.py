@@ -44,6 +44,7 @@ SETTINGS: Mapping[str, Settings] = {
     "fedmap": {"mask_rounds": 1, "weight_rounds": 1, "capacities": "0.5, 0.25"},
     "hermes": {"accuracy_threshold": 0.0},
     "split_mix": {"base_networks": 4},
+    "joined": {"nets": "0.25 x 4"},
     "sub_fedavg": {"accuracy_threshold": 0.0, "mask_distance": 0.0, "learning_rate": 0.1},
 }
 VARIANTS: Mapping[str, tuple[str, Settings]] = {

@@ -49,6 +49,10 @@ PROOFS: Mapping[str, Proof] = {
         "test_split_mix.test_each_network_is_averaged_as_in_a_slow_loop",
         "test_split_mix.test_two_networks_of_three_devices_by_hand",
     ),
+    "joined": Proof(
+        "test_joined.test_each_network_is_averaged_over_its_own_devices_as_in_a_slow_loop",
+        "test_joined.test_two_networks_of_three_devices_by_hand",
+    ),
     "perfedmask": Proof(HOLDERS, "test_perfedmask.test_a_layer_is_the_mean_of_those_that_trained_it_by_samples"),
     "fedbabu": Proof(HOLDERS, "test_equations_by_hand.test_fedbabu_averages_the_body_and_leaves_the_head"),
     "ditto": Proof(HOLDERS, "test_ditto.test_updates_count_alike"),
