@@ -9,6 +9,7 @@ graph_check.py     refuses graphs that could do more than compute
 onnx_session.py    opens a graph in onnxruntime, checked and confined
 artifact_store.py  content-addressed files, and atomic writes
 submodel.py        what one device gets: weights, training graph, inference model
+widen.py           a bundle of a wider model, without an export
 cut.py             cuts a training graph to the gradients of the trained layers
 features.py        cuts an inference graph to what the last layer reads
 bake.py            puts a submodel's weights into an inference graph

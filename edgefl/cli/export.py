@@ -14,6 +14,8 @@ from edgefl.cli.export_federation import run as run_federation
 from edgefl.errors import ExportError, MissingDependencyError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from edgefl.artifacts.bundle import Bundle
     from edgefl.data import Dataset
     from edgefl.masks import Array, Mask
@@ -30,6 +32,7 @@ examples:
   edgefl export --model vgg16 --profile pi.json --step-seconds 2 --out exported/for-my-pi
   edgefl export --model cnn4 --keep 0.5 --format onnx,executorch --int8 --data fashion-mnist --out exported/small
   edgefl export --model mypackage.models:make_model --input 3,32,32 --out exported/mine
+  edgefl export --model cnn4 --widen 2.5 --out exported/wide
   edgefl export --model cnn4 --programs --widths 1,0.5 --minutes 10 --out exported/cnn4
   edgefl export --federation digits --device pi-4 --out exported/of-my-pi
   edgefl export --federation digits --budget 0.07 --out exported/small
@@ -65,6 +68,12 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     parser.add_argument("--input", metavar="SHAPE", help="shape of one sample of your own model, such as 3,32,32")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the initial weights (default: 0)")
+    parser.add_argument(
+        "--widen",
+        type=float,
+        metavar="F",
+        help="write the bundle of a model this many times as wide, with room for networks side by side",
+    )
     parser.add_argument(
         "--masked-loss",
         action="store_true",
@@ -145,12 +154,26 @@ def run(args: argparse.Namespace) -> int:
     files = {} if mask is None else make_files(source, bundle, mask, order, show.step)
     accuracy = {} if data is None or not (files and args.int8) else _accuracies(files, data)
     show.done()
+    bundle = _widened(args, bundle, files)
     bundle, programs = export_programs.compile_ladder(args, bundle)
     out = Path(args.out)
     write_bundle(bundle, out)
     _write(files, out.parent / f"{out.stem}.personal" if out.suffix == ".zip" else out / "personal")
     report(bundle, mask, files, parity, accuracy, programs, as_json=args.json)
     return 0
+
+
+def _widened(args: argparse.Namespace, bundle: "Bundle", files: "Mapping[str, bytes]") -> "Bundle":
+    from edgefl.artifacts.widen import widen
+
+    if args.widen is None:
+        return bundle
+    if files or args.programs:
+        raise ExportError(
+            "--widen is for a bundle alone, without a submodel or programs",
+            fix="Leave out the options for these, or --widen.",
+        )
+    return widen(bundle, args.widen, seed=args.seed)
 
 
 class _Progress:

@@ -88,6 +88,12 @@ def _add_model(group: "argparse._ArgumentGroup") -> None:
         help="digits_cnn or digits_mlp, which are built in; a bundle of `edgefl export`; a zoo model; or "
         "package.module:factory (default: digits_cnn)",
     )
+    group.add_argument(
+        "--widen",
+        type=float,
+        metavar="F",
+        help="make the model this many times as wide first, for networks side by side",
+    )
     group.add_argument("--input", metavar="SHAPE", help="shape of one sample of your own model, such as 3,32,32")
     group.add_argument("--classes", type=int, metavar="N", help="number of classes of a zoo model (default: its own)")
     group.add_argument(
@@ -215,6 +221,10 @@ def _run(args: argparse.Namespace) -> int:
     progress = SimulationProgress(request.federation.rounds.count, request.until, shown=not args.quiet)
     progress.stage(f"reading {args.model} and {args.data}")
     bundle = bundle_of(args.model, classes=args.classes, sample=args.input, seed=args.seed)
+    if args.widen is not None:
+        from edgefl.artifacts.widen import widen
+
+        bundle = widen(bundle, args.widen, seed=args.seed)
     found = simulation_inputs(request, bundle)
     if request.until and args.rounds is None:
         _warn_of_schedule(found.strategy)
