@@ -18,11 +18,12 @@ from device_runtime.local_data import LocalData
 from device_runtime.trainer import FinishedTask, Trainer, TrainingTask
 from edgefl.artifacts.bundle import GRAPH, INFER, TRAIN, Bundle, read_bundle
 from edgefl.artifacts.cut import cut_training_graph
+from edgefl.artifacts.features import feature_graph
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.conformance.samples import conformance_dataset
 from edgefl.federation.measurement import MeasurementBodies, make_measurement
 from edgefl.federation.submodel_document import submodel_document
-from edgefl.local_rules import rule_of
+from edgefl.local_rules import LocalRule, only_forward, rule_of
 from edgefl.masks import Array, Mask, full_mask, gather
 from edgefl.noise import derive, symmetric
 from edgefl.values import ClientPlan, Digest, LocalWork, RuleSettings, Setting, digest_of, dumps
@@ -54,6 +55,7 @@ class OfferedTask:
     mask: Mask
     weights: Mapping[str, Array]
     artifacts: Mapping[Digest, bytes] = field(repr=False)
+    extras: Mapping[str, Array] = field(default_factory=dict)
 
     def changed(self, artifacts: Mapping[str, bytes] | None = None, **changes: Any) -> "OfferedTask":
         """Return the task with another plan; `artifacts` are further ones, by the field that names them."""
@@ -95,9 +97,10 @@ def offer(
     rule: RuleSettings | None = None,
     work: LocalWork | None = None,
     fresh: bool = False,
+    extras: Mapping[str, Array] | None = None,
     **changes: Any,
 ) -> OfferedTask:
-    """Make a task. `fresh` weights are in no client's cache yet."""
+    """Make a task. `fresh` weights are in no client's cache yet; `extras` are further arrays that the plan brings."""
     bundle = conformance_bundle()
     mask, rule = full_mask(bundle.graph) if mask is None else mask, sgd() if rule is None else rule
     local_rule, is_personal = rule_of(rule), changes.get("round", _ROUND) >= changes.get("rounds", _ROUNDS)
@@ -107,11 +110,13 @@ def offer(
     contents = {
         "model": bundle.files[GRAPH],
         "mask_body": encode_mask(mask),
-        "graph": cut_training_graph(bundle.files[TRAIN], trained),
+        "graph": _graph(bundle, local_rule, trained),
         "weights": encode_weights(weights, about),
         "inference": bundle.files[INFER],
         "tensors": dumps(submodel_document(trained, {} if is_personal else local_rule.sends(mask))).encode(),
     }
+    if extras:
+        contents["extras"] = encode_weights(extras, about)
     fields: dict[str, Any] = {
         "task_id": name.replace("/", "."),
         "device_id": device_id,
@@ -125,7 +130,13 @@ def offer(
         **{name: digest_of(content) for name, content in contents.items()},
     }
     artifacts = {digest_of(content): content for content in contents.values()}
-    return OfferedTask(ClientPlan(**(fields | changes)), mask, weights, artifacts)
+    return OfferedTask(ClientPlan(**(fields | changes)), mask, weights, artifacts, extras or {})
+
+
+def _graph(bundle: Bundle, rule: LocalRule, trained: Mask) -> bytes:
+    if only_forward(rule):
+        return feature_graph(bundle.files[INFER], bundle.graph)
+    return cut_training_graph(bundle.files[TRAIN], trained)
 
 
 def right_result(task: OfferedTask) -> FinishedTask:
@@ -136,7 +147,7 @@ def right_result(task: OfferedTask) -> FinishedTask:
         trainer = Trainer(_engine(), local_samples(), None, threads=1, device_id=plan.device_id)
         graph, inference = task.artifacts[str(plan.graph)], plan.inference
         given = TrainingTask(
-            plan, task.mask, task.weights, graph, None if inference is None else task.artifacts[inference]
+            plan, task.mask, task.weights, graph, None if inference is None else task.artifacts[inference], task.extras
         )
         _RESULTS[key] = trainer.run(given)
     return _RESULTS[key]

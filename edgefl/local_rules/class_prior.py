@@ -27,7 +27,7 @@ SHARES = "shares"
 """The extra array of the plan: q."""
 _COUNTS = "counts"
 
-Share = Annotated[float, Quantity(Dimension.NUMBER, "a share above 0 and below 1", "1e-6", low=1e-12, high=0.5)]
+Share = Annotated[float, Quantity(Dimension.NUMBER, "a share from 1e-12 to 0.5", "1e-6", low=1e-12, high=0.5)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from device_runtime.agent.own_capabilities import own_capabilities
 from device_runtime.local_data import LocalData
 from device_runtime.trainer import FinishedTask, Trainer, TrainingTask
 from edgefl.local_rules import Batch
+from edgefl.local_rules.feature_sums import GRAM, head_size
 from edgefl.model_graph import TensorRole
 from edgefl.values import RuleSettings
 from edgefl.wire import Dense, ResultBody, decode_result, encode_result
@@ -94,6 +95,30 @@ class ReportsRootsOfSums(AgentClient):
                 if name.startswith("sensitivity/") and isinstance(sent, Dense)
             }
             return replace(body, tensors={**body.tensors, **roots})
+
+
+class ForgetsTheClipOfFeatures(AgentClient):
+    class trainer(_OtherPlan):  # noqa: N801
+        def rule(self, rule: RuleSettings) -> RuleSettings:
+            return _without(rule, "clip")
+
+
+class SendsTheLowerTriangle(AgentClient):
+    class trainer(_OtherReport):  # noqa: N801
+        def report(self, body: ResultBody, task: TrainingTask, finished: FinishedTask) -> ResultBody:
+            sent = body.tensors.get(GRAM)
+            if not isinstance(sent, Dense):
+                return body
+            size = head_size(task.mask)
+            whole = np.zeros((size, size))
+            whole[np.triu_indices(size)] = sent.array
+            return replace(body, tensors={**body.tensors, GRAM: Dense(whole.T[np.tril_indices(size)])})
+
+
+class KeepsTheHeadItDownloaded(AgentClient):
+    class trainer(_OtherPlan):  # noqa: N801
+        def changed(self, task: TrainingTask) -> TrainingTask:
+            return replace(task, extras={})
 
 
 class WithoutAddedSettings(AgentClient):

@@ -64,6 +64,10 @@ CAUGHT: list[tuple[type[AgentClient], str, str]] = [
     (training.ReportsNoSensitivities, "training/sensitivity", "lacks the tensor 'sensitivity/0/0.weight'"),
     (training.ReportsRootsOfSums, "training/sensitivity", "away from the right values"),
     (training.ReportsRootsOfSums, "training/noise-sensitivity", "away from the right values"),
+    (training.ForgetsTheClipOfFeatures, "training/feature-sums", "away from the right values"),
+    (training.ForgetsTheClipOfFeatures, "training/head-gradients", "away from the right values"),
+    (training.SendsTheLowerTriangle, "training/feature-sums", "'sums/gram' is"),
+    (training.KeepsTheHeadItDownloaded, "training/head-gradients", "away from the right values"),
     (training.IgnoresMostSteps, "training/most-steps", "steps is 16, not 7"),
     (training.StopsAtTheEndOfAnEpoch, "training/most-steps", "steps is 4, not 7"),
     (training.RoundsItsSeed, "training/large-seed", "away from the right values"),
@@ -97,11 +101,11 @@ def test_a_broken_client_is_caught(broken: type[AgentClient], rows: str, says: s
     assert says in caught.did
 
 
-def test_an_older_client_is_not_asked_for_settings_that_it_does_not_name() -> None:
-    rows = chosen_rows(["training/sensitivity", "training/sgd", "training/noise-sensitivity"])
+def test_an_older_client_is_not_asked_for_rules_and_settings_that_it_does_not_name() -> None:
+    added = ["sensitivity", "noise-sensitivity", "feature-sums", "head-gradients"]
+    rows = chosen_rows(["training/sgd", *(f"training/{name}" for name in added)])
     outcomes = run_suite(rows, training.WithoutAddedSettings, SETTINGS)
     assert {outcome.row.name: outcome.verdict for outcome in outcomes} == {
         "training/sgd": RowVerdict.RIGHT,
-        "training/sensitivity": RowVerdict.NOT_ASKED,
-        "training/noise-sensitivity": RowVerdict.NOT_ASKED,
+        **{f"training/{name}": RowVerdict.NOT_ASKED for name in added},
     }

@@ -10,6 +10,7 @@ from tests.golden import (
     body_files,
     cost_fit_file,
     data_files,
+    forward_files,
     mask_files,
     noise_file,
     pairing_file,
@@ -37,8 +38,12 @@ _TEXTS: dict[str, Callable[[], str]] = {
     "rules_sgd.json": rule_files.sgd,
     "rules_fine_tune.json": rule_files.fine_tune,
     "rules_masked_noise.json": rule_files.masked_noise,
+    "rules_feature_sums.json": forward_files.feature_sums,
+    "rules_head_gradients.json": forward_files.head_gradients,
+    "rules_class_prior.json": forward_files.class_prior,
     "channel_scores.json": score_file.channel_scores,
     "tasks.json": task_files.tasks,
+    "forward_tasks.json": task_files.forward_tasks,
     "problems.json": problem_file.problems,
 }
 FILES = (*_TEXTS, "update_v1.safetensors", "mask_v1.safetensors")

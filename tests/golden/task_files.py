@@ -1,4 +1,5 @@
-"""tasks.json: whole tasks on a small graph with dropout, from the plan to the update.
+"""tasks.json: whole tasks on a small graph with dropout, from the plan to the update. forward_tasks.json: tasks without
+training, on what that graph is without its last layer.
 
 An engine is involved, so numbers are compared with tolerances, and numbers that still hold are kept: another processor
 must not write another file.
@@ -15,40 +16,53 @@ import numpy.typing as npt
 from device_runtime.engines import ThreadSettings, open_engine
 from device_runtime.local_data import LocalData
 from device_runtime.trainer import FinishedTask, Trainer, TrainingTask
-from edgefl.artifacts.bundle import INFER, read_bundle
+from edgefl.artifacts.bundle import INFER, Bundle, read_bundle
+from edgefl.artifacts.features import feature_graph
 from edgefl.artifacts.submodel import bundle_weights, make_submodel
 from edgefl.data import Dataset, Normalisation, Samples
 from edgefl.federation.submodel_document import submodel_document
-from edgefl.local_rules import rule_of
+from edgefl.local_rules import LocalRule, only_forward, rule_of
 from edgefl.masks import Mask, freeze, full_mask, gather
-from edgefl.noise import bits
+from edgefl.noise import bits, derive, symmetric
 from edgefl.values import ClientPlan, LocalWork, RuleSettings, digest_of, dumps, to_json
 from edgefl.wire import Bits, Body, BodyKind, Dense, Payload, decode, encode, encode_mask, encode_weights
 from tests.golden.encoding import FOLDER, array_of, cases_text, from_base64, json_of, to_base64
 from tests.golden.rule_files import RESULT
 
-__all__ = ["BUNDLE", "TOLERANCE", "local_data", "run", "same_body", "tasks"]
+__all__ = ["BUNDLE", "TOLERANCE", "forward_tasks", "local_data", "run", "same_body", "tasks"]
 
 BUNDLE = Path(__file__).parents[1] / "device_runtime" / "golden_model.zip"
 """The network, exported by `tests/export/test_golden_model.py`."""
 TOLERANCE = {"loss": 1e-4, "values": 1e-4, "accuracy": 0.101, "bits": 0.02}
 """Largest differences: of losses and values in absolute terms, of accuracy (one sample), and the share of bits."""
+_SUMS_TOLERANCE = 1e-4
+"""The largest difference of sums, as a multiple of the largest of them."""
 _NORMALISATION = {"mean": [0.35], "std": [0.25], "scale": 255.0}
 
 
 def tasks() -> str:
     """Return the text of tasks.json."""
+    return _text("tasks.json", _tasks(), TOLERANCE)
+
+
+def forward_tasks() -> str:
+    """Return the text of forward_tasks.json."""
+    tolerance = {"loss": TOLERANCE["loss"], "accuracy": TOLERANCE["accuracy"], "sums": _SUMS_TOLERANCE}
+    return _text("forward_tasks.json", _forward_tasks(), tolerance)
+
+
+def _text(file: str, tasks: Mapping[str, dict[str, Any]], tolerance: Mapping[str, float]) -> str:
     artifacts: dict[str, str] = {}
     raw, labels = _samples()
     shared = {
         "data": {"raw": json_of(raw), "labels": labels.tolist(), "classes": 3, "normalisation": _NORMALISATION},
         "validation_share": 0.25,
-        "tolerance": TOLERANCE,
+        "tolerance": tolerance,
     }
     data = local_data(shared)
-    cases = [_case(name, task, data, artifacts) for name, task in _tasks().items()]
+    cases = [_case(name, task, data, artifacts) for name, task in tasks.items()]
     anew = cases_text(cases, **shared, result=RESULT, artifacts=artifacts)
-    return _kept(anew)
+    return _kept(file, anew)
 
 
 def _samples() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
@@ -107,6 +121,39 @@ def _tasks() -> dict[str, dict[str, Any]]:
     }
 
 
+def _forward_tasks() -> dict[str, dict[str, Any]]:
+    graph = read_bundle(BUNDLE).graph
+    (group,) = graph.groups
+    whole, narrow = Mask.of(graph, trained=[]), Mask.of(graph, trained=[], kept={group.name: [0, 2]})
+    fives, weight = LocalWork(epochs=1, batch_size=5), "5.weight"  # 31 samples: the last batch is one of them
+    head = {
+        weight: symmetric(derive(7, weight), 0, 3 * narrow.shapes[weight][1], 0.2).reshape(narrow.shapes[weight]),
+        "5.bias": np.array([0.5, 0.0, -0.25], np.float32),
+    }
+    return {
+        "feature_sums, whole model": {"mask": whole, "rule": RuleSettings(name="feature_sums"), "work": fives},
+        "feature_sums, two channels, clipped": {
+            "mask": narrow,
+            "rule": RuleSettings(name="feature_sums", settings={"clip": 2.0}),
+            "work": LocalWork(epochs=3, batch_size=40, most_steps=7),
+        },
+        "head_gradients, two channels": {
+            "mask": narrow,
+            "rule": RuleSettings(name="head_gradients", settings={}),
+            "work": fives,
+            "round": 1,
+            "extras": head,
+        },
+        "class_prior, personal round": {
+            "mask": whole,
+            "rule": RuleSettings(name="class_prior"),
+            "work": fives,
+            "round": 4,
+            "extras": {"shares": np.array([0.2, 0.3, 0.5], np.float32)},
+        },
+    }
+
+
 def _case(name: str, task: dict[str, Any], data: LocalData, artifacts: dict[str, str]) -> dict[str, Any]:
     bundle, mask = read_bundle(BUNDLE), task["mask"]
     rule, round_ = rule_of(task["rule"]), task.get("round", 0)
@@ -128,9 +175,10 @@ def _case(name: str, task: dict[str, Any], data: LocalData, artifacts: dict[str,
         work=task["work"],
         deadline_seconds=600,
         seed=2**63 + 7 * len(name),
-        graph=keep(make_submodel(bundle, trained).training_graph),
+        graph=keep(_graph(bundle, trained, rule)),
         inference=keep(bundle.files[INFER]),
         weights=keep(encode_weights(gather(mask, bundle_weights(bundle)), {})),
+        extras=keep(encode_weights(task["extras"], {})) if "extras" in task else None,
         tensors=keep(dumps(submodel_document(trained, {} if round_ >= 4 else rule.sends(mask))).encode()),
     )
     losses, finished = run(plan, mask, {digest: from_base64(text) for digest, text in artifacts.items()}, data)
@@ -143,6 +191,12 @@ def _case(name: str, task: dict[str, Any], data: LocalData, artifacts: dict[str,
         "report": _report(finished),
         "body": to_base64(encode(Body(BodyKind.UPDATE, sent, seed=plan.seed, about=about))),
     }
+
+
+def _graph(bundle: Bundle, trained: Mask, rule: LocalRule) -> bytes:
+    if only_forward(rule):
+        return feature_graph(bundle.files[INFER], bundle.graph)
+    return make_submodel(bundle, trained).training_graph
 
 
 def _report(finished: FinishedTask) -> dict[str, Any]:
@@ -172,7 +226,8 @@ def run(
         progress=lambda step, steps, loss: losses.append(loss),
     )
     graph, inference = artifacts[str(plan.graph)], artifacts[str(plan.inference)]
-    return losses, trainer.run(TrainingTask(plan, mask, weights, graph, inference))
+    extras = {} if plan.extras is None else decode(artifacts[plan.extras]).arrays
+    return losses, trainer.run(TrainingTask(plan, mask, weights, graph, inference, extras))
 
 
 def same_body(found: Mapping[str, Payload], expected: Mapping[str, Payload]) -> bool:
@@ -185,14 +240,16 @@ def _close(one: Payload, other: Payload) -> bool:
         return False
     if isinstance(one, Bits) and isinstance(other, Bits):
         return bool(np.mean(one.to_bool() != other.to_bool()) <= TOLERANCE["bits"])
+    if isinstance(one, Dense) and isinstance(other, Dense) and other.array.dtype == np.float64:
+        return bool(np.allclose(one.array, other.array, rtol=0, atol=_SUMS_TOLERANCE * np.abs(other.array).max()))
     if isinstance(one, Dense) and isinstance(other, Dense):
         return bool(np.allclose(one.array, other.array, rtol=0, atol=TOLERANCE["values"]))
     return False
 
 
-def _kept(anew: str) -> str:
+def _kept(file: str, anew: str) -> str:
     """Return the text of the file that is there if it says the same within the tolerance, else the new one."""
-    path = FOLDER / "tasks.json"
+    path = FOLDER / file
     if not path.exists():
         return anew
     text = path.read_text(encoding="utf-8")

@@ -1,5 +1,9 @@
-"""Training: the update of every rule that all clients have, checked in full against the right one."""
+"""Training: the update of every rule that all clients have, checked in full against the right one.
 
+Rules and settings that were added to the contract are asked of the clients that name them.
+"""
+
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +17,7 @@ from edgefl.conformance.update_check import update_problems
 from edgefl.local_rules import rule_needs
 from edgefl.masks import Mask, freeze, full_mask
 from edgefl.model_graph import ModelGraph
+from edgefl.noise import derive, symmetric
 from edgefl.values import LocalWork, RuleSettings
 
 __all__ = ["ROWS"]
@@ -24,7 +29,11 @@ _NOISE = "rules.md#masked_noise"
 _FINE_TUNE = "rules.md#fine_tune"
 _RATES = "rules.md#learning-rates"
 _SENSITIVITY = "rules.md#sensitivities"
+_SUMS = "rules.md#feature_sums"
+_GRADIENTS = "rules.md#head_gradients"
 _RESULT = "protocol.md#put-v1taskstask_idresult-send-the-result"
+_CLIP = 0.3
+"""The largest norm of a sample's features: a quarter of the samples have a smaller one."""
 MakeTask = Callable[[str, str], OfferedTask]
 
 
@@ -51,8 +60,8 @@ class _Training(TaskSituation):
 
 
 @dataclass(eq=False)
-class _AddedSetting(_Training):
-    """A task by a setting that was added to the contract: only a client that names it is asked."""
+class _Added(_Training):
+    """A task by a rule or a setting that was added to the contract: only a client that names it is asked."""
 
     def on_poll(self, exchange: Exchange) -> ScriptedAnswer | None:
         return self.send_plan() if self.is_asked() else None
@@ -69,7 +78,7 @@ def _row(name: str, asks: str, make: MakeTask, section: str = _RESULT) -> Row:
 
 
 def _added_row(name: str, asks: str, make: MakeTask, section: str) -> Row:
-    return Row(f"training/{name}", asks, section, partial(_AddedSetting, make=make))
+    return Row(f"training/{name}", asks, section, partial(_Added, make=make))
 
 
 def _graph() -> ModelGraph:
@@ -118,6 +127,23 @@ def _sensitivity(rule: str, name: str, device: str) -> OfferedTask:
     return offer(name, device, mask=mask, rule=RuleSettings(name=rule, settings=settings), work=work)
 
 
+def _sums(rule: str, name: str, device: str) -> OfferedTask:
+    """Return a task of sums of clipped features, by some channels; the last batch is of one sample."""
+    mask = Mask.of(_graph(), trained=[], kept={"0": [0, 2, 5], "5": [1, 2, 3, 7, 8, 12, 15]})
+    head = {name: mask.shapes[name] for name in ("8.weight", "8.bias")}
+    brought = {
+        name: symmetric(derive(2, name), 0, math.prod(shape), 2.0).reshape(shape) for name, shape in head.items()
+    }
+    return offer(
+        name,
+        device,
+        mask=mask,
+        rule=RuleSettings(name=rule, settings={"clip": _CLIP}),
+        work=LocalWork(epochs=1, batch_size=20),
+        extras=brought if rule == "head_gradients" else None,
+    )
+
+
 def _fine_tune(head: str, name: str, device: str) -> OfferedTask:
     rule = RuleSettings(name="fine_tune", settings={"learning_rate": 0.05, "head": head})
     return offer(name, device, rule=rule, round=10, rounds=10)
@@ -155,6 +181,13 @@ ROWS = (
         "report those of masked noise, if it has that setting",
         partial(_sensitivity, "masked_noise"),
         _SENSITIVITY,
+    ),
+    _added_row("feature-sums", "send sums of features, if it has that rule", partial(_sums, "feature_sums"), _SUMS),
+    _added_row(
+        "head-gradients",
+        "send the gradient by the head that is brought, if it has that rule",
+        partial(_sums, "head_gradients"),
+        _GRADIENTS,
     ),
     _row("fine-tune", "train a personal model, and send its report alone", partial(_fine_tune, "train"), _FINE_TUNE),
     _row("head-only", "train the head alone, and send the report alone", partial(_fine_tune, "head_only"), _FINE_TUNE),

@@ -14,6 +14,7 @@ import org.edgefl.engine.Engine;
 import org.edgefl.files.AtomicFile;
 import org.edgefl.json.JsonText;
 import org.edgefl.rules.Diverged;
+import org.edgefl.rules.LocalRule;
 import org.edgefl.rules.Unsupported;
 import org.edgefl.telemetry.HeapMeters;
 import org.edgefl.telemetry.Meters;
@@ -114,7 +115,7 @@ final class TaskRunner {
 
     /** The device's own model stays here, for predictions, and beside it the one that it began with. */
     private void keepModels(ClientPlan plan, Trained trained) throws IOException {
-        if (plan.inference() == null) {
+        if (plan.inference() == null || !LocalRule.changesModel(plan.rule())) {
             return;
         }
         Submodel submodel = Submodel.parse(Files.readAllBytes(cache.file(plan.tensors())));

@@ -25,8 +25,11 @@ public interface Engine {
      */
     TrainStep train(Path graph, Submodel submodel, Map<String, Tensor> weights, float[] labelMask);
 
-    /** Load an inference graph. */
+    /** Load an inference graph, whose outputs are logits. */
     Inference infer(Path graph, Map<String, Tensor> weights);
+
+    /** Load a feature graph, whose outputs are what the model's last layer reads. */
+    Inference features(Path graph, Map<String, Tensor> weights);
 
     /** One forward and backward pass over a batch. It changes nothing but its own result. */
     interface TrainStep extends Closeable {
@@ -44,19 +47,19 @@ public interface Engine {
         void close();
     }
 
-    /** The model's output for a batch. */
+    /** A forward pass over a batch. */
     interface Inference extends Closeable {
         /**
-         * Return the outputs of every sample, one per class.
+         * Return the outputs of every sample.
          *
          * @throws Cancelled if it was ended by {@link #cancel}
          */
-        float[][] logits(Tensor x);
+        float[][] outputs(Tensor x);
 
         /** Return the number of the highest output of every sample; the first of equal ones. */
         default List<Integer> predict(Tensor x) {
             List<Integer> found = new ArrayList<>();
-            for (float[] row : logits(x)) {
+            for (float[] row : outputs(x)) {
                 int best = 0;
                 for (int i = 1; i < row.length; i++) {
                     best = row[i] > row[best] ? i : best;

@@ -62,9 +62,18 @@ public final class OnnxEngine implements Engine {
 
     @Override
     public Inference infer(Path graph, Map<String, Tensor> weights) {
+        return forward(graph, weights, "logits");
+    }
+
+    @Override
+    public Inference features(Path graph, Map<String, Tensor> weights) {
+        return forward(graph, weights, "features");
+    }
+
+    private Inference forward(Path graph, Map<String, Tensor> weights, String output) {
         OrtSession session = load(graph);
         try {
-            return new OnnxInference(environment, session, weights);
+            return new OnnxInference(environment, session, weights, output);
         } catch (OrtException | RuntimeException | OutOfMemoryError error) {
             throw closed(session, error);
         }

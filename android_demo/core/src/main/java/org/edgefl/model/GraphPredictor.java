@@ -41,7 +41,7 @@ final class GraphPredictor implements Predictor {
     public Prediction predict(byte[] raw) {
         Tensor x = SampleTensors.ofRaw(raw, spec);
         long start = System.nanoTime();
-        float[][] logits = inference.logits(x);
+        float[][] logits = inference.outputs(x);
         double seconds = (System.nanoTime() - start) / 1e9;
         if (logits.length != 1 || logits[0].length != spec.classes()) {
             throw new InvalidGraph("it does not answer with one number per class");
@@ -86,11 +86,11 @@ final class GraphPredictor implements Predictor {
     @Override
     public double medianSeconds() {
         Tensor x = SampleTensors.zeros(spec, 1);
-        inference.logits(x);
+        inference.outputs(x);
         double[] seconds = new double[MEASURED_RUNS];
         for (int i = 0; i < MEASURED_RUNS; i++) {
             long start = System.nanoTime();
-            inference.logits(x);
+            inference.outputs(x);
             seconds[i] = (System.nanoTime() - start) / 1e9;
         }
         Arrays.sort(seconds);

@@ -43,7 +43,7 @@ final class MeasuredCase implements AutoCloseable {
     double step(int batchSize) {
         Tensor[] batch = batches.computeIfAbsent(batchSize, this::batch);
         long start = System.nanoTime();
-        rule.step(state, 0, graph.run(batch[0], batch[1], 1));
+        rule.step(state, 0, graph.run(batch[0], batch[1], 1), batch[1]);
         return (System.nanoTime() - start) / 1e9;
     }
 

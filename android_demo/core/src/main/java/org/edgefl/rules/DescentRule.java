@@ -28,7 +28,8 @@ abstract class DescentRule implements LocalRule {
     }
 
     @Override
-    public void step(State state, int step, StepResult result) {
+    public double step(State state, int step, StepResult result, Tensor labels) {
         descent.step(state, step, result, Map.of());
+        return result.loss();
     }
 }

@@ -10,8 +10,6 @@ import org.edgefl.wire.Tensor;
 
 /** One step of gradient descent for every trained tensor (docs/rules.md, "Gradient descent"), to the bit. */
 final class GradientDescent {
-    private static final int LANES = 64;
-
     private final Task task;
     private final Schedule schedule;
     private final float momentum;
@@ -114,25 +112,9 @@ final class GradientDescent {
         for (SubmodelTensor tensor : task.submodel().tensors()) {
             Tensor gradient = gradients.get(tensor.name());
             if (tensor.trained() && !tensor.isStatistic() && gradient != null && gradient.dtype() == DType.F32) {
-                squares += squares(gradient.floats(), task.held().get(tensor.name()));
+                squares += Summation.sumOfSquares(gradient.floats(), task.held().get(tensor.name()));
             }
         }
         return Math.min(1, clipNorm / (Math.sqrt(squares) + 1e-6));
-    }
-
-    private static double squares(FloatBuffer gradient, byte[] held) {
-        double[] lanes = new double[LANES];
-        int count = gradient.capacity();
-        for (int i = 0; i < count; i++) {
-            if (held == null || PackedBits.get(held, i)) {
-                double g = gradient.get(i);
-                lanes[i % LANES] += g * g;
-            }
-        }
-        double sum = 0.0;
-        for (double lane : lanes) {
-            sum += lane;
-        }
-        return sum;
     }
 }

@@ -79,13 +79,14 @@ public final class MaskedNoise implements LocalRule {
     }
 
     @Override
-    public void step(State state, int step, StepResult result) {
+    public double step(State state, int step, StepResult result, Tensor labels) {
         sensitivity.observe(state, forward, result);
         Map<String, Tensor> updates = new HashMap<>();
         for (SubmodelTensor tensor : masked) {
             updates.put(tensor.name(), state.memory().get("update:" + tensor.name()));
         }
         descent.step(state, step, result, updates);
+        return result.loss();
     }
 
     @Override

@@ -26,9 +26,9 @@ public final class Sgd extends DescentRule {
     }
 
     @Override
-    public void step(State state, int step, StepResult result) {
+    public double step(State state, int step, StepResult result, Tensor labels) {
         sensitivity.observe(state, state.weights(), result);
-        super.step(state, step, result);
+        return super.step(state, step, result, labels);
     }
 
     @Override

@@ -46,7 +46,7 @@ final class Checkpoint {
         }
         state.memory().forEach((name, tensor) -> tensors.put("m/" + name, new Encoded.Dense(tensor)));
         Tensor times = Tensor.zeros(DType.F64, position.times().length);
-        times.bytes().asDoubleBuffer().put(position.times());
+        times.doubles().put(position.times());
         tensors.put("times", new Encoded.Dense(times));
         SortedMap<String, String> about = new TreeMap<>();
         about.put("task", task);
@@ -78,7 +78,7 @@ final class Checkpoint {
         SortedMap<String, Tensor> tensors = body.dense();
         SortedMap<String, String> about = body.about();
         double[] times = new double[tensors.get("times").size()];
-        tensors.get("times").bytes().asDoubleBuffer().get(times);
+        tensors.get("times").doubles().get(times);
         Position position = new Position(Integer.parseInt(about.get("steps")),
             Double.longBitsToDouble(Long.parseUnsignedLong(about.get("loss_sum"), 16)),
             Integer.parseInt(about.get("loss_count")), times,

@@ -28,16 +28,16 @@ public final class TaskSteps {
     }
 
     /** Take a step, counted from 0 over all epochs, and return the mean loss of its batch. */
-    public float take(Engine.TrainStep graph, int step) {
+    public double take(Engine.TrainStep graph, int step) {
         Batch batch = batches.at(step);
         rule.prepare(state, step);
         fill(batch);
         StepResult result = graph.run(x, y, batch.seed());
-        if (Float.isNaN(result.loss()) || Float.isInfinite(result.loss())) {
-            throw new Diverged("the loss of step " + (step + 1) + " is " + result.loss());
+        double loss = rule.step(state, step, result, y);
+        if (Double.isNaN(loss) || Double.isInfinite(loss)) {
+            throw new Diverged("the loss of step " + (step + 1) + " is " + loss);
         }
-        rule.step(state, step, result);
-        return result.loss();
+        return loss;
     }
 
     /** Write the batch over the one before. Only the last batch of an epoch may have another size. */

@@ -14,6 +14,7 @@ import org.edgefl.data.LocalData;
 import org.edgefl.engine.Cancelled;
 import org.edgefl.engine.Engine;
 import org.edgefl.masks.Mask;
+import org.edgefl.rules.ForwardRule;
 import org.edgefl.rules.LocalRule;
 import org.edgefl.rules.RuleResult;
 import org.edgefl.rules.Settings;
@@ -23,6 +24,7 @@ import org.edgefl.rules.Unsupported;
 import org.edgefl.telemetry.StepTimes;
 import org.edgefl.training.Checkpoint.Position;
 import org.edgefl.values.ClientPlan;
+import org.edgefl.values.LocalWork;
 import org.edgefl.values.Submodel;
 import org.edgefl.values.Submodel.SubmodelTensor;
 import org.edgefl.wire.BodyReader;
@@ -78,6 +80,16 @@ public final class Trainer {
         return weights;
     }
 
+    private Map<String, Tensor> extras(ClientPlan plan) throws IOException {
+        if (plan.extras() == null) {
+            return Map.of();
+        }
+        if (!LocalRule.readsExtras(plan.rule())) {
+            throw new Unsupported("the plan has extras, which the rule '" + plan.rule() + "' does not use here");
+        }
+        return BodyReader.read(downloads.file(plan.extras())).dense();
+    }
+
     private Map<String, byte[]> held(ClientPlan plan, Submodel submodel) throws IOException {
         if (plan.maskBody() == null) {
             return Map.of();
@@ -123,22 +135,26 @@ public final class Trainer {
             this.plan = plan;
             this.interrupts = interrupts;
             this.listener = listener;
-            if (plan.tensors() == null || plan.graph() == null || plan.weights() == null || plan.extras() != null) {
-                throw new Unsupported("the plan lacks tensors, graph or weights, or has extras, which this client"
-                    + " does not use");
+            if (plan.tensors() == null || plan.graph() == null || plan.weights() == null) {
+                throw new Unsupported("the plan lacks tensors, graph or weights");
             }
             this.submodel = Submodel.parse(Files.readAllBytes(downloads.file(plan.tensors())));
-            this.batches = new Batches(data.trainingSamples(), plan.work().epochs(), plan.work().batchSize(),
-                plan.work().mostSteps(), plan.seed());
+            this.batches = batches();
             if (batches.areTooMany()) {
                 throw new Unsupported("the plan has more than 1,000,000 steps");
             }
             Task task = new Task(submodel, held(plan, submodel), plan.seed(), plan.round(), plan.rounds(),
-                batches.steps());
+                batches.steps(), extras(plan));
             this.rule = LocalRule.of(plan.rule(), new Settings(plan.settings()), task);
             this.state = State.of(weights(plan, submodel));
             this.taskSteps = new TaskSteps(data, batches, rule, state);
             this.checkpoint = new Checkpoint(checkpointFile, plan.taskId() + " " + origin());
+        }
+
+        private Batches batches() {
+            LocalWork work = plan.work();
+            return LocalRule.onlyForward(plan.rule()) ? Batches.every(data.trainingSamples(), work.batchSize())
+                : new Batches(data.trainingSamples(), work.epochs(), work.batchSize(), work.mostSteps(), plan.seed());
         }
 
         /** What the bits of the training follow from: its owner may have changed the samples since the last start. */
@@ -152,8 +168,7 @@ public final class Trainer {
             begin();
             try {
                 long loading = System.nanoTime();
-                try (Engine.TrainStep graph =
-                        engine.train(downloads.file(plan.graph()), submodel, forward, data.labelMask())) {
+                try (Engine.TrainStep graph = load(forward)) {
                     loadSeconds = seconds(loading);
                     interrupts.onStop(graph::cancel);
                     steps(graph);
@@ -167,13 +182,22 @@ public final class Trainer {
             }
         }
 
+        private Engine.TrainStep load(Map<String, Tensor> forward) {
+            Path graph = downloads.file(plan.graph());
+            if (!(rule instanceof ForwardRule forwardRule)) {
+                return engine.train(graph, submodel, forward, data.labelMask());
+            }
+            return forwardRule.readsFeatures() ? FeatureStep.of(engine.features(graph, forward))
+                : FeatureStep.ofNothing();
+        }
+
         private Trained finish() {
             RuleResult result = rule.finish(state);
             Map<String, Double> metrics = new HashMap<>(result.metrics());
             if (accuracyBefore != null) {
                 metrics.put("accuracy_before", accuracyBefore);
             }
-            Double accuracy = accuracy(result.own());
+            Double accuracy = LocalRule.changesModel(plan.rule()) ? accuracy(result.own()) : null;
             return new Trained(result, data.trainingSamples(), step, lossSum / Math.max(lossCount, 1), accuracy,
                 metrics, times, loadSeconds, earlierSeconds + seconds(began));
         }

@@ -14,8 +14,8 @@ import java.util.Map;
  */
 public record Capabilities(String client, String version, String platform, String engine, String engineVersion) {
     /** The rules that this client has, and settings of them that were added to the contract. */
-    public static final List<String> RULES =
-        List.of("fine_tune", "masked_noise", "masked_noise.sensitivity", "sgd", "sgd.sensitivity");
+    public static final List<String> RULES = List.of("class_prior", "feature_sums", "fine_tune", "head_gradients",
+        "masked_noise", "masked_noise.sensitivity", "sgd", "sgd.sensitivity");
     /** The codecs of updates that it writes. */
     public static final List<String> CODECS = List.of("bits", "dense", "sparse");
 

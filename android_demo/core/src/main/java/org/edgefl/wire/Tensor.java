@@ -2,6 +2,7 @@ package org.edgefl.wire;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.DoubleBuffer;
 import java.nio.FloatBuffer;
 import java.nio.LongBuffer;
 
@@ -93,6 +94,12 @@ public final class Tensor {
     public FloatBuffer floats() {
         require(DType.F32);
         return data.asFloatBuffer();
+    }
+
+    /** A view of its float64 entries. */
+    public DoubleBuffer doubles() {
+        require(DType.F64);
+        return data.asDoubleBuffer();
     }
 
     /** A view of its int64 entries. */

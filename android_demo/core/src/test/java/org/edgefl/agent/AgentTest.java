@@ -12,6 +12,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.SortedMap;
@@ -99,6 +100,25 @@ class AgentTest {
         assertEquals(IntStream.rangeClosed(1, 10).boxed().toList(), device.steps);
         assertTrue(device.messages.contains("accepted"));
         assertEquals(1, coordinator.results.size());
+    }
+
+    @Test
+    void aPassThatSumsUpLeavesTheDevicesOwnModelAsItIs() throws IOException {
+        coordinator.plans.add(plan(0, Map.of()));
+        device.run(folder, coordinator);
+        byte[] before = Files.readAllBytes(folder.resolve("model").resolve("models.json"));
+        coordinator.plans.add(GoldenTasks.forwardPlan(0, Map.of("task_id", "task-8")));
+        coordinator.plans.add(GoldenTasks.forwardPlan(2, Map.of("task_id", "task-9")));
+        device.mostTasks = 2;
+        device.run(folder, coordinator);
+        assertEquals(List.of("sums/gradient"), List.copyOf(coordinator.results.get(2).tensors().keySet()));
+        assertEquals(3, coordinator.results.get(1).tensors().size());
+        assertArrayEquals(before, Files.readAllBytes(folder.resolve("model").resolve("models.json")));
+        coordinator.plans.add(GoldenTasks.forwardPlan(3, Map.of("task_id", "task-10")));
+        device.mostTasks = 1;
+        device.run(folder, coordinator);
+        assertTrue(coordinator.results.get(3).tensors().isEmpty());
+        assertFalse(Arrays.equals(before, Files.readAllBytes(folder.resolve("model").resolve("models.json"))));
     }
 
     @Test

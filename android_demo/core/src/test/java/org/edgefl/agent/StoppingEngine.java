@@ -36,6 +36,11 @@ final class StoppingEngine implements Engine {
     }
 
     @Override
+    public Inference features(Path graph, Map<String, Tensor> weights) {
+        return real.features(graph, weights);
+    }
+
+    @Override
     public TrainStep train(Path graph, Submodel submodel, Map<String, Tensor> weights, float[] labelMask) {
         TrainStep step = real.train(graph, submodel, weights, labelMask);
         return new TrainStep() {

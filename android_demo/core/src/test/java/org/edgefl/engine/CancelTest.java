@@ -70,7 +70,7 @@ class CancelTest {
         Engine.Inference inference = new OnnxEngine(1).infer(
             file(plan().inference()), BodyReader.read(file(plan().weights())).dense());
         inference.cancel();
-        assertThrows(Cancelled.class, () -> inference.logits(Tensor.zeros(DType.F32, 1, 1, 4, 4)));
+        assertThrows(Cancelled.class, () -> inference.outputs(Tensor.zeros(DType.F32, 1, 1, 4, 4)));
         inference.close();
         inference.close();
         inference.cancel();

@@ -45,6 +45,17 @@ class BatchesTest {
         }
     }
 
+    @Test
+    void withoutTrainingEverySampleComesOnceInItsOrder() {
+        Batches batches = Batches.every(9, 4);
+        assertEquals(3, batches.steps());
+        assertEquals(3, batches.perEpoch());
+        assertArrayEquals(new int[] {0, 1, 2, 3}, batches.at(0).samples());
+        assertArrayEquals(new int[] {8}, batches.at(2).samples());
+        assertArrayEquals(new int[] {0, 1}, Batches.every(2, 4).at(0).samples());
+        assertEquals(2, Batches.every(8, 4).steps());
+    }
+
     private static void check(JsonObject expected, Batch batch, int[] train, String name) {
         int[] numbers = Arrays.stream(batch.samples()).map(i -> train[i]).toArray();
         assertArrayEquals(expected.wholes("samples"), longs(numbers), name);

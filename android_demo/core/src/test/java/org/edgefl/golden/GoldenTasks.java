@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import org.edgefl.data.LocalData;
 import org.edgefl.data.NumpyArray;
@@ -14,22 +15,35 @@ import org.edgefl.values.SampleSpec;
 import org.edgefl.wire.Shape;
 import org.edgefl.wire.Tensor;
 
-/** tasks.json as a coordinator and a device have it: plans, artifacts, samples. */
+/** tasks.json and forward_tasks.json as a coordinator and a device have them: plans, artifacts, samples. */
 public final class GoldenTasks {
     private static final JsonObject GOLDEN = GoldenFiles.json("tasks.json");
+    private static final JsonObject FORWARD = GoldenFiles.json("forward_tasks.json");
 
     private GoldenTasks() {}
 
     /** The content of a digest, or null. */
     public static byte[] artifact(String digest) {
-        JsonObject artifacts = GOLDEN.object("artifacts");
-        return artifacts.has(digest) ? Base64.getDecoder().decode(artifacts.text(digest)) : null;
+        for (JsonObject file : List.of(GOLDEN, FORWARD)) {
+            if (file.object("artifacts").has(digest)) {
+                return Base64.getDecoder().decode(file.object("artifacts").text(digest));
+            }
+        }
+        return null;
     }
 
     /** The plan of a case, with some fields of its own. */
     public static Map<String, Object> plan(int number, Map<String, Object> changes) {
-        Map<String, Object> plan =
-            new LinkedHashMap<>(GOLDEN.objects("cases").get(number).object("plan").toJson());
+        return plan(GOLDEN, number, changes);
+    }
+
+    /** The plan of a case that trains nothing, with some fields of its own. */
+    public static Map<String, Object> forwardPlan(int number, Map<String, Object> changes) {
+        return plan(FORWARD, number, changes);
+    }
+
+    private static Map<String, Object> plan(JsonObject file, int number, Map<String, Object> changes) {
+        Map<String, Object> plan = new LinkedHashMap<>(file.objects("cases").get(number).object("plan").toJson());
         plan.putAll(changes);
         return plan;
     }

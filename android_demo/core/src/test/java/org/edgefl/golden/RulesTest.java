@@ -98,7 +98,7 @@ class RulesTest {
                 }
                 StepResult result = recorded(step);
                 assertEquals(expected.number("loss"), result.loss(), 1e-7, name);
-                rule.step(state, step, result);
+                rule.step(state, step, result, null);
                 check(expected.object("weights"), state.weights(), "weights after step " + step);
                 check(expected.object("memory"), state.memory(), "memory after step " + step);
             }

@@ -2,6 +2,8 @@ package org.edgefl.golden;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -9,8 +11,11 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Base64;
 import java.util.Collections;
+import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.SortedMap;
@@ -19,6 +24,10 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.edgefl.engine.Engine;
 import org.edgefl.engine.OnnxEngine;
 import org.edgefl.json.JsonObject;
+import org.edgefl.json.JsonReader;
+import org.edgefl.json.JsonText;
+import org.edgefl.rules.LocalRule;
+import org.edgefl.rules.Unsupported;
 import org.edgefl.training.Interrupts;
 import org.edgefl.training.Trained;
 import org.edgefl.training.Trainer;
@@ -35,9 +44,14 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** tasks.json: whole tasks on a small training graph, on the real engine; and the same tasks, stopped and resumed. */
+/**
+ * tasks.json: whole tasks on a small training graph, on the real engine; forward_tasks.json: tasks that train nothing.
+ *
+ * <p>And the same tasks, stopped and resumed.
+ */
 class TasksTest {
     private final JsonObject golden = GoldenFiles.json("tasks.json");
+    private final JsonObject forward = GoldenFiles.json("forward_tasks.json");
     private final Engine engine = new OnnxEngine(1);
 
     @TempDir
@@ -45,10 +59,18 @@ class TasksTest {
 
     @BeforeEach
     void writeArtifacts() throws IOException {
-        JsonObject artifacts = golden.object("artifacts");
-        for (String digest : artifacts.names()) {
-            Files.write(file(digest), Base64.getDecoder().decode(artifacts.text(digest)));
+        for (JsonObject source : List.of(golden, forward)) {
+            JsonObject artifacts = source.object("artifacts");
+            for (String digest : artifacts.names()) {
+                Files.write(file(digest), Base64.getDecoder().decode(artifacts.text(digest)));
+            }
         }
+    }
+
+    private List<JsonObject> cases() {
+        List<JsonObject> all = new ArrayList<>(golden.objects("cases"));
+        all.addAll(forward.objects("cases"));
+        return all;
     }
 
     private Path file(String digest) {
@@ -61,26 +83,33 @@ class TasksTest {
 
     @Test
     void wholeTasksGiveTheSameUpdates() throws IOException {
-        JsonObject tolerance = golden.object("tolerance");
-        for (JsonObject example : golden.objects("cases")) {
-            ClientPlan plan = ClientPlan.of(example.object("plan"));
-            Trained trained = trainer("none", 1e9).train(plan, left -> { });
-            JsonObject report = example.object("report");
-            String name = example.text("name");
-            assertEquals(report.count("samples", 0), trained.samples(), name);
-            assertEquals(report.count("steps", 0), trained.steps(), name);
-            assertEquals(report.number("loss"), trained.loss(), tolerance.number("loss"), name);
-            if (report.has("accuracy")) {
-                assertEquals(report.number("accuracy"), trained.accuracy(), tolerance.number("accuracy"), name);
+        for (JsonObject file : List.of(golden, forward)) {
+            for (JsonObject example : file.objects("cases")) {
+                check(example, file.object("tolerance"));
             }
-            JsonObject metrics = report.object("metrics");
-            assertEquals(metrics.names(), trained.metrics().keySet(), name);
-            SortedMap<String, Encoded> expected =
-                BodyReader.read(ByteBuffer.wrap(Base64.getDecoder().decode(example.text("body")))).tensors();
-            SortedMap<String, Encoded> sent = plan.isPersonal() ? new TreeMap<>() : trained.result().sent();
-            assertEquals(expected.keySet(), sent.keySet(), name);
-            expected.forEach((tensor, value) -> compare(value, sent.get(tensor), tolerance, name + ", " + tensor));
         }
+    }
+
+    private void check(JsonObject example, JsonObject tolerance) throws IOException {
+        ClientPlan plan = ClientPlan.of(example.object("plan"));
+        Trained trained = trainer("none", 1e9).train(plan, left -> { });
+        JsonObject report = example.object("report");
+        String name = example.text("name");
+        assertEquals(report.count("samples", 0), trained.samples(), name);
+        assertEquals(report.count("steps", 0), trained.steps(), name);
+        assertEquals(report.number("loss"), trained.loss(), tolerance.number("loss"), name);
+        if (report.has("accuracy")) {
+            assertEquals(report.number("accuracy"), trained.accuracy(), tolerance.number("accuracy"), name);
+        } else {
+            assertNull(trained.accuracy(), name);
+        }
+        JsonObject metrics = report.object("metrics");
+        assertEquals(metrics.names(), trained.metrics().keySet(), name);
+        SortedMap<String, Encoded> expected =
+            BodyReader.read(ByteBuffer.wrap(Base64.getDecoder().decode(example.text("body")))).tensors();
+        SortedMap<String, Encoded> sent = plan.isPersonal() ? new TreeMap<>() : trained.result().sent();
+        assertEquals(expected.keySet(), sent.keySet(), name);
+        expected.forEach((tensor, value) -> compare(value, sent.get(tensor), tolerance, name + ", " + tensor));
     }
 
     private static void compare(Encoded expected, Encoded found, JsonObject tolerance, String name) {
@@ -95,17 +124,30 @@ class TasksTest {
         }
         Tensor wanted = ((Encoded.Dense) expected).tensor();
         Tensor got = ((Encoded.Dense) found).tensor();
-        if (wanted.dtype() == DType.F32) {
+        if (wanted.dtype() == DType.F64) {
+            compareSums(doubles(wanted), doubles(got), tolerance.number("sums"), name);
+        } else if (wanted.dtype() == DType.F32) {
             assertArrayEquals(wanted.toFloats(), got.toFloats(), (float) tolerance.number("values"), name);
         } else {
             assertEquals(wanted.longs(), got.longs(), name);
         }
     }
 
+    private static void compareSums(double[] expected, double[] found, double tolerance, String name) {
+        double largest = Arrays.stream(expected).map(Math::abs).max().orElse(0);
+        assertArrayEquals(expected, found, tolerance * largest, name);
+    }
+
+    private static double[] doubles(Tensor tensor) {
+        double[] found = new double[tensor.size()];
+        tensor.doubles().get(found);
+        return found;
+    }
+
     @Test
     void aTaskStoppedTenTimesAtRandomStepsEndsWithTheSameBits() throws IOException {
         Random random = new Random(7);
-        for (JsonObject example : golden.objects("cases")) {
+        for (JsonObject example : cases()) {
             JsonObject document = example.object("plan");
             ClientPlan plan = longer(ClientPlan.of(document));
             Trained straight = trainer("none", 1e9).train(plan, left -> { });
@@ -132,7 +174,37 @@ class TasksTest {
     private static ClientPlan longer(ClientPlan plan) {
         return new ClientPlan(plan.taskId(), plan.deviceId(), plan.round(), plan.rounds(), plan.model(), plan.mask(),
             plan.maskBody(), plan.tensors(), plan.graph(), plan.weights(), plan.extras(), plan.inference(), plan.rule(),
-            plan.settings(), new LocalWork(8, 6, 38), plan.seed(), 600, null, 0);
+            plan.settings(), LocalRule.onlyForward(plan.rule()) ? new LocalWork(1, 1, null) : new LocalWork(8, 6, 38),
+            plan.seed(), 600, null, 0);
+    }
+
+    @Test
+    void noiseIsDrawnOnceForATask() throws IOException {
+        Map<String, Object> rule = Map.of("name", "feature_sums", "settings", Map.of("clip", 2.0, "noise", 0.5));
+        Map<String, Object> fields = GoldenTasks.forwardPlan(0, Map.of("rule", rule));
+        ClientPlan plan = ClientPlan.of(JsonReader.object(JsonText.write(fields)));
+        AtomicInteger left = new AtomicInteger(3);
+        assertThrows(Interrupts.Stopped.class, () -> trainer("stopped", 1e9).train(plan, rest -> {
+            if (left.getAndDecrement() == 0) {
+                throw new Interrupts.Stopped();
+            }
+        }));
+        byte[] saved = Files.readAllBytes(folder.resolve("stopped"));
+        byte[] first = bytes(trainer("stopped", 1e9).train(plan, rest -> { }));
+        Files.write(folder.resolve("stopped"), saved);
+        Trained again = trainer("stopped", 1e9).train(plan, rest -> { });
+        assertArrayEquals(first, bytes(again));
+        assertEquals(0.0, again.loss());
+        assertFalse(Arrays.equals(first, bytes(trainer("another", 1e9).train(plan, rest -> { }))));
+    }
+
+    @Test
+    void aRuleThatReadsNoExtrasRefusesThem() {
+        Map<String, Object> extras = Map.of("extras", GoldenTasks.forwardPlan(2, Map.of()).get("extras"));
+        for (Map<String, Object> fields : List.of(GoldenTasks.plan(0, extras), GoldenTasks.forwardPlan(0, extras))) {
+            ClientPlan plan = ClientPlan.of(JsonReader.object(JsonText.write(fields)));
+            assertThrows(Unsupported.class, () -> trainer("none", 1e9).train(plan, left -> { }));
+        }
     }
 
     private static byte[] bytes(Trained trained) {

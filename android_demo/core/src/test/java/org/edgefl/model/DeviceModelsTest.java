@@ -99,7 +99,7 @@ class DeviceModelsTest {
     void aGraphThatDoesNotAnswerToEverySampleIsInvalid() {
         Engine.Inference silent = new Engine.Inference() {
             @Override
-            public float[][] logits(Tensor x) {
+            public float[][] outputs(Tensor x) {
                 return new float[0][];
             }
 
@@ -122,7 +122,7 @@ class DeviceModelsTest {
                 answers.add(Arrays.toString(found.personal().predict(GoldenTasks.rawSample(i)).probabilities()));
             }
             for (int i = 0; i < data.trainingSamples(); i++) {
-                float[] logits = inference.logits(data.x(new int[] {i}))[0];
+                float[] logits = inference.outputs(data.x(new int[] {i}))[0];
                 assertTrue(answers.contains(Arrays.toString(GraphPredictor.softmax(logits))), "sample " + i);
             }
             assertThrows(EdgeFLError.class, () -> found.personal().predict(new byte[3]));

@@ -50,8 +50,8 @@ class SensitivityTest {
         weights.put("frozen", Tensor.zeros(DType.F32, 2));
         State state = State.of(weights);
         rule.forward(state);
-        rule.step(state, 0, new StepResult(1f, Map.of("w", tensor(2, 0, 1, 1)), Map.of()));
-        rule.step(state, 1, new StepResult(1f, Map.of("w", tensor(5, 1, 2, 0)), Map.of()));
+        rule.step(state, 0, new StepResult(1f, Map.of("w", tensor(2, 0, 1, 1)), Map.of()), null);
+        rule.step(state, 1, new StepResult(1f, Map.of("w", tensor(5, 1, 2, 0)), Map.of()), null);
         // Weights before the second step: 0, 2, 2.5, 3.5. Squares: 4 + 0, 0 + 4, 9 + 25, 16 + 0.
         Map<String, Encoded> sent = rule.finish(state).sent();
         assertArrayEquals(new float[] {8, 50}, sums(sent, "sensitivity/0/w"));
