@@ -72,10 +72,14 @@ class LocalData:
                 here = slice((step - first) * batch_size, (step - first + 1) * batch_size)
                 yield Batch(x[here], y[here], noise.derive(network, step))
 
-    def every(self, batch_size: int, *, skip: int = 0) -> Iterator[Batch]:
-        """Yield all training samples once, in the order in which they are kept, without the first `skip` batches."""
+    def every(self, seed: int, batch_size: int, *, skip: int = 0) -> Iterator[Batch]:
+        """Yield all training samples once, in the order of the first epoch, without the first `skip` batches.
+
+        A last batch of one sample is not left out: nothing is trained.
+        """
+        order = self.split.train[_order(noise.derive(seed, "order", 0), self.samples)]
         for first in range(skip * batch_size, self.samples, batch_size):
-            yield self._batch(self.split.train[first : first + batch_size], 0)
+            yield self._batch(order[first : first + batch_size], 0)
 
     def extra_batch(self, seed: int, batch_size: int) -> Batch:
         """Return one more batch of training samples, for rules that need a last gradient."""

@@ -245,8 +245,6 @@ class Trainer:
 
     def _steps(self, plan: ClientPlan, rule: LocalRule, step: EngineStep) -> int:
         """Return the number of steps of the task."""
-        if only_forward(rule):
-            return -(-self._data.samples // plan.work.batch_size)
         size = min(plan.work.batch_size, self._data.samples)
         if step.batch_size is not None and size > step.batch_size:
             raise RefusalError(
@@ -254,7 +252,10 @@ class Trainer:
                 f"the program takes batches of at most {step.batch_size}, but the plan asks for {size}",
                 fix="Compile a program for the plan's batch size.",
             )
-        steps = plan.work.epochs * self._data.steps(plan.work.batch_size)
+        if only_forward(rule):
+            steps = -(-self._data.samples // plan.work.batch_size)
+        else:
+            steps = plan.work.epochs * self._data.steps(plan.work.batch_size)
         steps = min(steps, plan.work.most_steps or steps)
         if steps > _MOST_STEPS:
             raise RefusalError(

@@ -87,7 +87,7 @@ class TrainingLoop:
         """Return what is left of a pass: an epoch's batches, or every sample where nothing is trained."""
         size, done = self.plan.work.batch_size, progress.pass_steps
         if only_forward(self.rule):
-            return self.data.every(size, skip=done)
+            return self.data.every(self.plan.seed, size, skip=done)
         return self.data.epoch(self.plan.seed, progress.epochs, size, skip=done)
 
     def _step(self, progress: TrainingProgress, state: State, batch: Batch) -> StepResult:

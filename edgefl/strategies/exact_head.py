@@ -25,7 +25,7 @@ from edgefl.errors import SchemaError
 from edgefl.local_rules import SHARES, ClassPrior, FeatureSums, HeadGradients, head_of, only_forward, rule_of
 from edgefl.local_rules.head_gradients import GRADIENT_SUM
 from edgefl.masks import Array, IndexArray, Mask, Weights, axis_positions, freeze, scatter
-from edgefl.model_graph import ModelGraph
+from edgefl.model_graph import Cost, ModelGraph
 from edgefl.strategies.exact_head_settings import ExactHeadSettings, PersonalHead, Place
 from edgefl.strategies.head_fit import (
     Doubles,
@@ -43,6 +43,7 @@ from edgefl.strategies.head_sums import (
     counted_samples,
     device_moments,
     largest_gradient,
+    samples_summed,
     sum_array,
 )
 from edgefl.strategies.held_part import judged_part
@@ -142,8 +143,8 @@ class ExactHead:
             return self.strategy.combine(_without_phase(model), updates, self._inner(round_context))
         part = judged_part(self.strategy, model)
         if not place.step:
-            return self._with_sums(model, part, updates)
-        return self._with_step(model, part, updates, place.step)
+            return self._with_sums(model, part, updates, round_context)
+        return self._with_step(model, part, updates, round_context)
 
     def explain(
         self, model: Model, participants: Sequence[Participant], round_context: RoundContext
@@ -182,7 +183,10 @@ class ExactHead:
         shares = (counts / max(float(counts.sum()), 1.0)).astype(np.float32)
         work = LocalWork(epochs=1, batch_size=round_context.work.batch_size)
         task = PlannedTask(freeze(part, part.trained), rule_settings(ClassPrior()), work, {SHARES: shares})
-        return _for_all(task, model.graph, participants)
+        # Labels are counted in no time, so memory alone is a limit.
+        limits = {one.device_id: Budget(peak_bytes=one.budget.peak_bytes) for one in participants}
+        able = [replace(one, budget=limits[one.device_id]) for one in participants]
+        return _for_all(task, model.graph, able)
 
     def extract(self, model: Model, fraction: float, seed: int) -> Mask:
         """Return the strategy's submodel of a size."""
@@ -222,9 +226,9 @@ class ExactHead:
     def _gradients(self) -> HeadGradients:
         return HeadGradients(clip=self.settings.head_clip, noise=self.settings.head_noise)
 
-    def _with_sums(self, model: Model, part: Mask, updates: ClientUpdates) -> Model:
+    def _with_sums(self, model: Model, part: Mask, updates: ClientUpdates, round_context: RoundContext) -> Model:
         """Return the model with the head that the sums of all devices have."""
-        folds = folded(device_moments(updates))
+        folds = folded(device_moments(updates, round_context.work.batch_size))
         if not folds:
             return model
         total, bias = total_of(folds), head_of(part).bias is not None
@@ -244,21 +248,23 @@ class ExactHead:
         }
         return self._with_head(model, part, solved, state)
 
-    def _with_step(self, model: Model, part: Mask, updates: ClientUpdates, step: int) -> Model:
+    def _with_step(self, model: Model, part: Mask, updates: ClientUpdates, round_context: RoundContext) -> Model:
         """Return the model after one step of logistic regression."""
         state, weights = _phase_of(model), counted_samples(updates)
         if _HEAD not in state:  # nobody sent sums
-            return self._with_sums(model, part, updates)
+            return self._with_sums(model, part, updates, round_context)
         gradient, samples = np.zeros_like(state[_HEAD]), 0.0
         known = Moments(state["gram"], state["products"], state["squares"], float(state["samples"]))
         largest = largest_gradient(known)
         for update, weight in zip(updates, weights, strict=True):
             if weight:
-                own = sum_array(update, GRADIENT_SUM) / update.result.samples
+                summed = samples_summed(update, round_context.work.batch_size)
+                own = sum_array(update, GRADIENT_SUM) / summed
                 gradient += weight * min(1.0, largest / max(float(np.linalg.norm(own)), largest)) * own
                 samples += weight
         if not samples:
             return model
+        step = self._place(round_context).step or 1
         at = extrapolated(state[_HEAD], state[_BEFORE], step - 1)
         # Devices that did not answer this time are stood for by those that did.
         everyone, penalty = gradient * (known.samples / samples), float(state["penalty"])
@@ -313,13 +319,35 @@ class ExactHead:
 
 
 def _for_all(task: PlannedTask, graph: ModelGraph, participants: Sequence[Participant]) -> dict[str, PlannedTask]:
-    """Return the task of every device that can run the model forward within its time, memory and energy."""
-    estimates = {one.device_id: _forward_estimate(graph, one, task.work) for one in participants}
-    return {
-        device: replace(task, predicted=_prediction(estimate.use(task.forward_cost)))
-        for device, estimate in estimates.items()
-        if estimate.fits(task.forward_cost)
-    }
+    """Return the task of every device that can run the model forward within its memory.
+
+    A device that has no time or energy for all of its samples looks at as many batches of them as it has.
+    """
+    cost, found = task.forward_cost, dict[str, PlannedTask]()
+    for one in participants:
+        estimate = _forward_estimate(graph, one, task.work)
+        fitting = _fitting(estimate, cost)
+        if fitting is not None:
+            found[one.device_id] = replace(task, work=fitting.work, predicted=_prediction(fitting.use(cost)))
+    return found
+
+
+def _fitting(estimate: RoundEstimate, cost: Cost) -> RoundEstimate | None:
+    """Return the estimate with the most batches that fit the budget; None if not even one does."""
+    if estimate.fits(cost):
+        return estimate
+    least, most = 1, estimate.steps
+    while least < most:  # the largest number that fits; `most` did not
+        middle = (least + most) // 2
+        if _limited(estimate, middle).fits(cost):
+            least = middle + 1
+        else:
+            most = middle
+    return _limited(estimate, least - 1) if least > 1 else None
+
+
+def _limited(estimate: RoundEstimate, steps: int) -> RoundEstimate:
+    return replace(estimate, work=replace(estimate.work, most_steps=steps))
 
 
 def _prediction(use: Budget) -> Prediction:

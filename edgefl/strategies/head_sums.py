@@ -12,34 +12,47 @@ from edgefl.strategies.sample_counts import MOST_TIMES_MEDIAN, claims_of, sample
 from edgefl.strategies.strategy import ClientUpdate, ClientUpdates
 from edgefl.wire import Dense
 
-__all__ = ["are_classes", "check_sums", "counted_samples", "device_moments", "largest_gradient", "sum_array"]
+__all__ = [
+    "are_classes",
+    "check_sums",
+    "counted_samples",
+    "device_moments",
+    "largest_gradient",
+    "samples_summed",
+    "sum_array",
+]
 
 
-def device_moments(updates: ClientUpdates) -> Iterator[Moments]:
+def device_moments(updates: ClientUpdates, batch: int) -> Iterator[Moments]:
     """Yield the sums of the devices that have samples, each for as many as it may count for.
 
     Features and targets come from strangers too: those of a device whose mean square is beyond a multiple of the
     median's count for less, as its samples do.
     """
     counted = counted_samples(updates)
-    scales = [_scales(update) if weight else (0.0, 0.0) for update, weight in zip(updates, counted, strict=True)]
+    scales = [_scales(update, batch) if weight else (0.0, 0.0) for update, weight in zip(updates, counted, strict=True)]
     most = [sample_cap(values, MOST_TIMES_MEDIAN) for values in zip(*scales, strict=True)]
     for update, weight, scale in zip(updates, counted, scales, strict=True):
         if weight:
             larger = max((own / cap for own, cap in zip(scale, most, strict=True) if own > cap), default=1.0)
-            yield _sums_of(update).times(weight / update.result.samples / larger)
+            yield _sums_of(update, batch).times(weight / samples_summed(update, batch) / larger)
 
 
-def _scales(update: ClientUpdate) -> tuple[float, float]:
+def samples_summed(update: ClientUpdate, batch: int) -> int:
+    """Return how many samples the sums of a device are of: all of its own, or what it had time for."""
+    return max(min(update.result.samples, update.result.steps * batch), 1)
+
+
+def _scales(update: ClientUpdate, batch: int) -> tuple[float, float]:
     """Return the mean square of a sample's features, and of its targets."""
-    sums = _sums_of(update)
-    samples = update.result.samples
+    sums = _sums_of(update, batch)
+    samples = sums.samples
     return float(np.trace(sums.gram)) / samples, float(sums.squares.sum()) / samples
 
 
-def _sums_of(update: ClientUpdate) -> Moments:
+def _sums_of(update: ClientUpdate, batch: int) -> Moments:
     return Moments.of_triangle(
-        sum_array(update, GRAM), sum_array(update, PRODUCTS), sum_array(update, SQUARES), update.result.samples
+        sum_array(update, GRAM), sum_array(update, PRODUCTS), sum_array(update, SQUARES), samples_summed(update, batch)
     )
 
 
@@ -73,7 +86,7 @@ def are_classes(moments: Moments) -> bool:
 
 def check_sums(update: ClientUpdate) -> None:
     """Refuse sums that no samples have: of squares below zero, or of products above what squares allow."""
-    sums = _sums_of(update)
+    sums = _sums_of(update, 1)
     slack = 1.0 + 1e-6
     diagonal = np.diag(sums.gram)
     if (diagonal < 0).any() or (sums.squares < 0).any():

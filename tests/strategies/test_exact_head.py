@@ -123,6 +123,36 @@ def test_a_device_that_can_train_nothing_passes_its_samples_through_the_model() 
     assert phase.plan(model, [participant(peak_bytes=1)], context(2)) == {}
 
 
+def test_a_device_without_time_for_all_of_its_samples_looks_at_as_many_as_it_has_time_for() -> None:
+    phase = made()
+    model = phase.begin(GRAPH, WEIGHTS)
+    whole = phase.plan(model, [participant()], context(2))["pi-1"]
+    assert whole.predicted is not None
+    assert whole.predicted.seconds is not None
+    found = {}
+    for share in (1.0, 0.7, 0.4, 0.01):
+        tasks = phase.plan(model, [participant(round_seconds=share * whole.predicted.seconds)], context(2))
+        found[share] = tasks["pi-1"].work.most_steps if tasks else 0
+    assert found == {1.0: None, 0.7: 2, 0.4: 1, 0.01: 0}, "ten samples are three batches of four"
+
+
+def test_sums_of_some_samples_count_for_all_of_a_device() -> None:
+    phase = made(head_penalty=1e-4)
+    model = phase.begin(GRAPH, WEIGHTS)
+    task = phase.plan(model, [participant()], context(2))["pi-1"]
+    rows, targets = samples_of(4)
+    few = sums_of(4, task.mask, task.rule)
+    half = {GRAM: (rows[:12].T @ rows[:12])[np.triu_indices(7)], PRODUCTS: rows[:12].T @ targets[:12]}
+    some = sums_of(4, task.mask, task.rule, **half, **{SQUARES: targets[:12].sum(axis=0)})
+    some = replace(some, result=replace(some.result, steps=3))  # of four samples each
+    state = phase.combine(model, [few, some], context(2)).state
+    assert float(state["exact_head/samples"]) == pytest.approx(2 * 24)
+    assert state["exact_head/gram"][-1, -1] == pytest.approx(2 * 24)
+    assert state["exact_head/products"][0, 0] == pytest.approx(
+        (rows.T @ targets)[0, 0] + 2 * (rows[:12].T @ targets[:12])[0, 0]
+    )
+
+
 def samples_of(device: int) -> tuple[Any, Any]:
     draws = np.random.default_rng(device)
     labels = draws.integers(0, 3, 20 + device)
@@ -138,7 +168,7 @@ def sums_of(device: int, mask: Mask, rule: RuleSettings, **changes: Any) -> Clie
         PRODUCTS: rows.T @ targets,
         SQUARES: targets.sum(axis=0),
     } | changes
-    result = replace(RESULT, samples=len(rows))
+    result = replace(RESULT, samples=len(rows), steps=len(rows))
     tensors = {name: Dense(np.asarray(array, np.float64)) for name, array in arrays.items()}
     return ClientUpdate(f"d{device}", mask, rule, 1, WEIGHTS, result, tensors)
 
@@ -210,7 +240,7 @@ def test_a_device_that_claims_a_thousand_times_as_many_samples_counts_for_ten() 
     tensors = {
         name: Dense(payload.array * 1000) for name, payload in liar.tensors.items() if isinstance(payload, Dense)
     }
-    claims = replace(liar, tensors=tensors, result=replace(liar.result, samples=liar.result.samples * 1000))
+    claims = replace(liar, tensors=tensors, result=replace(liar.result, samples=22_000, steps=22_000))
     phase.check(claims)
     total = phase.combine(model, [*honest[:2], claims], context(2)).state["exact_head/samples"]
     assert float(total) == pytest.approx(20 + 21 + 10 * 21)
@@ -252,7 +282,7 @@ def gradients_at(task_extras: Any, devices: Sequence[int], mask: Mask, rule: Rul
         rows, targets = samples_of(device)
         odds = np.exp(rows @ head)
         gradient = rows.T @ (odds / odds.sum(axis=1, keepdims=True) - targets)
-        result = replace(RESULT, samples=len(rows))
+        result = replace(RESULT, samples=len(rows), steps=len(rows))
         found.append(ClientUpdate(f"d{device}", mask, rule, 1, WEIGHTS, result, {"sums/gradient": Dense(gradient)}))
     return found
 

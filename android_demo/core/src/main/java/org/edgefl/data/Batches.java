@@ -1,7 +1,6 @@
 package org.edgefl.data;
 
 import java.util.Arrays;
-import java.util.stream.IntStream;
 import org.edgefl.noise.Noise;
 
 /**
@@ -17,29 +16,26 @@ public final class Batches {
     private final long seed;
     private final int perEpoch;
     private final long steps;
-    private final boolean shuffled;
     private int orderedEpoch = -1;
     private int[] order;
 
     /** Batches of {@code samples} training samples; {@code mostSteps} is null if there is no limit. */
     public Batches(int samples, int epochs, int batchSize, Integer mostSteps, long seed) {
-        this(samples, batchSize, seed, samples > batchSize && samples % batchSize == 1, true, epochs, mostSteps);
+        this(samples, batchSize, seed, samples > batchSize && samples % batchSize == 1, epochs, mostSteps);
     }
 
-    private Batches(int samples, int batchSize, long seed, boolean dropsLast, boolean shuffled, int epochs,
-            Integer mostSteps) {
+    private Batches(int samples, int batchSize, long seed, boolean dropsLast, int epochs, Integer mostSteps) {
         this.samples = samples;
         this.batchSize = batchSize;
         this.seed = seed;
-        this.shuffled = shuffled;
         this.perEpoch = samples / batchSize + (samples % batchSize == 0 || dropsLast ? 0 : 1);
         long all = (long) epochs * perEpoch;
         this.steps = mostSteps == null ? all : Math.min(all, mostSteps);
     }
 
-    /** Return batches of every training sample once, in the order of their numbers; the last may be of one sample. */
-    public static Batches every(int samples, int batchSize) {
-        return new Batches(samples, batchSize, 0, false, false, 1, null);
+    /** Return batches of every training sample once, in the order of the first epoch; the last may be of one sample. */
+    public static Batches every(int samples, int batchSize, Integer mostSteps, long seed) {
+        return new Batches(samples, batchSize, seed, false, 1, mostSteps);
     }
 
     /** Return whether there are more steps than any client takes on. */
@@ -59,21 +55,14 @@ public final class Batches {
 
     /** Return the batch of a step, counted from 0 over all epochs. */
     public Batch at(int step) {
-        if (!shuffled) {
-            return new Batch(0, IntStream.range(step * batchSize, end(step)).toArray(), 0);
-        }
         int epoch = step / perEpoch;
         int within = step % perEpoch;
         if (epoch != orderedEpoch) {
             order = SampleOrder.of(Noise.derive(seed, "order", epoch), samples);
             orderedEpoch = epoch;
         }
-        int[] chosen = Arrays.copyOfRange(order, within * batchSize, end(within));
+        int[] chosen = Arrays.copyOfRange(order, within * batchSize, Math.min((within + 1) * batchSize, samples));
         return new Batch(epoch, chosen, Noise.derive(seed, "network", epoch, within));
-    }
-
-    private int end(int within) {
-        return Math.min((within + 1) * batchSize, samples);
     }
 
     /** Return the extra batch, for rules that need one more gradient at the end. */

@@ -153,7 +153,8 @@ public final class Trainer {
 
         private Batches batches() {
             LocalWork work = plan.work();
-            return LocalRule.onlyForward(plan.rule()) ? Batches.every(data.trainingSamples(), work.batchSize())
+            return LocalRule.onlyForward(plan.rule())
+                ? Batches.every(data.trainingSamples(), work.batchSize(), work.mostSteps(), plan.seed())
                 : new Batches(data.trainingSamples(), work.epochs(), work.batchSize(), work.mostSteps(), plan.seed());
         }
 

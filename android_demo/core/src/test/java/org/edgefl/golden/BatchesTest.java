@@ -46,14 +46,17 @@ class BatchesTest {
     }
 
     @Test
-    void withoutTrainingEverySampleComesOnceInItsOrder() {
-        Batches batches = Batches.every(9, 4);
+    void withoutTrainingEverySampleComesOnceInTheOrderOfTheFirstEpoch() {
+        Batches batches = Batches.every(9, 4, null, 7);
         assertEquals(3, batches.steps());
         assertEquals(3, batches.perEpoch());
-        assertArrayEquals(new int[] {0, 1, 2, 3}, batches.at(0).samples());
-        assertArrayEquals(new int[] {8}, batches.at(2).samples());
-        assertArrayEquals(new int[] {0, 1}, Batches.every(2, 4).at(0).samples());
-        assertEquals(2, Batches.every(8, 4).steps());
+        Batches epoch = new Batches(9, 1, 4, null, 7);
+        assertArrayEquals(epoch.at(0).samples(), batches.at(0).samples());
+        assertArrayEquals(epoch.at(1).samples(), batches.at(1).samples());
+        assertEquals(1, batches.at(2).samples().length);
+        assertEquals(2, Batches.every(2, 4, null, 7).at(0).samples().length);
+        assertEquals(2, Batches.every(8, 4, null, 7).steps());
+        assertEquals(1, Batches.every(8, 4, 1, 7).steps());
     }
 
     private static void check(JsonObject expected, Batch batch, int[] train, String name) {
