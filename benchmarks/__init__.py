@@ -40,5 +40,7 @@ fedmap_masks.py          do FedMAP's learned masks help, and which of its settin
 fedmap_probabilities.py  what becomes of probabilities in one of its mask phases
 accuracy.py              every strategy side by side, and the papers' claims
 accuracy_study/          the study that accuracy.py runs
+equal_cost.py            unequal devices: every method at the same simulated time, under the same exact head
+equal_cost_study/        the scenarios and methods that equal_cost.py runs
 peers/                   EdgeFL beside Flower and a bare PyTorch loop
 """

@@ -3,13 +3,31 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from benchmarks.accuracy_study.run import Run
 from edgefl.artifacts.artifact_store import write_atomically
 from edgefl.values import digest_of
 
 __all__ = ["Ledger"]
+
+
+class Run(Protocol):
+    """What is to be run: of one study or another."""
+
+    @property
+    def setup(self) -> Any:
+        """The dataclass of what is compared; it has a name."""
+        ...
+
+    @property
+    def entry(self) -> Any:
+        """The dataclass of the method; it has a label."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+        ...
 
 
 class Ledger:
@@ -34,4 +52,5 @@ class Ledger:
         question = json.dumps([asdict(wanted.setup), asdict(wanted.entry)], sort_keys=True, default=str)
         digest = digest_of(question.encode()).removeprefix("sha256:")[:10]
         label = wanted.entry.label.replace(" ", "-")
-        return self._folder / wanted.setup.name / f"{label}-{wanted.seed}-{digest}.json"
+        file: Path = self._folder / wanted.setup.name / f"{label}-{wanted.seed}-{digest}.json"
+        return file

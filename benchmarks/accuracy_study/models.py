@@ -78,6 +78,13 @@ def _chain(
     return stack(layers)
 
 
+def _pooled(size: int, channels: int) -> nn.Module:
+    """Return four convolutions whose features are the means of their maps: few of them, for an exact head."""
+    layers = dict(_chain((16, 32, 64, 64), size, _group, (1, 2, 3), channels).named_children())
+    head = {"pool": nn.AdaptiveAvgPool2d(1), "flatten": nn.Flatten(), "head": nn.Linear(64, CLASSES)}
+    return stack({name: module for name, module in layers.items() if name not in head} | head)
+
+
 def _group(width: int) -> nn.Module:
     return nn.GroupNorm(1, width)
 
@@ -97,6 +104,8 @@ _MODELS: Mapping[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "cnn3_batch": (lambda: _cnn3_batch(8), (1, 8, 8)),
     "cnn3_batch_14": (lambda: _cnn3_batch(14), (1, 14, 14)),
     "cnn4_colour_16": (lambda: _chain((16, 32, 64, 64), 16, _group, (1, 2, 3), channels=3), (3, 16, 16)),
+    "cnn4_pooled_32": (lambda: _pooled(32, 3), (3, 32, 32)),
+    "cnn4_pooled_28": (lambda: _pooled(28, 1), (1, 28, 28)),
     "cnn3_group": (lambda: _chain((16, 32, 64), 8, _group, (1, 2, 3)), (1, 8, 8)),
     "cnn4": (lambda: build("cnn4"), (1, 28, 28)),
     "cnn4_group": (lambda: _chain((32, 64, 128, 256), 28, _group, (1, 2, 3, 4)), (1, 28, 28)),

@@ -80,15 +80,16 @@ class Trial:
         return self._tried[self._means.index(max(self._means))]
 
     def _beyond(self) -> Iterator[Entry]:
-        """Yield the best candidate with the next value out, for each setting of which it has an extreme one."""
+        """Yield the best candidate with the next value out, for each setting of which it has an extreme one.
+
+        Not for whole numbers, such as that of networks: too few or too many leave devices out.
+        """
         best = self._best()
         for name, values in _grid(self.setup, self.entry).items():
             own, tried = best.settings[name], sorted({float(one.settings[name]) for one in self._tried})
-            if len(values) > 1 and own in (tried[0], tried[-1]):
+            if len(values) > 1 and not isinstance(own, int) and own in (tried[0], tried[-1]):
                 edge, neighbour = tried[:2] if own == tried[0] else tried[:-3:-1]
-                further = edge * edge / neighbour
-                rounded = round(further) if isinstance(own, int) else float(f"{further:.1g}")
-                yield replace(best, settings={**best.settings, name: rounded})
+                yield replace(best, settings={**best.settings, name: float(f"{edge * edge / neighbour:.1g}")})
 
 
 def sharing(entry: Entry, tuned: Choice) -> Choice:

@@ -457,6 +457,7 @@ def test_the_report_has_a_row_for_every_strategy(tmp_path: Path, capsys: pytest.
         "table.csv",
         "claims.md",
         "tuning.txt",
+        "tables.md",
         "results.json",
         "curves-digits.svg",
     }
