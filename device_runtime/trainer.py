@@ -110,7 +110,7 @@ class Trainer:
         self._checkpoint_seconds = checkpoint_seconds
         """Seconds between checkpoints, at the least: flash memory wears with every one."""
         self._threads, self._device_id = threads, device_id
-        self._secret = secret or partial(secrets.randbits, 64)
+        self._secret = secret or partial(secrets.randbits, 128)
         """Draws seeds that nobody else knows; a simulation derives them."""
         self._recorder, self._progress = recorder, progress
         self.joules = 0.0

@@ -30,7 +30,7 @@ from edgefl.artifacts.program_check import check_program_file, check_programs
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.federation.sample import sample_of
 from edgefl.federation.settings import FederationSettings
-from edgefl.federation.strategy import federation_strategy
+from edgefl.federation.strategy import check_features, federation_strategy
 from edgefl.values import dumps, loads, to_json
 
 __all__ = [
@@ -229,6 +229,7 @@ def _check(settings: FederationSettings, bundle: Bundle) -> None:
         check_program_file(bundle.files[program_file(program.spec)])
     strategy = federation_strategy(settings)
     strategy.begin(bundle.graph, bundle_weights(bundle))
+    check_features(strategy, bundle)
     data = None if settings.evaluation is None else check_data(bundle, settings.evaluation)
     sample_of(settings, bundle, lambda: data)
 

@@ -16,7 +16,7 @@ from edgefl.artifacts.bundle import INFER
 from edgefl.artifacts.side_by_side import bake_networks
 from edgefl.artifacts.submodel import bundle_weights
 from edgefl.errors import EdgeFLError
-from edgefl.federation.evaluation import networks_in
+from edgefl.federation.evaluation import networks_in, predicting_weights
 from edgefl.federation.seeds import extract_seed
 from edgefl.masks import Mask, full_mask, gather
 from edgefl.strategies import Model
@@ -70,11 +70,13 @@ def device_model(context: Context, name: str, device_id: str, form: Form) -> byt
 
 
 def _written(context: Context, federation: Federation, model: Model, mask: Mask, form: Form) -> bytes:
+    strategy = context.repository.strategy(federation)
     if form == "mask":
         return encode_mask(mask)
     if form == "weights":
-        return encode_weights(gather(mask, model.weights), {"model": mask.graph.digest, "mask": mask.digest})
-    networks = networks_in(context.repository.strategy(federation), model, mask)
+        weights = predicting_weights(strategy, model, mask)
+        return encode_weights(gather(mask, weights), {"model": mask.graph.digest, "mask": mask.digest})
+    networks = networks_in(strategy, model, mask)
     graph = onnx.load_from_string(context.repository.bundle(federation).files[INFER])
     data: bytes = bake_networks(graph, networks).SerializeToString(deterministic=True)
     return data

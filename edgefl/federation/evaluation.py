@@ -11,7 +11,7 @@ import numpy as np
 from edgefl.masks import Array, Mask, Weights, full_mask, gather
 from edgefl.strategies import Model, Strategy
 
-__all__ = ["Score", "Tally", "networks_in", "score_of", "sum_of", "tally_of"]
+__all__ = ["Score", "Tally", "networks_in", "predicting_weights", "score_of", "sum_of", "tally_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,19 @@ class Score:
 
 def networks_in(strategy: Strategy, model: Model, mask: Mask | None = None) -> list[Weights]:
     """Return the networks that a model, or a submodel of it, predicts with: one, unless the strategy mixes several."""
-    networks, weights_of = getattr(strategy, "networks", None), getattr(strategy, "weights_of", None)
-    weights = model.weights if mask is None or weights_of is None else weights_of(model, mask)
+    networks, weights = getattr(strategy, "networks", None), predicting_weights(strategy, model, mask)
     if networks is None:
         return [weights if mask is None else gather(mask, weights)]
     return [gather(network, weights) for network in networks(full_mask(model.graph) if mask is None else mask)]
+
+
+def predicting_weights(strategy: Strategy, model: Model, mask: Mask | None) -> Weights:
+    """Return the whole model's weights as a submodel predicts with them: it may have a head of its own."""
+    weights_of = getattr(strategy, "weights_of", None)
+    if mask is None or weights_of is None:
+        return model.weights
+    found: Weights = weights_of(model, mask)
+    return found
 
 
 def tally_of(logits: Array, labels: Array) -> Tally:

@@ -1,9 +1,11 @@
 """The strategy that a federation's settings choose, and which of its rounds are for every device."""
 
+from edgefl.artifacts.bundle import INFER, Bundle
+from edgefl.artifacts.features import feature_graph
 from edgefl.federation.settings import FederationSettings
 from edgefl.strategies import RoundContext, Strategy, strategy_of
 
-__all__ = ["federation_strategy", "selects_all"]
+__all__ = ["check_features", "federation_strategy", "selects_all"]
 
 
 def federation_strategy(settings: FederationSettings) -> Strategy:
@@ -13,6 +15,12 @@ def federation_strategy(settings: FederationSettings) -> Strategy:
     if check_rounds is not None:
         check_rounds(settings.rounds.count, buffered=settings.buffered)
     return strategy
+
+
+def check_features(strategy: Strategy, bundle: Bundle) -> None:
+    """Refuse a model whose features cannot be had, for a strategy that needs them in its last round."""
+    if getattr(strategy, "selects_all", None) is not None:
+        feature_graph(bundle.files[INFER], bundle.graph)
 
 
 def selects_all(strategy: Strategy, round_context: RoundContext) -> bool:

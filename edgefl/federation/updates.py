@@ -46,8 +46,9 @@ def mask_after(strategy: Strategy, settings: FederationSettings, update: ClientU
     A strategy without `next_mask` leaves it to the devices. After the last round nothing is trained any more: what a
     strategy would take away then could not be made up for.
     """
-    decide = getattr(strategy, "next_mask", None)
-    if decide is None or update.result.round + 1 >= settings.rounds.count:
+    decide, last = getattr(strategy, "next_mask", None), getattr(strategy, "last_trained", None)
+    end = settings.rounds.count - 1 if last is None else last(settings.rounds.count)
+    if decide is None or update.result.round >= end:
         return update.next_mask
     found: Mask | None = decide(update)
     return found

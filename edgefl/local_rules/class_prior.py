@@ -47,7 +47,7 @@ class ClassPrior(ForwardRule):
     def begin(self, inputs: TrainingInput) -> State:
         """Start without counts; raise if there is no bias to change."""
         head = head_of(inputs.mask)
-        if head.bias is None or SHARES not in inputs.extras:
+        if head.bias is None or SHARES not in inputs.extras or inputs.extras[SHARES].shape != (head.outputs,):
             raise MaskError("the head has no bias, or the plan no shares of classes", fix="Plan another rule.")
         return State(
             self.trains(inputs.mask),
@@ -57,6 +57,8 @@ class ClassPrior(ForwardRule):
 
     def step(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
         """Count the labels of a batch."""
+        if batch.y.dtype.kind == "f":
+            raise MaskError("targets have no classes to count", fix="Plan another rule.")
         counts = state.memory[_COUNTS]
         counts += np.bincount(batch.y, minlength=len(counts))
         state.steps += 1

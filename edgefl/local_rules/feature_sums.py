@@ -35,6 +35,7 @@ from edgefl.wire import Dense, Expected
 
 __all__ = [
     "GRAM",
+    "MOST_FEATURES",
     "PRODUCTS",
     "SQUARES",
     "FeatureSums",
@@ -47,6 +48,9 @@ __all__ = [
 
 GRAM, PRODUCTS, SQUARES = "sums/gram", "sums/products", "sums/squares"
 """The payloads: the upper triangle of A, B, and S."""
+
+MOST_FEATURES = 4096
+"""Numbers that a head may read: their products take 134 MB."""
 
 Doubles = npt.NDArray[np.float64]
 
@@ -99,8 +103,19 @@ class SummingRule(ForwardRule):
         if self.noise and self.clip is None:
             raise FieldError("needs features of bounded norm", fix="Give a clip too", path=("noise",))
 
-    def _rows(self, features: Array, *, bias: bool) -> Doubles:
+    def largest_sum(self, samples: int) -> float:
+        """Return the largest number that a sum of so many samples can be, with ten deviations of its noise."""
+        square = (self.clip or 0.0) ** 2 + 1.0
+        return samples * 2.0 * square + 10.0 * self.noise * 3.0 * square
+
+    def _rows(self, features: Array, mask: Mask) -> Doubles:
         """Return the features of samples in double precision, clipped, with the 1 of the bias."""
+        bias = head_of(mask).bias is not None
+        if features.shape[1] + bias != head_size(mask):
+            raise MaskError(
+                f"the graph returns {features.shape[1]} features, but the head reads {head_size(mask) - bias}",
+                fix="Give the feature graph of this submodel.",
+            )
         rows = np.ones((len(features), features.shape[1] + bias))
         rows[:, : features.shape[1]] = features
         if self.clip is not None:
@@ -140,6 +155,10 @@ class FeatureSums(SummingRule):
     def begin(self, inputs: TrainingInput) -> State:
         """Start from sums of nothing."""
         size, outputs = head_size(inputs.mask), head_of(inputs.mask).outputs
+        if size > MOST_FEATURES:
+            raise MaskError(
+                f"the head reads {size:,} numbers, too many to sum their products", fix="Plan another rule."
+            )
         shapes = {GRAM: (size, size), PRODUCTS: (size, outputs), SQUARES: (outputs,)}
         return self._begun(inputs, shapes, 0.0 if self.clip is None else _most_added(self.clip))
 
@@ -147,7 +166,7 @@ class FeatureSums(SummingRule):
         """Add the batch to the sums."""
         head = head_of(inputs.mask)
         result = run(state.weights, batch)
-        rows = self._rows(result.features, bias=head.bias is not None)
+        rows = self._rows(result.features, inputs.mask)
         targets = _targets(batch.y, head.outputs)
         gram, products, squares = (state.memory[name] for name in (GRAM, PRODUCTS, SQUARES))
         product = np.empty_like(gram)
@@ -182,6 +201,8 @@ def judged(scores: Doubles, labels: Array) -> StepResult:
 def _targets(labels: Array, outputs: int) -> Doubles:
     """Return the targets of samples, a row each: of a class, zeros and a one."""
     if labels.dtype.kind == "f":
+        if labels.size != len(labels) * outputs:
+            raise MaskError(f"targets of shape {labels.shape} are not {outputs} a sample", fix="Check the data.")
         return labels.reshape(len(labels), outputs).astype(np.float64)
     return np.asarray(np.eye(outputs)[labels], np.float64)
 

@@ -44,7 +44,11 @@ class HeadGradients(SummingRule):
         shapes = {GRADIENT_SUM: (head_size(inputs.mask), head_of(inputs.mask).outputs)}
         most = 0.0 if self.clip is None else math.sqrt(2.0 * (self.clip * self.clip + 1.0))  # |p - y|^2 is at most 2
         state = self._begun(inputs, shapes, most)
-        state.weights |= {name: inputs.extras[name] for name in _tensors(head_of(inputs.mask)) if name in inputs.extras}
+        for name in _tensors(head_of(inputs.mask)):
+            given = inputs.extras.get(name, inputs.weights[name])
+            if given.shape != inputs.mask.shapes[name]:
+                raise MaskError(f"the plan's {name!r} has shape {given.shape}", fix="Give the head at its own widths.")
+            state.weights[name] = given
         return state
 
     def step(self, inputs: TrainingInput, state: State, batch: Batch, run: TrainStep) -> StepResult:
@@ -52,7 +56,7 @@ class HeadGradients(SummingRule):
         if batch.y.dtype.kind == "f":
             raise MaskError("logistic regression needs classes, not targets", fix="Use exact_head = 'ridge'.")
         head = head_of(inputs.mask)
-        rows = self._rows(run(state.weights, batch).features, bias=head.bias is not None)
+        rows = self._rows(run(state.weights, batch).features, inputs.mask)
         scores = head_scores(head, state.weights, rows)
         odds = np.exp(scores - scores.max(axis=1, keepdims=True))
         errors = odds / odds.sum(axis=1, keepdims=True)

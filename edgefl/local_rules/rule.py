@@ -85,7 +85,7 @@ class TrainingInput:
     yet. It may be on disk: rules that continue with it call this once, in `begin`."""
     epoch_steps: int = 1
     """The number of steps of one pass over the device's data, if the round is that long."""
-    secret: Callable[[], int] = lambda: secrets.randbits(64)
+    secret: Callable[[], int] = lambda: secrets.randbits(128)
     """Returns a seed that only the device knows: noise that hides something from the coordinator is drawn from it."""
 
 

@@ -13,7 +13,7 @@ from edgefl.artifacts.bundle import Bundle
 from edgefl.data import Dataset, load, some_samples
 from edgefl.errors import EdgeFLError
 from edgefl.federation.settings import FederationSettings
-from edgefl.federation.strategy import federation_strategy
+from edgefl.federation.strategy import check_features, federation_strategy
 from edgefl.simulation.availability import Availability, Sessions, read_trace
 from edgefl.simulation.device_class import DeviceClass
 from edgefl.simulation.fleet import FleetDevice, fleet_of
@@ -118,6 +118,7 @@ class SimulationInputs:
 def simulation_inputs(request: SimulationRequest, bundle: Bundle) -> SimulationInputs:
     """Load the data, partition it, and build the strategy. Raise an `EdgeFLError` if they do not fit together."""
     strategy = federation_strategy(request.federation)
+    check_features(strategy, bundle)
     dataset = some_samples(load(request.data, request.folder), request.samples, request.test_samples)
     _check_fit(dataset, bundle, request)
     fleet = fleet_of(

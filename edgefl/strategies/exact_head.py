@@ -23,6 +23,7 @@ import numpy as np
 
 from edgefl.errors import SchemaError
 from edgefl.local_rules import SHARES, ClassPrior, FeatureSums, HeadGradients, head_of, only_forward, rule_of
+from edgefl.local_rules.feature_sums import MOST_FEATURES, head_size
 from edgefl.local_rules.head_gradients import GRADIENT_SUM
 from edgefl.masks import Array, IndexArray, Mask, Weights, axis_positions, freeze, scatter
 from edgefl.model_graph import Cost, ModelGraph
@@ -87,7 +88,14 @@ class ExactHead:
     def begin(self, graph: ModelGraph, weights: Weights) -> Model:
         """Start as the strategy does, if the model's last layer is linear and its only one."""
         model = self.strategy.begin(graph, weights)
-        head = head_of(judged_part(self.strategy, model))
+        part = judged_part(self.strategy, model)
+        head = head_of(part)
+        if head_size(part) > MOST_FEATURES:
+            raise SchemaError(
+                f"the last layer of model {graph.name!r} reads {head_size(part):,} numbers, and an exact head at most "
+                f"{MOST_FEATURES:,}: sums of their products would be too large",
+                fix="Use a model that reduces its features first, such as by their means, or leave out exact_head.",
+            )
         if head.bias is None and self.settings.personal_head is PersonalHead.PRIOR:
             raise SchemaError(
                 f"the last layer of model {graph.name!r} has no bias, into which personal_head = 'prior' puts shares",
@@ -121,8 +129,7 @@ class ExactHead:
             return
         check_mask_kept(update)
         check_tensors(update.tensors, rule.sends(update.mask))
-        if isinstance(rule, FeatureSums) and not rule.noise:
-            check_sums(update)
+        check_sums(update)
 
     def movement(self, update: ClientUpdate) -> float:
         """Return how far an update moves its submodel; sums move nothing."""
@@ -194,6 +201,10 @@ class ExactHead:
 
     # Rounds
 
+    def last_trained(self, rounds: int) -> int:
+        """Return the number of the last round in which the strategy trains."""
+        return max(number for number in range(rounds) if self.settings.place(number, rounds).own is not None)
+
     def check_rounds(self, rounds: int, *, buffered: bool) -> None:
         """Refuse a federation that has no round for the phase, or none for anything else."""
         kind = f"exact_head = {self.settings.exact_head.value!r}"
@@ -234,7 +245,7 @@ class ExactHead:
         total, bias = total_of(folds), head_of(part).bias is not None
         chosen = self.settings.head_penalty
         penalty = best_penalty(folds, bias=bias) if chosen is None else chosen
-        classes = bool(self.settings.head_noise) or are_classes(total)
+        classes = are_classes(updates, total.products.shape[1])
         solved = ridge(total, penalty, bias=bias, classes=classes)
         given = {_GIVEN + name: model.weights[name] for name in _head_tensors(part, solved)}
         state = given | {
@@ -242,6 +253,7 @@ class ExactHead:
             "products": total.products,
             "squares": total.squares,
             "samples": np.array(total.samples),
+            "classes": np.array(int(classes)),
             "penalty": np.array(penalty),
             _HEAD: solved,
             _BEFORE: solved,
@@ -260,7 +272,7 @@ class ExactHead:
             if weight:
                 summed = samples_summed(update, round_context.work.batch_size)
                 own = sum_array(update, GRADIENT_SUM) / summed
-                gradient += weight * min(1.0, largest / max(float(np.linalg.norm(own)), largest)) * own
+                gradient += weight * largest / max(float(np.linalg.norm(own)), largest) * own
                 samples += weight
         if not samples:
             return model
@@ -300,8 +312,8 @@ class ExactHead:
         columns = np.unique(np.concatenate([_columns(part, one) for one in own]))
         features = columns if head.bias is None else np.append(columns, len(state["gram"]) - 1)
         moments = Moments(state["gram"], state["products"], state["squares"], float(state["samples"])).part(features)
-        classes = bool(self.settings.head_noise) or are_classes(moments)
-        solved = ridge(moments, float(state["penalty"]), bias=head.bias is not None, classes=classes)
+        bias, classes = head.bias is not None, bool(state["classes"])
+        solved = ridge(moments, float(state["penalty"]), bias=bias, classes=classes)
         return scatter(mask, _head_tensors(mask, solved * _factors(mask, len(own))), model.weights)
 
     def _task(self, model: Model, part: Mask, step: int, sums: PlannedTask) -> PlannedTask:

@@ -90,7 +90,7 @@ class _Solver:
         self._bias = bias
         gram, products = moments.gram, moments.products
         if bias:  # a bias without penalty: centre the features and the targets
-            count = max(float(gram[-1, -1]), np.finfo(float).tiny)
+            count = max(moments.samples, 1.0)  # what the 1 adds up to, without the noise that may be on it
             self._mean, self._target = gram[:-1, -1] / count, products[-1] / count
             gram = gram[:-1, :-1] - count * np.outer(self._mean, self._mean)
             products = products[:-1] - count * np.outer(self._mean, self._target)

@@ -6,11 +6,11 @@ and gets the same answer. `edgefl simulate` and the coordinator both run strateg
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
 from edgefl.masks import IndexArray, Mask, Weights
-from edgefl.model_graph import Cost, ModelGraph, cost_in_turn
+from edgefl.model_graph import Cost, ModelGraph, cost_in_turn, cost_of
 from edgefl.planning import Rungs
 from edgefl.values import (
     Budget,
@@ -100,8 +100,11 @@ class PlannedTask:
 
     @property
     def forward_cost(self) -> Cost:
-        """The cost of running the mask, or its networks one after the other."""
-        return cost_in_turn([one.cost for one in self.networks]) if self.networks else self.works_on.cost
+        """The cost of running the mask, or its networks one after the other, cut out of the arrays of the mask."""
+        if not self.networks:
+            return self.works_on.cost
+        cost, around = cost_in_turn([one.cost for one in self.networks]), cost_of(self.mask.graph, self.mask.widths, ())
+        return replace(cost, parameter_bytes=cost.parameter_bytes + around.parameter_bytes)
 
     @property
     def works_on(self) -> Mask:

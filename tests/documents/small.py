@@ -39,6 +39,7 @@ _OWN = ["--model", "examples.coordinator.digits_cnn:digits_cnn", "--input", "1,8
 _APPENDED: tuple[tuple[str, str], ...] = (
     (r"^edgefl profile", "--seconds 3 --threads 1 --bundle exported/cnn4"),
     (r"^edgefl simulate .*exported", "--rounds 1 --most-steps 1 --workers 1 --quiet"),
+    (r"^edgefl simulate .*exact_head", f"{_SIMULATE} --rounds 2"),
     (r"^edgefl simulate .*--over http", f"{_SIMULATE} --devices 2 --no-personal"),
     (r"^edgefl simulate .*--devices \d{4}", f"{_SIMULATE} --devices 200 --no-personal"),
     (r"^edgefl simulate .*--availability", f"{_SIMULATE} --devices 4 --buffer 2"),

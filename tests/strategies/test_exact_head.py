@@ -218,11 +218,61 @@ def test_a_strategy_never_sees_what_the_phase_keeps() -> None:
         ({GRAM: -np.ones(28)}, "negative"),
         ({GRAM: 1e9 * (1 - np.eye(7))[np.triu_indices(7)] + np.eye(7)[np.triu_indices(7)]}, "products"),
         ({PRODUCTS: np.full((7, 3), 1e6)}, "features and labels"),
+        ({GRAM: np.full(28, 1e160), PRODUCTS: np.full((7, 3), 1e308)}, "beyond"),
     ],
 )
 def test_sums_that_no_samples_have_are_refused(changes: dict[str, Any], says: str) -> None:
     with pytest.raises(WireFormatError, match=says):
         with_sums(made(), [1], **changes)
+
+
+def test_sums_with_noise_are_bounded_by_the_clip() -> None:
+    with_sums(made(head_clip=5.0, head_noise=0.5), [1])
+    for changes in ({PRODUCTS: np.full((7, 3), -1e6)}, {GRAM: np.full(28, -1e9)}, {SQUARES: np.full(3, 1e5)}):
+        with pytest.raises(WireFormatError, match="more than its samples can have"):
+            with_sums(made(head_clip=5.0, head_noise=0.5), [1], **changes)
+
+
+def test_noise_that_is_larger_than_the_sums_leaves_a_finite_head() -> None:
+    phase = made(head_clip=1.0, head_noise=10.0, exact_head="logistic", head_rounds=1)
+    model = phase.begin(GRAPH, WEIGHTS)
+    task = phase.plan(model, [participant()], context(2, rounds=4))["pi-1"]
+    sums = {GRAM: -np.eye(7)[np.triu_indices(7)] * 50, PRODUCTS: np.full((7, 3), -30.0), SQUARES: np.full(3, -20.0)}
+    noisy = [sums_of(device, task.mask, task.rule, **sums) for device in range(3)]
+    after = phase.combine(model, noisy, context(2, rounds=4))
+    later = phase.plan(after, [participant()], context(3, rounds=4))["pi-1"]
+    found = phase.combine(after, gradients_at(later.extras, range(3), later.mask, later.rule), context(3, rounds=4))
+    assert all(np.isfinite(array).all() for array in found.weights.values())
+
+
+def test_standardised_targets_of_a_regression_are_not_taken_for_classes() -> None:
+    builder = GraphBuilder("regression", channels=4)
+    builder.linear("head", builder.linear("hidden", builder.input, 6), 1, head=True)
+    graph = builder.finish()
+    weights = random_weights(graph, 1)
+    phase = made(head_penalty=1e-9)
+    model = phase.begin(graph, weights)
+    task = phase.plan(model, [participant()], context(2))["pi-1"]
+    rows, _ = samples_of(3)
+    targets = rows @ np.arange(7.0)[:, None]
+    targets = (targets - targets.mean()) / targets.std()
+    arrays = {GRAM: (rows.T @ rows)[np.triu_indices(7)], PRODUCTS: rows.T @ targets, SQUARES: np.array([len(rows)])}
+    after = phase.combine(model, [sums_of(3, task.mask, task.rule, **arrays)], context(2))
+    head = np.append(after.weights["head.weight"][0], after.weights["head.bias"][0])
+    assert rows @ head == pytest.approx(targets[:, 0], abs=1e-4)
+
+
+def test_a_head_of_too_many_features_is_refused() -> None:
+    builder = GraphBuilder("wide", channels=1)
+    builder.linear("head", builder.linear("hidden", builder.input, 5000), 2, head=True)
+    graph = builder.finish()
+    with pytest.raises(SchemaError, match="5,001 numbers"):
+        made().begin(graph, random_weights(graph, 1))
+
+
+def test_nothing_is_pruned_after_the_last_round_of_training() -> None:
+    assert made().last_trained(5) == 3
+    assert made(exact_head="logistic", head_rounds=2).last_trained(9) == 5
 
 
 def test_sums_of_another_shape_and_other_tensors_are_refused() -> None:
@@ -341,7 +391,9 @@ def test_some_of_several_networks_have_the_head_of_a_fit_on_their_features() -> 
     for numbers in ([0], [1], [0, 2], [0, 1, 2]):
         mask = joined_networks(GRAPH, numbers, 3)
         chosen = np.array([*(2 * number + place for number in numbers for place in (0, 1)), 6])
-        moments = Moments(rows[:, chosen].T @ rows[:, chosen], rows[:, chosen].T @ targets, targets.sum(axis=0), 1.0)
+        moments = Moments(
+            rows[:, chosen].T @ rows[:, chosen], rows[:, chosen].T @ targets, targets.sum(axis=0), len(rows)
+        )
         central = ridge(moments, 1e-3, bias=True, classes=True)
         networks = networks_in(phase, after, mask)
         assert len(networks) == len(numbers)
