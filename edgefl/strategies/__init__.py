@@ -41,6 +41,7 @@ new_mask_uplinks.py       the uplinks of Hermes, FedSpa and Sub-FedAvg: a new ma
 sensitivity_uplink.py     the uplink of Hermes: a report comes with the update, by which the coordinator prunes
 exact_head.py             a phase of any strategy: the last layer is fitted to all devices' data
 exact_head_settings.py    its settings, and which rounds it takes
+forward_work.py           which devices can run the model forward, and over how many samples
 head_sums.py              the sums that devices send for it, checked and bounded
 head_fit.py               the maths of that fit, from sums
 held_part.py              the part of the global model that devices hold: what is judged and exported by default

@@ -26,8 +26,9 @@ from edgefl.local_rules import SHARES, ClassPrior, FeatureSums, HeadGradients, h
 from edgefl.local_rules.feature_sums import MOST_FEATURES, head_size
 from edgefl.local_rules.head_gradients import GRADIENT_SUM
 from edgefl.masks import Array, IndexArray, Mask, Weights, axis_positions, freeze, scatter
-from edgefl.model_graph import Cost, ModelGraph
+from edgefl.model_graph import ModelGraph
 from edgefl.strategies.exact_head_settings import ExactHeadSettings, PersonalHead, Place
+from edgefl.strategies.forward_work import for_all
 from edgefl.strategies.head_fit import (
     Doubles,
     Moments,
@@ -48,7 +49,6 @@ from edgefl.strategies.head_sums import (
     sum_array,
 )
 from edgefl.strategies.held_part import judged_part
-from edgefl.strategies.round_estimate import RoundEstimate
 from edgefl.strategies.strategy import (
     ClientUpdate,
     ClientUpdates,
@@ -60,7 +60,7 @@ from edgefl.strategies.strategy import (
 )
 from edgefl.strategies.update_checks import check_mask_kept
 from edgefl.strategies.uplink import rule_settings
-from edgefl.values import Budget, LocalWork, Prediction
+from edgefl.values import Budget, LocalWork
 from edgefl.wire import check_tensors
 
 __all__ = ["ExactHead"]
@@ -68,7 +68,6 @@ __all__ = ["ExactHead"]
 _STORED_AS = "exact_head/"
 """Prefix of the arrays that the phase keeps beside the weights."""
 _HEAD, _BEFORE, _GIVEN = "head", "before", "given/"
-_USUAL_SAMPLES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,7 @@ class ExactHead:
         work = LocalWork(epochs=1, batch_size=round_context.work.batch_size)
         sums = PlannedTask(mask, rule_settings(self._sums), work, networks=self._networks(part))
         task = self._task(model, part, place.step, sums)
-        return _for_all(task, model.graph, participants)
+        return for_all(task, model.graph, participants)
 
     def check(self, update: ClientUpdate) -> None:
         """Refuse anything but sums that samples can have, or what the strategy refuses."""
@@ -193,7 +192,7 @@ class ExactHead:
         # Labels are counted in no time, so memory alone is a limit.
         limits = {one.device_id: Budget(peak_bytes=one.budget.peak_bytes) for one in participants}
         able = [replace(one, budget=limits[one.device_id]) for one in participants]
-        return _for_all(task, model.graph, able)
+        return for_all(task, model.graph, able)
 
     def extract(self, model: Model, fraction: float, seed: int) -> Mask:
         """Return the strategy's submodel of a size."""
@@ -328,52 +327,6 @@ class ExactHead:
         given = {name.removeprefix(_GIVEN): array for name, array in state.items() if name.startswith(_GIVEN)}
         head = _head_tensors(part, extrapolated(state[_HEAD], state[_BEFORE], step - 1))
         return replace(sums, rule=rule_settings(self._gradients), extras=head, weights={**model.weights, **given})
-
-
-def _for_all(task: PlannedTask, graph: ModelGraph, participants: Sequence[Participant]) -> dict[str, PlannedTask]:
-    """Return the task of every device that can run the model forward within its memory.
-
-    A device that has no time or energy for all of its samples looks at as many batches of them as it has.
-    """
-    cost, found = task.forward_cost, dict[str, PlannedTask]()
-    for one in participants:
-        estimate = _forward_estimate(graph, one, task.work)
-        fitting = _fitting(estimate, cost)
-        if fitting is not None:
-            found[one.device_id] = replace(task, work=fitting.work, predicted=_prediction(fitting.use(cost)))
-    return found
-
-
-def _fitting(estimate: RoundEstimate, cost: Cost) -> RoundEstimate | None:
-    """Return the estimate with the most batches that fit the budget; None if not even one does."""
-    if estimate.fits(cost):
-        return estimate
-    least, most = 1, estimate.steps
-    while least < most:  # the largest number that fits; `most` did not
-        middle = (least + most) // 2
-        if _limited(estimate, middle).fits(cost):
-            least = middle + 1
-        else:
-            most = middle
-    return _limited(estimate, least - 1) if least > 1 else None
-
-
-def _limited(estimate: RoundEstimate, steps: int) -> RoundEstimate:
-    return replace(estimate, work=replace(estimate.work, most_steps=steps))
-
-
-def _prediction(use: Budget) -> Prediction:
-    return Prediction(seconds=use.round_seconds, peak_bytes=use.peak_bytes, joules=use.joules)
-
-
-def _forward_estimate(graph: ModelGraph, participant: Participant, work: LocalWork) -> RoundEstimate:
-    """Return the estimate of a pass over a device's samples.
-
-    What it may train, or keep for training, says nothing about it; and a graph runs on any engine that has onnxruntime.
-    """
-    limits = participant.budget
-    budget = Budget(round_seconds=limits.round_seconds, peak_bytes=limits.peak_bytes, joules=limits.joules)
-    return RoundEstimate(graph, replace(participant, budget=budget, rungs=None), work, _USUAL_SAMPLES)
 
 
 def _head_tensors(part: Mask, solved: Doubles) -> dict[str, Array]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from edgefl.masks import full_mask
-from edgefl.strategies.round_estimate import RoundEstimate
+from edgefl.strategies.round_estimate import RoundEstimate, largest_fitting
 from edgefl.values import LocalWork, check_fields
 
 __all__ = ["FitBy", "LocalWorkChoice"]
@@ -51,20 +51,14 @@ class LocalWorkChoice:
         if estimate.on_rungs or estimate.can_train(whole):
             return estimate
         least, most = (_SMALLEST_BATCH, estimate.work.batch_size) if self.fit_by is FitBy.BATCH else (1, estimate.steps)
-        while least < most:  # the largest amount that fits; `most` did not
-            middle = (least + most) // 2
-            if self._with(estimate, middle).can_train(whole):
-                least = middle + 1
-            else:
-                most = middle
-        found = self._with(estimate, least - 1)
-        return found if least - 1 >= (_SMALLEST_BATCH if self.fit_by is FitBy.BATCH else 1) else estimate
+        found = largest_fitting(least, most, lambda amount: self._with(estimate, amount).can_train(whole))
+        return estimate if found is None else self._with(estimate, found)
 
     def _with(self, estimate: RoundEstimate, amount: int) -> RoundEstimate:
         """Return the estimate with batches of this size, or this many steps."""
         if self.fit_by is FitBy.STEPS:
-            return replace(estimate, work=replace(estimate.work, most_steps=max(amount, 1)))
-        batch, steps = max(amount, _SMALLEST_BATCH), estimate.steps
-        per_epoch = max(estimate.samples // batch, 1)  # as many epochs as the steps need, and no more
-        work = LocalWork(epochs=-(-steps // per_epoch), batch_size=batch, most_steps=steps)
+            return replace(estimate, work=replace(estimate.work, most_steps=amount))
+        steps = estimate.steps
+        per_epoch = max(estimate.samples // amount, 1)  # as many epochs as the steps need, and no more
+        work = LocalWork(epochs=-(-steps // per_epoch), batch_size=amount, most_steps=steps)
         return replace(estimate, work=work)

@@ -18,7 +18,7 @@ from edgefl.planning import Rung, TrainingLoad, predict, widest
 from edgefl.strategies.strategy import Participant, RoundContext
 from edgefl.values import Budget, LocalWork, Prediction
 
-__all__ = ["RoundEstimate", "round_estimates"]
+__all__ = ["RoundEstimate", "largest_fitting", "round_estimates"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,6 +153,18 @@ class RoundEstimate:
         if rungs is None:
             return ()
         return rungs.widths(size) if within is None else rungs.below(within, size)
+
+
+def largest_fitting(least: int, most: int, fits: Callable[[int], bool]) -> int | None:
+    """Return the largest amount from `least` to below `most` that fits, where less fits if more does; None if none."""
+    begin = least
+    while least < most:
+        middle = (least + most) // 2
+        if fits(middle):
+            least = middle + 1
+        else:
+            most = middle
+    return least - 1 if least > begin else None
 
 
 def _leading(graph: ModelGraph, widths: Mapping[str, int], trained: Collection[str] | None) -> Mask:
